@@ -65,11 +65,12 @@ export default tseslint.config(
   {
     files: ["**/*.ts"],
     plugins: { language: plainLanguage },
-    rules: { "language/literal-spreads": "error", "no-useless-rename": "error" },
-  },
-  {
-    files: ["src/**/*.ts", "scripts/**/*.ts"],
-    rules: { "language/function-names": "error", "language/variable-names": "error" },
+    rules: {
+      "language/function-names": "error",
+      "language/variable-names": "error",
+      "language/literal-spreads": "error",
+      "no-useless-rename": "error",
+    },
   },
   {
     files: [

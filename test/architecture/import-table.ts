@@ -344,18 +344,18 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
 };
 
-const namesIn = (line = ""): string[] => line.split(" ").filter(Boolean).map(inSource);
-const inSource = (folder: string): string => folder.replace(/^core(?=\/|$)/u, "agents/coordination");
+const splitNames = (line = ""): string[] => line.split(" ").filter(Boolean).map(resolveInSource);
+const resolveInSource = (folder: string): string => folder.replace(/^core(?=\/|$)/u, "agents/coordination");
 
 /** For every folder of `src/`, what its files may import. */
 export const IMPORTS: Readonly<Record<string, ImportRule>> = Object.fromEntries(
   Object.entries(TABLE).map(([folder, { folders, types, lazy, packages }]) => [
-    inSource(folder),
+    resolveInSource(folder),
     {
-      folders: namesIn(folders),
-      types: namesIn(types),
-      lazy: namesIn(lazy),
-      packages: namesIn(packages),
+      folders: splitNames(folders),
+      types: splitNames(types),
+      lazy: splitNames(lazy),
+      packages: splitNames(packages),
     },
   ]),
 );

@@ -2,24 +2,24 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { describe, expect, it } from "vitest";
 import { COMPOSING, ENTRY, IMPORTS, SDK, type ImportRule } from "./import-table.ts";
-import { importsOf, sourceFiles, SRC, type Import } from "./read-imports.ts";
+import { importsOf, listSourceFiles, SRC, type Import } from "./read-imports.ts";
 
-const files = sourceFiles();
+const files = listSourceFiles();
 const code = files.filter((file) => file.endsWith(".ts"));
 const imports = code.flatMap((file) => importsOf(file));
 
 /** Why an import breaks the table, or nothing. */
-function broken({ file, line, target, isPackage, kind }: Import): string[] {
+function findBrokenRules({ file, line, target, isPackage, kind }: Import): string[] {
   const folder = posix.dirname(file);
   const rule = IMPORTS[folder];
   const at = `${file}:${line} imports ${target} (${kind})`;
   if (!rule) return [`${at}: ${folder} is not in the table`];
   if (isPackage) return mayImport(rule, target, file) ? [] : [`${at}: ${folder} may not`];
-  const allowed = [folder, ...foldersFor(rule, kind)];
+  const allowed = [folder, ...listAllowedFolders(rule, kind)];
   return allowed.includes(posix.dirname(target)) ? [] : [`${at}: ${folder} may not`];
 }
 
-function foldersFor(
+function listAllowedFolders(
   { folders = [], types = [], lazy = [] }: ImportRule,
   kind: Import["kind"],
 ): readonly string[] {
@@ -37,16 +37,16 @@ function mayImport({ packages = [] }: ImportRule, specifier: string, file: strin
 }
 
 /** Returns the circles that a walk along all edges meets, each as the nodes on its way. */
-function circlesIn(edges: readonly (readonly [from: string, to: string])[]): string[] {
+function findCircles(edges: readonly (readonly [from: string, to: string])[]): string[] {
   const targets = new Map<string, string[]>();
   for (const [from, to] of edges) targets.set(from, [...(targets.get(from) ?? []), to]);
-  const done = new Set<string>();
+  const finished = new Set<string>();
   const circles: string[] = [];
   const visit = (node: string, path: readonly string[]): void => {
     if (path.includes(node)) circles.push([...path.slice(path.indexOf(node)), node].join(" > "));
-    if (done.has(node) || path.includes(node)) return;
+    if (finished.has(node) || path.includes(node)) return;
     for (const target of targets.get(node) ?? []) visit(target, [...path, node]);
-    done.add(node);
+    finished.add(node);
   };
   for (const node of targets.keys()) visit(node, []);
   return circles;
@@ -61,7 +61,7 @@ describe("the import table", () => {
 
   it("is kept by every import", () => {
     expect(imports.length).toBeGreaterThan(100);
-    expect(imports.flatMap(broken)).toEqual([]);
+    expect(imports.flatMap(findBrokenRules)).toEqual([]);
   });
 
   it("allows nothing that no file needs any more", () => {
@@ -74,7 +74,7 @@ describe("the import table", () => {
     expect(unused).toEqual([]);
   });
 
-  const from = (file: string, text: string): string[] => importsOf(file, text).flatMap(broken);
+  const from = (file: string, text: string): string[] => importsOf(file, text).flatMap(findBrokenRules);
 
   it.each([
     ["agents/coordination/ledger/x.ts", 'import { decide } from "../dispatch/decide.ts";'],
@@ -116,8 +116,8 @@ describe("the import table", () => {
 describe("the tree", () => {
   it("puts infra and runtime together in two files only", () => {
     const importsBoth = code.filter((file) => {
-      const own = imports.filter((each) => each.file === file && each.kind !== "types");
-      const from = (prefix: string): boolean => own.some(({ target }) => target.startsWith(prefix));
+      const ownImports = imports.filter((each) => each.file === file && each.kind !== "types");
+      const from = (prefix: string): boolean => ownImports.some(({ target }) => target.startsWith(prefix));
       return from("infra/") && from("agents/coordination/runtime/");
     });
     expect(importsBoth.toSorted()).toEqual(COMPOSING);
@@ -173,7 +173,7 @@ describe("the tree", () => {
 
   it("has no circle of imports between files, of types included", () => {
     const edges = imports.filter(({ isPackage, kind }) => !isPackage && kind !== "lazy");
-    expect(circlesIn(edges.map(({ file, target }) => [file, target]))).toEqual([]);
+    expect(findCircles(edges.map(({ file, target }) => [file, target]))).toEqual([]);
   });
 
   it("has no circle of imports between folders, of types and lazy ones included", () => {
@@ -181,19 +181,19 @@ describe("the tree", () => {
       .filter(({ isPackage }) => !isPackage)
       .map(({ file, target }) => [posix.dirname(file), posix.dirname(target)] as const)
       .filter(([from, to]) => from !== to);
-    expect(circlesIn(edges)).toEqual([]);
+    expect(findCircles(edges)).toEqual([]);
   });
 
   it("permits no circle between folders in its table", () => {
     const edges = Object.entries(IMPORTS).flatMap(([folder, { folders = [], types = [], lazy = [] }]) =>
       [...folders, ...types, ...lazy].map((target) => [folder, target] as const),
     );
-    expect(circlesIn(edges)).toEqual([]);
+    expect(findCircles(edges)).toEqual([]);
   });
 
   it("would notice a circle", () => {
     expect(
-      circlesIn([
+      findCircles([
         ["a", "b"],
         ["b", "c"],
         ["c", "b"],

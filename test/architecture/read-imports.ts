@@ -15,7 +15,7 @@ export interface Import {
   readonly kind: "value" | "types" | "lazy";
 }
 
-export function sourceFiles(): string[] {
+export function listSourceFiles(): string[] {
   return readdirSync(SRC, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(SRC, join(entry.parentPath, entry.name)).split(sep).join("/"))

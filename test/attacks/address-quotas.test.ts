@@ -1,6 +1,6 @@
 /** One tenant, or one address, that opens more than it may. */
 import { describe, expect, it } from "vitest";
-import { BEARER, fakeFace } from "../openwop/http-fake-host.ts";
+import { BEARER, createFakeFace } from "../openwop/http-fake-host.ts";
 
 const from = (remoteAddress: string): object => ({ incoming: { socket: { remoteAddress } } });
 const EVENTS = "/v1/runs/run-1/events";
@@ -10,7 +10,7 @@ describe("streams", () => {
     ["a tenant", "streams", "192.0.2.2"],
     ["an address", "addressStreams", "192.0.2.1"],
   ])("of %s are bounded, and one that is closed makes room", async (_whose, quota, second) => {
-    const { app, host } = fakeFace({ quotas: { [quota]: 1 } });
+    const { app, host } = createFakeFace({ quotas: { [quota]: 1 } });
     host.put("run-1");
     const open = async (address: string): Promise<Response> =>
       app.request(EVENTS, { headers: BEARER }, from(address));
@@ -30,7 +30,7 @@ describe("streams", () => {
 
 describe("requests that are not answered", () => {
   it("are bounded for each address, and others are answered", async () => {
-    const { app, host } = fakeFace({ quotas: { addressRequests: 1 } });
+    const { app, host } = createFakeFace({ quotas: { addressRequests: 1 } });
     host.put("run-1");
     const ask = (path: string, address: string): Promise<Response> =>
       Promise.resolve(app.request(path, { headers: BEARER }, from(address)));

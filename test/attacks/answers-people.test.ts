@@ -4,7 +4,7 @@ import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow
 import { createChatAgents } from "../../src/plugins/chat-agents.ts";
 import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import { answerByOperator } from "../../src/plugins/openclaw/questions/question-methods.ts";
-import { NO_CHATS, questionStage, type QuestionStage } from "../plugin/question-stage.ts";
+import { NO_CHATS, openQuestionStage, type QuestionStage } from "../plugin/question-stage.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { NEITHER, type Attack } from "./no-answers.ts";
 
@@ -64,7 +64,7 @@ describe("a question to people", () => {
     "true",
     "null",
   ])("that takes approve or deny does not take %j for words: it says what to write", async (text) => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("May I?", OWNER, { kind: "approval" });
     const reply = await say(stage, `answer ${questionId} ${text}`);
     expect(reply).toMatch(/approve or deny/u);
@@ -76,7 +76,7 @@ describe("a question to people", () => {
   it.each(["yes", "aprove", "Approved", "ok"])(
     "is not answered by the command %j, and says so",
     async (verb) => {
-      await using stage = await questionStage();
+      await using stage = await openQuestionStage();
       const questionId = await stage.ask("May I?", OWNER, { kind: "approval" });
       const reply = await say(stage, `${verb} ${questionId}`);
       expect(reply).toContain(`There is no command "${verb.toLowerCase()}"`);
@@ -88,17 +88,17 @@ describe("a question to people", () => {
   it.each(["Approve", "DENY", "yes", "", null, true, ["approve"], "constructor"])(
     "is not answered by %j through the gateway, which says what is",
     async (answer) => {
-      await using stage = await questionStage();
+      await using stage = await openQuestionStage();
       const questionId = await stage.ask("May I?", OWNER, { kind: "approval" });
-      const told = await answerByOperator(stage.use, { questionId, answer }, {});
-      expect(told).toMatchObject({ ok: false, error: { code: "INPUT_INVALID" } });
-      expect(JSON.stringify(told)).toMatch(/approve.*deny.*answer/u);
+      const methodAnswer = await answerByOperator(stage.use, { questionId, answer }, {});
+      expect(methodAnswer).toMatchObject({ ok: false, error: { code: "INPUT_INVALID" } });
+      expect(JSON.stringify(methodAnswer)).toMatch(/approve.*deny.*answer/u);
       expect(await stage.answers("co-1")).toEqual([]);
     },
   );
 
   it("that offers answers takes exactly one of them, and says which there are", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("Which?", OWNER, { options: ["blue", "dark red"] });
     for (const text of ["Blue", "green", "blue, please", "no"]) {
       const reply = await say(stage, `answer ${questionId} ${text}`);
@@ -127,22 +127,22 @@ describe("a run that a chat began", () => {
         host: {
           snapshot: () => Promise.resolve({ kind: "done", value: snapshot }),
           events: () => Promise.resolve({ kind: "done", value: { events: [started], isComplete: false } }),
-          resolve: (...given: unknown[]) => {
-            resolved.push(given);
+          resolve: (...args: unknown[]) => {
+            resolved.push(args);
             return Promise.resolve({ kind: "refused", code: "validation_error", message: "no" });
           },
           agents: () => [],
           watch: () => () => undefined,
         },
       } as never);
-      const told = await chats.answer({
+      const outcome = await chats.answer({
         sender: SENDER,
         runId: "run-1",
         answer: "approve",
         isOtherSessionNeeded: false,
         wait: { ms: 1 },
       } as never);
-      expect(told).toMatchObject({ kind: "refused" });
+      expect(outcome).toMatchObject({ kind: "refused" });
       expect(resolved).toEqual([]);
     },
   );

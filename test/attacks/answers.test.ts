@@ -1,10 +1,16 @@
 /** Owns: the answers that are no acceptance, and what each of them is refused with: of workflows and gates. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mockAgent } from "../../src/agents/coordination/workflow/nodes/mock-agent.ts";
-import { agent, openAgents, type Agents } from "../openwop/levels-agents-world.ts";
+import { createAgent, openAgents, type Agents } from "../openwop/levels-agents-world.ts";
 import { clientOf } from "../openwop/levels-world.ts";
-import { edge, nextWorker, node, worker, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import {
+  createEdge,
+  sendNextWorker,
+  createNode,
+  createWorker,
+  createWorkflow,
+} from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, createWorkflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
 import { NEITHER, type Attack } from "./no-answers.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -15,21 +21,21 @@ const messageOf = (answered: object): string =>
 const SAYS_WHICH = /accept, reject/u;
 
 describe("an agent's doubt", () => {
-  const doubting = (): WorkflowScene =>
-    workflowScene({
+  const createDoubtingScene = (): WorkflowScene =>
+    createWorkflowScene({
       definitions: [
-        workflow("w", {
+        createWorkflow("w", {
           nodes: [
-            node("a", "core.conformance.mock-agent", { agentId: "doubter", mockConfidence: 0.4 }),
-            node("b"),
+            createNode("a", "core.conformance.mock-agent", { agentId: "doubter", mockConfidence: 0.4 }),
+            createNode("b"),
           ],
-          edges: [edge("a>b")],
+          edges: [createEdge("a>b")],
         }),
       ],
     });
 
   it.each(NEITHER)("stays open at %s, and says which answers there are", async (_, answer) => {
-    const scene = doubting();
+    const scene = createDoubtingScene();
     const runId = await scene.run("w");
     const answered = await scene.answer(runId, "a", answer);
     expect(codeOf(answered)).toBe("validation_error");
@@ -38,10 +44,10 @@ describe("an agent's doubt", () => {
     expect(scene.types(runId)).not.toContain("interrupt.resolved");
   });
 
-  it.each([{ action: "edit-accept", editedArtifactData: { a: 1 } }, nextWorker("w")])(
+  it.each([{ action: "edit-accept", editedArtifactData: { a: 1 } }, sendNextWorker("w")])(
     "that decided nothing stays open at %j, which would put a decision in its place",
     async (answer) => {
-      const scene = doubting();
+      const scene = createDoubtingScene();
       const runId = await scene.run("w");
       expect(codeOf(await scene.answer(runId, "a", answer))).toBe("validation_error");
       expect(await scene.status(runId)).toBe("waiting-approval");
@@ -55,14 +61,14 @@ describe("an agent's doubt", () => {
     [{ action: "reject" }, "failed"],
     [{ decision: "rejected" }, "failed"],
   ])("is answered by %j: the run is %s", async (answer, status) => {
-    const scene = doubting();
+    const scene = createDoubtingScene();
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "a", answer))).toBe("done");
     expect(await scene.status(runId)).toBe(status);
   });
 
   it("says the spelling where only the letters are others", async () => {
-    const scene = doubting();
+    const scene = createDoubtingScene();
     const runId = await scene.run("w");
     expect(messageOf(await scene.answer(runId, "a", { action: "REJECT" }))).toContain('"REJECT"');
     const secret = "s".repeat(500);
@@ -79,19 +85,22 @@ describe("an agent's doubt", () => {
 });
 
 describe("a supervisor's doubt", () => {
-  const PENDING = nextWorker("worker-a");
-  const doubting = (): WorkflowScene =>
-    workflowScene({
+  const PENDING = sendNextWorker("worker-a");
+  const createDoubtingScene = (): WorkflowScene =>
+    createWorkflowScene({
       definitions: [
-        workflow("w", {
+        createWorkflow("w", {
           nodes: [
-            node("s", "core.orchestrator.supervisor", { mockConfidence: 0.5, mockPendingDecision: PENDING }),
-            node("d", "core.dispatch"),
+            createNode("s", "core.orchestrator.supervisor", {
+              mockConfidence: 0.5,
+              mockPendingDecision: PENDING,
+            }),
+            createNode("d", "core.dispatch"),
           ],
-          edges: [edge("s>d"), edge("d>s")],
+          edges: [createEdge("s>d"), createEdge("d>s")],
         }),
-        worker("worker-a"),
-        worker("worker-b"),
+        createWorker("worker-a"),
+        createWorker("worker-b"),
       ],
     });
 
@@ -99,9 +108,9 @@ describe("a supervisor's doubt", () => {
     ...NEITHER,
     ["an edit that is no decision", { action: "edit-accept", editedArtifactData: { kind: "next-worker" } }],
     ["what is nearly a decision", { kind: "next-worker", nextWorkerIds: "worker-b" }],
-    ["a decision with more in it", { ...nextWorker("worker-b"), approved: false }],
+    ["a decision with more in it", { ...sendNextWorker("worker-b"), approved: false }],
   ])("executes nothing at %s", async (_, answer) => {
-    const scene = doubting();
+    const scene = createDoubtingScene();
     const runId = await scene.run("w");
     const answered = await scene.answer(runId, "s", answer);
     expect(codeOf(answered)).toBe("validation_error");
@@ -110,9 +119,9 @@ describe("a supervisor's doubt", () => {
   });
 
   it("takes the decision itself as the protocol does, and executes that one", async () => {
-    const scene = doubting();
+    const scene = createDoubtingScene();
     const runId = await scene.run("w");
-    expect(codeOf(await scene.answer(runId, "s", nextWorker("worker-b")))).toBe("done");
+    expect(codeOf(await scene.answer(runId, "s", sendNextWorker("worker-b")))).toBe("done");
     const [first] = scene.payloads(runId, "runOrchestrator.decided");
     expect(first?.decision).toMatchObject({ nextWorkerIds: ["worker-b"] });
     expect(await scene.status(runId)).toBe("completed");
@@ -120,11 +129,13 @@ describe("a supervisor's doubt", () => {
 });
 
 describe("an approval", () => {
-  const gated = (config: Fields = {}, typeId = "core.approvalGate"): WorkflowScene =>
-    workflowScene({ definitions: [workflow("w", { nodes: [node("gate", typeId, config)] })] });
+  const createGatedScene = (config: Fields = {}, typeId = "core.approvalGate"): WorkflowScene =>
+    createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [createNode("gate", typeId, config)] })],
+    });
 
   it.each(NEITHER)("is not given by %s", async (_, answer) => {
-    for (const scene of [gated(), gated({ kind: "approval" }, "core.interrupt")]) {
+    for (const scene of [createGatedScene(), createGatedScene({ kind: "approval" }, "core.interrupt")]) {
       const runId = await scene.run("w");
       const answered = await scene.answer(runId, "gate", answer);
       expect(codeOf(answered)).toBe("validation_error");
@@ -136,7 +147,7 @@ describe("an approval", () => {
   it.each(["Approval", "approve", "aproval", "low-confidence", "conversation.exchange", 7, ""])(
     "that is misspelt as the kind %j is no question at all: the run does not begin",
     async (kind) => {
-      const scene = gated({ kind }, "core.interrupt");
+      const scene = createGatedScene({ kind }, "core.interrupt");
       const created = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
       expect(codeOf(created)).toBe("validation_error");
       expect(messageOf(created)).toContain("approval, clarification, external-event, custom");
@@ -149,9 +160,11 @@ describe("a clarification", () => {
     { id: "q1", question: "Colour?", schema: { enum: ["blue", "red"] } },
     { id: "q2", question: "Why?" },
   ];
-  const asking = (questions: unknown = QUESTIONS): WorkflowScene =>
-    workflowScene({
-      definitions: [workflow("w", { nodes: [node("ask", "core.clarificationGate", { questions })] })],
+  const createAskingScene = (questions: unknown = QUESTIONS): WorkflowScene =>
+    createWorkflowScene({
+      definitions: [
+        createWorkflow("w", { nodes: [createNode("ask", "core.clarificationGate", { questions })] }),
+      ],
     });
 
   it.each<readonly [string, unknown, string]>([
@@ -178,17 +191,17 @@ describe("a clarification", () => {
       { answers: [{ id: "q1", answer: "blue" }, "q2", { id: "q2", answer: "so" }] },
       "id",
     ],
-  ])("is not answered by %s", async (_, answer, told) => {
-    const scene = asking();
+  ])("is not answered by %s", async (_, answer, message) => {
+    const scene = createAskingScene();
     const runId = await scene.run("w");
     const answered = await scene.answer(runId, "ask", answer);
     expect(codeOf(answered)).toBe("validation_error");
-    expect(messageOf(answered)).toContain(told);
+    expect(messageOf(answered)).toContain(message);
     expect(await scene.status(runId)).toBe("waiting-input");
   });
 
   it("is answered by what it offers", async () => {
-    const scene = asking();
+    const scene = createAskingScene();
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "ask", { answers: { q1: "blue", q2: "so" } }))).toBe("done");
     expect(await scene.status(runId)).toBe("completed");
@@ -206,14 +219,14 @@ describe("a clarification", () => {
     ],
     [[7]],
   ])("whose questions are %j is refused before a run begins: anything would answer it", async (questions) => {
-    const interrupt = workflowScene({
+    const interrupt = createWorkflowScene({
       definitions: [
-        workflow("w", {
-          nodes: [node("ask", "core.interrupt", { kind: "clarification", data: { questions } })],
+        createWorkflow("w", {
+          nodes: [createNode("ask", "core.interrupt", { kind: "clarification", data: { questions } })],
         }),
       ],
     });
-    for (const scene of [asking(questions), interrupt]) {
+    for (const scene of [createAskingScene(questions), interrupt]) {
       const created = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
       expect(codeOf(created)).toBe("validation_error");
     }
@@ -224,8 +237,8 @@ describe("over HTTP", () => {
   let world: Agents;
   beforeAll(async () => {
     world = await openAgents(
-      [agent("vendor.test.doubter", { manifest: { confidence: { defaultThreshold: 0.9 } } })],
-      { definitions: [workflow("gated", { nodes: [node("gate", "core.approvalGate", {})] })] },
+      [createAgent("vendor.test.doubter", { manifest: { confidence: { defaultThreshold: 0.9 } } })],
+      { definitions: [createWorkflow("gated", { nodes: [createNode("gate", "core.approvalGate", {})] })] },
     );
   });
   afterAll(() => world.close());

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startServing } from "../../src/plugins/serve-openwop.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
-import { BEARER, fakeFace } from "../openwop/http-fake-host.ts";
-import { noop, workflow } from "../openwop/levels-workflows.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { BEARER, createFakeFace } from "../openwop/http-fake-host.ts";
+import { createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { measureTurns, shortestOf } from "./longest-turn.ts";
-import { threadClient, type ThreadClient } from "./thread-client.ts";
+import { startThreadClient, type ThreadClient } from "./thread-client.ts";
 
 const TURN_MS_MAX = 50;
 const TRIES = 5;
 
 /** Values of which each costs time: many names, each another one. */
-function manyNames(salt: number): Record<string, unknown> {
+function createManyNames(salt: number): Record<string, unknown> {
   const group = (): Record<string, number> =>
     Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`name${at}`, salt + at]));
   return Object.fromEntries(Array.from({ length: 45 }, (_, at) => [`group${at}`, group()]));
@@ -20,12 +20,12 @@ function manyNames(salt: number): Record<string, unknown> {
 
 describe("an answer that is as large as a run", () => {
   /** 12 events of half a megabyte. */
-  function largeRuns(): ReturnType<typeof fakeFace> {
-    const face = fakeFace();
+  function createLargeRuns(): ReturnType<typeof createFakeFace> {
+    const face = createFakeFace();
     for (const [salt, runId] of ["run-a", "run-b"].entries()) {
       const run = face.host.put(runId);
       for (let made = 0; made < 12; made += 1)
-        face.host.append(runId, "variable.changed", { name: `v${made}`, next: manyNames(salt) });
+        face.host.append(runId, "variable.changed", { name: `v${made}`, next: createManyNames(salt) });
       run.status = "completed";
     }
     return face;
@@ -37,7 +37,7 @@ describe("an answer that is as large as a run", () => {
     ["the events as JSON", "/v1/runs/run-a/events"],
     ["the events of a poll", "/v1/runs/run-a/events/poll?timeout=0"],
   ])("is made in turns between which others have theirs: %s", async (_what, path) => {
-    const { app } = largeRuns();
+    const { app } = createLargeRuns();
     const headers = { ...BEARER, accept: "application/json" };
     const whole = measureTurns(async () => {
       expect((await app.request(path, { headers })).status).toBe(200);
@@ -48,7 +48,7 @@ describe("an answer that is as large as a run", () => {
   });
 
   it("is the same text that is made in one go", async () => {
-    const { app, host } = largeRuns();
+    const { app, host } = createLargeRuns();
     const headers = { ...BEARER, accept: "application/json" };
     const text = await (await app.request("/v1/runs/run-a/events", { headers })).text();
     expect(text === JSON.stringify({ events: host.runs.get("run-a")!.events, isComplete: true })).toBe(true);
@@ -58,23 +58,27 @@ describe("an answer that is as large as a run", () => {
 describe("a request to a host with a ledger", () => {
   const TOKEN = "token-of-the-first-tenant";
   const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
-  const definition = workflow("w", { nodes: [noop("n")], edges: [] });
+  const definition = createWorkflow("w", { nodes: [createNoop("n")], edges: [] });
   const closing: (() => unknown)[] = [];
   let client: ThreadClient;
   let runs: readonly string[] = [];
 
-  const json = (body: unknown): RequestInit => ({ method: "POST", headers, body: JSON.stringify(body) });
+  const createJsonRequest = (body: unknown): RequestInit => ({
+    method: "POST",
+    headers,
+    body: JSON.stringify(body),
+  });
   const create = async (salt: number): Promise<string> => {
-    const inputs = { large: manyNames(salt), text: "x".repeat(300_000) };
-    const { status, text } = await client.ask("/v1/runs", json({ workflowId: "w", inputs }));
+    const inputs = { large: createManyNames(salt), text: "x".repeat(300_000) };
+    const { status, text } = await client.ask("/v1/runs", createJsonRequest({ workflowId: "w", inputs }));
     expect(status).toBe(201);
     return (JSON.parse(text) as { runId: string }).runId;
   };
 
   beforeAll(async () => {
-    const folder = tempFolder();
+    const folder = createTempFolder();
     const served = await serve(`${folder.path}/runs.sqlite`, definition, TOKEN);
-    client = threadClient(served.baseUrl);
+    client = startThreadClient(served.baseUrl);
     closing.push(
       () => client.close(),
       () => served.stop(),

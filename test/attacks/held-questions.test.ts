@@ -10,18 +10,18 @@ import {
 import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import {
-  escalationsWith,
-  gatesWith,
-  quiet,
-  ruling,
-  scriptedChannel,
-  scriptedVerifier,
+  createEscalationsWith,
+  createGatesWith,
+  waitUntilQuiet,
+  createRuling,
+  createScriptedChannel,
+  createScriptedVerifier,
   spawnChild,
   type SpawnedChild,
 } from "../core/gates-world.ts";
-import { call, gatedHost } from "../plugin/gates-scene.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
-import { done, scriptedRunner } from "../support/scripted-runner.ts";
+import { call, createGatedHost } from "../plugin/gates-scene.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
+import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 
 const RESULT = "the vein is under the old mill";
 const OPTION = "dig at the old mill";
@@ -38,14 +38,14 @@ interface Stage {
 }
 
 async function openStage(checks: readonly string[], rest: object = {}): Promise<Stage> {
-  const { channel, notices } = scriptedChannel();
-  const { verifier } = scriptedVerifier(() => ruling("pass"));
-  const scene = world(
+  const { channel, notices } = createScriptedChannel();
+  const { verifier } = createScriptedVerifier(() => createRuling("pass"));
+  const scene = createWorld(
     {},
-    scriptedRunner(() => done()),
+    createScriptedRunner(() => endDone()),
     {
-      gates: gatesWith(checks, rest),
-      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+      gates: createGatesWith(checks, rest),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
       channelOf: () => channel,
       verifier,
     },
@@ -53,7 +53,7 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
   const coordinator = scene.start();
   await coordinator.start();
   const child = await spawnChild(scene, coordinator);
-  const asked = await coordinator.ask({
+  const question = await coordinator.ask({
     askedBy: child.session,
     agentId: "main",
     kind: "clarification",
@@ -61,8 +61,8 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
     options: [OPTION, "nowhere"],
     otherwise: RESULT,
   });
-  if (asked.kind === "refused") throw new Error(asked.reason);
-  await quiet(scene);
+  if (question.kind === "refused") throw new Error(question.reason);
+  await waitUntilQuiet(scene);
   const content = scene.ledger.open(scene.clock);
   const viewNow = async () => {
     const view = await coordinator.view("co-1" as CoordinationId);
@@ -76,7 +76,7 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
     view: (id: CoordinationId) => coordinator.view(id),
     askers: () => Promise.resolve([]),
   };
-  const use = ((work: (...given: unknown[]) => unknown) =>
+  const use = ((work: (...args: unknown[]) => unknown) =>
     work(coordinator, {
       coordinator: () => Promise.resolve({ ...coordinator, reads }),
       config: { escalations: {} },
@@ -86,7 +86,7 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
     coordinator,
     child,
     notices,
-    questionId: asked.questionId,
+    questionId: question.questionId,
     report,
     shown: async () => JSON.stringify(await tellQuestions(use, { coordinationId: "co-1", which: "all" })),
   };
@@ -110,9 +110,9 @@ describe.each(STRICT)("a question of an agent under %s", (_, checks, rest) => {
 
   it("is shown without its words by the gateway, and with them to operators who read the ledger", async () => {
     const { report, shown, coordinator } = await openStage(checks, rest);
-    const told = await shown();
-    expect(told).toContain('"wordsWithheld":true');
-    expect(told).not.toMatch(/old mill/u);
+    const message = await shown();
+    expect(message).toContain('"wordsWithheld":true');
+    expect(message).not.toMatch(/old mill/u);
     expect(JSON.stringify(await report(false))).not.toMatch(/old mill/u);
     expect((await report(true)).asked).toEqual({
       question: `May I say that ${RESULT}?`,
@@ -141,7 +141,7 @@ describe.each(STRICT)("a question of an agent under %s", (_, checks, rest) => {
 describe("a question of an agent", () => {
   it("is in no transcript that other sessions may read, while its result is held back", async () => {
     const { coordinator, child } = await openStage(["lint"]);
-    const host = gatedHost(coordinator);
+    const host = createGatedHost(coordinator);
     await host.begins(child.session);
     const asking = call("coordination_escalate", { question: RESULT, options: [OPTION], otherwise: RESULT });
     const written = await host.says(child.session, [asking], { stopReason: "toolUse" });
@@ -154,8 +154,8 @@ describe("a question of an agent", () => {
     const { scene, child, shown, coordinator } = await openStage(["lint"]);
     await child.says("here is what I found");
     await child.ends();
-    await quiet(scene);
-    await quiet(scene);
+    await waitUntilQuiet(scene);
+    await waitUntilQuiet(scene);
     expect(await shown()).toContain("old mill");
     await coordinator.stop();
   });

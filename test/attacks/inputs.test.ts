@@ -10,13 +10,20 @@ import { readHealth } from "../../src/infra/health/health-file.ts";
 import { loadPlanFile } from "../../src/plugins/cli/files/plan-file.ts";
 import { formatJson } from "../../src/plugins/cli/terminal/printable.ts";
 import { runCli } from "../cli/run-cli.ts";
-import { json, never, PARENT, serve, steppingClock, testFetch } from "../contract/outbound-scene.ts";
-import { noop, node, workflow } from "../openwop/levels-workflows.ts";
-import { ofType, openWorld } from "../openwop/levels-world.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import {
+  replyJson,
+  createUnendingSignal,
+  PARENT,
+  serve,
+  createSteppingClock,
+  testFetch,
+} from "../contract/outbound-scene.ts";
+import { createNoop, createNode, createWorkflow } from "../openwop/levels-workflows.ts";
+import { filterByType, openWorld } from "../openwop/levels-world.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import { shortestOf } from "./longest-turn.ts";
 
-const folder = tempFolder();
+const folder = createTempFolder();
 afterAll(() => {
   folder[Symbol.dispose]();
 });
@@ -48,16 +55,16 @@ describe("a YAML file", () => {
     ["a megabyte of brackets", "[".repeat(1_000_000), DEEP],
     ["a megabyte of lists in one line", "- ".repeat(500_000), DEEP],
     ["a megabyte of keys in one line", "? ".repeat(500_000), DEEP],
-    ["members, each in the one before", members(100), DEEP],
+    ["members, each in the one before", nestMembers(100), DEEP],
   ])("with %s is refused at once", async (_what, text, refusal) => {
-    let said = "";
-    const heldMs = await shortestOf(2, async () => (said = await loadText("plan.yaml", text)));
-    expect(said).toMatch(refusal);
+    let words = "";
+    const heldMs = await shortestOf(2, async () => (words = await loadText("plan.yaml", text)));
+    expect(words).toMatch(refusal);
     expect(heldMs).toBeLessThan(WITHIN_MS);
   });
 
   it("may be as deep as a plan, with aliases as values and brackets in texts", async () => {
-    expect(await loadText("plan.yaml", members(60))).toBe("read");
+    expect(await loadText("plan.yaml", nestMembers(60))).toBe("read");
     expect(await loadText("plan.yaml", `${"[".repeat(60)}${"]".repeat(60)}`)).toBe("read");
     expect(
       await loadText("plan.yaml", `a: &a [1]\nb: *a\nc: "${"[".repeat(500)}"\n# ${"[".repeat(500)}`),
@@ -65,17 +72,17 @@ describe("a YAML file", () => {
   });
 
   it("and a JSON file of a megabyte of brackets is refused at once", async () => {
-    let said = "";
+    let words = "";
     const heldMs = await shortestOf(
       2,
-      async () => (said = await loadText("plan.json", "[".repeat(1_000_000))),
+      async () => (words = await loadText("plan.json", "[".repeat(1_000_000))),
     );
-    expect(said).toMatch(DEEP);
+    expect(words).toMatch(DEEP);
     expect(heldMs).toBeLessThan(WITHIN_MS);
   });
 });
 
-function members(levels: number): string {
+function nestMembers(levels: number): string {
   return Array.from({ length: levels }, (_, level) => `${" ".repeat(level)}a:`).join("\n") + " 1";
 }
 
@@ -103,14 +110,14 @@ describe("a file that is a pipe", () => {
 });
 
 describe("a ledger", () => {
-  async function ledgerAt(name: string): Promise<string> {
+  async function createLedgerAt(name: string): Promise<string> {
     const path = folder.file(name);
     await (await openTestLedger(path)).close();
     return path;
   }
 
   it("with a view that has no end in the place of a table is refused, and nothing hangs", async () => {
-    const path = await ledgerAt("view.sqlite");
+    const path = await createLedgerAt("view.sqlite");
     const database = new BetterSqlite3(path);
     database.exec("alter table event rename to old_event");
     database.exec(
@@ -123,17 +130,17 @@ describe("a ledger", () => {
   });
 
   it("that others may write is theirs no more once it is opened for writing, and `doctor` says it before", async () => {
-    const path = await ledgerAt("open.sqlite");
+    const path = await createLedgerAt("open.sqlite");
     chmodSync(path, 0o666);
-    const doctor = async (): Promise<string> => (await runCli(["doctor", "--ledger", path])).stdout;
-    expect(await doctor()).toContain(`${path} may be written by other users (mode 666)`);
+    const runDoctor = async (): Promise<string> => (await runCli(["doctor", "--ledger", path])).stdout;
+    expect(await runDoctor()).toContain(`${path} may be written by other users (mode 666)`);
     await (await openTestLedger(path)).close();
     expect(statSync(path).mode & 0o022).toBe(0);
-    expect(await doctor()).not.toContain("may be written by other users");
+    expect(await runDoctor()).not.toContain("may be written by other users");
   });
 
   it("whose write-ahead log is a link or a folder is refused, and `doctor` says it", async () => {
-    const path = await ledgerAt("wal.sqlite");
+    const path = await createLedgerAt("wal.sqlite");
     mkdirSync(`${path}-wal`);
     await expect(openTestLedger(path)).rejects.toThrow(/wal\.sqlite-wal is a folder, not a plain file/);
     const { stdout } = await runCli(["doctor", "--ledger", path]);
@@ -208,10 +215,10 @@ describe("a peer", () => {
     inputs: {},
     idempotencyKey: "k",
     parent: PARENT,
-    signal: never(),
+    signal: createUnendingSignal(),
   };
 
-  function asked(): { readonly peers: PeerHosts; readonly urls: string[] } {
+  function recordAskedPeers(): { readonly peers: PeerHosts; readonly urls: string[] } {
     const urls: string[] = [];
     const answer = (peerUrl: string): Promise<never> => {
       urls.push(peerUrl);
@@ -244,33 +251,33 @@ describe("a peer", () => {
     "peer.example/openwop",
     "",
   ])("that nobody named is asked nothing: %s", async (url) => {
-    const { peers, urls } = asked();
+    const { peers, urls } = recordAskedPeers();
     const refused = { kind: "refused", code: "address_not_allowed" };
-    expect(await peers.discover(url, never())).toMatchObject(refused);
+    expect(await peers.discover(url, createUnendingSignal())).toMatchObject(refused);
     expect(await peers.createRun(url, request)).toMatchObject(refused);
-    expect(await peers.snapshot(url, "r", never())).toMatchObject(refused);
-    expect(await peers.awaitEnd(url, "r", never())).toMatchObject(refused);
-    expect(await peers.cancel(url, "r", { signal: never() })).toMatchObject(refused);
+    expect(await peers.snapshot(url, "r", createUnendingSignal())).toMatchObject(refused);
+    expect(await peers.awaitEnd(url, "r", createUnendingSignal())).toMatchObject(refused);
+    expect(await peers.cancel(url, "r", { signal: createUnendingSignal() })).toMatchObject(refused);
     expect(urls).toEqual([]);
   });
 
   it.each(["https://peer.example/openwop", "https://PEER.example:443/openwop/", "http://127.0.0.1:4100/"])(
     "that is named is asked, however its address is spelled: %s",
     async (url) => {
-      const { peers, urls } = asked();
-      await peers.discover(url, never());
+      const { peers, urls } = recordAskedPeers();
+      await peers.discover(url, createUnendingSignal());
       expect(urls).toEqual([url]);
     },
   );
 
   it("that a run names in its inputs is reached only where the operator named it", async () => {
-    const answering = await serve(json(201, { runId: "r", status: "pending" }));
+    const answering = await serve(replyJson(201, { runId: "r", status: "pending" }));
     const definitions = [
-      workflow("far", {
-        nodes: [node("call", "core.subWorkflow", { config: { workflowId: "worker" } })],
+      createWorkflow("far", {
+        nodes: [createNode("call", "core.subWorkflow", { config: { workflowId: "worker" } })],
         edges: [],
       }),
-      workflow("worker", { nodes: [noop("n")], edges: [] }),
+      createWorkflow("worker", { nodes: [createNoop("n")], edges: [] }),
     ];
     const world = await openWorld(definitions, { privateOrigins: [answering.url] });
     try {
@@ -279,7 +286,7 @@ describe("a peer", () => {
       expect(error).toMatchObject({
         message: expect.stringMatching(/none that the operator named/) as string,
       });
-      expect(ofType(await world.client.events(runId), "run.failed")).toHaveLength(1);
+      expect(filterByType(await world.client.events(runId), "run.failed")).toHaveLength(1);
       expect(answering.received).toEqual([]);
     } finally {
       await world.close();
@@ -294,9 +301,9 @@ describe("a peer", () => {
     const peer = await serve((response) => {
       response.writeHead(200, { "content-type": "application/json" }).end(text);
     });
-    const clock = steppingClock();
+    const clock = createSteppingClock();
     const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: 1_000_000 });
-    expect(await peers.snapshot(peer.url, "r", never())).toMatchObject({ code: "malformed" });
+    expect(await peers.snapshot(peer.url, "r", createUnendingSignal())).toMatchObject({ code: "malformed" });
   });
 
   it("that always has news is asked ten times a second at most", async () => {
@@ -304,7 +311,7 @@ describe("a peer", () => {
     let sequence = 0;
     const peer = await serve((response, request) => {
       if (!request.path.includes("/events/poll")) {
-        json(200, { runId: "r", workflowId: "w", status: "completed" })(response, request);
+        replyJson(200, { runId: "r", workflowId: "w", status: "completed" })(response, request);
         return;
       }
       const type = sequence === news ? "run.completed" : "node.started";
@@ -317,11 +324,11 @@ describe("a peer", () => {
         timestamp: "2026-01-01T00:00:00.000Z",
       };
       sequence += 1;
-      json(200, { events: [event], isComplete: sequence > news })(response, request);
+      replyJson(200, { events: [event], isComplete: sequence > news })(response, request);
     });
-    const clock = steppingClock();
+    const clock = createSteppingClock();
     const peers = createPeerHosts({ fetch: testFetch(clock), clock, charsMax: 1_000_000 });
-    expect(await peers.awaitEnd(peer.url, "r", never())).toMatchObject({ kind: "ended" });
+    expect(await peers.awaitEnd(peer.url, "r", createUnendingSignal())).toMatchObject({ kind: "ended" });
     expect(clock.waits).toEqual(Array(news).fill(100));
   });
 });

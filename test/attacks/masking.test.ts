@@ -8,9 +8,9 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import { collectGatewaySecrets } from "../../src/plugins/known-secrets.ts";
 import { serveOpenWop, type ServedOpenWop } from "../../src/plugins/compose-openwop.ts";
 import { startModelServer, type ModelServer } from "../openwop/levels-model-server.ts";
-import { node, noop, workflow } from "../openwop/levels-workflows.ts";
+import { createNode, createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
 import { clientOf, openWorld, OTHER_TOKEN, TOKEN, type World } from "../openwop/levels-world.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 
 const SHORT = "short-1";
 const SECRETS = {
@@ -27,11 +27,15 @@ const KINDS = Object.entries(SECRETS);
 const FILES = "/v1/host/workspace/files";
 
 const DEFINITIONS = [
-  workflow("quiet", { nodes: [noop("only")], variables: { said: "" } }),
-  workflow("asks-people", { nodes: [node("gate", "core.approvalGate", { config: { title: "Go on?" } })] }),
-  workflow("asks-model", { nodes: [node("ask", "core.ai.callPrompt", { config: { prompt: "all" } })] }),
-  workflow("remembers", {
-    nodes: [node("keep", "openclaw.memory.write", { config: { content: EVERY.join(" ") } })],
+  createWorkflow("quiet", { nodes: [createNoop("only")], variables: { said: "" } }),
+  createWorkflow("asks-people", {
+    nodes: [createNode("gate", "core.approvalGate", { config: { title: "Go on?" } })],
+  }),
+  createWorkflow("asks-model", {
+    nodes: [createNode("ask", "core.ai.callPrompt", { config: { prompt: "all" } })],
+  }),
+  createWorkflow("remembers", {
+    nodes: [createNode("keep", "openclaw.memory.write", { config: { content: EVERY.join(" ") } })],
   }),
 ];
 
@@ -71,19 +75,21 @@ afterAll(async () => {
 
 describe("serve, with its secrets in what callers and models say", () => {
   it.each(KINDS)("shows %s in no inputs, variables and events of a run", async (_, secret) => {
-    const said = `it is ${secret}, keep it`;
-    const { snapshot, events } = await world.client.run("quiet", { inputs: { said, [secret]: [{ said }] } });
+    const words = `it is ${secret}, keep it`;
+    const { snapshot, events } = await world.client.run("quiet", {
+      inputs: { said: words, [secret]: [{ said: words }] },
+    });
     expect(snapshot.variables["said"]).toMatch(/^it is \[REDACTED:[a-z0-9-]+\], keep it$/u);
     expectNone([snapshot, events]);
   });
 
   it("keeps them out of tags, metadata and options", async () => {
-    const said = EVERY.join(" ");
+    const words = EVERY.join(" ");
     const reply = await world.client.post("/v1/runs", {
       workflowId: "quiet",
-      tags: [said],
-      metadata: { said },
-      configurable: { said },
+      tags: [words],
+      metadata: { said: words },
+      configurable: { said: words },
     });
     expect(reply.status).toBe(201);
     expectNone(await world.client.events(String(reply.body["runId"])));
@@ -116,8 +122,10 @@ describe("serve, with its secrets in what callers and models say", () => {
   });
 
   it("keeps them out of definitions and of what is wrong with them", async () => {
-    const said = EVERY.join(" ");
-    const definition = { ...workflow("told", { nodes: [noop("only")], variables: { said } }) };
+    const words = EVERY.join(" ");
+    const definition = {
+      ...createWorkflow("told", { nodes: [createNoop("only")], variables: { said: words } }),
+    };
     const reply = await world.client.post("/v1/host/sample/workflows", definition);
     expect(reply.status).toBeLessThan(300);
     const { snapshot, events } = await world.client.run("told");
@@ -142,9 +150,9 @@ describe("serve, with its secrets in what callers and models say", () => {
   });
 
   it("tells nobody which secrets there are", async () => {
-    const said = "{{secret:SOME_SERVICE_API_KEY}} {{secret:peer-token}}";
-    const { snapshot } = await world.client.run("quiet", { inputs: { said } });
-    expect(snapshot.variables["said"]).toBe(said);
+    const words = "{{secret:SOME_SERVICE_API_KEY}} {{secret:peer-token}}";
+    const { snapshot } = await world.client.run("quiet", { inputs: { said: words } });
+    expect(snapshot.variables["said"]).toBe(words);
   });
 });
 
@@ -244,7 +252,7 @@ describe("the secrets that a gateway knows", () => {
 
 describe("the OpenWOP host of a gateway", () => {
   let served: ServedOpenWop | undefined;
-  const folder = tempFolder();
+  const folder = createTempFolder();
   afterEach(async () => {
     await served?.close();
   });
@@ -253,8 +261,11 @@ describe("the OpenWOP host of a gateway", () => {
   it("keeps the secrets of the configuration out of its ledger", async () => {
     const ledgerPath = join(folder.path, "ledger.sqlite");
     const ledger = await openTestLedger(ledgerPath);
-    const said = Object.values(IN_GATEWAY).join(" ");
-    const definition = workflow("told", { nodes: [noop("only")], variables: { said, known: said } });
+    const words = Object.values(IN_GATEWAY).join(" ");
+    const definition = createWorkflow("told", {
+      nodes: [createNoop("only")],
+      variables: { said: words, known: words },
+    });
     mkdirSync(join(folder.path, "workflows"));
     writeFileSync(join(folder.path, "workflows", "told.json"), JSON.stringify(definition));
     served = await serveOpenWop({
@@ -281,7 +292,7 @@ describe("the OpenWOP host of a gateway", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     const client = clientOf(`http://127.0.0.1:${port}`, IN_GATEWAY["a bearer token"]);
-    const { snapshot } = await client.run("told", { inputs: { said } });
+    const { snapshot } = await client.run("told", { inputs: { said: words } });
     expect(snapshot.variables["said"]).toContain("[REDACTED:");
     server.close();
     server.closeAllConnections();

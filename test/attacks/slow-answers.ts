@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 import { onTestFinished, vi } from "vitest";
 import { createAnswerCheck } from "../../src/infra/webhook/answer-check.ts";
 import { takeSignedAnswer } from "../../src/plugins/openclaw/questions/signed-answer.ts";
-import { manualClock, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { createManualClock, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 const SECRET = "the secret of operations";
 const QUESTION = "co-1:escalation-2";
@@ -30,39 +30,43 @@ export interface SlowAnswers {
   readonly pass: (ms: number) => Promise<void>;
 }
 
-export function slowAnswers(): SlowAnswers {
+export function startSlowAnswers(): SlowAnswers {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const config = { url: "https://hooks.example/", secret: SECRET, allowPrivate: false, answers: true };
   const webhooks = { ops: { ...config, timeoutMs: 10_000, triesMax: 6 } };
-  const check = createAnswerCheck({ webhooks, clock: manualClock() });
+  const check = createAnswerCheck({ webhooks, clock: createManualClock() });
   const plans = {
     signedAnswers: () => Promise.resolve(check),
     answer: () => Promise.resolve({ kind: "accepted", questionId: QUESTION, resolution: "approved" }),
   };
-  const use = <T>(work: (given: never, runtime: never) => Promise<T>): Promise<T> =>
+  const use = <T>(work: (value: never, runtime: never) => Promise<T>): Promise<T> =>
     work(plans as never, undefined as never);
-  const nothing = (): void => undefined;
-  const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const doNothing = (): void => undefined;
+  const logger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
   const ask = async (sending: Sending, isWhole: boolean): Promise<Told> => {
     const stream = new PassThrough();
     if (isWhole) stream.end(BODY);
-    const told: { status: number; connection?: string } = { status: 0 };
+    const report: { status: number; connection?: string } = { status: 0 };
     const response = {
       writeHead: (status: number, headers: Readonly<Record<string, string>>) => {
-        told.status = status;
-        if (headers["connection"] !== undefined) told.connection = headers["connection"];
+        report.status = status;
+        if (headers["connection"] !== undefined) report.connection = headers["connection"];
       },
-      end: nothing,
+      end: doNothing,
     };
     const { url = "/coordination/answers/ops", headers = {} } = sending;
-    const request = Object.assign(stream, { method: "POST", url, headers: { ...signed(BODY), ...headers } });
+    const request = Object.assign(stream, {
+      method: "POST",
+      url,
+      headers: { ...signHeaders(BODY), ...headers },
+    });
     await takeSignedAnswer(
       { use, logger },
       request as unknown as IncomingMessage,
       response as unknown as ServerResponse,
     );
-    return told;
+    return report;
   };
   return {
     send: () => ask({}, true),
@@ -73,17 +77,17 @@ export function slowAnswers(): SlowAnswers {
   };
 }
 
-const hmac = (text: string, encoding: "base64" | "base64url"): string =>
+const computeHmac = (text: string, encoding: "base64" | "base64url"): string =>
   createHmac("sha256", SECRET).update(text).digest(encoding);
 
 const BODY = JSON.stringify({
   questionId: QUESTION,
   answer: "approve",
-  answerToken: hmac(`answer:${QUESTION}`, "base64url"),
+  answerToken: computeHmac(`answer:${QUESTION}`, "base64url"),
 });
 
-function signed(body: string): Readonly<Record<string, string>> {
+function signHeaders(body: string): Readonly<Record<string, string>> {
   const seconds = String(Math.floor(TEST_EPOCH_MS / 1_000));
-  const signature = `v1,${hmac(`msg_1.${seconds}.${body}`, "base64")}`;
+  const signature = `v1,${computeHmac(`msg_1.${seconds}.${body}`, "base64")}`;
   return { "webhook-id": "msg_1", "webhook-timestamp": seconds, "webhook-signature": signature };
 }

@@ -1,17 +1,19 @@
 /** One tenant that takes all it can get is told so, and the others do not notice. */
 import { describe, expect, test } from "vitest";
 import { forkIn } from "../support/forks.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, MALLORY, codeOf, valueOf, workflowScene } from "../support/workflow-scene.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { ALICE, MALLORY, codeOf, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 
-const slow = workflow("slow", { nodes: [node("wait", "core.delay", { delayMs: 60_000 })] });
-const self = workflow("self", { nodes: [node("sub", "core.subWorkflow", { workflowId: "self" })] });
-const asks = workflow("asks", { nodes: [node("model", "core.chatCompletion", { prompt: "p" })] });
+const slow = createWorkflow("slow", { nodes: [createNode("wait", "core.delay", { delayMs: 60_000 })] });
+const self = createWorkflow("self", {
+  nodes: [createNode("sub", "core.subWorkflow", { workflowId: "self" })],
+});
+const asks = createWorkflow("asks", { nodes: [createNode("model", "core.chatCompletion", { prompt: "p" })] });
 const definitions = [slow, self, asks];
 const request = { workflowId: "slow", inputs: {}, transport: "rest" } as const;
-const refusal = (quota: string, limit: number): object => ({
+const matchRefusal = (quota: string, limit: number): object => ({
   kind: "refused",
   code: "rate_limited",
   message: expect.stringMatching(new RegExp(`${quota} .*at most ${limit} .*operator`)) as string,
@@ -20,60 +22,60 @@ const refusal = (quota: string, limit: number): object => ({
 
 describe("a tenant that reaches a quota", () => {
   test("starts no more runs until some have ended, while others do", async () => {
-    const scene = workflowScene({ definitions, quotas: { liveRuns: 2 } });
+    const scene = createWorkflowScene({ definitions, quotas: { liveRuns: 2 } });
     await scene.run("slow");
     const second = await scene.run("slow");
-    expect(await scene.host.create(ALICE, request)).toMatchObject(refusal("liveRuns", 2));
+    expect(await scene.host.create(ALICE, request)).toMatchObject(matchRefusal("liveRuns", 2));
     expect(codeOf(await scene.host.create(MALLORY, request))).toBe("done");
     valueOf(await scene.host.cancel(ALICE, second, {}));
     expect(codeOf(await scene.host.create(ALICE, request))).toBe("done");
   });
 
   test("stores no more in its live runs", async () => {
-    const scene = workflowScene({ definitions, quotas: { liveChars: 5_000 } });
+    const scene = createWorkflowScene({ definitions, quotas: { liveChars: 5_000 } });
     const runId = await scene.run("slow", { inputs: { text: "x".repeat(6_000) } });
-    expect(await scene.host.create(ALICE, request)).toMatchObject(refusal("liveChars", 5_000));
+    expect(await scene.host.create(ALICE, request)).toMatchObject(matchRefusal("liveChars", 5_000));
     const fork = { sourceRunId: runId, mode: "branch", fromSeq: 1 } as const;
-    expect(await scene.host.fork(ALICE, fork)).toMatchObject(refusal("liveChars", 5_000));
+    expect(await scene.host.fork(ALICE, fork)).toMatchObject(matchRefusal("liveChars", 5_000));
     expect(codeOf(await scene.host.create(MALLORY, request))).toBe("done");
   });
 
   test("forks no more before the minute is over", async () => {
-    const scene = workflowScene({ definitions, quotas: { forksPerMinute: 2 } });
+    const scene = createWorkflowScene({ definitions, quotas: { forksPerMinute: 2 } });
     const fork = { sourceRunId: await scene.run("slow"), mode: "branch", fromSeq: 1 } as const;
     await forkIn(scene, fork);
     await forkIn(scene, fork);
-    expect(await scene.host.fork(ALICE, fork)).toMatchObject(refusal("forksPerMinute", 2));
+    expect(await scene.host.fork(ALICE, fork)).toMatchObject(matchRefusal("forksPerMinute", 2));
     await scene.clock.advance(60_000);
     await forkIn(scene, fork);
   });
 
   test("is counted again by the host that starts after it", async () => {
-    const [ledger, clock] = [memoryWorkflowLedger(), fakeClock()];
-    const before = workflowScene({ definitions, ledger, clock, pid: 1 });
+    const [ledger, clock] = [createMemoryWorkflowLedger(), createFakeClock()];
+    const before = createWorkflowScene({ definitions, ledger, clock, pid: 1 });
     await before.run("slow");
     before.die();
     const quotas = { liveRuns: 1 };
-    const after = workflowScene({ definitions, ledger, clock, pid: 2, alive: new Set([2]), quotas });
+    const after = createWorkflowScene({ definitions, ledger, clock, pid: 2, alive: new Set([2]), quotas });
     await after.host.start();
-    expect(await after.host.create(ALICE, request)).toMatchObject(refusal("liveRuns", 1));
+    expect(await after.host.create(ALICE, request)).toMatchObject(matchRefusal("liveRuns", 1));
     await after.host.stop();
   });
 });
 
 describe("what comes of one request", () => {
   test("is bounded where forks are forked", async () => {
-    const scene = workflowScene({ definitions, quotas: { runsPerRequest: 3 } });
+    const scene = createWorkflowScene({ definitions, quotas: { runsPerRequest: 3 } });
     const first = await scene.run("slow");
     const second = await forkIn(scene, { sourceRunId: first, mode: "branch", fromSeq: 1 });
     const third = await forkIn(scene, { sourceRunId: second, mode: "branch", fromSeq: 1 });
     const forked = await scene.host.fork(ALICE, { sourceRunId: third, mode: "branch", fromSeq: 1 });
-    expect(forked).toMatchObject(refusal("runsPerRequest", 3));
+    expect(forked).toMatchObject(matchRefusal("runsPerRequest", 3));
     expect(codeOf(await scene.host.create(ALICE, request))).toBe("done");
   });
 
   test("fails the node that would start one run too many, where a workflow calls itself", async () => {
-    const scene = workflowScene({ definitions, quotas: { runsPerRequest: 4 } });
+    const scene = createWorkflowScene({ definitions, quotas: { runsPerRequest: 4 } });
     const runId = await scene.run("self");
     await scene.clock.advance(1_000);
     expect(await scene.status(runId)).toBe("failed");

@@ -21,10 +21,10 @@ parentPort.on("message", async ({ id, url, init }) => {
   parentPort.postMessage({ id, status: response.status, text: text.slice(0, CHARS_MAX) });
 });`;
 
-export function threadClient(baseUrl: string): ThreadClient {
+export function startThreadClient(baseUrl: string): ThreadClient {
   const worker = new Worker(CODE, { eval: true });
   const waiting = new Map<number, (answer: ThreadAnswer) => void>();
-  let asked = 0;
+  let requestCount = 0;
   worker.on("message", ({ id, ...answer }: ThreadAnswer & { readonly id: number }) => {
     waiting.get(id)?.(answer);
     waiting.delete(id);
@@ -32,7 +32,7 @@ export function threadClient(baseUrl: string): ThreadClient {
   return {
     ask: (path, init) =>
       new Promise((resolve) => {
-        const id = (asked += 1);
+        const id = (requestCount += 1);
         waiting.set(id, resolve);
         worker.postMessage({ id, url: `${baseUrl}${path}`, init });
       }),

@@ -3,61 +3,68 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import type { Caller } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { clientOf, openWorld, TOKEN, type World } from "../openwop/levels-world.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, BOB, codeOf, MALLORY, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import {
+  ALICE,
+  BOB,
+  codeOf,
+  MALLORY,
+  createWorkflowScene,
+  type WorkflowScene,
+} from "../support/workflow-scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const CAROL: Caller = { tenant: "acme", principal: "carol" };
 const ACCEPT = { action: "accept" };
 
-const quorum = (config: Fields = {}, workflowId = "w"): WorkflowScene =>
-  workflowScene({
+const createQuorumScene = (config: Fields = {}, workflowId = "w"): WorkflowScene =>
+  createWorkflowScene({
     definitions: [
-      workflow(workflowId, {
-        nodes: [node("gate", "core.approvalGate", { requiredApprovals: 3, ...config })],
+      createWorkflow(workflowId, {
+        nodes: [createNode("gate", "core.approvalGate", { requiredApprovals: 3, ...config })],
       }),
     ],
   });
 
-const votes = (scene: WorkflowScene, runId: string): unknown[] =>
+const listVotes = (scene: WorkflowScene, runId: string): unknown[] =>
   scene.payloads(runId, "approval.received").map(({ decidedBy }) => decidedBy);
 
 describe("a quorum", () => {
   it("is not reached by people that one principal invents", async () => {
-    const scene = quorum();
+    const scene = createQuorumScene();
     const runId = await scene.run("w");
     for (const voter of ["ann", "ben", "cid", "bob", "carol"])
       expect(codeOf(await scene.answer(runId, "gate", { ...ACCEPT, voter }))).toBe("forbidden");
-    expect(votes(scene, runId)).toEqual([]);
+    expect(listVotes(scene, runId)).toEqual([]);
     for (const answer of [ACCEPT, { ...ACCEPT, decidedBy: "ben" }, { ...ACCEPT, voter: "alice" }, ACCEPT])
       expect(codeOf(await scene.answer(runId, "gate", answer))).toBe("done");
     expect(await scene.status(runId)).toBe("waiting-approval");
-    expect(new Set(votes(scene, runId))).toEqual(new Set(["alice"]));
+    expect(new Set(listVotes(scene, runId))).toEqual(new Set(["alice"]));
   });
 
   it.each([7, null, {}, ["alice"], "", "Alice", "alice "])(
     "does not take %j for the one who speaks",
     async (voter) => {
-      const scene = quorum();
+      const scene = createQuorumScene();
       const runId = await scene.run("w");
       expect(codeOf(await scene.answer(runId, "gate", { ...ACCEPT, voter }))).toBe("forbidden");
     },
   );
 
   it("is reached by as many principals, each authenticated", async () => {
-    const scene = quorum();
+    const scene = createQuorumScene();
     const runId = await scene.run("w");
     for (const caller of [ALICE, BOB, CAROL]) {
       expect(await scene.status(runId)).toBe("waiting-approval");
       await scene.answer(runId, "gate", ACCEPT, caller);
     }
     expect(await scene.status(runId)).toBe("completed");
-    expect(votes(scene, runId)).toEqual(["alice", "bob", "carol"]);
+    expect(listVotes(scene, runId)).toEqual(["alice", "bob", "carol"]);
   });
 
   it("is not reached by one of another tenant", async () => {
-    const scene = quorum({ requiredApprovals: 2 });
+    const scene = createQuorumScene({ requiredApprovals: 2 });
     const runId = await scene.run("w");
     await scene.answer(runId, "gate", ACCEPT);
     expect(codeOf(await scene.answer(runId, "gate", ACCEPT, MALLORY))).toBe("not_found");
@@ -65,7 +72,7 @@ describe("a quorum", () => {
   });
 
   it("has no signed token, and takes none that was signed before: its holder is nobody", async () => {
-    const scene = quorum({ requiredApprovals: 2 });
+    const scene = createQuorumScene({ requiredApprovals: 2 });
     const runId = await scene.run("w");
     expect((await scene.snapshot(runId))["interrupt"]).not.toHaveProperty("interruptToken");
     const token = interruptTokens(new Uint8Array(32).fill(7)).sign({
@@ -79,11 +86,11 @@ describe("a quorum", () => {
     expect(codeOf(await scene.host.resolveToken(token, ACCEPT))).toBe("forbidden");
     expect(codeOf(await scene.host.resolveToken(token, { ...ACCEPT, voter: "bob" }))).toBe("forbidden");
     expect(await scene.status(runId)).toBe("waiting-approval");
-    expect(votes(scene, runId)).toEqual(["alice"]);
+    expect(listVotes(scene, runId)).toEqual(["alice"]);
   });
 
   it("does not let the last one who speaks put in what the others have not seen", async () => {
-    const scene = quorum({ requiredApprovals: 2, actions: ["accept", "reject", "edit-accept"] });
+    const scene = createQuorumScene({ requiredApprovals: 2, actions: ["accept", "reject", "edit-accept"] });
     const runId = await scene.run("w");
     await scene.answer(runId, "gate", ACCEPT);
     const edited = { action: "edit-accept", editedArtifactData: { amount: 1_000_000 } };
@@ -96,14 +103,14 @@ describe("a quorum", () => {
       ["alice", "bob"],
       ["alice", "alice", "alice"],
     ]) {
-      const scene = quorum({ approversList });
+      const scene = createQuorumScene({ approversList });
       const created = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
       expect(codeOf(created)).toBe("validation_error");
     }
   });
 
   it("believes a voter of the protocol's own suite only: its workflow, behind its seams", async () => {
-    const scene = quorum({}, "conformance-interrupt-quorum");
+    const scene = createQuorumScene({}, "conformance-interrupt-quorum");
     const runId = await scene.run("conformance-interrupt-quorum");
     for (const voter of ["a", "b", "c"]) await scene.answer(runId, "gate", { ...ACCEPT, voter });
     expect(await scene.status(runId)).toBe("completed");
@@ -112,7 +119,7 @@ describe("a quorum", () => {
 
 describe("who approved", () => {
   it("is the principal in the log and in the outputs, whoever the answer names", async () => {
-    const scene = quorum({ requiredApprovals: 1 });
+    const scene = createQuorumScene({ requiredApprovals: 1 });
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "gate", { ...ACCEPT, voter: "bob" }))).toBe("forbidden");
     await scene.answer(runId, "gate", { ...ACCEPT, decidedBy: "the-boss" });
@@ -129,9 +136,15 @@ describe("over HTTP, without the seams of the suite", () => {
   const AGAIN = "another-token-of-the-second-one";
   let world: World;
   beforeAll(async () => {
-    const gate = node("gate", "core.approvalGate", { requiredApprovals: 2, rejectionPolicy: "majority" });
+    const gate = createNode("gate", "core.approvalGate", {
+      requiredApprovals: 2,
+      rejectionPolicy: "majority",
+    });
     world = await openWorld(
-      [workflow("votes", { nodes: [gate] }), workflow("conformance-interrupt-quorum", { nodes: [gate] })],
+      [
+        createWorkflow("votes", { nodes: [gate] }),
+        createWorkflow("conformance-interrupt-quorum", { nodes: [gate] }),
+      ],
       {
         testSeams: false,
         tokens: [

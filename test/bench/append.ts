@@ -17,9 +17,9 @@ import type { ContentStore } from "../../src/agents/coordination/ports/content-s
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
-import { childSession, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
-import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { nameChildSession, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
+import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 const BATCH = 100;
 /** admitted, decided, dispatched, dispatch.began */
@@ -43,22 +43,22 @@ interface Comparison {
 }
 
 async function compare({ rounds, waves, concurrent }: Comparison): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   let number = 0;
-  const fresh = (): string => folder.file(`${(number += 1)}.sqlite`);
-  const recording = await record(fresh(), { waves, concurrent });
+  const nameFreshFile = (): string => folder.file(`${(number += 1)}.sqlite`);
+  const recording = await record(nameFreshFile(), { waves, concurrent });
   const { events } = recording;
   const sides = [
-    async () => (await runRuntime(fresh(), { waves, concurrent })) / events,
-    async () => (await runRaw(fresh(), recording)) / events,
-    async () => (await runRaw(fresh(), eventsOnly(recording))) / events,
+    async () => (await runRuntime(nameFreshFile(), { waves, concurrent })) / events,
+    async () => (await runRaw(nameFreshFile(), recording)) / events,
+    async () => (await runRaw(nameFreshFile(), keepEventsOnly(recording))) / events,
   ];
   await alternate(1, sides);
   const [runtime = [], raw = [], rawEvents = []] = await alternate(rounds, sides);
   const how = concurrent ? `concurrent, ${BATCH} events a transaction` : "one call after the other";
   const detail = {
-    runtimeMicrosPerEvent: round(1_000 * median(runtime)),
-    runtimeEventsPerSecond: Math.round(1_000 / median(runtime)),
+    runtimeMicrosPerEvent: round(1_000 * findMedian(runtime)),
+    runtimeEventsPerSecond: Math.round(1_000 / findMedian(runtime)),
     events,
   };
   return [
@@ -66,15 +66,17 @@ async function compare({ rounds, waves, concurrent }: Comparison): Promise<Bench
       name: `append through the runtime / raw better-sqlite3 writing the same rows, ${how}`,
       compares:
         "events per second; raw: all rows of all tables in the same transactions, prepared, hashes ready, no triggers; both durable",
-      value: round(median(raw) / median(runtime)),
+      value: round(findMedian(raw) / findMedian(runtime)),
       unit: "ratio",
       ...(concurrent && { target: { is: "at least", value: 0.7 } as const }),
       detail: {
         ...spreadOf(raw, runtime),
         ...detail,
-        rawMicrosPerEvent: round(1_000 * median(raw)),
+        rawMicrosPerEvent: round(1_000 * findMedian(raw)),
         // A slow commit weighs on both sides alike: from this cost of a commit on, the ratio is 0.7.
-        ...(concurrent && { commitMsFromWhichMet: round(commitMsFor(0.7, median(runtime), median(raw))) }),
+        ...(concurrent && {
+          commitMsFromWhichMet: round(commitMsFor(0.7, findMedian(runtime), findMedian(raw))),
+        }),
         transactions: recording.transactions.length,
       },
     },
@@ -82,12 +84,12 @@ async function compare({ rounds, waves, concurrent }: Comparison): Promise<Bench
       name: `append through the runtime / raw better-sqlite3 writing the event rows only, ${how}`,
       compares:
         "events per second; raw: the events in the same transactions, but no run, reference or content rows; both durable",
-      value: round(median(rawEvents) / median(runtime)),
+      value: round(findMedian(rawEvents) / findMedian(runtime)),
       unit: "ratio",
       detail: {
         ...spreadOf(rawEvents, runtime),
         ...detail,
-        rawMicrosPerEvent: round(1_000 * median(rawEvents)),
+        rawMicrosPerEvent: round(1_000 * findMedian(rawEvents)),
       },
     },
   ];
@@ -123,12 +125,12 @@ async function runRuntime(path: string, run: Run): Promise<number> {
 
 async function drive(store: LedgerStore & ContentStore, { waves, concurrent }: Run): Promise<number> {
   let id = 0;
-  const newCoordinationId = (): CoordinationId => `co-00000000-0000-4000-8000-${++id}` as CoordinationId;
-  const coordinator = testCoordinator({ store, clock: systemClock, newCoordinationId });
-  const each = concurrent ? together : oneByOne;
+  const createCoordinationId = (): CoordinationId => `co-00000000-0000-4000-8000-${++id}` as CoordinationId;
+  const coordinator = testCoordinator({ store, clock: systemClock, newCoordinationId: createCoordinationId });
+  const each = concurrent ? callTogether : callOneByOne;
   // Hashing the texts is the host's work.
   const spawns = Array.from({ length: waves * 2 }, (_, wave) => spawnsOf(coordinator, wave));
-  const ms = await timed(async () => {
+  const ms = await timeWork(async () => {
     for (let wave = 0; wave < waves; wave += 1) {
       const children = [...(await each(spawns[wave * 2] ?? [])), ...(await each(spawns[wave * 2 + 1] ?? []))];
       await each(
@@ -151,11 +153,11 @@ async function drive(store: LedgerStore & ContentStore, { waves, concurrent }: R
   return ms;
 }
 
-function together<T>(calls: readonly (() => Promise<T>)[]): Promise<T[]> {
+function callTogether<T>(calls: readonly (() => Promise<T>)[]): Promise<T[]> {
   return Promise.all(calls.map((call) => call()));
 }
 
-async function oneByOne<T>(calls: readonly (() => Promise<T>)[]): Promise<T[]> {
+async function callOneByOne<T>(calls: readonly (() => Promise<T>)[]): Promise<T[]> {
   const results: T[] = [];
   for (const call of calls) results.push(await call());
   return results;
@@ -167,7 +169,7 @@ function spawnsOf(coordinator: Coordinator, wave: number): (() => Promise<Child>
     const call = `call_${wave}_${index}`;
     const source = `agent:main:telegram:direct:${index}` as SessionKey;
     const request = spawnRequest({ call, trace: `4bf92f3577b34da6-${generation}-${index}`, source });
-    const session = childSession(`00000000-0000-4000-8000-${wave}-${index}`);
+    const session = nameChildSession(`00000000-0000-4000-8000-${wave}-${index}`);
     return async () => {
       const admission = await coordinator.admitSpawn(request);
       if (admission.kind === "refused") throw new Error(admission.reason);
@@ -204,11 +206,11 @@ interface Recording {
 async function record(path: string, run: Run): Promise<Recording> {
   let commits = 0;
   // The store asks for the time once per transaction.
-  const now = (): EpochMs => {
+  const countCommitAndTellTime = (): EpochMs => {
     commits += 1;
     return systemClock.now();
   };
-  const store = await openTestLedger(path, { clock: { ...systemClock, now } });
+  const store = await openTestLedger(path, { clock: { ...systemClock, now: countCommitAndTellTime } });
   const groups: AppendRequest[][] = [];
   const append = async (request: AppendRequest): Promise<void> => {
     await store.append(request);
@@ -217,7 +219,7 @@ async function record(path: string, run: Run): Promise<Recording> {
   await drive({ ...store, append }, run);
   await store.close();
   const database = new Database(path, { readonly: true });
-  const write = writesFrom(database);
+  const write = prepareWrites(database);
   const transactions = groups.map((requests) => requests.flatMap(write));
   const schema = database
     .prepare<[], string>(
@@ -245,7 +247,7 @@ const UPDATE = {
 } as const;
 
 /** What an append wrote, taken from the ledger that it was written to. */
-function writesFrom(database: Database.Database): (request: AppendRequest) => Write[] {
+function prepareWrites(database: Database.Database): (request: AppendRequest) => Write[] {
   const keyOf = database.prepare<[string], number>("select run_key from run where run_id = ?").pluck();
   const eventsOf = database
     .prepare<[number, number, number], Value[]>(
@@ -282,7 +284,7 @@ function writesFrom(database: Database.Database): (request: AppendRequest) => Wr
   };
 }
 
-function eventsOnly(recording: Recording): Recording {
+function keepEventsOnly(recording: Recording): Recording {
   const transactions = recording.transactions.map((writes) =>
     writes.filter(({ sql }) => sql === INSERT.event),
   );
@@ -305,7 +307,7 @@ async function runRaw(path: string, { schema, transactions }: Recording): Promis
   const commit = database.transaction((writes: (typeof prepared)[number]) => {
     for (const { statement, values } of writes) statement?.run(...values);
   });
-  const ms = await timed(() => {
+  const ms = await timeWork(() => {
     for (const writes of prepared) commit.immediate(writes);
   });
   database.close();

@@ -22,7 +22,7 @@ export function isMet({ value, target }: BenchRow): boolean {
   return target.is === "at least" ? value >= target.value : value <= target.value;
 }
 
-export function median(values: readonly number[]): number {
+export function findMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
   const upper = sorted[Math.floor(middle)] ?? Number.NaN;
@@ -41,7 +41,7 @@ export async function alternate(
   return times;
 }
 
-export async function timed(work: () => Promise<void> | void): Promise<number> {
+export async function timeWork(work: () => Promise<void> | void): Promise<number> {
   const start = performance.now();
   await work();
   return performance.now() - start;

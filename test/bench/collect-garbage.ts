@@ -9,15 +9,15 @@ export async function collectGarbage(inspectorPort: number): Promise<void> {
   const [target] = (await listed.json()) as { webSocketDebuggerUrl: string }[];
   if (!target) throw new Error("the process has no inspector");
   const socket = new WebSocket(target.webSocketDebuggerUrl);
-  await once(socket, "open");
+  await awaitEvent(socket, "open");
   for (let id = 1; id <= COLLECTIONS; id += 1) {
     socket.send(JSON.stringify({ id, method: "HeapProfiler.collectGarbage" }));
-    await once(socket, "message");
+    await awaitEvent(socket, "message");
   }
   socket.close();
 }
 
-function once(socket: WebSocket, event: "open" | "message"): Promise<void> {
+function awaitEvent(socket: WebSocket, event: "open" | "message"): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.addEventListener(event, () => resolve(), { once: true });
     socket.addEventListener("error", () => reject(new Error("the inspector does not answer")), {

@@ -5,7 +5,7 @@
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { AGENT } from "../support/ledger-fixtures.ts";
-import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { openPlanHost, planOf, type PlanHost } from "./plan-host.ts";
 
 const STEPS = { full: 10_000, quick: 500 } as const;
@@ -21,8 +21,8 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   await notes.ended.promise;
   const whole = await readState(host.store, SOURCE);
   const rounds = quick ? 3 : 7;
-  const near = await ratioAt(host, Math.round(whole.nextSequence / 10), rounds);
-  const far = await ratioAt(host, Math.round(whole.nextSequence * 0.9), rounds);
+  const near = await measureRatioAt(host, Math.round(whole.nextSequence / 10), rounds);
+  const far = await measureRatioAt(host, Math.round(whole.nextSequence * 0.9), rounds);
   return [
     {
       name: "fork of a plan, up to where it is submitted",
@@ -41,21 +41,21 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   ];
 }
 
-async function ratioAt(
+async function measureRatioAt(
   { coordinator, store }: PlanHost,
   from: number,
   rounds: number,
 ): Promise<{ readonly forkMs: number; readonly readMs: number }> {
   const [forkMs = [], readMs = []] = await alternate(rounds, [
     () =>
-      timed(async () => {
+      timeWork(async () => {
         const forked = await coordinator.forkPlan({ source: SOURCE, from, isPreview: true });
         if (forked.kind !== "preview") throw new Error(`the fork was ${forked.kind}`);
       }),
     () =>
-      timed(async () => {
+      timeWork(async () => {
         await readState(store, SOURCE, from);
       }),
   ]);
-  return { forkMs: median(forkMs), readMs: median(readMs) };
+  return { forkMs: findMedian(forkMs), readMs: findMedian(readMs) };
 }

@@ -11,11 +11,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { installInto, packProject } from "../../scripts/pack.ts";
-import { freePort, startGateway, type Gateway } from "../support/gateway.ts";
-import { script, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
+import { findFreePort, startGateway, type Gateway } from "../support/gateway.ts";
+import { renderScript, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { collectGarbage } from "./collect-garbage.ts";
-import { median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 type Variant = "on" | "off" | "none";
 
@@ -64,7 +64,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
     await model.close();
     rmSync(folder, { recursive: true, force: true });
   }
-  return [ownRow, ...memoryRows(found), turnRow(found)];
+  return [ownRow, ...createMemoryRows(found), turnRow(found)];
 }
 
 interface Look {
@@ -75,7 +75,7 @@ interface Look {
 }
 
 async function look({ model, pluginDir, variant, turns }: Look): Promise<Found> {
-  const inspectorPort = await freePort();
+  const inspectorPort = await findFreePort();
   const gateway = await startGateway({
     modelBaseUrl: model.baseUrl,
     env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
@@ -85,17 +85,17 @@ async function look({ model, pluginDir, variant, turns }: Look): Promise<Found> 
     }),
   });
   try {
-    const idleMb = await memoryMb(gateway, inspectorPort);
-    const taken: Turn[] = [];
+    const idleMb = await measureMemoryMb(gateway, inspectorPort);
+    const measuredTurns: Turn[] = [];
     let spawnedMb = Number.NaN;
     // Without the plugin only memory is asked for.
     const last = variant === "none" ? TURNS_BEFORE_MEMORY : Math.max(turns, TURNS_BEFORE_MEMORY);
     for (let turn = 1; turn <= last; turn += 1) {
       const one = await spawnTurn(gateway, model, turn);
-      if (turn > WARM_UP_TURNS) taken.push(one);
-      if (turn === TURNS_BEFORE_MEMORY) spawnedMb = await memoryMb(gateway, inspectorPort);
+      if (turn > WARM_UP_TURNS) measuredTurns.push(one);
+      if (turn === TURNS_BEFORE_MEMORY) spawnedMb = await measureMemoryMb(gateway, inspectorPort);
     }
-    return { idleMb, spawnedMb, turns: taken };
+    return { idleMb, spawnedMb, turns: measuredTurns };
   } finally {
     await gateway.dispose();
   }
@@ -103,38 +103,38 @@ async function look({ model, pluginDir, variant, turns }: Look): Promise<Found> 
 
 /** Timed from the message to the end of the parent's turn; returns when all that follows from it is over. */
 async function spawnTurn(gateway: Gateway, model: ScriptedModel, turn: number): Promise<Turn> {
-  const spawn = ["left", "right"].map((label) => ({ label, task: script({ say: `${label} result` }) }));
-  const message = `${OWNER_SAYS} ${script({ spawn }, { say: "spawned" })}`;
+  const spawn = ["left", "right"].map((label) => ({ label, task: renderScript({ say: `${label} result` }) }));
+  const message = `${OWNER_SAYS} ${renderScript({ spawn }, { say: "spawned" })}`;
   const before = model.requests.length;
-  const turnMs = await timed(async () => {
+  const turnMs = await timeWork(async () => {
     const { status } = await gateway.agent({ sessionKey: `agent:main:turn-${turn}`, message });
     if (status !== "ok") throw new Error(`the turn ended as ${status}`);
   });
   // Two turns of the parent, one of each child, one announcement of each child's result.
   await waitFor(() => model.requests.length >= before + 6, { what: "the announcements", timeoutMs: 60_000 });
-  await untilQuiet(model);
+  await waitUntilQuiet(model);
   const [first, second] = model.requests.slice(before).filter(({ text }) => text.includes(OWNER_SAYS));
   if (!first || !second) throw new Error("the turn made fewer than two model requests");
   return { turnMs, toolsMs: second.receivedAt - first.receivedAt };
 }
 
 /** The host's settling turn does not come every time. */
-async function untilQuiet({ requests }: ScriptedModel): Promise<void> {
+async function waitUntilQuiet({ requests }: ScriptedModel): Promise<void> {
   for (let before = -1; before !== requests.length;) {
     before = requests.length;
     await delay(500);
   }
 }
 
-async function memoryMb(gateway: Gateway, inspectorPort: number): Promise<number> {
+async function measureMemoryMb(gateway: Gateway, inspectorPort: number): Promise<number> {
   await delay(QUIET_MS);
   await collectGarbage(inspectorPort);
   const samples: number[] = [];
   for (let sample = 0; sample < MEMORY_SAMPLES; sample += 1) {
-    samples.push(treeOf(gateway.pid).reduce((sum, pid) => sum + pssBytes(pid), 0) / MEGABYTE);
+    samples.push(treeOf(gateway.pid).reduce((sum, pid) => sum + readPssBytes(pid), 0) / MEGABYTE);
     await delay(100);
   }
-  return median(samples);
+  return findMedian(samples);
 }
 
 function treeOf(root: number): number[] {
@@ -153,7 +153,7 @@ function parentOf(pid: string): number | undefined {
   return field === undefined ? undefined : Number(field);
 }
 
-function pssBytes(pid: number): number {
+function readPssBytes(pid: number): number {
   const kilobytes = /^Pss:\s+(\d+) kB/mu.exec(readProc(String(pid), "smaps_rollup"))?.[1];
   return Number(kilobytes ?? 0) * 1_024;
 }
@@ -180,30 +180,30 @@ function ownMemoryRow(pluginDir: string, folder: string): BenchRow {
   return {
     name: "memory of the plugin, its ledger open and 20 spawns recorded",
     compares: `resident memory over the same bare Node.js process, after collections, ${rounds.length} processes`,
-    value: round(median(rounds)),
+    value: round(findMedian(rounds)),
     unit: "MB",
     target: { is: "at most", value: 40 },
     detail: { lowest: round(Math.min(...rounds)), highest: round(Math.max(...rounds)) },
   };
 }
 
-function memoryRows(found: Findings): BenchRow[] {
-  const row = (name: string, variant: Variant, key: "idleMb" | "spawnedMb"): BenchRow => {
+function createMemoryRows(found: Findings): BenchRow[] {
+  const createRow = (name: string, variant: Variant, key: "idleMb" | "spawnedMb"): BenchRow => {
     const withPlugin = found[variant].map((one) => one[key]);
     const without = found.none.map((one) => one[key]);
     return {
       name: `gateway memory, ${name}`,
       compares: `PSS of the process tree over that of a gateway without the plugin, ${without.length} fresh gateways each`,
-      value: Math.round(median(withPlugin) - median(without)),
+      value: Math.round(findMedian(withPlugin) - findMedian(without)),
       unit: "MB",
       detail: { ...spread("with", withPlugin), ...spread("without", without) },
     };
   };
   return [
-    row("flag on, idle", "on", "idleMb"),
-    row("flag on, after 10 spawns", "on", "spawnedMb"),
-    row("flag off, idle", "off", "idleMb"),
-    row("flag off, after 10 spawns", "off", "spawnedMb"),
+    createRow("flag on, idle", "on", "idleMb"),
+    createRow("flag on, after 10 spawns", "on", "spawnedMb"),
+    createRow("flag off, idle", "off", "idleMb"),
+    createRow("flag off, after 10 spawns", "off", "spawnedMb"),
   ];
 }
 
@@ -221,24 +221,25 @@ function turnRow(found: Findings): BenchRow {
   return {
     name: "a turn that spawns two children, flag on / flag off",
     compares: `message to end of turn in a real gateway with a scripted model, ${on.length} turns on, ${off.length} off`,
-    value: round(median(on) / median(off)),
+    value: round(findMedian(on) / findMedian(off)),
     unit: "ratio",
     target: { is: "at most", value: 1.02 },
     detail: {
-      ...quartiles("on", on),
-      ...quartiles("off", off),
-      ...quartiles("onTools", turnsOf("on", "toolsMs")),
-      ...quartiles("offTools", turnsOf("off", "toolsMs")),
+      ...describeQuartiles("on", on),
+      ...describeQuartiles("off", off),
+      ...describeQuartiles("onTools", turnsOf("on", "toolsMs")),
+      ...describeQuartiles("offTools", turnsOf("off", "toolsMs")),
     },
   };
 }
 
-function quartiles(name: string, values: readonly number[]): Record<string, number> {
+function describeQuartiles(name: string, values: readonly number[]): Record<string, number> {
   const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number): number => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
+  const pickQuantile = (share: number): number =>
+    round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
   return {
-    [`${name}MedianMs`]: round(median(values)),
-    [`${name}P25Ms`]: at(0.25),
-    [`${name}P75Ms`]: at(0.75),
+    [`${name}MedianMs`]: round(findMedian(values)),
+    [`${name}P25Ms`]: pickQuantile(0.25),
+    [`${name}P75Ms`]: pickQuantile(0.75),
   };
 }

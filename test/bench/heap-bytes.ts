@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 let collect: (() => void) | undefined;
 
 /** What the process holds on its heap after a collection of garbage. */
-export function heapBytes(): number {
+export function measureHeapBytes(): number {
   if (!collect) {
     setFlagsFromString("--expose-gc");
     collect = runInNewContext("gc") as () => void;

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 const STEPS_PER_COORDINATION = 8;
 const WARM_UP = 50;
@@ -27,17 +27,17 @@ let workspace = "";
 type Times = Map<string, number[]>;
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   workspace = folder.path;
   const handlers = createHookHandlers(hostOf(folder.path));
-  const commit = rawCommit(folder);
+  const commit = openRawCommit(folder);
   const times: Times = new Map();
   await handlers.start();
   const spawns = quick ? 200 : 2_000;
   for (let index = 0; index < WARM_UP; index += 1) await spawn(handlers, { index, times: new Map() });
   for (let index = WARM_UP; index < WARM_UP + spawns; index += 1) {
     await spawn(handlers, { index, times });
-    await clocked(times, COMMIT, () => commit.run());
+    await timeCall(times, COMMIT, () => commit.run());
   }
   await handlers.stop();
   commit.close();
@@ -48,38 +48,38 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
 function rowsOf(hook: string, ms: readonly number[], commits: readonly number[]): BenchRow[] {
   const compares = `one call at a time on a durable ledger, ${ms.length} calls`;
   const unit = "ms";
-  const ofCommit = median(commits);
+  const ofCommit = findMedian(commits);
   return [
     {
       name: `hook ${hook}, median`,
       compares,
-      value: round(median(ms)),
+      value: round(findMedian(ms)),
       unit,
       target: { is: "at most", value: MEDIAN_MS_MAX },
-      detail: { commitMs: round(ofCommit), timesOneCommit: round(median(ms) / ofCommit) },
+      detail: { commitMs: round(ofCommit), timesOneCommit: round(findMedian(ms) / ofCommit) },
     },
     {
       name: `hook ${hook}, p99`,
       compares,
-      value: round(percentile(ms, 0.99)),
+      value: round(pickPercentile(ms, 0.99)),
       unit,
       target: { is: "at most", value: P99_MS_MAX },
-      detail: { highest: round(Math.max(...ms)), commitP99Ms: round(percentile(commits, 0.99)) },
+      detail: { highest: round(Math.max(...ms)), commitP99Ms: round(pickPercentile(commits, 0.99)) },
     },
   ];
 }
 
-function percentile(values: readonly number[], share: number): number {
+function pickPercentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-async function clocked<T>(times: Times, name: string, work: () => T | Promise<T>): Promise<T> {
+async function timeCall<T>(times: Times, name: string, work: () => T | Promise<T>): Promise<T> {
   const start = performance.now();
   const result = await work();
   const ms = performance.now() - start;
-  const known = times.get(name);
-  if (known) known.push(ms);
+  const knownInput = times.get(name);
+  if (knownInput) knownInput.push(ms);
   else times.set(name, [ms]);
   return result;
 }
@@ -90,65 +90,69 @@ async function spawn(
   { index, times }: { readonly index: number; readonly times: Times },
 ): Promise<void> {
   const coordination = Math.floor(index / STEPS_PER_COORDINATION);
-  const owner = ownerTurn(coordination);
+  const owner = createOwnerTurn(coordination);
   const child = { sessionKey: `agent:main:subagent:${randomUUID()}`, runId: randomUUID() };
   const ofChild = { ...owner, ...child };
   const task = `Read file ${index} and report what it is about.`;
   const call = { toolName: "sessions_spawn", toolCallId: `call_${index}`, runId: owner.runId };
-  const prompted = (text: string) => ({ prompt: text, messages: [] }) as HookEvent<"before_prompt_build">;
-  await clocked(times, "before_prompt_build of any session", () =>
-    handlers.beforePromptBuild(prompted("Read all files."), owner as HookContext<"before_prompt_build">),
+  const createPromptEvent = (text: string) =>
+    ({ prompt: text, messages: [] }) as HookEvent<"before_prompt_build">;
+  await timeCall(times, "before_prompt_build of any session", () =>
+    handlers.beforePromptBuild(
+      createPromptEvent("Read all files."),
+      owner as HookContext<"before_prompt_build">,
+    ),
   );
   const before = { ...call, params: { task, label: `file ${index}` } } as HookEvent<"before_tool_call">;
-  const answer = await clocked(times, "before_tool_call", () =>
+  const answer = await timeCall(times, "before_tool_call", () =>
     handlers.beforeSpawn(before, owner as HookContext<"before_tool_call">),
   );
   const params = answer && "params" in answer ? answer.params : undefined;
   if (!params?.["coordination"]) throw new Error("the spawn was not coordinated");
   const details = { status: "accepted", childSessionKey: child.sessionKey, runId: child.runId };
   const after = { ...call, params, result: { details } } as HookEvent<"after_tool_call">;
-  await clocked(times, "after_tool_call", () =>
+  await timeCall(times, "after_tool_call", () =>
     handlers.afterSpawn(after, owner as HookContext<"after_tool_call">),
   );
-  const prompt = await clocked(times, "before_prompt_build of a child", () =>
-    handlers.beforePromptBuild(prompted(task), ofChild as HookContext<"before_prompt_build">),
+  const prompt = await timeCall(times, "before_prompt_build of a child", () =>
+    handlers.beforePromptBuild(createPromptEvent(task), ofChild as HookContext<"before_prompt_build">),
   );
   if (!prompt) throw new Error("the child got no context");
   for (const which of ["first", "further"]) await write(handlers, { index, which, times, child: ofChild });
   const end = { messages: [], success: true } as unknown as HookEvent<"agent_end">;
-  await clocked(times, "agent_end", () => handlers.agentEnded(end, ofChild as HookContext<"agent_end">));
+  await timeCall(times, "agent_end", () => handlers.agentEnded(end, ofChild as HookContext<"agent_end">));
   const ended = { targetSessionKey: child.sessionKey, outcome: "ok" } as HookEvent<"subagent_ended">;
-  await clocked(times, "subagent_ended", () => handlers.subagentEnded(ended));
+  await timeCall(times, "subagent_ended", () => handlers.subagentEnded(ended));
   await handlers.agentEnded(end, owner);
 }
 
 async function write(
   handlers: HookHandlers,
-  given: {
+  input: {
     readonly index: number;
     readonly which: string;
     readonly times: Times;
-    readonly child: ReturnType<typeof ownerTurn>;
+    readonly child: ReturnType<typeof createOwnerTurn>;
   },
 ): Promise<void> {
-  const { index, which, times, child } = given;
+  const { index, which, times, child } = input;
   const path = `written-${index % 64}.txt`;
   const content = `${which} ${index}\n`.repeat(400).slice(0, 4_096);
   const call = { toolName: "write", toolCallId: `call_${index}_${which}`, runId: child.runId };
   const before = { ...call, params: { path, content } } as unknown as HookEvent<"before_tool_call">;
   const ctx = child as HookContext<"before_tool_call">;
-  const answer = await clocked(times, `before_tool_call of a ${which} write`, () =>
+  const answer = await timeCall(times, `before_tool_call of a ${which} write`, () =>
     handlers.beforeCall(before, ctx),
   );
   if (answer) throw new Error(`the write was not allowed: ${JSON.stringify(answer)}`);
   writeFileSync(join(workspace, path), content);
   const after = { ...before, result: {} } as unknown as HookEvent<"after_tool_call">;
-  await clocked(times, `after_tool_call of a ${which} write`, () =>
+  await timeCall(times, `after_tool_call of a ${which} write`, () =>
     handlers.afterCall(after, child as HookContext<"after_tool_call">),
   );
 }
 
-function ownerTurn(coordination: number) {
+function createOwnerTurn(coordination: number) {
   const id = coordination.toString(16);
   return {
     agentId: "main",
@@ -160,10 +164,10 @@ function ownerTurn(coordination: number) {
 
 /** As much of the host as the handlers touch. */
 function hostOf(stateDir: string): OpenClawPluginApi {
-  const nothing = (): void => undefined;
+  const doNothing = (): void => undefined;
   return {
     pluginConfig: { coordination: { phase1: { enabled: true } } },
-    logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    logger: { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing },
     runtime: {
       state: { resolveStateDir: () => stateDir },
       tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]) }) } } },
@@ -176,7 +180,7 @@ function hostOf(stateDir: string): OpenClawPluginApi {
   } as unknown as OpenClawPluginApi;
 }
 
-function rawCommit(folder: TempFolder): { run: () => void; close: () => void } {
+function openRawCommit(folder: TempFolder): { run: () => void; close: () => void } {
   const database = new Database(folder.file("raw.sqlite"));
   database.pragma("journal_mode = wal");
   database.pragma("synchronous = full");

@@ -24,9 +24,9 @@ const HEAD_END = "\r\n\r\n";
 
 export async function openClient(baseUrl: string, token: string): Promise<KeepAliveClient> {
   const { hostname, port, host } = new URL(baseUrl);
-  const socket = await connected(hostname, Number(port));
+  const socket = await connectSocket(hostname, Number(port));
   const shared = `Host: ${host}\r\nAuthorization: Bearer ${token}\r\n`;
-  const ask = asking(socket);
+  const ask = createAsk(socket);
   return {
     get: (path) => ask(`GET ${path} HTTP/1.1\r\n${shared}\r\n`),
     post: (path, body) =>
@@ -38,14 +38,14 @@ export async function openClient(baseUrl: string, token: string): Promise<KeepAl
   };
 }
 
-function connected(hostname: string, port: number): Promise<Socket> {
+function connectSocket(hostname: string, port: number): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = connect({ host: hostname, port, noDelay: true }, () => resolve(socket));
   socket.once("error", reject);
   return promise;
 }
 
-function asking(socket: Socket): (request: string) => Promise<HttpAnswer> {
+function createAsk(socket: Socket): (request: string) => Promise<HttpAnswer> {
   let waiting: Waiting | undefined;
   let received = "";
   const fail = (error: Error): void => {

@@ -2,8 +2,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import { AGENT } from "../support/ledger-fixtures.ts";
-import { median } from "./bench-row.ts";
-import { heapBytes } from "./heap-bytes.ts";
+import { findMedian } from "./bench-row.ts";
+import { measureHeapBytes } from "./heap-bytes.ts";
 import { openPlanHost, planOf, type Notes, type PlanHost, type PlanShape } from "./plan-host.ts";
 
 export interface PlansToRun {
@@ -41,8 +41,8 @@ const DELAY_RESOLUTION_MS = 1;
 const QUIET_MS = 100;
 const FIRST_STEPS = 50;
 
-export async function measurePlans(given: PlansToRun): Promise<PlanFigures> {
-  const { shape, steps, runs, warmups, concurrency } = given;
+export async function measurePlans(plansToRun: PlansToRun): Promise<PlanFigures> {
+  const { shape, steps, runs, warmups, concurrency } = plansToRun;
   await using host = await openPlanHost({ concurrency });
   for (let run = 0; run < warmups; run += 1) await runPlan(host, planOf(`co-warmup-${run}`, shape, steps));
   const transactionsBefore = host.transactions();
@@ -56,11 +56,11 @@ export async function measurePlans(given: PlansToRun): Promise<PlanFigures> {
   const databaseBytes = await host.close();
   const waits = ran.map((run) => waitsOf(run, shape));
   return {
-    planMs: quantiles(ran.map(({ ms }) => ms)),
-    dispatchMs: quantiles(waits.flatMap(({ dispatch }) => dispatch)),
-    stepWaitMs: quantiles(waits.flatMap(({ step }) => step)),
-    admittedMs: median(ran.map(({ notes, began }) => notes.admittedOnDisk - began)),
-    blockedMs: median(ran.map(({ blockedMs }) => blockedMs)),
+    planMs: computeQuantiles(ran.map(({ ms }) => ms)),
+    dispatchMs: computeQuantiles(waits.flatMap(({ dispatch }) => dispatch)),
+    stepWaitMs: computeQuantiles(waits.flatMap(({ step }) => step)),
+    admittedMs: findMedian(ran.map(({ notes, began }) => notes.admittedOnDisk - began)),
+    blockedMs: findMedian(ran.map(({ blockedMs }) => blockedMs)),
     cpuMicrosPerStep: (user + system) / (stepsEach * runs),
     transactionsPerStep: transactions / (stepsEach * runs),
     bytesPerStep: databaseBytes / (stepsEach * (runs + warmups)),
@@ -109,22 +109,22 @@ function waitsOf({ notes, began }: RunPlan, shape: PlanShape): Waits {
     const before =
       stepId === "join" ? last : shape === "chain" ? ids.slice(Math.max(0, index - 1), index) : [];
     const at = started.get(stepId) ?? Number.NaN;
-    dispatch.push(at - newest(admitted.get(stepId) ?? Number.NaN, before, completed));
+    dispatch.push(at - findNewest(admitted.get(stepId) ?? Number.NaN, before, completed));
     // The runner answers at once, so a step has ended when it was started.
-    step.push(at - newest(began, before, started));
+    step.push(at - findNewest(began, before, started));
   }
   return { dispatch, step };
 }
 
-function newest(from: number, names: readonly string[], times: ReadonlyMap<string, number>): number {
+function findNewest(from: number, names: readonly string[], times: ReadonlyMap<string, number>): number {
   return names.reduce((latest, name) => Math.max(latest, times.get(name) ?? Number.NaN), from);
 }
 
 /** The nearest rank: with fewer than a hundred values, p99 is the highest. */
-function quantiles(values: readonly number[]): Quantiles {
+function computeQuantiles(values: readonly number[]): Quantiles {
   const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? Number.NaN;
-  return { p50: at(0.5), p99: at(0.99) };
+  const pickQuantile = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? Number.NaN;
+  return { p50: pickQuantile(0.5), p99: pickQuantile(0.99) };
 }
 
 export interface HeldFigures {
@@ -136,26 +136,26 @@ export async function measureHeld({ shape, steps, concurrency }: PlansToRun): Pr
   await using host = await openPlanHost({ concurrency, hangs: true });
   // What is loaded and compiled with the first plan is held once, not for each step.
   await submit(host, planOf("co-first", shape, FIRST_STEPS));
-  await quiet(host);
-  const before = heapBytes();
+  await waitUntilQuiet(host);
+  const before = measureHeapBytes();
   const notes = host.take();
   await submit(host, planOf("co-held", shape, steps));
   while (notes.admitted.size < steps) await new Promise((resolve) => setImmediate(resolve));
   // What was begun meanwhile has been recorded when a turn brings no transaction.
-  for (let known = -1; known !== host.transactions();) {
-    known = host.transactions();
+  for (let previousCount = -1; previousCount !== host.transactions();) {
+    previousCount = host.transactions();
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   // Our own notes are no part of it.
   notes.admitted.clear();
-  const bytes = heapBytes() - before;
+  const bytes = measureHeapBytes() - before;
   return { bytesPerStep: bytes / steps };
 }
 
 /** What was begun has been recorded when a pause brings no transaction. */
-async function quiet(host: PlanHost): Promise<void> {
-  for (let known = -1; known !== host.transactions();) {
-    known = host.transactions();
+async function waitUntilQuiet(host: PlanHost): Promise<void> {
+  for (let previousCount = -1; previousCount !== host.transactions();) {
+    previousCount = host.transactions();
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
   }
 }
@@ -174,5 +174,5 @@ export function measureCompile({ shape, steps, runs }: PlansToRun): CompileFigur
     if (checkPlan(plan).kind !== "compiled") throw new Error("the plan does not compile");
     return performance.now() - began;
   });
-  return { coldMs: times[0] ?? Number.NaN, medianMs: median(times) };
+  return { coldMs: times[0] ?? Number.NaN, medianMs: findMedian(times) };
 }

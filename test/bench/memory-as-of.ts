@@ -11,9 +11,14 @@ import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { MemoryEntry, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { memoryEntry, started, workflowAuthor, workflowRunId } from "../contract/workflow-store-tested.ts";
-import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import {
+  createMemoryEntry,
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
+} from "../contract/workflow-store-tested.ts";
+import { openTestLedger, createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { flushFile } from "./flush-file.ts";
 import { fillMemory, LISTED, TENANT } from "./memory-fill.ts";
 
@@ -21,7 +26,7 @@ const SIZES = { full: [1_000, 100_000, 10_000_000], quick: [1_000, 10_000] } as 
 const CALLS_PER_ROUND = 100;
 /** A b-tree of ten thousand times the rows is two levels deeper, and less of it is in the page cache. */
 const FLAT_RATIO = 2;
-const RUN = workflowRunId("filled");
+const RUN = nameWorkflowRun("filled");
 const NOW = TEST_EPOCH_MS as EpochMs;
 
 interface Sized {
@@ -35,7 +40,7 @@ interface Opened extends Sized {
 }
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   const ledgers = await fill(folder, quick ? SIZES.quick : SIZES.full);
   const opened = await Promise.all(
     ledgers.map(async (sized): Promise<Opened> => {
@@ -44,15 +49,16 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
     }),
   );
   const rows: BenchRow[] = [];
-  for (const [what, call] of Object.entries(CALLS)) rows.push(await flatness(opened, { what, call, quick }));
+  for (const [subject, call] of Object.entries(CALLS))
+    rows.push(await measureFlatness(opened, { what: subject, call, quick }));
   for (const { ledger } of opened) await ledger.close();
-  return [...rows, bytesRow(ledgers)];
+  return [...rows, createBytesRow(ledgers)];
 }
 
 async function fill(folder: TempFolder, sizes: readonly number[]): Promise<Sized[]> {
   const growing = folder.file("growing.sqlite");
   const store = await openTestLedger(growing);
-  await store.workflows.append(workflowAuthor("filled").append([started()]));
+  await store.workflows.append(createWorkflowAuthor("filled").append([createRunStarted()]));
   await store.close();
   const ledgers: Sized[] = [];
   let entries = 0;
@@ -76,7 +82,7 @@ function placeIn({ entries }: Opened, number: number): number {
   return half + ((number * 7_919) % half);
 }
 
-function listing(scope: string, expected: number, more: { readonly tag?: string } = {}): Call {
+function createListingCall(scope: string, expected: number, more: { readonly tag?: string } = {}): Call {
   return async (ledger, number) => {
     const asOf = { runId: RUN, sequence: placeIn(ledger, number) };
     const query = { now: NOW, limit: expected, asOf, ...more };
@@ -91,10 +97,16 @@ function check(found: readonly MemoryEntry[], expected: number): void {
 let written = 0;
 
 const CALLS: Readonly<Record<string, Call>> = {
-  [`listing ${LISTED} as of an event, many before and behind it`]: listing("kept", LISTED),
-  [`listing ${LISTED / 4} of one tag as of an event`]: listing("kept", LISTED / 4, { tag: "rare" }),
-  [`listing ${LISTED} as of an event, all newer ones before it expired`]: listing("expired", LISTED),
-  [`listing ${LISTED} as of an event, all newer ones before it replaced`]: listing("replaced", LISTED),
+  [`listing ${LISTED} as of an event, many before and behind it`]: createListingCall("kept", LISTED),
+  [`listing ${LISTED / 4} of one tag as of an event`]: createListingCall("kept", LISTED / 4, { tag: "rare" }),
+  [`listing ${LISTED} as of an event, all newer ones before it expired`]: createListingCall(
+    "expired",
+    LISTED,
+  ),
+  [`listing ${LISTED} as of an event, all newer ones before it replaced`]: createListingCall(
+    "replaced",
+    LISTED,
+  ),
   "getting one by its id as of an event": async (ledger, number) => {
     const asOf = { runId: RUN, sequence: placeIn(ledger, number) };
     const id = `m-${(placeIn(ledger, number) >> 3) << 2}`;
@@ -103,29 +115,29 @@ const CALLS: Readonly<Record<string, Call>> = {
   },
   "writing one, durably and alone": async ({ store }) => {
     written += 1;
-    const author = workflowAuthor(`written-${written}`);
-    const entries = [memoryEntry(`m-${written}`, { tags: ["rare"] })];
+    const author = createWorkflowAuthor(`written-${written}`);
+    const entries = [createMemoryEntry(`m-${written}`, { tags: ["rare"] })];
     const scope = { tenant: TENANT, scope: "kept" };
-    await store.append(author.append([started()], { entries, scope }));
+    await store.append(author.append([createRunStarted()], { entries, scope }));
   },
 };
 
-async function flatness(
+async function measureFlatness(
   opened: readonly Opened[],
-  { what, call, quick }: { readonly what: string; readonly call: Call; readonly quick: boolean },
+  { what: subject, call, quick }: { readonly what: string; readonly call: Call; readonly quick: boolean },
 ): Promise<BenchRow> {
   let number = 0;
   const sides = opened.map(
     (ledger) => (): Promise<number> =>
-      timed(async () => {
+      timeWork(async () => {
         for (let index = 0; index < CALLS_PER_ROUND; index += 1) await call(ledger, (number += 1));
       }),
   );
   await alternate(1, sides);
   const times = await alternate(quick ? 3 : 9, sides);
-  const micros = times.map((each) => (median(each) / CALLS_PER_ROUND) * 1_000);
+  const micros = times.map((each) => (findMedian(each) / CALLS_PER_ROUND) * 1_000);
   return {
-    name: `memory, ${what}: cost with the most entries / with the fewest`,
+    name: `memory, ${subject}: cost with the most entries / with the fewest`,
     compares: "median time of one call, the ledgers measured in turn",
     value: round((micros.at(-1) ?? Number.NaN) / (micros[0] ?? Number.NaN)),
     unit: "ratio",
@@ -139,7 +151,7 @@ async function flatness(
   };
 }
 
-function bytesRow(ledgers: readonly Sized[]): BenchRow {
+function createBytesRow(ledgers: readonly Sized[]): BenchRow {
   const { path, entries } = ledgers.at(-1) ?? { path: "", entries: 0 };
   const database = new Database(path);
   database.pragma("wal_checkpoint(truncate)");

@@ -6,7 +6,7 @@
  * it, then its snapshot, and, while that has not ended, one poll for events behind all there will be, which is answered at
  * the end of the run, and the snapshot again.
  */
-import { median, round } from "./bench-row.ts";
+import { findMedian, round } from "./bench-row.ts";
 import { runIdOf } from "./openwop-ids.ts";
 import { openClient, type KeepAliveClient } from "./keep-alive-client.ts";
 
@@ -52,10 +52,10 @@ const elapsedMs = performance.now() - begun;
 const { user, system } = process.cpuUsage(cpuBefore);
 const figures: LoadFigures = {
   perSecond: round((1_000 * times.length) / elapsedMs, 4),
-  p50Ms: round(median(times)),
+  p50Ms: round(findMedian(times)),
   p99Ms: round(times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN),
   requestsPerRun: round(requests / times.length),
-  snapshotP50Ms: round(median(snapshotMs)),
+  snapshotP50Ms: round(findMedian(snapshotMs)),
   clientCpuMicros: round((user + system) / times.length),
 };
 for (const client of clients) client.close();
@@ -70,7 +70,7 @@ async function runAll(runs: number): Promise<number[]> {
       while (left > 0) {
         left -= 1;
         const start = performance.now();
-        await once(client);
+        await doOnce(client);
         found.push(performance.now() - start);
       }
     }),
@@ -78,7 +78,7 @@ async function runAll(runs: number): Promise<number[]> {
   return found;
 }
 
-function once(client: KeepAliveClient): Promise<void> {
+function doOnce(client: KeepAliveClient): Promise<void> {
   const { echo, readsOf } = load;
   if (echo !== undefined) return readOnce(client, echo);
   if (readsOf === undefined) return runOnce(client);

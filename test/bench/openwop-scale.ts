@@ -3,8 +3,8 @@
  * runs in the ledger. A host for each size; all are measured in turn in every round.
  */
 import { copyFileSync, statSync } from "node:fs";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { flushFile } from "./flush-file.ts";
 import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startHost } from "./openwop-servers.ts";
@@ -30,7 +30,7 @@ interface Sample {
 }
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   const ledgers = await fill(folder, quick ? SIZES.quick : SIZES.full);
   const samples = new Map<Sized, Sample[]>(ledgers.map((ledger) => [ledger, []]));
   for (let index = 0; index < (quick ? 1 : 5); index += 1)
@@ -38,14 +38,14 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   const [smallest] = ledgers;
   const largest = ledgers.at(-1);
   if (!smallest || !largest) return [];
-  const of = (ledger: Sized, figure: (sample: Sample) => number): number =>
-    median((samples.get(ledger) ?? []).map(figure));
-  const sides = { ledgers, smallest, largest, of };
+  const findMedianOf = (ledger: Sized, figure: (sample: Sample) => number): number =>
+    findMedian((samples.get(ledger) ?? []).map(figure));
+  const sides = { ledgers, smallest, largest, of: findMedianOf };
   return [
-    openingRow(sides),
-    flatRow(sides, "no-op runs at 16 clients", ({ noop }) => 1_000 / noop.perSecond),
-    flatRow(sides, "p50 of a snapshot of an old run, 1 client", ({ reads }) => reads.p50Ms),
-    bytesRow(largest),
+    createOpeningRow(sides),
+    createFlatRow(sides, "no-op runs at 16 clients", ({ noop }) => 1_000 / noop.perSecond),
+    createFlatRow(sides, "p50 of a snapshot of an old run, 1 client", ({ reads }) => reads.p50Ms),
+    createBytesRow(largest),
   ];
 }
 
@@ -95,39 +95,39 @@ interface Sides {
   readonly of: (ledger: Sized, figure: (sample: Sample) => number) => number;
 }
 
-function openingRow({ ledgers, largest, of }: Sides): BenchRow {
-  const figure = ({ openMs }: Sample): number => openMs;
+function createOpeningRow({ ledgers, largest, of }: Sides): BenchRow {
+  const pickOpenMs = ({ openMs }: Sample): number => openMs;
   return {
     name: `OpenWOP: opening a ledger of ${largest.runs.toLocaleString("en")} runs, until its host has started`,
     compares: "open, check, prepare and look for runs that a process left behind, in a process of its own",
-    value: round(of(largest, figure)),
+    value: round(of(largest, pickOpenMs)),
     unit: "ms",
     target: { is: "at most", value: OPENING_MS },
-    detail: bySize(ledgers, (ledger) => of(ledger, figure)),
+    detail: groupBySize(ledgers, (ledger) => of(ledger, pickOpenMs)),
   };
 }
 
-function flatRow(
+function createFlatRow(
   { ledgers, smallest, largest, of }: Sides,
-  what: string,
+  subject: string,
   figure: (sample: Sample) => number,
 ): BenchRow {
   const sizes = `${largest.runs.toLocaleString("en")} to ${smallest.runs.toLocaleString("en")}`;
   return {
-    name: `OpenWOP: ${what}, ${sizes} runs in the ledger`,
+    name: `OpenWOP: ${subject}, ${sizes} runs in the ledger`,
     compares: "milliseconds at the most by those at the fewest, hosts in turn; details in milliseconds",
     value: round(of(largest, figure) / of(smallest, figure)),
     unit: "times",
     target: { is: "at most", value: FLAT_RATIO },
-    detail: bySize(ledgers, (ledger) => of(ledger, figure)),
+    detail: groupBySize(ledgers, (ledger) => of(ledger, figure)),
   };
 }
 
-function bySize(ledgers: readonly Sized[], value: (ledger: Sized) => number): Record<string, number> {
+function groupBySize(ledgers: readonly Sized[], value: (ledger: Sized) => number): Record<string, number> {
   return Object.fromEntries(ledgers.map((ledger) => [`at${ledger.runs}`, round(value(ledger))]));
 }
 
-function bytesRow({ path, runs }: Sized): BenchRow {
+function createBytesRow({ path, runs }: Sized): BenchRow {
   return {
     name: "OpenWOP: bytes of a no-op run in the ledger",
     compares: "size of the file by its runs, of 4 events each",

@@ -44,12 +44,14 @@ export async function startServe(
 ): Promise<Running> {
   // A process that is inspected says so, over and over.
   const isHeard = nodeOptions.length === 0;
-  return installed(await start([...nodeOptions, CLI, "serve", "--port", "0", ...flags, "--json"], isHeard));
+  return requireInstalled(
+    await start([...nodeOptions, CLI, "serve", "--port", "0", ...flags, "--json"], isHeard),
+  );
 }
 
 /** A bare `node:http` server, which says what the machine, Node.js and the client make of HTTP. */
 export async function startEcho(): Promise<Running> {
-  return installed(await start([ECHO]));
+  return requireInstalled(await start([ECHO]));
 }
 
 /** `undefined` where the peer is not installed. */
@@ -68,13 +70,13 @@ export async function putLoad(
 
 async function start(args: readonly string[], isHeard = true): Promise<Running | undefined> {
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", isHeard ? "inherit" : "ignore"] });
-  const told = await firstObject(child);
-  if (!told) return undefined;
-  const { baseUrl } = told;
+  const telling = await readFirstObject(child);
+  if (!telling) return undefined;
+  const { baseUrl } = telling;
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return {
     baseUrl,
-    told,
+    told: telling,
     pid: child.pid ?? 0,
     stop: async () => {
       child.kill("SIGTERM");
@@ -83,13 +85,13 @@ async function start(args: readonly string[], isHeard = true): Promise<Running |
   };
 }
 
-function installed(running: Running | undefined): Running {
+function requireInstalled(running: Running | undefined): Running {
   if (!running) throw new Error("a server of the product's own cannot be missing");
   return running;
 }
 
 /** JSON that it prints once it listens; `undefined` where it says that it is not installed. */
-function firstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<Told | undefined> {
+function readFirstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<Told | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<Told | undefined>();
   let printed = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -28,10 +28,10 @@ export async function openStreams(baseUrl: string, count: number): Promise<Strea
   const child = fork(PROGRAM, []);
   const ask = (order: Order): Promise<number> => {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
-    const gone = (): void => reject(new Error("the clients' process ended"));
-    child.once("exit", gone);
+    const rejectGone = (): void => reject(new Error("the clients' process ended"));
+    child.once("exit", rejectGone);
     child.once("message", (answer) => {
-      child.off("exit", gone);
+      child.off("exit", rejectGone);
       resolve(Number(answer));
     });
     child.send(order);
@@ -77,13 +77,13 @@ function follow(url: string, agent: Agent, first: PromiseWithResolvers<undefined
   const headers = { authorization: `Bearer ${TOKEN}`, accept: "text/event-stream" };
   get(url, { agent, headers }, (response) => {
     if (response.statusCode !== 200) first.reject(new Error(`a stream was answered ${response.statusCode}`));
-    let told = "";
+    let message = "";
     response.setEncoding("utf8");
     response.on("data", (text: string) => {
-      told += text;
-      if (told.includes("event: interrupt.requested")) first.resolve(undefined);
+      message += text;
+      if (message.includes("event: interrupt.requested")) first.resolve(undefined);
     });
-    response.on("end", () => resolve(told.includes("event: run.cancelled")));
+    response.on("end", () => resolve(message.includes("event: run.cancelled")));
     response.on("error", reject);
   }).on("error", reject);
   return promise;
@@ -96,17 +96,17 @@ async function endAll({ baseUrl, runIds, ends }: Clients): Promise<number> {
     const some = runIds.slice(from, from + CANCELLED_TOGETHER);
     await client.post("/v1/runs:bulk-cancel", JSON.stringify({ runIds: some }));
   }
-  const told = await Promise.all(ends);
+  const reports = await Promise.all(ends);
   const elapsedMs = performance.now() - begun;
   client.close();
-  const silent = told.filter((isTold) => !isTold).length;
+  const silent = reports.filter((isTold) => !isTold).length;
   if (silent > 0) throw new Error(`${silent} streams ended without telling of the cancellation`);
   return elapsedMs;
 }
 
 if (process.argv[1] === PROGRAM) {
   let clients: Clients | undefined;
-  const obey = async (order: Order): Promise<number> => {
+  const followOrder = async (order: Order): Promise<number> => {
     if (typeof order === "object") {
       clients = await make(order.baseUrl, order.make);
       return clients.runIds.length;
@@ -115,7 +115,7 @@ if (process.argv[1] === PROGRAM) {
     return order === "open" ? await openAll(clients) : await endAll(clients);
   };
   process.on("message", (order: Order) => {
-    obey(order).then(
+    followOrder(order).then(
       (answer) => process.send?.(answer),
       (error: unknown) => {
         process.stderr.write(`${String(error)}\n`);

@@ -8,7 +8,7 @@ import {
 export const TENANT = "default";
 export const TOKEN = "bench-token";
 
-export const NOOP = definition({
+export const NOOP = requireDefinition({
   id: "bench-noop",
   name: "One node that does nothing",
   version: "1",
@@ -16,7 +16,7 @@ export const NOOP = definition({
 });
 
 /** A supervisor that decides twice: the next worker, whose run is a child, and the end. */
-export const HANDOFF = definition({
+export const HANDOFF = requireDefinition({
   id: "bench-handoff",
   name: "A supervisor hands over once",
   version: "1",
@@ -49,7 +49,7 @@ export const HANDOFF = definition({
   variables: [{ name: "parentResult", type: "string", defaultValue: "" }],
 });
 
-export const CHILD = definition({
+export const CHILD = requireDefinition({
   id: "bench-child",
   name: "The worker of the handoff",
   version: "1",
@@ -58,7 +58,7 @@ export const CHILD = definition({
 });
 
 /** Waits for a person for as long as it is left alone. */
-export const WAITING = definition({
+export const WAITING = requireDefinition({
   id: "bench-waiting",
   name: "A gate that waits for somebody",
   version: "1",
@@ -67,7 +67,7 @@ export const WAITING = definition({
 
 export const WORKFLOWS: readonly WorkflowDefinition[] = [NOOP, HANDOFF, CHILD, WAITING];
 
-function definition(value: unknown): WorkflowDefinition {
+function requireDefinition(value: unknown): WorkflowDefinition {
   const read = readWorkflowDefinition(value);
   if (!read.ok) throw new Error(JSON.stringify(read.problems));
   return read.value;

@@ -6,8 +6,8 @@
  * its own; ratios are those of one round, and what is said is the median over the rounds.
  */
 import Database from "better-sqlite3";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startEcho, startHost, startOpenWorkflow, type Running } from "./openwop-servers.ts";
 import { CHILD, HANDOFF, NOOP } from "./openwop-workflows.ts";
@@ -46,7 +46,7 @@ interface Round {
 }
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   const servers: Servers = {
     host: await startHost(folder.file("ledger.sqlite"), folder),
     echo: await startEcho(),
@@ -88,12 +88,15 @@ async function measureRound(
       (await putLoad(peer, { workflowId: kind, clients, warmups, runs: Math.ceil(peerRuns / share) }));
     cases.set(each, { ours, ...(theirs && { peer: theirs }) });
   }
-  const rawRunsPerSecond = rawRuns(folder.file(`raw-${performance.now()}.sqlite`), Math.ceil(6_400 / share));
+  const rawRunsPerSecond = measureRawRuns(
+    folder.file(`raw-${performance.now()}.sqlite`),
+    Math.ceil(6_400 / share),
+  );
   return { echo: echoed, rawRunsPerSecond, cases };
 }
 
 /** The four events of a no-op run as rows, 16 runs in each transaction, durable: no protocol, no chain of hashes, no checks. */
-function rawRuns(path: string, runs: number): number {
+function measureRawRuns(path: string, runs: number): number {
   const database = new Database(path);
   database.pragma("journal_mode = WAL");
   database.pragma("synchronous = FULL");
@@ -138,7 +141,7 @@ const WHAT: Readonly<Record<Kind, string>> = {
 function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefined): BenchRow[] {
   const { kind, clients, target } = each;
   const all = rounds.flatMap(({ cases }) => cases.get(each)?.ours ?? []);
-  const mid = (of: (figures: LoadFigures) => number): number => round(median(all.map(of)));
+  const findMedianOf = (of: (figures: LoadFigures) => number): number => round(findMedian(all.map(of)));
   const per = all.map(({ perSecond }) => perSecond);
   const ofEcho = rounds.map(({ echo, cases }) => {
     const { perSecond = 0, requestsPerRun = 0 } = cases.get(each)?.ours ?? {};
@@ -147,50 +150,52 @@ function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefi
   const row: BenchRow = {
     name: `OpenWOP: ${WHAT[kind]}, ${clients} ${clients === 1 ? "client" : "clients"}`,
     compares: `from before POST /v1/runs until the client has read that the run completed; synchronous=FULL; ${rounds.length} rounds`,
-    value: round(median(per)),
+    value: round(findMedian(per)),
     unit: "runs/s",
     ...(target !== undefined && { target: { is: "at least", value: target } }),
     detail: {
       lowest: round(Math.min(...per)),
       highest: round(Math.max(...per)),
-      p50Ms: mid((figures) => figures.p50Ms),
-      p99Ms: mid((figures) => figures.p99Ms),
-      requestsPerRun: mid((figures) => figures.requestsPerRun),
-      clientCpuMicrosPerRun: mid((figures) => figures.clientCpuMicros),
-      echoRequestsPerSecond: round(median(rounds.map(({ echo }) => echo.perSecond))),
-      requestsToEcho: round(median(ofEcho)),
-      rawCommitMs: round(median(rounds.map((each) => (1_000 * RUNS_PER_COMMIT) / each.rawRunsPerSecond))),
+      p50Ms: findMedianOf((figures) => figures.p50Ms),
+      p99Ms: findMedianOf((figures) => figures.p99Ms),
+      requestsPerRun: findMedianOf((figures) => figures.requestsPerRun),
+      clientCpuMicrosPerRun: findMedianOf((figures) => figures.clientCpuMicros),
+      echoRequestsPerSecond: round(findMedian(rounds.map(({ echo }) => echo.perSecond))),
+      requestsToEcho: round(findMedian(ofEcho)),
+      rawCommitMs: round(findMedian(rounds.map((each) => (1_000 * RUNS_PER_COMMIT) / each.rawRunsPerSecond))),
       ...(kind === "noop" && {
-        toRawSqlite: round(median(rounds.map((each, index) => (per[index] ?? 0) / each.rawRunsPerSecond))),
+        toRawSqlite: round(
+          findMedian(rounds.map((each, index) => (per[index] ?? 0) / each.rawRunsPerSecond)),
+        ),
       }),
     },
   };
-  return [row, ...(peer ? [peerRow(each, rounds, peer)] : [])];
+  return [row, ...(peer ? [createPeerRow(each, rounds, peer)] : [])];
 }
 
-function peerRow(each: LoadCase, rounds: readonly Round[], { told }: Running): BenchRow {
+function createPeerRow(each: LoadCase, rounds: readonly Round[], { told: telling }: Running): BenchRow {
   const { kind, clients } = each;
   const pairs = rounds.flatMap(({ cases }) => {
     const { ours, peer } = cases.get(each) ?? {};
     return ours && peer ? [{ ours, peer }] : [];
   });
   const ratios = pairs.map(({ ours, peer }) => ours.perSecond / peer.perSecond);
-  const mid = (of: (figures: LoadFigures) => number): number =>
-    round(median(pairs.map(({ peer }) => of(peer))));
-  const { version, journalMode, synchronous } = told as Record<string, string>;
+  const findMedianOf = (of: (figures: LoadFigures) => number): number =>
+    round(findMedian(pairs.map(({ peer }) => of(peer))));
+  const { version, journalMode, synchronous } = telling as Record<string, string>;
   return {
     name: `OpenWOP: ${kind}, ${clients} ${clients === 1 ? "client" : "clients"}, to OpenWorkflow ${version}`,
     compares:
       `runs/s by runs/s of the same round; OpenWorkflow behind a thin HTTP face, node:sqlite in ${journalMode}, ` +
       `synchronous=${synchronous}, a transaction for each change, asked for work as soon as there is some`,
-    value: round(median(ratios)),
+    value: round(findMedian(ratios)),
     unit: "times",
     detail: {
       lowest: round(Math.min(...ratios)),
       highest: round(Math.max(...ratios)),
-      peerRunsPerSecond: mid((figures) => figures.perSecond),
-      peerP50Ms: mid((figures) => figures.p50Ms),
-      peerP99Ms: mid((figures) => figures.p99Ms),
+      peerRunsPerSecond: findMedianOf((figures) => figures.perSecond),
+      peerP50Ms: findMedianOf((figures) => figures.p50Ms),
+      peerP99Ms: findMedianOf((figures) => figures.p99Ms),
     },
   };
 }

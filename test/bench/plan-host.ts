@@ -14,11 +14,11 @@ import { createCoordinator, type Coordinator } from "../../src/agents/coordinati
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
-import { AGENT, OWNER, quietLogger, silentRunner, TEST_SETTINGS } from "../support/ledger-fixtures.ts";
+import { AGENT, OWNER, quietLogger, createSilentRunner, TEST_SETTINGS } from "../support/ledger-fixtures.ts";
 import { planParts } from "../support/plan-parts.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
-import { arbitrationParts } from "../support/arbitration-parts.ts";
-import { gateParts } from "../support/gate-parts.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
+import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createGateParts } from "../support/gate-parts.ts";
 
 export type PlanShape =
   /** One after the other. */
@@ -83,16 +83,16 @@ export interface PlanHostOptions {
 }
 
 export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptions): Promise<PlanHost> {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
   let transactions = 0;
   // The store asks for the time once per transaction.
-  const now = (): EpochMs => {
+  const countTransactionAndTellTime = (): EpochMs => {
     transactions += 1;
     return systemClock.now();
   };
-  const store = await openTestLedger(path, { clock: { ...systemClock, now } });
-  let notes = newNotes();
+  const store = await openTestLedger(path, { clock: { ...systemClock, now: countTransactionAndTellTime } });
+  let notes = createNotes();
   const append = async (request: AppendRequest): Promise<void> => {
     const mine = notes;
     const admits = noteEvents(mine, request);
@@ -111,10 +111,10 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
   const coordinator = createCoordinator({
     store: { ...store, append },
     content: store,
-    runner: silentRunner(),
-    ...planParts(idleRunner(onStart, hangs)),
-    ...arbitrationParts(),
-    ...gateParts(),
+    runner: createSilentRunner(),
+    ...planParts(createIdleRunner(onStart, hangs)),
+    ...createArbitrationParts(),
+    ...createGateParts(),
     clock: systemClock,
     logger: quietLogger,
     lanes,
@@ -133,7 +133,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
   return {
     coordinator,
     store,
-    take: () => (notes = newNotes()),
+    take: () => (notes = createNotes()),
     transactions: () => transactions,
     close,
     [Symbol.asyncDispose]: async () => {
@@ -143,7 +143,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
   };
 }
 
-function newNotes(): Notes {
+function createNotes(): Notes {
   return {
     admitted: new Map(),
     completed: new Map(),
@@ -168,11 +168,11 @@ function noteEvents({ admitted, completed }: Notes, { events }: AppendRequest): 
 }
 
 /** Its steps end when they begin, with a small result of their own. */
-function idleRunner(onStart: (order: Order) => void, hangs: boolean): AgentRunner {
+function createIdleRunner(onStart: (order: Order) => void, hangs: boolean): AgentRunner {
   return {
     start: (order) => {
       onStart(order);
-      return Promise.resolve(startedBy(order, hangs));
+      return Promise.resolve(createStartFor(order, hangs));
     },
     observe: () => Promise.resolve({ kind: "unknown" }),
     follow: () => new Promise(() => undefined),
@@ -180,7 +180,7 @@ function idleRunner(onStart: (order: Order) => void, hangs: boolean): AgentRunne
   };
 }
 
-function startedBy({ childSessionKey, idempotencyKey, envelope }: Order, hangs: boolean): Start {
+function createStartFor({ childSessionKey, idempotencyKey, envelope }: Order, hangs: boolean): Start {
   const child = { childSessionKey, childRunId: idempotencyKey };
   if (hangs) return { kind: "started", child };
   return { kind: "started", child, ending: { outcome: "completed", reply: envelope.stepId } };

@@ -19,9 +19,9 @@ import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-chang
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
-import { childSession, contentOf, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
-import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { nameChildSession, contentOf, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 const EVENTS = { full: 100_000, quick: 5_000 } as const;
 const EVENTS_PER_SECOND = 50_000;
@@ -29,36 +29,36 @@ const AT_ONCE = 100;
 const RUN = "co-00000000-0000-4000-8000-000000000001" as CoordinationId;
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   const events = await fill(store, quick ? EVENTS.quick : EVENTS.full);
   const policy = { gates: { confidenceThreshold: 0.8 } };
   const ms = await alternate(quick ? 3 : 7, [
     () =>
-      timed(async () => {
+      timeWork(async () => {
         await readState(store, RUN);
       }),
-    () => timed(async () => assertEqual((await replayCoordination(store, RUN)).difference)),
-    () => timed(async () => assertEqual((await replayCoordination(store, RUN, { policy })).difference)),
+    () => timeWork(async () => assertEqual((await replayCoordination(store, RUN)).difference)),
+    () => timeWork(async () => assertEqual((await replayCoordination(store, RUN, { policy })).difference)),
   ]);
-  const processorMs = await processorTime(async () => {
+  const processorMs = await measureProcessorTime(async () => {
     await replayCoordination(store, RUN);
   });
   await store.close();
-  const [readMs = 0, replayMs = 0, policyMs = 0] = ms.map(median);
-  const perSecond = (tookMs: number): number => Math.round((events * 1_000) / tookMs);
+  const [readMs = 0, replayMs = 0, policyMs = 0] = ms.map(findMedian);
+  const computePerSecond = (tookMs: number): number => Math.round((events * 1_000) / tookMs);
   return [
     {
       name: "replay of one coordination",
       compares: `${events.toLocaleString("en")} events, read, decided, projected and compared; medians`,
-      value: perSecond(replayMs),
+      value: computePerSecond(replayMs),
       unit: "events/s",
       target: { is: "at least", value: EVENTS_PER_SECOND },
       detail: {
-        "of processor time, events/s": perSecond(processorMs),
-        "reading and folding, events/s": perSecond(readMs),
+        "of processor time, events/s": computePerSecond(processorMs),
+        "reading and folding, events/s": computePerSecond(readMs),
         "times reading and folding": round(replayMs / readMs),
-        "under another policy, events/s": perSecond(policyMs),
+        "under another policy, events/s": computePerSecond(policyMs),
         "under another policy, times reading and folding": round(policyMs / readMs),
       },
     },
@@ -66,7 +66,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
 }
 
 /** What other processes on the machine take is not in it. */
-async function processorTime(work: () => Promise<void>): Promise<number> {
+async function measureProcessorTime(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();
   const { user, system } = process.cpuUsage(before);
@@ -120,7 +120,7 @@ function workOf(number: number, now: EpochMs): Making[] {
   const name = `child-${number}`;
   const resource = `file:/project/${number % 100}.md`;
   const { ref } = contentOf(name);
-  const target = (state: Coordination) => {
+  const findTarget = (state: Coordination) => {
     const phase = state.kind === "unopened" ? undefined : state.steps.get(of.stepId)?.phase;
     return phase?.status === "held" ? phase.target : ("" as never);
   };
@@ -130,7 +130,7 @@ function workOf(number: number, now: EpochMs): Making[] {
     () => ({
       type: "acknowledgeStep",
       ...of,
-      childSessionKey: childSession(name),
+      childSessionKey: nameChildSession(name),
       childRunId: `run-${name}`,
       via: "hook",
     }),
@@ -148,7 +148,7 @@ function workOf(number: number, now: EpochMs): Making[] {
     (state) => ({
       type: "recordFinding",
       ...of,
-      target: target(state),
+      target: findTarget(state),
       finding: { check: "lint", verdict: "pass", agentId: "agent:critic" },
     }),
   ];

@@ -12,9 +12,9 @@ import type {
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
-import { edge, node, workflow } from "../support/workflow-definitions.ts";
-import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
+import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 const CALLER = { tenant: "bench", principal: "bench" };
 const PAGE = 1_000;
@@ -23,7 +23,7 @@ const EVENTS_PER_TURN = 6;
 const NODES = ["a", "b", "c"] as const;
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   // The host's own timers keep no process alive.
   const alive = setInterval(() => undefined, 1_000);
   const ledger = await openTestLedger(folder.file("ledger.sqlite"), { clock: systemClock });
@@ -32,23 +32,24 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   const sourceRunId = await runOnce(host);
   const length = await read(ledger, sourceRunId, Infinity);
   const rounds = quick ? 1 : 5;
-  const fork = (asked: Omit<ForkRun, "sourceRunId">) => () =>
-    timed(() => ended(host, { sourceRunId, ...asked }));
-  const reading = (before: number) => () =>
-    timed(async () => {
+  const fork = (forkRequest: Omit<ForkRun, "sourceRunId">) => () =>
+    timeWork(() => forkAndWaitForEnd(host, { sourceRunId, ...forkRequest }));
+  const createReading = (before: number) => () =>
+    timeWork(async () => {
       await read(ledger, sourceRunId, before);
     });
   const half = Math.floor(length / 2);
   const [reads = [], replays = [], parts = [], branches = []] = await alternate(rounds, [
-    reading(Infinity),
+    createReading(Infinity),
     fork({ mode: "replay" }),
-    reading(half),
-    () => timed(() => accepted(host, ledger, { sourceRunId, mode: "branch", fromSeq: half })),
+    createReading(half),
+    () =>
+      timeWork(() => forkAndWaitForAcceptance(host, ledger, { sourceRunId, mode: "branch", fromSeq: half })),
   ]);
   await host.stop();
   await ledger.close();
   clearInterval(alive);
-  const perSecond = (length / median(replays)) * 1_000;
+  const perSecond = (length / findMedian(replays)) * 1_000;
   return [
     {
       name: "replaying a long run",
@@ -56,27 +57,27 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
       value: Math.round(perSecond),
       unit: "events/s",
       target: { is: "at least", value: 50_000 },
-      detail: { replayMs: round(median(replays)), slowestMs: round(Math.max(...replays)) },
+      detail: { replayMs: round(findMedian(replays)), slowestMs: round(Math.max(...replays)) },
     },
     {
       name: "replaying against reading",
       compares: "the same replay, by reading the same events in pages",
-      value: round(median(replays) / median(reads)),
+      value: round(findMedian(replays) / findMedian(reads)),
       unit: "times",
-      detail: { readMs: round(median(reads)), replayMs: round(median(replays)) },
+      detail: { readMs: round(findMedian(reads)), replayMs: round(findMedian(replays)) },
     },
     {
       name: "forking at an index against reading up to it",
       compares: `a branch at event ${half}, until it has taken them all, by reading ${half} events in pages`,
-      value: round(median(branches) / median(parts)),
+      value: round(findMedian(branches) / findMedian(parts)),
       unit: "times",
-      detail: { readMs: round(median(parts)), forkMs: round(median(branches)) },
+      detail: { readMs: round(findMedian(parts)), forkMs: round(findMedian(branches)) },
     },
   ];
 }
 
 function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
-  const never = (): never => {
+  const refuseToAct = (): never => {
     throw new Error("nothing is done outside");
   };
   let made = 0;
@@ -95,9 +96,9 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
       runDurationMsMax: 3_600_000,
     },
     definitions: [
-      workflow("long", {
-        nodes: NODES.map((id) => node(id)),
-        edges: [edge("a>b"), edge("b>c"), edge("c>a")],
+      createWorkflow("long", {
+        nodes: NODES.map((id) => createNode(id)),
+        edges: [createEdge("a>b"), createEdge("b>c"), createEdge("c>a")],
         settings: { maxLoopbackIterations: turns },
       }),
     ],
@@ -107,11 +108,11 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(new Uint8Array(32).fill(7)),
     baseUrl: () => "http://127.0.0.1:1",
-    contract: never,
-    peers: never,
-    tools: never,
-    chat: never,
-    verifier: never,
+    contract: refuseToAct,
+    peers: refuseToAct,
+    tools: refuseToAct,
+    chat: refuseToAct,
+    verifier: refuseToAct,
     secrets: new Map(),
     retentionMs: 3_600_000,
     testSeams: false,
@@ -121,18 +122,18 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
 async function runOnce(host: WorkflowHost): Promise<string> {
   const created = await host.create(CALLER, { workflowId: "long", inputs: {}, transport: "rest" });
   if (created.kind === "refused") throw new Error(created.message);
-  await untilEnded(host, created.value.runId);
+  await waitUntilEnded(host, created.value.runId);
   return created.value.runId;
 }
 
-function untilEnded(host: WorkflowHost, runId: string): Promise<void> {
-  return until(host, runId, async () => {
+function waitUntilEnded(host: WorkflowHost, runId: string): Promise<void> {
+  return waitUntil(host, runId, async () => {
     const snapshot = await host.snapshot(CALLER, runId);
     return snapshot.kind === "done" && ["completed", "failed"].includes(snapshot.value.status);
   });
 }
 
-async function until(host: WorkflowHost, runId: string, isThere: () => Promise<boolean>): Promise<void> {
+async function waitUntil(host: WorkflowHost, runId: string, isThere: () => Promise<boolean>): Promise<void> {
   for (;;) {
     let wake: () => void = () => undefined;
     const news = new Promise<void>((resolve) => (wake = resolve));
@@ -146,18 +147,22 @@ async function until(host: WorkflowHost, runId: string, isThere: () => Promise<b
   }
 }
 
-async function ended(host: WorkflowHost, asked: ForkRun): Promise<void> {
-  const forked = await host.fork(CALLER, asked);
+async function forkAndWaitForEnd(host: WorkflowHost, forkRequest: ForkRun): Promise<void> {
+  const forked = await host.fork(CALLER, forkRequest);
   if (forked.kind === "refused") throw new Error(forked.message);
-  await untilEnded(host, forked.value.runId);
+  await waitUntilEnded(host, forked.value.runId);
 }
 
 /** A branch goes on by itself when it has taken what it takes; that is not measured. */
-async function accepted(host: WorkflowHost, ledger: SqliteLedger, asked: ForkRun): Promise<void> {
-  const forked = await host.fork(CALLER, asked);
+async function forkAndWaitForAcceptance(
+  host: WorkflowHost,
+  ledger: SqliteLedger,
+  forkRequest: ForkRun,
+): Promise<void> {
+  const forked = await host.fork(CALLER, forkRequest);
   if (forked.kind === "refused") throw new Error(forked.message);
   const { runId, fromSeq } = forked.value;
-  await until(host, runId, async () => ((await ledger.workflows.entry(runId))?.length ?? 0) >= fromSeq);
+  await waitUntil(host, runId, async () => ((await ledger.workflows.entry(runId))?.length ?? 0) >= fromSeq);
   await host.cancel(CALLER, runId, {});
 }
 

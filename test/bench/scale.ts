@@ -11,16 +11,16 @@ import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-s
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import {
-  author,
-  childSession,
+  createAuthor,
+  nameChildSession,
   openingOf,
   runIdOf,
   spawnOf,
   spawnRequest,
   testCoordinator,
 } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { flushFile } from "./flush-file.ts";
 
 const SIZES = { full: [10_000, 100_000, 1_000_000], quick: [1_000, 10_000] } as const;
@@ -31,7 +31,7 @@ const CALLS_PER_ROUND = 60;
 const FLAT_RATIO = 1.5;
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   const rounds = quick ? 3 : 7;
   const ledgers = await buildLedgers(folder, quick ? SIZES.quick : SIZES.full);
   const largest = ledgers.at(-1);
@@ -72,10 +72,10 @@ async function buildLedgers(folder: TempFolder, sizes: readonly number[]): Promi
 
 function coordinationOf(number: number): AppendRequest {
   const name = `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
-  const writer = author(name);
+  const writer = createAuthor(name);
   const steps = ["step-1", "step-2"] as StepId[];
   const acknowledged = steps.map((stepId) => {
-    const childSessionKey = childSession(`${name}-${stepId}`);
+    const childSessionKey = nameChildSession(`${name}-${stepId}`);
     return {
       type: "acknowledgeStep",
       stepId,
@@ -112,17 +112,17 @@ async function measureOpening({ path, events }: Ledger, rounds: number): Promise
   return {
     name: `opening a ledger of ${events.toLocaleString("en")} events, until the first spawn is admitted`,
     compares: "open, check, prepare, begin to recover and record one spawn durably; file in the page cache",
-    value: round(median(admitting)),
+    value: round(findMedian(admitting)),
     unit: "ms",
     target: { is: "at most", value: 1_000 },
-    detail: { openMs: round(median(opening)), worstMs: round(Math.max(...admitting)) },
+    detail: { openMs: round(findMedian(opening)), worstMs: round(Math.max(...admitting)) },
   };
 }
 
 function coordinatorOf(store: SqliteLedger, name: string): ReturnType<typeof testCoordinator> {
   let number = 0;
-  const newCoordinationId = (): CoordinationId => runIdOf(`${name}-${(number += 1)}`);
-  return testCoordinator({ store, clock: systemClock, newCoordinationId });
+  const createCoordinationId = (): CoordinationId => runIdOf(`${name}-${(number += 1)}`);
+  return testCoordinator({ store, clock: systemClock, newCoordinationId: createCoordinationId });
 }
 
 async function measureFlatness(ledgers: readonly Ledger[], rounds: number): Promise<BenchRow[]> {
@@ -131,7 +131,7 @@ async function measureFlatness(ledgers: readonly Ledger[], rounds: number): Prom
   const appending = stores.map((store, index) => {
     const coordinator = coordinatorOf(store, `flat-${index}`);
     return (): Promise<number> =>
-      timed(async () => {
+      timeWork(async () => {
         for (let call = 0; call < CALLS_PER_ROUND; call += 1) {
           calls.append += 1;
           const trace = `flat-${Math.floor(calls.append / 20)}`;
@@ -141,12 +141,12 @@ async function measureFlatness(ledgers: readonly Ledger[], rounds: number): Prom
   });
   const reading = stores.map((store, index) => (): Promise<number> => {
     const { coordinations = 1 } = ledgers[index] ?? {};
-    return timed(async () => {
+    return timeWork(async () => {
       for (let call = 0; call < CALLS_PER_ROUND; call += 1) {
         calls.read += 1;
         // Another coordination each time, all over the file.
         const number = 1 + ((calls.read * 7_919) % coordinations);
-        const { runId } = coordinationNamed(number);
+        const { runId } = nameCoordination(number);
         const events = await store.read(runId, { from: 0, limit: 100 });
         if (events.length === 0) throw new Error(`${runId} is not there`);
       }
@@ -165,12 +165,12 @@ async function measureFlatness(ledgers: readonly Ledger[], rounds: number): Prom
   return rows;
 }
 
-function coordinationNamed(number: number): { runId: CoordinationId } {
+function nameCoordination(number: number): { runId: CoordinationId } {
   return { runId: runIdOf(`00000000-0000-4000-8000-${String(number).padStart(12, "0")}`) };
 }
 
-function flatnessOf(what: string, ledgers: readonly Ledger[], times: readonly number[][]): BenchRow {
-  const micros = times.map((each) => (median(each) / CALLS_PER_ROUND) * 1_000);
+function flatnessOf(subject: string, ledgers: readonly Ledger[], times: readonly number[][]): BenchRow {
+  const micros = times.map((each) => (findMedian(each) / CALLS_PER_ROUND) * 1_000);
   const first = micros[0] ?? Number.NaN;
   const last = micros.at(-1) ?? Number.NaN;
   const sizes = ledgers.map(({ events }, index) => [
@@ -178,7 +178,7 @@ function flatnessOf(what: string, ledgers: readonly Ledger[], times: readonly nu
     round(micros[index] ?? 0),
   ]);
   return {
-    name: `${what}: cost at the largest ledger / at the smallest`,
+    name: `${subject}: cost at the largest ledger / at the smallest`,
     compares: "median time of one call, the ledgers measured in turn",
     value: round(last / first),
     unit: "ratio",

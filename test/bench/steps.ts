@@ -8,7 +8,7 @@
  * the detail.
  */
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { alternate, median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { alternate, findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import {
   runLangGraph,
   type LangGraphFailure,
@@ -41,8 +41,12 @@ interface Case {
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   const many = quick ? 300 : PLAN_STEPS;
   const rows: BenchRow[] = [];
-  const cases = [oneAtATime(quick), hundredAtOnce(quick), manyAtOnce(many, quick)];
-  for (const given of cases) rows.push(...(await measureCase(given)));
+  const cases = [
+    createOneAtATimeCase(quick),
+    createHundredAtOnceCase(quick),
+    createManyAtOnceCase(many, quick),
+  ];
+  for (const benchCase of cases) rows.push(...(await measureCase(benchCase)));
   return [
     ...rows,
     await measureTwoSteps(quick),
@@ -51,7 +55,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   ];
 }
 
-function oneAtATime(quick: boolean): Case {
+function createOneAtATimeCase(quick: boolean): Case {
   const counts = { steps: 100, ...(quick ? { runs: 2, warmups: 1 } : { runs: 5, warmups: 5 }) };
   return {
     atOnce: 1,
@@ -67,31 +71,31 @@ function oneAtATime(quick: boolean): Case {
   };
 }
 
-function hundredAtOnce(quick: boolean): Case {
+function createHundredAtOnceCase(quick: boolean): Case {
   const counts = { steps: 100, ...(quick ? { runs: 2, warmups: 1 } : { runs: 5, warmups: 5 }) };
   return {
     atOnce: counts.steps,
     what: "100 steps at once and one that waits for all",
     ours: { shape: "joined", ...counts, concurrency: counts.steps },
     stepsRun: counts.steps + 1,
-    forms: wideForms(counts, quick),
+    forms: createWideForms(counts, quick),
     rounds: quick ? 1 : 5,
   };
 }
 
-function manyAtOnce(steps: number, quick: boolean): Case {
+function createManyAtOnceCase(steps: number, quick: boolean): Case {
   const counts = { steps, runs: 1, warmups: quick ? 1 : 0 };
   return {
     atOnce: steps,
     what: `${steps.toLocaleString("en")} steps at once and one that waits for all, ours the delivery to the owner`,
     ours: { shape: "wide", ...counts, concurrency: steps },
     stepsRun: steps + 1,
-    forms: wideForms(counts, quick),
+    forms: createWideForms(counts, quick),
     rounds: 1,
   };
 }
 
-function wideForms(counts: Omit<LangGraphPlans, "shape">, quick: boolean): Case["forms"] {
+function createWideForms(counts: Omit<LangGraphPlans, "shape">, quick: boolean): Case["forms"] {
   return {
     plain: { shape: "wide", ...counts },
     ...(!quick && { sends: { shape: "sends", ...counts } }),
@@ -104,25 +108,25 @@ interface Found {
   readonly forms: Record<string, LangGraphFigures[]>;
 }
 
-async function measureCase(given: Case): Promise<BenchRow[]> {
+async function measureCase(benchCase: Case): Promise<BenchRow[]> {
   const found: Found = { ours: [], forms: {} };
-  const ours = async (): Promise<number> => {
-    const figures = await runOurs<PlanFigures>("run", given.ours);
+  const measureOurs = async (): Promise<number> => {
+    const figures = await runOurs<PlanFigures>("run", benchCase.ours);
     found.ours.push(figures);
     return figures.planMs.p50;
   };
-  const theirs = Object.entries(given.forms).map(
+  const theirs = Object.entries(benchCase.forms).map(
     ([name, plans]) =>
       () =>
         runForm(name, plans, found.forms),
   );
-  const [oursMs = [], ...theirsMs] = await alternate(given.rounds, [ours, ...theirs]);
+  const [oursMs = [], ...theirsMs] = await alternate(benchCase.rounds, [measureOurs, ...theirs]);
   const plain = found.forms["plain"]?.[0];
   return [
-    speedRow(given, found, oursMs),
-    ...(plain ? [ratioRow(given, { found, oursMs, theirsMs, versions: plain.versions })] : []),
-    latencyRow(given, found),
-    ...(given.atOnce === 1 ? [bytesRow(found)] : []),
+    createSpeedRow(benchCase, found, oursMs),
+    ...(plain ? [createRatioRow(benchCase, { found, oursMs, theirsMs, versions: plain.versions })] : []),
+    createLatencyRow(benchCase, found),
+    ...(benchCase.atOnce === 1 ? [createBytesRow(found)] : []),
   ];
 }
 
@@ -147,12 +151,16 @@ async function runForm(
   return Number.NaN;
 }
 
-function speedRow({ atOnce, what, stepsRun }: Case, { ours }: Found, planMs: readonly number[]): BenchRow {
+function createSpeedRow(
+  { atOnce, what: subject, stepsRun }: Case,
+  { ours }: Found,
+  planMs: readonly number[],
+): BenchRow {
   const perSecond = planMs.map((ms) => (1_000 * stepsRun) / ms);
   return {
-    name: `steps per second of a plan, ${named(atOnce)} at once`,
-    compares: `${what}; from submitting the plan until its end is on disk and the owner was told`,
-    value: round(median(perSecond)),
+    name: `steps per second of a plan, ${formatCount(atOnce)} at once`,
+    compares: `${subject}; from submitting the plan until its end is on disk and the owner was told`,
+    value: round(findMedian(perSecond)),
     unit: "steps/s",
     detail: {
       ...spread(perSecond),
@@ -170,45 +178,45 @@ interface Sides {
   readonly versions: Readonly<Record<string, string>>;
 }
 
-function ratioRow(given: Case, { found, oursMs, theirsMs, versions }: Sides): BenchRow {
+function createRatioRow(benchCase: Case, { found, oursMs, theirsMs, versions }: Sides): BenchRow {
   const [plain = [], ...faster] = theirsMs.map((times) =>
     times.map((ms, index) => ms / (oursMs[index] ?? Number.NaN)).filter((ratio) => !Number.isNaN(ratio)),
   );
-  const fastest = Math.min(...[plain, ...faster].filter(({ length }) => length > 0).map(median));
+  const fastest = Math.min(...[plain, ...faster].filter(({ length }) => length > 0).map(findMedian));
   const cpu = medianOf(found.ours, ({ cpuMicrosPerStep }) => cpuMicrosPerStep);
   const names = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return {
-    name: `steps per second of a plan / LangGraph JS with its SQLite checkpointer, ${named(given.atOnce)} at once`,
-    compares: `${given.what}; ${names.join(", ")}, the plan as a StateGraph with a node for each step; both durable`,
-    value: round(median(plain)),
+    name: `steps per second of a plan / LangGraph JS with its SQLite checkpointer, ${formatCount(benchCase.atOnce)} at once`,
+    compares: `${benchCase.what}; ${names.join(", ")}, the plan as a StateGraph with a node for each step; both durable`,
+    value: round(findMedian(plain)),
     unit: "ratio",
     target: { is: "at least", value: AHEAD },
     detail: {
       ...spread(plain),
       rounds: plain.length,
       toItsFastestForm: round(fastest),
-      ...perForm(found, "StepsPerSecond", ({ stepsPerSecond }) => stepsPerSecond),
-      ...perForm(found, "CpuMicrosPerStep", ({ cpuMicrosPerStep }) => cpuMicrosPerStep),
+      ...describePerForm(found, "StepsPerSecond", ({ stepsPerSecond }) => stepsPerSecond),
+      ...describePerForm(found, "CpuMicrosPerStep", ({ cpuMicrosPerStep }) => cpuMicrosPerStep),
       oursCpuMicrosPerStep: cpu,
     },
   };
 }
 
-function perForm(
+function describePerForm(
   { forms }: Found,
-  what: string,
+  subject: string,
   figure: (figures: LangGraphFigures) => number,
 ): Record<string, number> {
   return Object.fromEntries(
-    Object.entries(forms).map(([name, figures]) => [`${name}${what}`, medianOf(figures, figure)]),
+    Object.entries(forms).map(([name, figures]) => [`${name}${subject}`, medianOf(figures, figure)]),
   );
 }
 
-function latencyRow({ atOnce, what }: Case, { ours, forms }: Found): BenchRow {
+function createLatencyRow({ atOnce, what: subject }: Case, { ours, forms }: Found): BenchRow {
   const plain = forms["plain"];
   return {
-    name: `dispatch latency, ${named(atOnce)} at once, median`,
-    compares: `${what}; from handing in the append that lets a step begin to the call that starts it, its own record on disk; wait: from the end of the step before, or from submitting the plan`,
+    name: `dispatch latency, ${formatCount(atOnce)} at once, median`,
+    compares: `${subject}; from handing in the append that lets a step begin to the call that starts it, its own record on disk; wait: from the end of the step before, or from submitting the plan`,
     value: medianOf(ours, ({ dispatchMs }) => dispatchMs.p50),
     unit: "ms",
     detail: {
@@ -223,13 +231,13 @@ function latencyRow({ atOnce, what }: Case, { ours, forms }: Found): BenchRow {
   };
 }
 
-function bytesRow(found: Found): BenchRow {
+function createBytesRow(found: Found): BenchRow {
   return {
     name: "bytes of ledger for a step of a plan",
     compares: "file size after closing by steps, a chain of 100 steps; all events, texts and references",
     value: Math.round(medianOf(found.ours, ({ bytesPerStep }) => bytesPerStep)),
     unit: "bytes",
-    detail: perForm(found, "LangGraphBytes", ({ bytesPerStep }) => bytesPerStep),
+    detail: describePerForm(found, "LangGraphBytes", ({ bytesPerStep }) => bytesPerStep),
   };
 }
 
@@ -268,10 +276,10 @@ async function measureLargePlan(steps: number): Promise<BenchRow[]> {
   const compiled = await runOurs<CompileFigures>("compile", chain);
   const wide: PlansToRun = { shape: "wide", steps, runs: 3, warmups: 1, concurrency: LANE_PLACES };
   const ran = await runOurs<PlanFigures>("run", wide);
-  const large = `a plan of ${named(steps)} steps`;
+  const large = `a plan of ${formatCount(steps)} steps`;
   return [
     {
-      name: `checking and compiling a plan of ${named(PLAN_STEPS)} steps`,
+      name: `checking and compiling a plan of ${formatCount(PLAN_STEPS)} steps`,
       compares: "one after the other; the first time in a process",
       value: round(compiled.coldMs),
       unit: "ms",
@@ -295,12 +303,18 @@ async function measureLargePlan(steps: number): Promise<BenchRow[]> {
 }
 
 async function measureMemory(steps: number): Promise<BenchRow> {
-  const of = (shape: "chain" | "wide"): PlansToRun => ({ shape, steps, runs: 1, warmups: 0, concurrency: 1 });
-  const chain = await runOurs<HeldFigures>("held", of("chain"));
-  const wide = await runOurs<HeldFigures>("held", of("wide"));
+  const createPlans = (shape: "chain" | "wide"): PlansToRun => ({
+    shape,
+    steps,
+    runs: 1,
+    warmups: 0,
+    concurrency: 1,
+  });
+  const chain = await runOurs<HeldFigures>("held", createPlans("chain"));
+  const wide = await runOurs<HeldFigures>("held", createPlans("wide"));
   return {
     name: "memory per open step of a plan",
-    compares: `growth of the heap after a collection, a plan of ${named(steps)} steps, all admitted and one at work; the larger of waiting for each other and waiting for the lane`,
+    compares: `growth of the heap after a collection, a plan of ${formatCount(steps)} steps, all admitted and one at work; the larger of waiting for each other and waiting for the lane`,
     value: Math.round(Math.max(chain.bytesPerStep, wide.bytesPerStep)),
     unit: "bytes",
     target: { is: "at most", value: 4_096 },
@@ -311,12 +325,12 @@ async function measureMemory(steps: number): Promise<BenchRow> {
   };
 }
 
-function named(count: number): string {
+function formatCount(count: number): string {
   return count.toLocaleString("en");
 }
 
 function medianOf<T>(found: readonly T[], figure: (one: T) => number): number {
-  return round(median(found.map(figure)));
+  return round(findMedian(found.map(figure)));
 }
 
 function spread(values: readonly number[]): { lowest: number; highest: number } {

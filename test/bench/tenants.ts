@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { openClient } from "./keep-alive-client.ts";
 import { startServe, type Running } from "./openwop-servers.ts";
@@ -26,7 +26,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
 }
 
 async function measureUnder(attack: AttackName, forMs: number): Promise<BenchRow> {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   const host = await startHost(folder);
   try {
     await timeRequests(host, 1_000);

@@ -3,11 +3,11 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readAgentFolder } from "../../src/plugins/cli/files/agent-folder.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
-let folder: ReturnType<typeof tempFolder>;
+let folder: ReturnType<typeof createTempFolder>;
 beforeEach(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
 });
 afterEach(() => folder[Symbol.dispose]());
 
@@ -19,7 +19,7 @@ function write(path: string, content: string | object): void {
 
 const read = () => readAgentFolder(join(folder.path, "agents"));
 
-const manifest = (more: object = {}) => ({
+const createManifest = (more: object = {}) => ({
   agentId: "vendor.acme.writer",
   persona: "Writer",
   modelClass: "writing",
@@ -31,7 +31,9 @@ const pack = (...agents: readonly object[]) => ({ name: "vendor.acme", version: 
 describe("a folder of agents", () => {
   it("has packs, whose prompts and schemas are read from their files", async () => {
     write("acme/pack.json", {
-      ...pack(manifest({ handoff: { taskSchemaRef: "schemas/t.json", returnSchemaRef: "schemas/r.json" } })),
+      ...pack(
+        createManifest({ handoff: { taskSchemaRef: "schemas/t.json", returnSchemaRef: "schemas/r.json" } }),
+      ),
       peerDependencies: { memory: "*" },
     });
     write("acme/prompts/w.md", "Write well.\n");
@@ -45,7 +47,9 @@ describe("a folder of agents", () => {
         taskSchema: { type: "object" },
         returnSchema: { type: "string" },
         manifest: {
-          ...manifest({ handoff: { taskSchemaRef: "schemas/t.json", returnSchemaRef: "schemas/r.json" } }),
+          ...createManifest({
+            handoff: { taskSchemaRef: "schemas/t.json", returnSchemaRef: "schemas/r.json" },
+          }),
           requiresCapabilities: ["memory"],
         },
       },
@@ -66,7 +70,7 @@ describe("a folder of agents", () => {
   it("has single manifests, as JSON or YAML, beside them", async () => {
     write(
       "one.json",
-      manifest({ agentId: "vendor.acme.one", systemPromptRef: undefined, systemPrompt: "One." }),
+      createManifest({ agentId: "vendor.acme.one", systemPromptRef: undefined, systemPrompt: "One." }),
     );
     write("two.yaml", "agentId: vendor.acme.two\npersona: Two\nmodelClass: coding\nsystemPrompt: Two.\n");
     write("README.md", "not an agent");
@@ -93,7 +97,7 @@ describe("a folder of agents", () => {
     ["is not there", { systemPromptRef: "prompts/w.md", evalSuiteRef: "evals/none.json" }],
   ])("is refused where a reference %s: %o", async (why, more) => {
     write("../secret.md", "CANARY-SECRET");
-    write("acme/pack.json", pack(manifest(more)));
+    write("acme/pack.json", pack(createManifest(more)));
     write("acme/prompts/w.md", "Write well.");
     write("acme/empty.md", " ");
     write("acme/huge.md", "x".repeat(300_000));
@@ -111,11 +115,11 @@ describe("a folder of agents", () => {
 
   it("is refused as a whole, with every pack that is wrong and why", async () => {
     write("acme/prompts/w.md", "Write well.");
-    write("acme/pack.json", pack(manifest()));
+    write("acme/pack.json", pack(createManifest()));
     write("broken/pack.json", "{");
     write("empty/notes.md", "no pack");
     write("wrong/pack.json", pack({ agentId: "writer" }));
-    write("other/pack.json", pack(manifest({ agentId: "vendor.acmes.writer" })));
+    write("other/pack.json", pack(createManifest({ agentId: "vendor.acmes.writer" })));
     write("other/prompts/w.md", "Write well.");
     const error = await read().then(
       () => "nothing was wrong",
@@ -130,7 +134,7 @@ describe("a folder of agents", () => {
 
   it("is refused where two packs have the same agent", async () => {
     for (const name of ["one", "two"]) {
-      write(`${name}/pack.json`, pack(manifest()));
+      write(`${name}/pack.json`, pack(createManifest()));
       write(`${name}/prompts/w.md`, "Write.");
     }
     await expect(read()).rejects.toThrow("two: there is another agent vendor.acme.writer");

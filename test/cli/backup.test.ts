@@ -11,17 +11,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openLedgerForReading } from "../../src/plugins/compose.ts";
 import { startAppendLoop } from "../support/append-loop.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { changeHostDatabase, recordBackups } from "./recorded-backups.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordLedger(ledger(), [RESEARCH, OPEN]);
+  folder = createTempFolder();
+  await recordLedger(nameLedger(), [RESEARCH, OPEN]);
 });
 
 afterAll(() => {
@@ -29,7 +29,7 @@ afterAll(() => {
 });
 
 function backUp(file: string, setting: CliSetting = {}, ...more: readonly string[]) {
-  return runCli(["ledger", "backup", file, "--ledger", ledger(), ...more], setting);
+  return runCli(["ledger", "backup", file, "--ledger", nameLedger(), ...more], setting);
 }
 
 async function verify(file: string): Promise<unknown> {
@@ -44,40 +44,40 @@ async function errorOf(file: string): Promise<unknown> {
 
 describe("ledger backup", () => {
   test("copies the ledger to a private file that verifies, and leaves nothing else", async () => {
-    using copies = tempFolder();
+    using copies = createTempFolder();
     const copy = copies.file("copy.sqlite");
     const { stdout, stderr, exitCode } = await backUp(copy);
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
     expect(stdout).toContain(`verify --ledger ${copy}`);
     expect(statSync(copy).mode & 0o777).toBe(0o600);
     expect(readdirSync(copies.path)).toEqual(["copy.sqlite"]);
-    expect(await verify(copy)).toEqual(await verify(ledger()));
+    expect(await verify(copy)).toEqual(await verify(nameLedger()));
   });
 
   test("says as JSON what it copied where", async () => {
-    using copies = tempFolder();
+    using copies = createTempFolder();
     const copy = copies.file("copy.sqlite");
     const { stdout } = await backUp(copy, {}, "--json");
-    expect(JSON.parse(stdout)).toEqual({ ledger: ledger(), file: copy, bytes: statSync(copy).size });
+    expect(JSON.parse(stdout)).toEqual({ ledger: nameLedger(), file: copy, bytes: statSync(copy).size });
   });
 
   test("overwrites no file, no link and not the ledger itself", async () => {
-    using copies = tempFolder();
-    const taken = copies.file("taken");
-    writeFileSync(taken, "mine");
+    using copies = createTempFolder();
+    const takenPath = copies.file("taken");
+    writeFileSync(takenPath, "mine");
     const link = copies.file("link");
     symlinkSync(copies.file("nowhere"), link);
-    for (const file of [taken, link, ledger(), copies.path])
+    for (const file of [takenPath, link, nameLedger(), copies.path])
       expect(await errorOf(file)).toMatchObject({
         code: "INPUT_INVALID",
         message: expect.stringContaining(`${file} already exists`) as string,
       });
-    expect(readFileSync(taken, "utf8")).toBe("mine");
+    expect(readFileSync(takenPath, "utf8")).toBe("mine");
     expect(readdirSync(copies.path).toSorted()).toEqual(["link", "taken"]);
   });
 
   test("names the folder that is not there, and the ledger that is not there", async () => {
-    using copies = tempFolder();
+    using copies = createTempFolder();
     expect(await errorOf(copies.file("no/copy.sqlite"))).toMatchObject({
       code: "INPUT_INVALID",
       message: expect.stringContaining(copies.file("no")) as string,
@@ -89,7 +89,7 @@ describe("ledger backup", () => {
   });
 
   test("shows a person how far it is, and a program nothing", async () => {
-    using copies = tempFolder();
+    using copies = createTempFolder();
     const shown = await backUp(copies.file("one"), { ticking: true, terminal: { isTTY: true } });
     expect(shown.stderr).toMatch(/\rcopied \d+ % /u);
     expect(shown.stderr.endsWith("\r\u001b[K")).toBe(true);
@@ -102,7 +102,7 @@ describe("ledger backup", () => {
   });
 
   test("of a ledger that is being written is whole and has all that was acknowledged before", async () => {
-    using written = tempFolder();
+    using written = createTempFolder();
     const path = written.file("ledger.sqlite");
     await using loop = await startAppendLoop(path);
     for (const name of ["one", "two", "three"]) {
@@ -125,8 +125,8 @@ describe("doctor, of backups", () => {
   const NOW = TEST_EPOCH_MS;
   const DAY_MS = 24 * 3_600_000;
 
-  async function backupCheck(prepare: (stateDir: string) => void): Promise<unknown> {
-    using state = tempFolder();
+  async function runBackupCheck(prepare: (stateDir: string) => void): Promise<unknown> {
+    using state = createTempFolder();
     const coordination = state.file("coordination");
     mkdirSync(coordination, { mode: 0o700 });
     await recordLedger(join(coordination, "ledger.sqlite"), [OPEN]);
@@ -140,9 +140,9 @@ describe("doctor, of backups", () => {
 
   test("says that none is known, where the host has no record or only others", async () => {
     const none = { status: "warn", message: "no backup by OpenClaw is known" };
-    expect(await backupCheck(() => undefined)).toMatchObject(none);
+    expect(await runBackupCheck(() => undefined)).toMatchObject(none);
     expect(
-      await backupCheck((stateDir) => {
+      await runBackupCheck((stateDir) => {
         recordBackups(stateDir, [
           { id: "failed", atMs: NOW - 1, status: "failed" },
           { id: "git", atMs: NOW - 1, kind: "git" },
@@ -153,7 +153,7 @@ describe("doctor, of backups", () => {
   });
 
   test("says when the newest archive was made", async () => {
-    const check = await backupCheck((stateDir) => {
+    const check = await runBackupCheck((stateDir) => {
       recordBackups(stateDir, [
         { id: "older", atMs: NOW - 5 * DAY_MS },
         { id: "newer", atMs: NOW - 2 * DAY_MS },
@@ -164,7 +164,7 @@ describe("doctor, of backups", () => {
   });
 
   test("warns of one that is older than two weeks", async () => {
-    const check = await backupCheck((stateDir) => {
+    const check = await runBackupCheck((stateDir) => {
       recordBackups(stateDir, [{ id: "old", atMs: NOW - 15 * DAY_MS }]);
     });
     expect(check).toMatchObject({
@@ -176,13 +176,13 @@ describe("doctor, of backups", () => {
   test("says that the record cannot be read, where it is in another form", async () => {
     const unreadable = { status: "warn", message: "OpenClaw's record of its backups cannot be read" };
     expect(
-      await backupCheck((stateDir) => {
+      await runBackupCheck((stateDir) => {
         mkdirSync(join(stateDir, "state"));
         writeFileSync(join(stateDir, "state", "openclaw.sqlite"), "nonsense ".repeat(100));
       }),
     ).toMatchObject(unreadable);
     expect(
-      await backupCheck((stateDir) => {
+      await runBackupCheck((stateDir) => {
         changeHostDatabase(stateDir, (database) => {
           database.exec("create table other (id text)");
         });
@@ -191,7 +191,7 @@ describe("doctor, of backups", () => {
   });
 
   test("says nothing of a ledger elsewhere, which no backup of the host has", async () => {
-    const { stdout } = await runCli(["doctor", "--ledger", ledger(), "--json"]);
+    const { stdout } = await runCli(["doctor", "--ledger", nameLedger(), "--json"]);
     expect(
       (JSON.parse(stdout) as { checks: { name: string }[] }).checks.map(({ name }) => name),
     ).not.toContain("backup");

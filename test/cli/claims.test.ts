@@ -3,19 +3,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { createResourceFilter } from "../../src/plugins/cli/conflicts/resource-text.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, WRITERS } from "./recorded-conflicts.ts";
 import { runCli, type CliResult, type CliSetting } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
-const notes = (): string => folder.file("notes.md");
+const nameLedger = (): string => folder.file("ledger.sqlite");
+const nameNotes = (): string => folder.file("notes.md");
 /** The leases of the first two claims have ended, that of the third has not. */
 const LATE_MS = TEST_EPOCH_MS + 315_000;
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordConflicts(ledger(), folder.path);
+  folder = createTempFolder();
+  await recordConflicts(nameLedger(), folder.path);
   symlinkSync(folder.path, folder.file("link"));
 });
 
@@ -23,8 +23,8 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-async function claims(args: readonly string[] = [], setting: CliSetting = {}): Promise<string> {
-  const { stdout, stderr, exitCode } = await runCli(["claims", ...args, "--ledger", ledger()], {
+async function printClaims(args: readonly string[] = [], setting: CliSetting = {}): Promise<string> {
+  const { stdout, stderr, exitCode } = await runCli(["claims", ...args, "--ledger", nameLedger()], {
     nowMs: TEST_EPOCH_MS + 30_000,
     ...setting,
   });
@@ -32,23 +32,23 @@ async function claims(args: readonly string[] = [], setting: CliSetting = {}): P
   return stdout;
 }
 
-async function tokens(args: readonly string[] = [], setting: CliSetting = {}): Promise<number[]> {
-  const listed = JSON.parse(await claims([...args, "--json"], setting)) as { token: number }[];
+async function listTokens(args: readonly string[] = [], setting: CliSetting = {}): Promise<number[]> {
+  const listed = JSON.parse(await printClaims([...args, "--json"], setting)) as { token: number }[];
   return listed.map(({ token }) => token);
 }
 
 describe("claims", () => {
   test("stand by token, with who holds what since when and for how long", async () => {
-    const lines = (await claims([], { terminal: { columns: 200 } })).trimEnd().split("\n");
+    const lines = (await printClaims([], { terminal: { columns: 200 } })).trimEnd().split("\n");
     expect(lines[0]).toMatch(/^TOKEN {2}COORDINATION {2}STEP +SINCE +UNTIL +RESOURCE$/u);
     expect(lines[1]).toBe(
-      `    1  co-1f0c7a52   step-1 (draft)   2026-01-02 03:04:15Z  in 4m 40s   ${notes()}`,
+      `    1  co-1f0c7a52   step-1 (draft)   2026-01-02 03:04:15Z  in 4m 40s   ${nameNotes()}`,
     );
     expect(lines.slice(1).map((line) => Number(line.slice(0, 5)))).toEqual([1, 2, 3]);
   });
 
   test("as JSON have exact times and say whether the lease has ended", async () => {
-    expect(JSON.parse(await claims(["--json", "--resource", PRODUCTION]))).toEqual([
+    expect(JSON.parse(await printClaims(["--json", "--resource", PRODUCTION]))).toEqual([
       {
         token: 2,
         resource: PRODUCTION,
@@ -63,21 +63,21 @@ describe("claims", () => {
   });
 
   test("whose lease has ended are there with --all only, and marked", async () => {
-    expect(await tokens([], { nowMs: LATE_MS })).toEqual([3]);
-    expect(await tokens(["--all"], { nowMs: LATE_MS })).toEqual([1, 2, 3]);
-    expect(await claims(["--all"], { nowMs: LATE_MS })).toMatch(/^ +2 .* expired +queue:production$/mu);
+    expect(await listTokens([], { nowMs: LATE_MS })).toEqual([3]);
+    expect(await listTokens(["--all"], { nowMs: LATE_MS })).toEqual([1, 2, 3]);
+    expect(await printClaims(["--all"], { nowMs: LATE_MS })).toMatch(/^ +2 .* expired +queue:production$/mu);
   });
 
   test("can be those that concern a file, a folder or a name", async () => {
-    expect(await tokens(["--resource", notes()])).toEqual([1]);
-    expect(await tokens(["--resource", folder.path])).toEqual([1]);
-    expect(await tokens(["--resource", folder.file("link/notes.md")])).toEqual([1]);
-    expect(await tokens(["--resource", `${notes()}/below`])).toEqual([1]);
-    expect(await tokens(["--resource", folder.file("other.md")])).toEqual([]);
-    expect(await tokens(["--resource", folder.file("notes")])).toEqual([]);
-    expect(await tokens(["--resource", PRODUCTION])).toEqual([2]);
-    expect(await tokens(["--resource", PRODUCTION.toUpperCase()])).toEqual([2]);
-    expect(await claims(["--resource", "queue:none"])).toBe("nothing is claimed\n");
+    expect(await listTokens(["--resource", nameNotes()])).toEqual([1]);
+    expect(await listTokens(["--resource", folder.path])).toEqual([1]);
+    expect(await listTokens(["--resource", folder.file("link/notes.md")])).toEqual([1]);
+    expect(await listTokens(["--resource", `${nameNotes()}/below`])).toEqual([1]);
+    expect(await listTokens(["--resource", folder.file("other.md")])).toEqual([]);
+    expect(await listTokens(["--resource", folder.file("notes")])).toEqual([]);
+    expect(await listTokens(["--resource", PRODUCTION])).toEqual([2]);
+    expect(await listTokens(["--resource", PRODUCTION.toUpperCase()])).toEqual([2]);
+    expect(await printClaims(["--resource", "queue:none"])).toBe("nothing is claimed\n");
   });
 
   test("concern a name of any kind, and one letter is the drive of a file", () => {
@@ -87,22 +87,22 @@ describe("claims", () => {
   });
 
   test("that are too many are cut, and it says so", async () => {
-    expect(await tokens(["--limit", "2"])).toEqual([1, 2]);
-    expect(await claims(["--limit", "2"])).toContain(
+    expect(await listTokens(["--limit", "2"])).toEqual([1, 2]);
+    expect(await printClaims(["--limit", "2"])).toContain(
       "\nand more: raise --limit, or narrow it with --resource\n",
     );
-    expect(await claims(["--limit", "3"])).not.toContain("and more");
+    expect(await printClaims(["--limit", "3"])).not.toContain("and more");
   });
 
   test("cannot harm the terminal", async () => {
-    const listed = await claims();
+    const listed = await printClaims();
     expect(listed.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e]/u);
-    expect(await claims([], { terminal: { unicode: false } })).toMatch(/^[\x20-\x7e\n]+$/u);
-    expect(await tokens(["--resource", `queue:${NASTY}`])).toEqual([3]);
+    expect(await printClaims([], { terminal: { unicode: false } })).toMatch(/^[\x20-\x7e\n]+$/u);
+    expect(await listTokens(["--resource", `queue:${NASTY}`])).toEqual([3]);
   });
 
   test("take no argument that is not a command", async () => {
-    expect((await runCli(["claims", "everything", "--ledger", ledger()])).exitCode).not.toBe(0);
+    expect((await runCli(["claims", "everything", "--ledger", nameLedger()])).exitCode).not.toBe(0);
   });
 
   test.each([["claims"], ["claims", "release"]])("%s %s has help with examples", async (...command) => {
@@ -120,7 +120,7 @@ describe("claims release", () => {
     resource: "file:/repo/\u001b[2Jnotes.md",
   };
   const calls: unknown[][] = [];
-  const answering =
+  const createAnsweringGateway =
     (answer: GatewayAnswer): GatewayCaller =>
     (...call) => {
       calls.push(call);
@@ -131,7 +131,7 @@ describe("claims release", () => {
   });
   const release = (args: readonly string[], setting: CliSetting = {}): Promise<CliResult> => {
     return runCli(["claims", "release", ...args], {
-      gateway: answering({ ok: true, payload: PAYLOAD }),
+      gateway: createAnsweringGateway({ ok: true, payload: PAYLOAD }),
       ...setting,
     });
   };
@@ -180,7 +180,7 @@ describe("claims release", () => {
         ["claims", ...option, "release", "7"],
       ]) {
         const { stderr, exitCode } = await runCli(args, {
-          gateway: answering({ ok: true, payload: PAYLOAD }),
+          gateway: createAnsweringGateway({ ok: true, payload: PAYLOAD }),
         });
         expect(exitCode).toBe(1);
         expect(stderr).toContain(`error INPUT_INVALID: ${option[0]}: it is for listing claims`);
@@ -194,7 +194,7 @@ describe("claims release", () => {
   test("of a claim that has ended says so", async () => {
     const message = "there is no claim 7; it has ended already, or there never was one";
     const details = { refusal: "NO_SUCH_CLAIM" };
-    const gateway = answering({ ok: false, code: "REQUEST_REFUSED", message, details });
+    const gateway = createAnsweringGateway({ ok: false, code: "REQUEST_REFUSED", message, details });
     const advice = "Run `openclaw coordination claims` to see what is claimed.";
     expect(await release(["7"], { gateway })).toMatchObject({
       exitCode: 1,
@@ -208,8 +208,8 @@ describe("claims release", () => {
     ["GATEWAY_UNREACHABLE", "Start it with `openclaw gateway run`"],
     ["COORDINATION_OFF", "Run `openclaw coordination enable`"],
   ] as const)("says what to do about %s", async (code, advice) => {
-    const gateway: GatewayCaller = () => Promise.reject(new CoordinationError(code, "it is not there"));
-    const { stderr, exitCode } = await release(["7"], { gateway });
+    const refuseGateway: GatewayCaller = () => Promise.reject(new CoordinationError(code, "it is not there"));
+    const { stderr, exitCode } = await release(["7"], { gateway: refuseGateway });
     expect(exitCode).toBe(1);
     expect(stderr).toContain(advice);
   });

@@ -4,18 +4,18 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictRecord } from "../../src/plugins/cli/conflicts/conflict-log.ts";
 import { outcomeOf, describeOutcome, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, STRANGERS, WRITERS } from "./recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { recordHistory, recordOldSchema } from "./recorded-old.ts";
 import { runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordConflicts(ledger(), folder.path);
+  folder = createTempFolder();
+  await recordConflicts(nameLedger(), folder.path);
 });
 
 afterAll(() => {
@@ -27,27 +27,27 @@ interface Asked {
   readonly path?: string;
 }
 
-async function tell(args: readonly string[], { terminal, path = ledger() }: Asked = {}): Promise<string> {
+async function tell(args: readonly string[], { terminal, path = nameLedger() }: Asked = {}): Promise<string> {
   const setting = { nowMs: TEST_EPOCH_MS + 30_000, terminal: { columns: 140, ...terminal } };
   const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", path], setting);
   expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
   return stdout;
 }
 
-async function json(args: readonly string[], asked?: Asked): Promise<unknown> {
-  return JSON.parse(await tell([...args, "--json"], asked)) as unknown;
+async function readJson(args: readonly string[], request?: Asked): Promise<unknown> {
+  return JSON.parse(await tell([...args, "--json"], request)) as unknown;
 }
 
-async function idsOf(args: readonly string[], asked?: Asked): Promise<string[]> {
-  return ((await json(args, asked)) as { conflictId: string }[]).map(({ conflictId }) => conflictId);
+async function idsOf(args: readonly string[], request?: Asked): Promise<string[]> {
+  return ((await readJson(args, request)) as { conflictId: string }[]).map(({ conflictId }) => conflictId);
 }
 
-const conflictId = (number: number): string => `${WRITERS}:conflict-${number}`;
+const nameConflict = (number: number): string => `${WRITERS}:conflict-${number}`;
 
 describe("conflicts", () => {
   test("of all coordinations stand newest first", async () => {
     const strange = [`${STRANGERS}:conflict-2`, `${STRANGERS}:conflict-1`];
-    const ids = [conflictId(3), ...strange, conflictId(2), conflictId(1)];
+    const ids = [nameConflict(3), ...strange, nameConflict(2), nameConflict(1)];
     expect(await idsOf(["conflicts"])).toEqual(ids);
     for (const limit of [1, 2, 3, 4]) {
       expect(await idsOf(["conflicts", "--limit", String(limit)])).toEqual(ids.slice(0, limit));
@@ -75,7 +75,7 @@ describe("conflicts", () => {
     const [winner, thief] = (await tell(["conflicts", "co-9a:conflict-1"])).split("\n\n").slice(1);
     expect(winner).toMatch(/^ {2}step-1 of co-1f0c7a52 {2}\(co-1f0c7a52-\S+ step-1\) won\n/u);
     expect(thief).toMatch(/^ {2}thief {2}\(step-1\) asked\n/u);
-    const timeline = (await json(["timeline", "co-9a"])) as { conflicts: object[] };
+    const timeline = (await readJson(["timeline", "co-9a"])) as { conflicts: object[] };
     expect(timeline.conflicts[0]).toMatchObject({
       stepId: "step-1",
       outcome: "refused",
@@ -89,14 +89,14 @@ describe("conflicts", () => {
   });
 
   test("can be those that people may still answer", async () => {
-    expect(await idsOf(["conflicts", "--open"])).toEqual([conflictId(2)]);
-    expect(await idsOf(["conflicts", WRITERS, "--open"])).toEqual([conflictId(2)]);
+    expect(await idsOf(["conflicts", "--open"])).toEqual([nameConflict(2)]);
+    expect(await idsOf(["conflicts", WRITERS, "--open"])).toEqual([nameConflict(2)]);
     expect(await idsOf(["conflicts", STRANGERS, "--open"])).toEqual([]);
   });
 
   test("can be those of one coordination, named by a prefix", async () => {
-    expect(await idsOf(["conflicts", "co-1f"])).toEqual([conflictId(3), conflictId(2), conflictId(1)]);
-    expect(await idsOf(["conflicts", "co-1f", "--limit", "1"])).toEqual([conflictId(3)]);
+    expect(await idsOf(["conflicts", "co-1f"])).toEqual([nameConflict(3), nameConflict(2), nameConflict(1)]);
+    expect(await idsOf(["conflicts", "co-1f", "--limit", "1"])).toEqual([nameConflict(3)]);
   });
 
   test("cut a long path at its beginning", async () => {
@@ -129,7 +129,7 @@ describe("conflicts", () => {
       );
   });
 
-  test.each(["co-1f:conflict-1", conflictId(1)])(
+  test.each(["co-1f:conflict-1", nameConflict(1)])(
     "%s is one, with everything that it was ruled on by",
     async (id) => {
       const [draft, review] = (await tell(["conflicts", id])).split("\n\n").slice(1);
@@ -150,7 +150,7 @@ describe("conflicts", () => {
   });
 
   test("as JSON have the evidence of the log with times", async () => {
-    expect(await json(["conflicts", "co-9a:conflict-1"])).toEqual({
+    expect(await readJson(["conflicts", "co-9a:conflict-1"])).toEqual({
       conflictId: `${STRANGERS}:conflict-1`,
       coordinationId: STRANGERS,
       resource: `file:${folder.file("notes.md")}`,
@@ -187,7 +187,7 @@ describe("conflicts", () => {
     [":conflict-1", "COORDINATION_NOT_FOUND", "no coordination begins with"],
     ["", "INPUT_INVALID", "expected a coordination id"],
   ])("%j is an error", async (id, code, message) => {
-    const { stdout, exitCode } = await runCli(["conflicts", id, "--ledger", ledger(), "--json"]);
+    const { stdout, exitCode } = await runCli(["conflicts", id, "--ledger", nameLedger(), "--json"]);
     expect(exitCode).toBe(1);
     const { error } = JSON.parse(stdout) as { error: { code: string; message: string } };
     expect(error.code).toBe(code);
@@ -195,7 +195,7 @@ describe("conflicts", () => {
   });
 
   test("take a sound limit only", async () => {
-    const { stderr, exitCode } = await runCli(["conflicts", "--limit", "0", "--ledger", ledger()]);
+    const { stderr, exitCode } = await runCli(["conflicts", "--limit", "0", "--ledger", nameLedger()]);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("--limit: expected a whole number from 1");
   });
@@ -214,7 +214,7 @@ describe("what came of a conflict", () => {
     claimedSequence: 1,
     ...more,
   });
-  const conflict = (resolution?: object): ConflictRecord =>
+  const createConflict = (resolution?: object): ConflictRecord =>
     ({
       conflictId: "co-1:conflict-1",
       coordinationId: "co-1",
@@ -236,21 +236,21 @@ describe("what came of a conflict", () => {
     ["refused", { winner: "@outside", because: "changed-since" }, "somebody else won (changed-since)"],
   ])("is %s of %j", (outcome, resolution, text) => {
     const names = new Map([["a" as StepId, "write"]]);
-    expect(outcomeOf(conflict(resolution))).toBe(outcome);
-    expect(describeOutcome(names, conflict(resolution))).toBe(text);
+    expect(outcomeOf(createConflict(resolution))).toBe(outcome);
+    expect(describeOutcome(names, createConflict(resolution))).toBe(text);
     const { winner, winnerCoordinationId } = {
       winner: undefined,
       winnerCoordinationId: undefined,
       ...resolution,
     };
-    const place = winnerOf(conflict(resolution));
+    const place = winnerOf(createConflict(resolution));
     expect([place?.stepId, place?.coordinationId]).toEqual([winner, winnerCoordinationId]);
   });
 });
 
 describe("a ledger without conflicts", () => {
   test("has none, whether it is empty, of coordinations that had none, or of an older schema", async () => {
-    using other = tempFolder();
+    using other = createTempFolder();
     const [empty, plain, old] = ["empty", "plain", "old"].map((name) => other.file(name)) as [
       string,
       string,
@@ -261,34 +261,34 @@ describe("a ledger without conflicts", () => {
     recordOldSchema(old);
     for (const path of [empty, plain, old]) {
       expect(await tell(["conflicts"], { path })).toBe("no conflicts\n");
-      expect(await json(["conflicts"], { path })).toEqual([]);
+      expect(await readJson(["conflicts"], { path })).toEqual([]);
       expect(await tell(["claims"], { path })).toBe("nothing is claimed\n");
-      expect(await json(["claims", "--all"], { path })).toEqual([]);
+      expect(await readJson(["claims", "--all"], { path })).toEqual([]);
     }
-    expect(await json(["show"], { path: plain })).toMatchObject({ conflicts: [], changes: 0 });
+    expect(await readJson(["show"], { path: plain })).toMatchObject({ conflicts: [], changes: 0 });
     expect(await tell(["timeline"], { path: plain })).not.toMatch(/‡|conflict/u);
   });
 });
 
 describe("a conflict of release 0.1.0", () => {
-  const old = async (args: readonly string[]): Promise<string> => {
-    using other = tempFolder();
+  const printOld = async (args: readonly string[]): Promise<string> => {
+    using other = createTempFolder();
     const path = other.file("ledger.sqlite");
     await recordHistory(path, "0.1.0-conflict");
     return await tell(args, { path });
   };
 
   test("is shown with what it has", async () => {
-    expect(await old(["conflicts", "co-1"])).toMatch(
+    expect(await printOld(["conflicts", "co-1"])).toMatch(
       /^2026-01-02 03:04:09Z {2}co-1:c-1 +\/a +owner_wins +- +step-1 won \(earliest-claim\)$/mu,
     );
-    const story = await old(["conflicts", "co-1:c-1"]);
+    const story = await printOld(["conflicts", "co-1:c-1"]);
     expect(story).toContain("Its evidence is missing: it was recorded before arbitration.");
     expect(story).not.toMatch(/^ {2}(?:asked|cause|rule|base) /mu);
   });
 
   test("has no mark in the timeline, where nobody knows who asked, but a line", async () => {
-    const drawn = await old(["timeline", "co-1"]);
+    const drawn = await printOld(["timeline", "co-1"]);
     expect(drawn).toContain("‡ c-1 at 4.0s: /a: - asked, step-1 won (earliest-claim)\n");
     expect(drawn.match(/‡/gu)).toHaveLength(2);
   });
@@ -307,13 +307,17 @@ describe("show", () => {
   });
 
   test("as JSON has conflicts with their times, the claims and the number of changes", async () => {
-    const shown = await json(["show", "co-1f"]);
+    const shown = await readJson(["show", "co-1f"]);
     expect(shown).toMatchObject({
       changes: 1,
       conflicts: [
-        { conflictId: conflictId(1), detectedAtMs: TEST_EPOCH_MS + 12_000, resolution: { winner: "step-1" } },
-        { conflictId: conflictId(2), resource: PRODUCTION },
-        { conflictId: conflictId(3), resource: `queue:${NASTY}` },
+        {
+          conflictId: nameConflict(1),
+          detectedAtMs: TEST_EPOCH_MS + 12_000,
+          resolution: { winner: "step-1" },
+        },
+        { conflictId: nameConflict(2), resource: PRODUCTION },
+        { conflictId: nameConflict(3), resource: `queue:${NASTY}` },
       ],
       claims: [{ token: 1 }, { token: 2 }, { token: 3 }],
     });
@@ -323,11 +327,11 @@ describe("show", () => {
 describe("timeline", () => {
   test("marks where a step asked for what others wanted, and tells what came of it", async () => {
     const lines = (await tell(["timeline", "co-1f"])).split("\n");
-    const row = (name: string): string => lines.find((line) => line.startsWith(`${name} `)) ?? "";
-    expect(row("draft")).not.toContain("‡");
+    const findRow = (name: string): string => lines.find((line) => line.startsWith(`${name} `)) ?? "";
+    expect(findRow("draft")).not.toContain("‡");
     const at =
-      (row("review").indexOf("‡") - row("review").indexOf("█")) /
-      (row("review").lastIndexOf("░") - row("review").indexOf("█"));
+      (findRow("review").indexOf("‡") - findRow("review").indexOf("█")) /
+      (findRow("review").lastIndexOf("░") - findRow("review").indexOf("█"));
     expect(at).toBeCloseTo(12 / 30, 1);
     expect(lines).toContain(
       "‡ conflict-2 at 16.0s: queue:production: the owner asked, open until 2026-01-02 03:06:21Z",
@@ -342,7 +346,7 @@ describe("timeline", () => {
   });
 
   test("as JSON has each conflict with its offset and outcome", async () => {
-    expect(await json(["timeline", "co-1f"])).toMatchObject({
+    expect(await readJson(["timeline", "co-1f"])).toMatchObject({
       conflicts: [
         {
           stepId: "step-2",
@@ -360,5 +364,5 @@ describe("timeline", () => {
 
 test("status counts what people may still answer", async () => {
   expect(await tell(["status"])).toContain("2 coordinations, 4 open steps, 1 open conflict\n");
-  expect(await json(["status"])).toMatchObject({ openConflicts: 1 });
+  expect(await readJson(["status"])).toMatchObject({ openConflicts: 1 });
 });

@@ -22,16 +22,16 @@ export function gatewayOf(...answers: readonly (GatewayAnswer | Error)[]): FakeG
   };
 }
 
-export const ok = (payload: Record<string, unknown>): GatewayAnswer => ({ ok: true, payload });
+export const createOkAnswer = (payload: Record<string, unknown>): GatewayAnswer => ({ ok: true, payload });
 
 export function report(status: string, fields: Partial<CoordinationStatusReport> = {}): GatewayAnswer {
   const counts = { total: 2, ended: 0, byStatus: {} };
   const coordination = { coordinationId: "co-1", status, startedAt: "2026-01-02T03:04:05.000Z", counts };
-  return ok({ coordination: { ...coordination, steps: [], ...fields } });
+  return createOkAnswer({ coordination: { ...coordination, steps: [], ...fields } });
 }
 
 /** Pauses take no time; Ctrl-C comes in the pause with this number. */
-export function waiting(interruptedAt = Number.POSITIVE_INFINITY): {
+export function createWaiting(interruptedAt = Number.POSITIVE_INFINITY): {
   make: () => Waiting;
   pauses: number[];
   disposed: number;

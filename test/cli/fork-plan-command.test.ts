@@ -3,8 +3,8 @@ import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { MAY_BE_DONE, type GatewayAnswer } from "../../src/plugins/openclaw/host/gateway-call.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { gatewayOf, ok, report, waiting, type FakeGateway } from "./fake-gateway.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { gatewayOf, createOkAnswer, report, createWaiting, type FakeGateway } from "./fake-gateway.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
@@ -13,7 +13,7 @@ const POLICY = { gates: { confidenceThreshold: 0.9 }, retry: { budget: 0 } };
 let folder: TempFolder;
 
 beforeAll(async () => {
-  folder = tempFolder();
+  folder = createTempFolder();
   writeFileSync(folder.file("policy.json"), JSON.stringify(POLICY));
   writeFileSync(folder.file("policy.yaml"), "gates: {confidenceThreshold: 0.9}\nretry: {budget: 0}\n");
   writeFileSync(folder.file("empty.yaml"), "{}");
@@ -36,14 +36,15 @@ const ANSWER = {
   replay: false,
   preview: false,
 };
-const FORKED = ok(ANSWER);
-const answering = (fields: Partial<typeof ANSWER>): GatewayAnswer => ok({ ...ANSWER, ...fields });
-const PREVIEW = answering({ preview: true });
+const FORKED = createOkAnswer(ANSWER);
+const createForkAnswer = (fields: Partial<typeof ANSWER>): GatewayAnswer =>
+  createOkAnswer({ ...ANSWER, ...fields });
+const PREVIEW = createForkAnswer({ preview: true });
 
 const fork = (args: readonly string[], gateway: FakeGateway, setting: CliSetting = {}) =>
   runCli(["fork", ...args], {
     gateway: gateway.call,
-    waiting: waiting().make,
+    waiting: createWaiting().make,
     stateDir: folder.path,
     ...setting,
   });
@@ -88,9 +89,9 @@ describe("fork of a coordination", () => {
   });
 
   test("leaves an id that no ledger here knows to the gateway", async () => {
-    const gone = { ok: false, code: "COORDINATION_NOT_FOUND", message: "no coordination co-9" } as const;
+    const notFound = { ok: false, code: "COORDINATION_NOT_FOUND", message: "no coordination co-9" } as const;
     for (const stateDir of [folder.path, "nowhere"]) {
-      const gateway = gatewayOf(gone);
+      const gateway = gatewayOf(notFound);
       const { stderr, exitCode } = await fork(["co-9"], gateway, { stateDir });
       expect(exitCode).toBe(1);
       expect(gateway.calls[0]?.params).toEqual({ coordinationId: "co-9", forkId: NEW_ID });
@@ -104,13 +105,13 @@ describe("fork of a coordination", () => {
   });
 
   test("a fork that is there already is said not to run twice", async () => {
-    const { stdout } = await fork(["plan-e", "--as", "co-2"], gatewayOf(answering({ replay: true })));
+    const { stdout } = await fork(["plan-e", "--as", "co-2"], gatewayOf(createForkAnswer({ replay: true })));
     expect(stdout).toContain("forked before, not run twice: co-2, a fork of plan-ended from 31\n");
   });
 
   test("names no more steps than fit a line", async () => {
     const anew = Array.from({ length: 30 }, (_, index) => `s${index}`);
-    const { stdout } = await fork(["plan-e"], gatewayOf(answering({ carried: [], anew })));
+    const { stdout } = await fork(["plan-e"], gatewayOf(createForkAnswer({ carried: [], anew })));
     expect(stdout).toContain("  kept   0 results\n");
     expect(stdout).toMatch(/^ {2}anew {3}30 steps: s0, .*, s11, and 18 more$/mu);
   });
@@ -120,7 +121,7 @@ describe("fork of a coordination", () => {
     const { stdout } = await fork(
       ["plan-e"],
       gatewayOf(
-        answering({
+        createForkAnswer({
           coordinationId: odd,
           forkedFrom: { coordinationId: odd, sequence: 3 },
           carried: [odd],
@@ -244,12 +245,12 @@ describe("fork refuses", () => {
     ["wrong.yaml", "gates.confidenceThreshold"],
     ["broken.yaml", "line 1"],
     ["missing.yaml", "missing.yaml"],
-  ])("the policy %s, and asks no gateway", async (file, what) => {
+  ])("the policy %s, and asks no gateway", async (file, subject) => {
     const gateway = gatewayOf(FORKED);
     const { stderr, exitCode } = await fork(["plan-e", "--policy", folder.file(file)], gateway);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("error INPUT_INVALID: ");
-    expect(stderr).toContain(what);
+    expect(stderr).toContain(subject);
     expect(gateway.calls).toEqual([]);
   });
 

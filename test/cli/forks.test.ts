@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { end, loop, work, WORKERS } from "../openwop/levels-workflows.ts";
+import { end, createLoop, work, WORKERS } from "../openwop/levels-workflows.ts";
 import { FORKED } from "../openwop/levels-forks.ts";
 import { openWorld, TOKEN, type World } from "../openwop/levels-world.ts";
 import { forge } from "./forge.ts";
@@ -10,22 +10,22 @@ import { runCli, type CliResult } from "./run-cli.ts";
 
 let world: World;
 
-const CAUTIOUS = loop("cautious", {
+const CAUTIOUS = createLoop("cautious", {
   plan: [work(["worker-good"], 0.6), { ...end(), successCriteria: [{ key: "tests", met: false }] }],
 });
 
 beforeAll(async () => {
-  const known = new Set(FORKED.map(({ id }) => id));
-  world = await openWorld([...FORKED, ...WORKERS.filter(({ id }) => !known.has(id)), CAUTIOUS]);
+  const knownIds = new Set(FORKED.map(({ id }) => id));
+  world = await openWorld([...FORKED, ...WORKERS.filter(({ id }) => !knownIds.has(id)), CAUTIOUS]);
 });
 
 afterAll(async () => {
   await world.close();
 });
 
-const cli = (...args: string[]): Promise<CliResult> => runCli([...args, "--ledger", world.ledgerPath]);
+const runForkCli = (...args: string[]): Promise<CliResult> => runCli([...args, "--ledger", world.ledgerPath]);
 
-async function ended(workflowId: string): Promise<string> {
+async function runToEnd(workflowId: string): Promise<string> {
   const { runId } = await world.client.run(workflowId);
   return runId;
 }
@@ -34,60 +34,60 @@ describe("replay of a workflow run", () => {
   test.each(["line", "keeps", "fails", "cautious"])(
     "of %s is equal, whole and from its middle",
     async (id) => {
-      const runId = await ended(id);
-      const whole = await cli("replay", runId, "--json");
+      const runId = await runToEnd(id);
+      const whole = await runForkCli("replay", runId, "--json");
       expect(JSON.parse(whole.stdout)).toMatchObject({ kind: "run", runId, from: 0, equal: true });
       expect(whole.exitCode).toBe(0);
-      const middle = await cli("replay", runId, "--from", "3");
+      const middle = await runForkCli("replay", runId, "--from", "3");
       expect(middle.stdout).toMatch(/^ok {2}\S+: \d+ events from 3 on come out as recorded/);
     },
   );
 
   test("makes no run and changes nothing", async () => {
-    const runId = await ended("line");
-    const before = await cli("runs", "--json");
-    await cli("replay", runId);
-    expect((await cli("runs", "--json")).stdout).toBe(before.stdout);
+    const runId = await runToEnd("line");
+    const before = await runForkCli("runs", "--json");
+    await runForkCli("replay", runId);
+    expect((await runForkCli("runs", "--json")).stdout).toBe(before.stdout);
   });
 
   test("refuses what is for coordinations, and a place behind the end", async () => {
-    const runId = await ended("line");
-    const policy = await cli("replay", runId, "--policy", "any.yaml");
+    const runId = await runToEnd("line");
+    const policy = await runForkCli("replay", runId, "--policy", "any.yaml");
     expect(policy.stderr).toContain("--policy is for coordinations, and this is a workflow run");
-    expect((await cli("replay", runId, "--from", "900")).stderr).toContain("the log ends before 900");
+    expect((await runForkCli("replay", runId, "--from", "900")).stderr).toContain("the log ends before 900");
   });
 });
 
 describe("fork", () => {
   const fork = (...args: string[]): Promise<CliResult> =>
-    cli("fork", ...args, "--url", world.baseUrl, "--token", TOKEN);
+    runForkCli("fork", ...args, "--url", world.baseUrl, "--token", TOKEN);
 
   test("makes a branch, which runs, and is listed with its source", async () => {
-    const source = await ended("line");
+    const source = await runToEnd("line");
     const { stdout, exitCode } = await fork(source, "--from", "3", "--json");
     expect(exitCode).toBe(0);
     const { runId } = JSON.parse(stdout) as { runId: string };
     await world.client.until(runId, "completed");
-    const listed = JSON.parse((await cli("runs", runId, "--json")).stdout) as object;
+    const listed = JSON.parse((await runForkCli("runs", runId, "--json")).stdout) as object;
     expect(listed).toMatchObject({ fork: { mode: "branch", sourceRunId: source, fromSeq: 3 } });
-    expect((await cli("runs")).stdout).toContain(`branch of ${source} from 3`);
-    expect((await cli("runs", runId)).stdout).toContain(`branch of ${source} from 3`);
-    const again = await cli("replay", runId, "--json");
+    expect((await runForkCli("runs")).stdout).toContain(`branch of ${source} from 3`);
+    expect((await runForkCli("runs", runId)).stdout).toContain(`branch of ${source} from 3`);
+    const again = await runForkCli("replay", runId, "--json");
     expect(JSON.parse(again.stdout)).toMatchObject({ equal: true });
   });
 
   test("makes a replay, which is no different from its source", async () => {
-    const source = await ended("cautious");
+    const source = await runToEnd("cautious");
     const { stdout } = await fork(source, "--mode", "replay");
     const runId = stdout.split(" ")[0] ?? "";
     expect(stdout).toContain(`a replay of ${source}`);
     await world.client.until(runId, "completed", "failed");
-    const { stdout: same, exitCode } = await cli("diff", source, runId);
+    const { stdout: same, exitCode } = await runForkCli("diff", source, runId);
     expect({ same, exitCode }).toEqual({ same: `equal  ${source} and ${runId}\n`, exitCode: 0 });
   });
 
   test("with other options begins a branch that has them", async () => {
-    const source = await ended("line");
+    const source = await runToEnd("line");
     const options = `{"note":"other"}`;
     const { stdout, exitCode } = await fork(source, "--from", "2", "--configurable", options, "--json");
     expect({ exitCode, said: exitCode === 0 ? "" : stdout }).toEqual({ exitCode: 0, said: "" });
@@ -97,16 +97,16 @@ describe("fork", () => {
   });
 
   test("says why the host refuses, that nobody answers, and that a branch begins somewhere", async () => {
-    const source = await ended("line");
+    const source = await runToEnd("line");
     const refused = await fork(source, "--from", "900", "--json");
     expect(refused.exitCode).toBe(1);
     expect(JSON.parse(refused.stdout)).toMatchObject({ error: { code: "REQUEST_REFUSED" } });
     expect(refused.stdout).toContain("invalid_from_seq");
-    const nobody = await cli("fork", source, "--from", "1", "--url", "http://127.0.0.1:9");
+    const nobody = await runForkCli("fork", source, "--from", "1", "--url", "http://127.0.0.1:9");
     expect(nobody.stderr).toContain("no OpenWOP host answers at http://127.0.0.1:9");
     expect(nobody.stderr).toContain("say with --url where the host answers");
     expect((await fork(source)).stderr).toContain("--from: a branch begins at an event");
-    const wrong = await cli("fork", source, "--from", "1", "--url", world.baseUrl, "--token", "wrong");
+    const wrong = await runForkCli("fork", source, "--from", "1", "--url", world.baseUrl, "--token", "wrong");
     expect(wrong.stderr).toContain("the host refused");
   });
 });
@@ -115,8 +115,8 @@ describe("fork of a workflow run", () => {
   test.each([["--policy", "any.yaml"], ["--as", "run-2"], ["--dry-run"], ["--wait"], ["--timeout", "5"]])(
     "refuses %s, which is for coordinations",
     async (...option) => {
-      const source = await ended("line");
-      const { stderr, exitCode } = await cli(
+      const source = await runToEnd("line");
+      const { stderr, exitCode } = await runForkCli(
         "fork",
         source,
         "--from",
@@ -140,7 +140,7 @@ describe("fork of a workflow run", () => {
     [["its-own-name", "--from", "1"], "this program cannot call the gateway"],
     [["run-elsewhere", "--from", "1", "--wait"], "this program cannot call the gateway"],
   ])("that this ledger does not know is told by what is asked for: %j", async (args, expected) => {
-    expect((await cli("fork", ...args)).stderr).toContain(expected);
+    expect((await runForkCli("fork", ...args)).stderr).toContain(expected);
   });
 
   test("prints what the host answers harmlessly", async () => {
@@ -151,7 +151,7 @@ describe("fork of a workflow run", () => {
       await once(server, "listening");
       const { port } = server.address() as AddressInfo;
       const url = `http://127.0.0.1:${port}`;
-      const { stdout } = await cli("fork", "run-elsewhere", "--mode", "replay", "--url", url);
+      const { stdout } = await runForkCli("fork", "run-elsewhere", "--mode", "replay", "--url", url);
       expect(stdout).toBe(
         "run-\ufffd[2J  a replay of run-elsewhere\nSee it with: openclaw coordination runs run-\ufffd[2J\n",
       );
@@ -163,28 +163,28 @@ describe("fork of a workflow run", () => {
 
 describe("diff", () => {
   test("tells where two runs differ, and fails", async () => {
-    const [one, other] = [await ended("line"), await ended("fails")];
-    const { stdout, exitCode } = await cli("diff", one, other);
+    const [one, other] = [await runToEnd("line"), await runToEnd("fails")];
+    const { stdout, exitCode } = await runForkCli("diff", one, other);
     expect(exitCode).toBe(1);
     expect(stdout).toMatch(/^differ {2}from event 0 on, \d+ places\n/);
-    const json = await cli("diff", one, other, "--json");
+    const json = await runForkCli("diff", one, other, "--json");
     expect(JSON.parse(json.stdout)).toMatchObject({ a: one, b: other, divergedAtSeq: 0 });
-    expect((await cli("diff", one, "run-nobody")).stderr).toContain("run-nobody");
+    expect((await runForkCli("diff", one, "run-nobody")).stderr).toContain("run-nobody");
   });
 });
 
 describe("runs", () => {
   test("says that a run gave up, and what it did not reach", async () => {
-    const runId = await ended("cautious");
-    expect((await cli("runs", runId)).stdout).toContain("gave up: tests not met");
-    expect(JSON.parse((await cli("runs", runId, "--json")).stdout)).toMatchObject({
+    const runId = await runToEnd("cautious");
+    expect((await runForkCli("runs", runId)).stdout).toContain("gave up: tests not met");
+    expect(JSON.parse((await runForkCli("runs", runId, "--json")).stdout)).toMatchObject({
       convergence: { goalSatisfied: false, unmet: ["tests"] },
     });
   });
 });
 
 test("a replay of a run whose log was changed tells where", async () => {
-  const runId = await ended("line");
+  const runId = await runToEnd("line");
   await world.stop();
   try {
     forge(
@@ -192,7 +192,7 @@ test("a replay of a run whose log was changed tells where", async () => {
       `drop trigger event_no_update;
        update event set node_id = 'c' where sequence = 3 and run_key = (select run_key from run where run_id = '${runId}')`,
     );
-    const { exitCode, stdout } = await cli("replay", runId, "--json");
+    const { exitCode, stdout } = await runForkCli("replay", runId, "--json");
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ equal: false, difference: { sequence: 3, nodeId: "c" } });
   } finally {

@@ -6,13 +6,13 @@ import { createServer, type AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { plan, step } from "../core/plan-scene.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 const WAITING = new URL("../../src/plugins/cli/terminal/waiting-line.ts", import.meta.url).pathname;
 
 /** Nothing listens there once it is closed. */
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -22,8 +22,8 @@ async function freePort(): Promise<number> {
 }
 
 /** What a command says on its standard output, as JSON, where nothing listens. */
-async function saidBy(args: readonly string[], gateway: object): Promise<unknown> {
-  using home = tempFolder();
+async function readSaidBy(args: readonly string[], gateway: object): Promise<unknown> {
+  using home = createTempFolder();
   const config = home.file("openclaw.json");
   writeFileSync(config, JSON.stringify({ gateway }));
   writeFileSync(home.file("plan.json"), JSON.stringify(plan([step("a")])));
@@ -44,8 +44,8 @@ async function saidBy(args: readonly string[], gateway: object): Promise<unknown
 
 describe("without a gateway", () => {
   test("plan run says how to start one, and the process ends", async () => {
-    const gateway = { port: await freePort(), auth: { mode: "token", token: "t" } };
-    expect(await saidBy(["plan", "run", "plan.json"], gateway)).toMatchObject({
+    const gateway = { port: await findFreePort(), auth: { mode: "token", token: "t" } };
+    expect(await readSaidBy(["plan", "run", "plan.json"], gateway)).toMatchObject({
       error: {
         code: "GATEWAY_UNREACHABLE",
         message: expect.stringContaining(String(gateway.port)) as string,
@@ -55,7 +55,7 @@ describe("without a gateway", () => {
   });
 
   test("and without credentials, approve says what to set", async () => {
-    expect(await saidBy(["approve", "co-1:escalation-1"], { port: await freePort() })).toMatchObject({
+    expect(await readSaidBy(["approve", "co-1:escalation-1"], { port: await findFreePort() })).toMatchObject({
       error: {
         code: "GATEWAY_UNREACHABLE",
         message: expect.stringContaining("requires credentials") as string,
@@ -76,7 +76,7 @@ describe("waiting", () => {
     if (process.argv[1] === "again") { process.stdout.write("waits "); await new Promise((resolve) => setTimeout(resolve, 600_000)); }
   `;
 
-  async function interrupted(argument: string, signals: readonly string[]) {
+  async function runInterrupted(argument: string, signals: readonly string[]) {
     const child = spawn(process.execPath, ["--input-type=module", "-e", SCRIPT, argument]);
     const ended = once(child, "close");
     let stdout = "";
@@ -89,11 +89,11 @@ describe("waiting", () => {
   }
 
   test("ends at Ctrl-C, and so does every later pause", async () => {
-    expect(await interrupted("", ["ready"])).toEqual({ stdout: "ready true ", exitCode: 0, signal: null });
+    expect(await runInterrupted("", ["ready"])).toEqual({ stdout: "ready true ", exitCode: 0, signal: null });
   });
 
   test("a second Ctrl-C ends the process", async () => {
-    const ended = await interrupted("again", ["ready", "waits"]);
+    const ended = await runInterrupted("again", ["ready", "waits"]);
     expect(ended).toEqual({ stdout: "ready true waits ", exitCode: null, signal: "SIGINT" });
   });
 });

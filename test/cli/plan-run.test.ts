@@ -2,8 +2,8 @@ import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { plan, step } from "../core/plan-scene.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { gatewayOf, ok, report, waiting, type FakeGateway } from "./fake-gateway.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { gatewayOf, createOkAnswer, report, createWaiting, type FakeGateway } from "./fake-gateway.ts";
 import { recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
@@ -12,7 +12,7 @@ const SOUND = plan([step("a"), step("b", ["a"])]);
 let folder: TempFolder;
 
 beforeAll(async () => {
-  folder = tempFolder();
+  folder = createTempFolder();
   writeFileSync(folder.file("sound.json"), JSON.stringify(SOUND));
   writeFileSync(folder.file("bad.json"), JSON.stringify(plan([step("a", ["a"]), step("b", ["c"])])));
   writeFileSync(folder.file("broken.json"), "{");
@@ -24,12 +24,12 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-const ACCEPTED = ok({ coordinationId: "co-1", steps: 2, replay: false });
+const ACCEPTED = createOkAnswer({ coordinationId: "co-1", steps: 2, replay: false });
 
 const run = (args: readonly string[], gateway: FakeGateway, setting: CliSetting = {}) =>
   runCli(["plan", "run", folder.file("sound.json"), ...args], {
     gateway: gateway.call,
-    waiting: waiting().make,
+    waiting: createWaiting().make,
     ...setting,
   });
 
@@ -48,7 +48,10 @@ describe("plan run", () => {
   });
 
   test("a plan that was submitted before is said not to run twice", async () => {
-    const { stdout } = await run([], gatewayOf(ok({ coordinationId: "co-1", steps: 2, replay: true })));
+    const { stdout } = await run(
+      [],
+      gatewayOf(createOkAnswer({ coordinationId: "co-1", steps: 2, replay: true })),
+    );
     expect(stdout).toContain("submitted before, not run twice: co-1");
   });
 
@@ -204,7 +207,7 @@ describe("plan run --wait", () => {
 
   test("Ctrl-C leaves the plan running, says so, and gives the signal back", async () => {
     const gateway = gatewayOf(ACCEPTED, WORKING);
-    const pausing = waiting(2);
+    const pausing = createWaiting(2);
     const { stdout, exitCode } = await run(["--wait"], gateway, { waiting: pausing.make });
     expect(exitCode).toBe(1);
     expect(stdout).toContain("Interrupted; the plan goes on. See openclaw coordination timeline co-1");
@@ -242,12 +245,12 @@ describe("plan run --wait", () => {
   });
 
   test("does not wait for a coordination that is gone", async () => {
-    const gone = {
+    const notFound = {
       ok: false,
       code: "COORDINATION_NOT_FOUND",
       message: "no coordination has the id",
     } as const;
-    const { stderr, exitCode } = await run(["--wait"], gatewayOf(ACCEPTED, gone));
+    const { stderr, exitCode } = await run(["--wait"], gatewayOf(ACCEPTED, notFound));
     expect(exitCode).toBe(1);
     expect(stderr).toContain("COORDINATION_NOT_FOUND");
   });
@@ -277,20 +280,20 @@ describe.each([
   ["cancel", ["cancel"], "coordination.cancel", "cancelling"],
   ["plan cancel", ["plan", "cancel"], "coordination.plan.cancel", "cancelling"],
   ["retry", ["retry"], "coordination.retry", "trying again:"],
-] as const)("%s", (_, words, method, done) => {
+] as const)("%s", (_, words, method, outcome) => {
   const ask = (args: readonly string[], gateway: FakeGateway, stateDir = folder.path) =>
     runCli([...words, ...args], { gateway: gateway.call, stateDir, nowMs: TEST_EPOCH_MS });
 
   test("asks for the coordination that a prefix names in the ledger", async () => {
-    const gateway = gatewayOf(ok({ coordinationId: RUNNING_PLAN.id, replay: false }));
+    const gateway = gatewayOf(createOkAnswer({ coordinationId: RUNNING_PLAN.id, replay: false }));
     const { stdout, stderr, exitCode } = await ask(["plan-6f1c0"], gateway);
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
-    expect(stdout).toContain(`${done} ${RUNNING_PLAN.id}\n`);
+    expect(stdout).toContain(`${outcome} ${RUNNING_PLAN.id}\n`);
     expect(gateway.calls).toEqual([{ method, params: { coordinationId: RUNNING_PLAN.id } }]);
   });
 
   test("asks for one step, and as JSON says what was asked", async () => {
-    const gateway = gatewayOf(ok({ coordinationId: RUNNING_PLAN.id, replay: true }));
+    const gateway = gatewayOf(createOkAnswer({ coordinationId: RUNNING_PLAN.id, replay: true }));
     const { stdout } = await ask(["plan-6f1c0", "audit", "--json"], gateway);
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
@@ -314,12 +317,12 @@ describe.each([
     ["without a ledger", "nowhere"],
     ["with an id that this ledger does not know", undefined],
   ])("%s the gateway decides", async (__, stateDir) => {
-    const gone = {
+    const notFound = {
       ok: false,
       code: "COORDINATION_NOT_FOUND",
       message: "there is no coordination co-9",
     } as const;
-    const gateway = gatewayOf(gone);
+    const gateway = gatewayOf(notFound);
     const { stderr, exitCode } = await ask(["co-9"], gateway, stateDir);
     expect(exitCode).toBe(1);
     expect(gateway.calls[0]?.params).toEqual({ coordinationId: "co-9" });

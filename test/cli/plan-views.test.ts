@@ -4,7 +4,7 @@ import type { CoordinationView } from "../../src/agents/coordination/runtime/log
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import { step } from "../core/plan-scene.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "./recorded-plan.ts";
 import { runCli } from "./run-cli.ts";
 
@@ -23,21 +23,24 @@ const NASTY_PLAN: PlanScript = {
 };
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 const nowOf = (id: string): number => (id === RUNNING_PLAN.id ? 60_000 : 230_000);
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordPlans(ledger(), [RUNNING_PLAN, ENDED_PLAN, NASTY_PLAN]);
+  folder = createTempFolder();
+  await recordPlans(nameLedger(), [RUNNING_PLAN, ENDED_PLAN, NASTY_PLAN]);
 });
 
 afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-async function lines(command: string, id: string, terminal: Partial<Terminal> = {}): Promise<string[]> {
+async function printLines(command: string, id: string, terminal: Partial<Terminal> = {}): Promise<string[]> {
   const nowMs = TEST_EPOCH_MS + nowOf(id);
-  const { stdout, stderr, exitCode } = await runCli([command, id, "--ledger", ledger()], { nowMs, terminal });
+  const { stdout, stderr, exitCode } = await runCli([command, id, "--ledger", nameLedger()], {
+    nowMs,
+    terminal,
+  });
   expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
   return stdout.trimEnd().split("\n");
 }
@@ -50,21 +53,23 @@ function stepIn(shown: readonly string[], title: RegExp): string {
   return shown.slice(from, to === -1 ? undefined : to).join("\n");
 }
 
-const row = (drawn: readonly string[], name: string): string =>
+const findRow = (drawn: readonly string[], name: string): string =>
   drawn.find((line) => line.startsWith(`${name} `)) ?? `no row ${name}`;
 
 describe("the timeline of a plan", () => {
   test("draws failed attempts apart from the one that completed, with a gap between them", async () => {
-    expect(row(await lines("timeline", RUNNING_PLAN.id), "fetch")).toMatch(/✓ ▒{9,} +[ ┊]*▐█+ *┊.* 10\.0s$/u);
+    expect(findRow(await printLines("timeline", RUNNING_PLAN.id), "fetch")).toMatch(
+      /✓ ▒{9,} +[ ┊]*▐█+ *┊.* 10\.0s$/u,
+    );
   });
 
   test("a waiting step has a thin line and no duration, a skipped one no line at all", async () => {
-    expect(row(await lines("timeline", RUNNING_PLAN.id), "report")).toMatch(/○ ┄{50,} +-$/u);
-    expect(row(await lines("timeline", ENDED_PLAN.id), "compare")).toMatch(/⊖ [ ┊]+ -$/u);
+    expect(findRow(await printLines("timeline", RUNNING_PLAN.id), "report")).toMatch(/○ ┄{50,} +-$/u);
+    expect(findRow(await printLines("timeline", ENDED_PLAN.id), "compare")).toMatch(/⊖ [ ┊]+ -$/u);
   });
 
   test("says when the next attempt is due, and for which step people are asked until when", async () => {
-    const drawn = (await lines("timeline", RUNNING_PLAN.id)).join("\n");
+    const drawn = (await printLines("timeline", RUNNING_PLAN.id)).join("\n");
     expect(drawn).toMatch(/↻ slow: attempt 2 at 2026-01-02 03:05:\d\dZ/u);
     expect(drawn).toContain("◆ audit: waits for people until 2026-01-02 04:04:14Z; try it again with\n");
     expect(drawn).toContain(`\n  openclaw coordination retry ${RUNNING_PLAN.id} audit\n`);
@@ -72,66 +77,72 @@ describe("the timeline of a plan", () => {
   });
 
   test("of a plan that ended has nothing to wait for", async () => {
-    const drawn = (await lines("timeline", ENDED_PLAN.id)).join("\n");
+    const drawn = (await printLines("timeline", ENDED_PLAN.id)).join("\n");
     expect(drawn).not.toMatch(/retry|failed attempt/u);
   });
 
   test("shows how the owner was told, and does not count that as a step", async () => {
-    const drawn = await lines("timeline", ENDED_PLAN.id);
-    expect(row(drawn, "delivery")).toMatch(/control +✓ .*800ms$/u);
+    const drawn = await printLines("timeline", ENDED_PLAN.id);
+    expect(findRow(drawn, "delivery")).toMatch(/control +✓ .*800ms$/u);
     expect(drawn.join("\n")).not.toContain("@delivery");
     expect(drawn[1]).toContain("3 steps, 1 failed");
   });
 
   test.each([60, 80, 100, 200])("fits into %i columns, ids apart", async (columns) => {
     for (const { id } of [RUNNING_PLAN, ENDED_PLAN, NASTY_PLAN]) {
-      for (const line of await lines("timeline", id, { columns }))
+      for (const line of await printLines("timeline", id, { columns }))
         if (!line.includes(id)) expect(cellsOf(line), line).toBeLessThanOrEqual(columns);
     }
   });
 
   test("is ASCII where the terminal is, and colour changes nothing else", async () => {
     for (const { id } of [RUNNING_PLAN, NASTY_PLAN]) {
-      expect((await lines("timeline", id, { unicode: false })).join("")).toMatch(/^[\x20-\x7e]+$/u);
-      const colour = await lines("timeline", id, { colour: true });
-      expect(colour.map((line) => stripVTControlCharacters(line))).toEqual(await lines("timeline", id));
+      expect((await printLines("timeline", id, { unicode: false })).join("")).toMatch(/^[\x20-\x7e]+$/u);
+      const colour = await printLines("timeline", id, { colour: true });
+      expect(colour.map((line) => stripVTControlCharacters(line))).toEqual(await printLines("timeline", id));
     }
   });
 
   test("a step's id cannot harm the terminal, nor end the word of the command that is shown", async () => {
-    const drawn = (await lines("timeline", NASTY_PLAN.id)).join("|");
+    const drawn = (await printLines("timeline", NASTY_PLAN.id)).join("|");
     expect(drawn).not.toMatch(/[\p{Cc}\u202e]/u);
     expect(drawn).toContain(`'\ufffd[31mred\ufffd 幅広 it'\\''s'`);
   });
 
   test("as JSON has the attempts before the newest one, dependencies and due times", async () => {
-    const { stdout } = await runCli(["timeline", RUNNING_PLAN.id, "--ledger", ledger(), "--json"], {
+    const { stdout } = await runCli(["timeline", RUNNING_PLAN.id, "--ledger", nameLedger(), "--json"], {
       nowMs: TEST_EPOCH_MS + 60_000,
     });
     const { rows } = JSON.parse(stdout) as { rows: { stepId: string }[] };
-    const of = (stepId: string) => rows.find((each) => each.stepId === stepId);
-    expect(of("fetch")).toMatchObject({
+    const findRowOfStep = (stepId: string) => rows.find((each) => each.stepId === stepId);
+    expect(findRowOfStep("fetch")).toMatchObject({
       attempt: 2,
       startMs: 20_000,
       earlier: [{ attempt: 1, status: "failed", startMs: 0, durationMs: 10_000 }],
     });
-    expect(of("report")).toMatchObject({ status: "waiting", dependsOn: ["audit", "slow", "parse"] });
-    expect(of("audit")).toMatchObject({ status: "blocked", answerByMs: TEST_EPOCH_MS + 3_609_000 });
-    expect(of("slow")).toHaveProperty("retryAtMs");
-    expect(of("parse")).not.toHaveProperty("earlier");
+    expect(findRowOfStep("report")).toMatchObject({
+      status: "waiting",
+      dependsOn: ["audit", "slow", "parse"],
+    });
+    expect(findRowOfStep("audit")).toMatchObject({
+      status: "blocked",
+      answerByMs: TEST_EPOCH_MS + 3_609_000,
+    });
+    expect(findRowOfStep("slow")).toHaveProperty("retryAtMs");
+    expect(findRowOfStep("parse")).not.toHaveProperty("earlier");
   });
 });
 
 describe("show of a plan", () => {
   test("names dependencies, with how many of them are needed where not all are", async () => {
-    const shown = await lines("show", RUNNING_PLAN.id);
+    const shown = await printLines("show", RUNNING_PLAN.id);
     expect(stepIn(shown, /○ report {2}waiting/u)).toContain("depends on  2 of audit, slow, parse");
     expect(stepIn(shown, /● parse {2}running/u)).toMatch(/depends on {2}fetch$/mu);
     expect(shown.join("\n")).toContain("  plan        5 steps");
   });
 
   test("tells attempts, the next try, and until when people may answer", async () => {
-    const shown = await lines("show", RUNNING_PLAN.id);
+    const shown = await printLines("show", RUNNING_PLAN.id);
     expect(stepIn(shown, /✓ fetch/u)).toMatch(/completed {2}10\.0s {2}attempt 2 of 3\n[^]*output {6}11 B/u);
     expect(stepIn(shown, /↻ slow {2}backoff/u)).toMatch(/next try {4}2026-01-02 03:0\d:\d\dZ/u);
     expect(stepIn(shown, /◆ audit {2}blocked/u)).toContain(
@@ -140,22 +151,22 @@ describe("show of a plan", () => {
   });
 
   test("says why a step was skipped, and calls the delivery by its name", async () => {
-    const shown = await lines("show", ENDED_PLAN.id);
+    const shown = await printLines("show", ENDED_PLAN.id);
     expect(stepIn(shown, /⊖ compare {2}skipped \(dependency\)/u)).toContain("postgres, sqlite");
     expect(stepIn(shown, /✓ delivery {2}completed/u)).toContain("main (owner)");
     expect(shown.join("\n")).not.toMatch(/✓ @delivery/u);
   });
 
   test("as JSON keeps the ids of the ledger", async () => {
-    const { stdout } = await runCli(["show", ENDED_PLAN.id, "--ledger", ledger(), "--json"]);
+    const { stdout } = await runCli(["show", ENDED_PLAN.id, "--ledger", nameLedger(), "--json"]);
     const { steps } = JSON.parse(stdout) as CoordinationView;
     expect(steps.map(({ stepId }) => stepId)).toEqual(["postgres", "sqlite", "compare", "@delivery"]);
   });
 });
 
 test("list and status count the steps of plans", async () => {
-  const { stdout: listed } = await runCli(["list", "--ledger", ledger()]);
+  const { stdout: listed } = await runCli(["list", "--ledger", nameLedger()]);
   expect(listed).toMatch(/plan-6f1c00 +● running +\S+ +5 \(4 open\)/u);
-  const { stdout: status } = await runCli(["status", "--ledger", ledger()]);
+  const { stdout: status } = await runCli(["status", "--ledger", nameLedger()]);
   expect(status).toContain("running       2 coordinations, 6 open steps");
 });

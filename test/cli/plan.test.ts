@@ -6,8 +6,8 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { PLAN_PROBLEMS, type PlanProblem } from "../../src/agents/coordination/plan/plan-problem.ts";
 import type { StepGraph } from "../../src/agents/coordination/plan/step-graph.ts";
 import { plan, step } from "../core/plan-scene.ts";
-import { tableRows } from "../docs/read-tables.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { readTableRows } from "../docs/read-tables.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { runCli, type CliResult, type CliSetting } from "./run-cli.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/plans.md"), "utf8");
@@ -23,7 +23,7 @@ let folder: TempFolder;
 let files = 0;
 
 beforeAll(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
 });
 
 afterAll(() => {
@@ -49,7 +49,7 @@ async function problemsOf(text: string, extension?: string): Promise<readonly Pl
   return problems;
 }
 
-const example = (): string => /```yaml\n(.*?)```/su.exec(page)?.[1] ?? "";
+const findExample = (): string => /```yaml\n(.*?)```/su.exec(page)?.[1] ?? "";
 
 describe("plan validate", () => {
   test("a sound plan has a summary, and the exit code is 0", async () => {
@@ -100,7 +100,7 @@ describe("plan validate", () => {
   );
 
   test.each(["", ".yaml", ".txt"])("YAML is read from a file that ends in %j", async (extension) => {
-    expect(await validate(example(), extension)).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(await validate(findExample(), extension)).toMatchObject({ exitCode: 0, stderr: "" });
   });
 
   test.each([
@@ -108,7 +108,7 @@ describe("plan validate", () => {
     ["a byte order mark", `\ufeff${JSON.stringify(SOUND)}`, ".json"],
     [
       "aliases",
-      example()
+      findExample()
         .replace("changes]\n    input", "&c changes]\n    input")
         .replace("dependsOn: [changes]\n    priority", "dependsOn: [*c]\n    priority"),
       ".yaml",
@@ -225,7 +225,7 @@ describe("plan validate", () => {
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-    child.stdin.end(example());
+    child.stdin.end(findExample());
     const exitCode = await new Promise((resolve) => child.on("close", resolve));
     expect(exitCode).toBe(0);
     expect(stdout).toContain("ok  4 steps");
@@ -240,7 +240,7 @@ describe("plan validate", () => {
 
 describe("plan graph", () => {
   test("is a Mermaid flowchart with fan-in on its edges", async () => {
-    const { stdout, stderr, exitCode } = await runCli(["plan", "graph", fileOf(example())]);
+    const { stdout, stderr, exitCode } = await runCli(["plan", "graph", fileOf(findExample())]);
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
     expect(stdout.split("\n").filter((line) => !line.includes("classDef"))).toEqual([
       "flowchart TD",
@@ -281,7 +281,7 @@ describe("plan graph", () => {
   });
 
   test("as JSON is the compiled graph", async () => {
-    const { stdout } = await runCli(["plan", "graph", "--json", fileOf(example())]);
+    const { stdout } = await runCli(["plan", "graph", "--json", fileOf(findExample())]);
     const graph = JSON.parse(stdout) as StepGraph;
     expect(graph.steps.map(({ stepId }) => stepId)).toEqual([
       "changes",
@@ -303,13 +303,13 @@ describe("plan graph", () => {
 
 describe("docs/plans.md", () => {
   test("has an example that validates, and shows what is printed of it", async () => {
-    const { stdout, exitCode } = await validate(example());
+    const { stdout, exitCode } = await validate(findExample());
     expect(exitCode).toBe(0);
     expect(page).toContain(`plan validate release.yaml\n${stdout}`);
   });
 
   test("holds every problem code with its meaning, in the same order", () => {
     const expected = Object.entries(PLAN_PROBLEMS).map(([code, meaning]) => [`\`${code}\``, meaning]);
-    expect(tableRows(page, "code")).toEqual(expected);
+    expect(readTableRows(page, "code")).toEqual(expected);
   });
 });

@@ -6,7 +6,7 @@ import { resolveStateDir as hostStateDir } from "openclaw/plugin-sdk/state-paths
 import { describe, expect, test } from "vitest";
 import { terminalOf } from "../../src/plugins/cli/process-host.ts";
 import { resolveStateDir, type Environment } from "../../src/plugins/cli/terminal/state-dir.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
@@ -35,7 +35,7 @@ function run(args: readonly string[], env: Environment, { closeEarly = false } =
 
 describe("the program", () => {
   test("reads the ledger of the state folder that the environment names", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     await recordLedger(join(state.path, "coordination", "ledger.sqlite"), [RESEARCH]);
     const { stdout, stderr, exitCode } = await run(["timeline"], { OPENCLAW_STATE_DIR: state.path });
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
@@ -44,7 +44,7 @@ describe("the program", () => {
   });
 
   test("is quiet when its reader goes away", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     const ledger = state.file("ledger.sqlite");
     const scripts = Array.from({ length: 40 }, (_, index) => {
       const id = `co-${index}`;
@@ -58,7 +58,7 @@ describe("the program", () => {
   });
 
   test("has a version and an exit code for errors", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
     expect((await run(["--version"], {})).stdout).toBe(`${version}\n`);
     const failed = await run(["list", "--json"], { OPENCLAW_STATE_DIR: state.path });
@@ -67,7 +67,7 @@ describe("the program", () => {
   });
 
   test("enables and disables in a real configuration, and status tells so and writes nothing", async () => {
-    using home = tempFolder();
+    using home = createTempFolder();
     const env = { OPENCLAW_HOME: home.path };
     const before = await run(["status", "--json"], env);
     expect(JSON.parse(before.stdout)).toMatchObject({ enabled: false });
@@ -90,8 +90,8 @@ describe("the program", () => {
 
 describe("the state folder", () => {
   test("is the one that the host itself finds", () => {
-    using home = tempFolder();
-    using legacy = tempFolder();
+    using home = createTempFolder();
+    using legacy = createTempFolder();
     mkdirSync(join(legacy.path, ".clawdbot"));
     const environments: Environment[] = [
       { HOME: home.path },

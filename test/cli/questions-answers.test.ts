@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { runCli } from "./run-cli.ts";
 
 const ID = "co-1:escalation-1";
@@ -19,7 +19,7 @@ const ACCEPTED = {
 
 const calls: unknown[][] = [];
 
-function answering(answer: GatewayAnswer): GatewayCaller {
+function createAnsweringGateway(answer: GatewayAnswer): GatewayCaller {
   return (...call) => {
     calls.push(call);
     return Promise.resolve(answer);
@@ -27,7 +27,7 @@ function answering(answer: GatewayAnswer): GatewayCaller {
 }
 
 const run = (args: readonly string[], answer: GatewayAnswer = ACCEPTED) =>
-  runCli(args, { gateway: answering(answer) });
+  runCli(args, { gateway: createAnsweringGateway(answer) });
 
 beforeEach(() => {
   calls.length = 0;
@@ -55,7 +55,7 @@ describe("approve, deny and answer", () => {
   });
 
   test("answers with a file, as JSON or as plain text", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const file = folder.file("outputs.json");
     writeFileSync(file, '{ "rows": 12 }\n');
     await run(["answer", ID, "--file", file]);
@@ -91,7 +91,7 @@ describe("approve, deny and answer", () => {
   });
 
   test("a file that is too long or no text is refused", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const [long, binary] = [folder.file("long"), folder.file("binary")];
     writeFileSync(long, "x".repeat(2_000_000));
     writeFileSync(binary, Buffer.from([0xff, 0xfe, 0xfd]));
@@ -139,9 +139,9 @@ describe("approve, deny and answer", () => {
   });
 
   test("without a gateway says how to start it", async () => {
-    const gateway: GatewayCaller = () =>
+    const refuseGateway: GatewayCaller = () =>
       Promise.reject(new CoordinationError("GATEWAY_UNREACHABLE", "connection refused"));
-    const { stderr, exitCode } = await runCli(["approve", ID], { gateway });
+    const { stderr, exitCode } = await runCli(["approve", ID], { gateway: refuseGateway });
     expect(exitCode).toBe(1);
     expect(stderr).toContain("openclaw gateway run");
   });

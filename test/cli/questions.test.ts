@@ -6,17 +6,17 @@ import type { QuestionReport } from "../../src/plugins/cli/questions/question-re
 import { describeEffect } from "../../src/plugins/cli/questions/question-lines.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import type { Timeline } from "../../src/plugins/cli/timeline/timeline.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { HELD_TEXT, NASTY, OTHERS, recordQuestions, REPORT, SPAWNS, STRANGER } from "./recorded-questions.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 const NOW_MS = TEST_EPOCH_MS + 140_000;
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordQuestions(ledger());
+  folder = createTempFolder();
+  await recordQuestions(nameLedger());
 });
 
 afterAll(() => {
@@ -27,8 +27,8 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-async function said(args: readonly string[], setting: CliSetting = {}): Promise<string> {
-  const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", ledger()], {
+async function print(args: readonly string[], setting: CliSetting = {}): Promise<string> {
+  const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", nameLedger()], {
     nowMs: NOW_MS,
     terminal: { columns: 120 },
     ...setting,
@@ -37,46 +37,46 @@ async function said(args: readonly string[], setting: CliSetting = {}): Promise<
   return stdout;
 }
 
-async function reports(...args: readonly string[]): Promise<QuestionReport[]> {
-  return JSON.parse(await said(["questions", "--json", ...args])) as QuestionReport[];
+async function listReports(...args: readonly string[]): Promise<QuestionReport[]> {
+  return JSON.parse(await print(["questions", "--json", ...args])) as QuestionReport[];
 }
 
-async function ids(...args: readonly string[]): Promise<string[]> {
-  return (await reports(...args)).map(({ questionId }) => questionId);
+async function listIds(...args: readonly string[]): Promise<string[]> {
+  return (await listReports(...args)).map(({ questionId }) => questionId);
 }
 
 describe("questions", () => {
   test("lists those that are open in all coordinations, newest first", async () => {
-    expect(await ids()).toEqual([
+    expect(await listIds()).toEqual([
       `${OTHERS}:escalation-1`,
       `${SPAWNS}:escalation-3`,
       `${SPAWNS}:escalation-2`,
       `${SPAWNS}:escalation-1`,
     ]);
-    expect(await ids("--limit", "2")).toEqual([`${OTHERS}:escalation-1`, `${SPAWNS}:escalation-3`]);
+    expect(await listIds("--limit", "2")).toEqual([`${OTHERS}:escalation-1`, `${SPAWNS}:escalation-3`]);
   });
 
   test("with --all lists closed ones as well, with --coordination those of one", async () => {
-    expect(await ids("--all")).toHaveLength(6);
-    expect(await ids("--all", "--coordination", "plan-")).toEqual([`${REPORT}:escalation-1`]);
-    expect(await ids("--coordination", "plan-")).toEqual([]);
-    expect(await ids("--coordination", "co-9")).toEqual([`${OTHERS}:escalation-1`]);
+    expect(await listIds("--all")).toHaveLength(6);
+    expect(await listIds("--all", "--coordination", "plan-")).toEqual([`${REPORT}:escalation-1`]);
+    expect(await listIds("--coordination", "plan-")).toEqual([]);
+    expect(await listIds("--coordination", "co-9")).toEqual([`${OTHERS}:escalation-1`]);
   });
 
   test("with --undelivered lists those of which somebody could not be told", async () => {
-    const [dead, ...others] = await reports("--undelivered");
+    const [dead, ...others] = await listReports("--undelivered");
     expect(others).toEqual([]);
     expect(dead?.questionId).toBe(`${SPAWNS}:escalation-1`);
     expect(dead?.notices?.map(({ outcome }) => outcome)).toEqual(["failed", "pending"]);
   });
 
   test("tells no notice of a closed question that is never sent", async () => {
-    const closed = (await reports("--all")).filter(({ status }) => status === "closed");
+    const closed = (await listReports("--all")).filter(({ status }) => status === "closed");
     expect(closed.map(({ notices }) => notices)).toEqual([[], []]);
   });
 
   test("tells why each is asked, what may be answered, and what happens when nobody does", async () => {
-    expect(await said(["questions", "--coordination", SPAWNS])).toBe(
+    expect(await print(["questions", "--coordination", SPAWNS])).toBe(
       [
         `${SPAWNS}:escalation-3  58m 12s left`,
         "  step review (step-2): its result could not be checked",
@@ -106,7 +106,7 @@ describe("questions", () => {
   });
 
   test("tells what closed it, and not what would have been sent afterwards", async () => {
-    expect(await said(["questions", "--all", "--coordination", REPORT])).toBe(
+    expect(await print(["questions", "--all", "--coordination", REPORT])).toBe(
       [
         `${REPORT}:escalation-1  denied`,
         "  step publish: its planner states a confidence of 40%, below 50%",
@@ -117,21 +117,21 @@ describe("questions", () => {
   });
 
   test("marks what is past its time and not closed yet", async () => {
-    const late = await said(["questions", "--coordination", OTHERS], { nowMs: NOW_MS + 3_600_000 });
+    const late = await print(["questions", "--coordination", OTHERS], { nowMs: NOW_MS + 3_600_000 });
     expect(late).toContain(`${OTHERS}:escalation-1  past its time\n`);
   });
 
   test("cannot harm the terminal or pass an agent's words for ours", async () => {
     for (const args of [["questions"], ["questions", "show", `${SPAWNS}:escalation-2`]]) {
-      const listed = await said(args);
+      const listed = await print(args);
       expect(listed.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e]/u);
       expect(listed).not.toMatch(/^\s*(?:error|openclaw coordination approve --only)/mu);
-      expect(await said(args, { terminal: { unicode: false } })).toMatch(/^[\x20-\x7e\n]+$/u);
+      expect(await print(args, { terminal: { unicode: false } })).toMatch(/^[\x20-\x7e\n]+$/u);
     }
   });
 
   test("never cuts an id, however narrow the terminal", async () => {
-    const listed = await said(["questions"], { terminal: { columns: 60 } });
+    const listed = await print(["questions"], { terminal: { columns: 60 } });
     expect(listed).toContain(`${SPAWNS}:escalation-1  `);
     const long = listed
       .split("\n")
@@ -140,16 +140,16 @@ describe("questions", () => {
   });
 
   test("says where nothing is asked, and where there is more", async () => {
-    expect(await said(["questions", "--coordination", REPORT])).toBe("no open questions\n");
-    expect(await said(["questions", "--undelivered", "--coordination", REPORT])).toBe(
+    expect(await print(["questions", "--coordination", REPORT])).toBe("no open questions\n");
+    expect(await print(["questions", "--undelivered", "--coordination", REPORT])).toBe(
       "nobody missed a question\n",
     );
-    expect(await said(["questions", "--limit", "3"])).toContain("\nand more: raise --limit");
-    expect(await said(["questions", "--limit", "4"])).not.toContain("and more");
+    expect(await print(["questions", "--limit", "3"])).toContain("\nand more: raise --limit");
+    expect(await print(["questions", "--limit", "4"])).not.toContain("and more");
   });
 
   test.each([[["--limit", "0"]], [["--coordination", "nothing"]]])("refuses %j", async (args) => {
-    const { exitCode, stderr } = await runCli(["questions", ...args, "--ledger", ledger()]);
+    const { exitCode, stderr } = await runCli(["questions", ...args, "--ledger", nameLedger()]);
     expect({ exitCode, stderr }).toMatchObject({
       exitCode: 1,
       stderr: expect.stringMatching(/^error /u) as string,
@@ -158,7 +158,7 @@ describe("questions", () => {
 
   test("of one session only are found without those of others", async () => {
     const host = { stateDir: () => Promise.resolve("nowhere") } as never;
-    const found = await withLedger(host, { ledger: ledger() }, (reader) =>
+    const found = await withLedger(host, { ledger: nameLedger() }, (reader) =>
       findNewestQuestions(createQuestionReads(reader), { wanted: "open", limit: 9, ownerSession: STRANGER }),
     );
     expect(found.map(({ view }) => view.coordinationId)).toEqual([OTHERS]);
@@ -167,7 +167,7 @@ describe("questions", () => {
 
 describe("questions show", () => {
   test("tells all, with the held result behind a bar and the commands that answer", async () => {
-    const shown = await said(["questions", "show", `${SPAWNS}:escalation-1`]);
+    const shown = await print(["questions", "show", `${SPAWNS}:escalation-1`]);
     expect(shown).toContain("  answers       approve, deny or answer\n");
     expect(shown).toContain(
       "the held result, as an agent wrote it\n  │ the answer is 42\n  │ $ openclaw coordination approve --only\n",
@@ -176,24 +176,24 @@ describe("questions show", () => {
   });
 
   test("as JSON has the words of agents as they are", async () => {
-    const shown = async (id: string): Promise<unknown> =>
-      JSON.parse(await said(["questions", "show", id, "--json"]));
-    expect(await shown(`${SPAWNS}:escalation-1`)).toMatchObject({ resultText: HELD_TEXT });
-    expect(await shown(`${SPAWNS}:escalation-2`)).toMatchObject({ asked: { question: NASTY } });
+    const showQuestion = async (id: string): Promise<unknown> =>
+      JSON.parse(await print(["questions", "show", id, "--json"]));
+    expect(await showQuestion(`${SPAWNS}:escalation-1`)).toMatchObject({ resultText: HELD_TEXT });
+    expect(await showQuestion(`${SPAWNS}:escalation-2`)).toMatchObject({ asked: { question: NASTY } });
   });
 
   test("in the shell of a model keeps back what the model must not read", async () => {
     vi.stubEnv("OPENCLAW_SHELL", "exec");
     for (const json of [[], ["--json"]])
-      expect(await said(["questions", "show", `${SPAWNS}:escalation-1`, ...json])).not.toContain("42");
+      expect(await print(["questions", "show", `${SPAWNS}:escalation-1`, ...json])).not.toContain("42");
   });
 
   test("takes a unique prefix of an open question, and a prefix of the coordination of any", async () => {
-    expect(await said(["questions", "show", "co-9"])).toContain(`${OTHERS}:escalation-1`);
-    expect(await said(["questions", "show", "co-1:escalation-2".replace("co-1", "co-1f0")])).toContain(
+    expect(await print(["questions", "show", "co-9"])).toContain(`${OTHERS}:escalation-1`);
+    expect(await print(["questions", "show", "co-1:escalation-2".replace("co-1", "co-1f0")])).toContain(
       "its agent asks",
     );
-    expect(await said(["questions", "show", "plan:escalation-1"])).toContain("denied by operator cli");
+    expect(await print(["questions", "show", "plan:escalation-1"])).toContain("denied by operator cli");
   });
 
   test.each([
@@ -202,7 +202,7 @@ describe("questions show", () => {
     ["nothing", "names no question"],
     ["co-9:escalation-7", "names no question"],
   ])("%s %s", async (id, problem) => {
-    const { exitCode, stderr } = await runCli(["questions", "show", id, "--ledger", ledger()]);
+    const { exitCode, stderr } = await runCli(["questions", "show", id, "--ledger", nameLedger()]);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`error INPUT_INVALID: id: ${JSON.stringify(id)} ${problem}`);
   });
@@ -210,7 +210,14 @@ describe("questions show", () => {
   test.each(["--all", "--undelivered", "--limit=3", "--coordination=co-1"])(
     "refuses %s of the list",
     async (option) => {
-      const { exitCode, stderr } = await runCli(["questions", "show", "co-9", option, "--ledger", ledger()]);
+      const { exitCode, stderr } = await runCli([
+        "questions",
+        "show",
+        "co-9",
+        option,
+        "--ledger",
+        nameLedger(),
+      ]);
       expect({ exitCode, stderr }).toMatchObject({
         exitCode: 1,
         stderr: expect.stringContaining("INPUT_INVALID") as string,
@@ -221,16 +228,16 @@ describe("questions show", () => {
 
 describe("what an answer brought about", () => {
   const step = { stepId: "a" as never };
-  const of = (whose: "result" | "decision") =>
+  const createDoubtOf = (whose: "result" | "decision") =>
     ({ cause: "confidence", confidence: { floor: 7_000, of: whose } }) as const;
 
   test.each([
-    [{ ...of("result"), ...step }, "approved", "the result of step a counts now"],
+    [{ ...createDoubtOf("result"), ...step }, "approved", "the result of step a counts now"],
     [{ cause: "verifier", ...step }, "denied", "the result of step a stays withheld, and the step fails"],
     [{ cause: "verifier", ...step }, "answered", "your text counts as the result of step a"],
-    [{ ...of("decision"), ...step }, "approved", "step a may begin"],
-    [{ ...of("decision"), ...step }, "denied", "step a is skipped"],
-    [of("decision"), "denied", "the plan does not begin"],
+    [{ ...createDoubtOf("decision"), ...step }, "approved", "step a may begin"],
+    [{ ...createDoubtOf("decision"), ...step }, "denied", "step a is skipped"],
+    [createDoubtOf("decision"), "denied", "the plan does not begin"],
     [{ cause: "retries_exhausted", ...step }, "retried", "step a is tried again"],
     [{ cause: "deadline", ...step }, "denied", "step a fails"],
     [{ cause: "budget" }, "continued", "the plan goes on beyond its budget"],
@@ -244,7 +251,7 @@ describe("what an answer brought about", () => {
 
 describe("show", () => {
   test("tells what a held step is held for, and which question is asked about it", async () => {
-    const shown = await said(["show", SPAWNS]);
+    const shown = await print(["show", SPAWNS]);
     expect(shown).toContain("  questions   4, 3 open\n");
     expect(shown).toMatch(
       /◈ step-1 {2}draft {2}held {2}9\.9s\n(?: .*\n)* {2}held {8}since .*Z; its agent is 31% sure\n {2}question {4}escalation-1\n/u,
@@ -256,7 +263,7 @@ describe("show", () => {
   });
 
   test("says that a plan gave up, and every verdict of every attempt", async () => {
-    const shown = await said(["show", REPORT]);
+    const shown = await print(["show", REPORT]);
     expect(shown).toContain("\ngave up: published not met\n");
     expect(shown).toContain("  criteria    published not met, written met\n");
     expect(shown).toContain(
@@ -267,7 +274,7 @@ describe("show", () => {
   });
 
   test("as JSON says of every question whether it is open", async () => {
-    const { escalations } = JSON.parse(await said(["show", SPAWNS, "--json"])) as {
+    const { escalations } = JSON.parse(await print(["show", SPAWNS, "--json"])) as {
       readonly escalations: readonly { readonly status: string; readonly closed?: unknown }[];
     };
     expect(escalations.map(({ status }) => status)).toEqual(
@@ -277,9 +284,9 @@ describe("show", () => {
   });
 
   test("as JSON has held results, verdicts and revisions", async () => {
-    const spawns = JSON.parse(await said(["show", SPAWNS, "--json"])) as CoordinationView;
+    const spawns = JSON.parse(await print(["show", SPAWNS, "--json"])) as CoordinationView;
     expect(spawns.steps[0]?.held).toMatchObject({ confidence: 3_100, escalationId: "escalation-1" });
-    expect(JSON.parse(await said(["show", REPORT, "--json"]))).toMatchObject({
+    expect(JSON.parse(await print(["show", REPORT, "--json"]))).toMatchObject({
       gaveUp: true,
       verdicts: [
         { verdict: "revise", attempt: 1 },
@@ -291,27 +298,27 @@ describe("show", () => {
 });
 
 describe("timeline", () => {
-  const row = (drawn: string, name: string): string =>
+  const findRow = (drawn: string, name: string): string =>
     drawn.split("\n").find((line) => line.startsWith(`${name} `)) ?? `no row ${name}`;
 
   test("draws a held result thin after its work, with a mark where people were asked", async () => {
-    const drawn = await said(["timeline", SPAWNS]);
-    expect(row(drawn, "draft")).toMatch(/◈ █+\?┄{60,} +9\.9s$/u);
-    expect(row(drawn, "old")).toMatch(/✓ █+\?┄+ [ ┊]+49\.7s$/u);
+    const drawn = await print(["timeline", SPAWNS]);
+    expect(findRow(drawn, "draft")).toMatch(/◈ █+\?┄{60,} +9\.9s$/u);
+    expect(findRow(drawn, "old")).toMatch(/✓ █+\?┄+ [ ┊]+49\.7s$/u);
     expect(drawn).toContain("4 questions, 3 open");
     expect(drawn).toContain("? people asked");
   });
 
   test("draws a revision as another attempt", async () => {
-    const drawn = await said(["timeline", REPORT]);
-    expect(row(drawn, "write")).toMatch(/✓ [ ┊]*▒+[ ┊]+\S?█+\S?┄+/u);
+    const drawn = await print(["timeline", REPORT]);
+    expect(findRow(drawn, "write")).toMatch(/✓ [ ┊]*▒+[ ┊]+\S?█+\S?┄+/u);
     expect(drawn).toContain("▒ failed or revised attempt");
     expect(drawn).toContain("gave up: published not met");
     expect(drawn).toContain("\n↻ write at 12.0s: facts: revise by agent:critic (sources)\n");
   });
 
   test("names each question with the command that answers it, which is never cut", async () => {
-    const drawn = await said(["timeline", SPAWNS], { terminal: { columns: 60 } });
+    const drawn = await print(["timeline", SPAWNS], { terminal: { columns: 60 } });
     expect(drawn).toContain(`\n  openclaw coordination approve ${SPAWNS}:escalation-1\n`);
     expect(drawn).toContain(`\n  openclaw coordination answer ${SPAWNS}:escalation-2 TEXT\n`);
     expect(drawn).not.toContain(`approve ${SPAWNS}:escalation-4`);
@@ -323,7 +330,7 @@ describe("timeline", () => {
 
   test("as JSON has attempts, verdicts and questions by their time", async () => {
     const { rows, questions, verdicts, gaveUp } = JSON.parse(
-      await said(["timeline", REPORT, "--json"]),
+      await print(["timeline", REPORT, "--json"]),
     ) as Timeline;
     expect(rows[0]).toMatchObject({
       stepId: "write",
@@ -346,12 +353,12 @@ describe("timeline", () => {
 
 describe("status and doctor", () => {
   test("status counts open questions and names the most urgent deadline", async () => {
-    expect(JSON.parse(await said(["status", "--json"]))).toMatchObject({
+    expect(JSON.parse(await print(["status", "--json"]))).toMatchObject({
       openQuestions: 4,
       answerByMs: TEST_EPOCH_MS + 620_000,
     });
-    expect(await said(["status"])).toContain("questions     4 open questions, the next is due in 8m 00s\n");
-    const late = await said(["status"], { nowMs: NOW_MS + 3_600_000 });
+    expect(await print(["status"])).toContain("questions     4 open questions, the next is due in 8m 00s\n");
+    const late = await print(["status"], { nowMs: NOW_MS + 3_600_000 });
     expect(late).toContain("4 open questions, one is past its time\n");
   });
 
@@ -359,7 +366,9 @@ describe("status and doctor", () => {
     [0, "ok", "4 open questions in good time"],
     [200_000, "warn", `1 open question past half of the time to answer: ${SPAWNS}:escalation-2`],
   ])("doctor %d ms later says %s: %s", async (laterMs, status, message) => {
-    const { stdout } = await runCli(["doctor", "--json", "--ledger", ledger()], { nowMs: NOW_MS + laterMs });
+    const { stdout } = await runCli(["doctor", "--json", "--ledger", nameLedger()], {
+      nowMs: NOW_MS + laterMs,
+    });
     const { checks } = JSON.parse(stdout) as { checks: { name: string }[] };
     expect(checks.find(({ name }) => name === "questions")).toMatchObject({ status, message });
     expect(checks.find(({ name }) => name === "question-notices")).toMatchObject({
@@ -369,6 +378,6 @@ describe("status and doctor", () => {
   });
 
   test("the ledger of this test is sound", async () => {
-    expect(await said(["verify"])).toMatch(/^ok /u);
+    expect(await print(["verify"])).toMatch(/^ok /u);
   });
 });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { forge } from "./forge.ts";
 import { OPEN, recordLedger, RESEARCH, type CoordinationScript } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
@@ -15,19 +15,19 @@ const CANCELLED: CoordinationScript = {
 };
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordLedger(ledger(), [RESEARCH, OPEN, CANCELLED]);
+  folder = createTempFolder();
+  await recordLedger(nameLedger(), [RESEARCH, OPEN, CANCELLED]);
 });
 
 afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-async function json(args: readonly string[]): Promise<unknown> {
-  const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", ledger(), "--json"], {
+async function readJson(args: readonly string[]): Promise<unknown> {
+  const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", nameLedger(), "--json"], {
     nowMs: TEST_EPOCH_MS + 300_000,
   });
   expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
@@ -41,7 +41,7 @@ function errorOf(result: { stdout: string; exitCode: number }): { code: string; 
 
 describe("list", () => {
   test("has every coordination, newest first, with its objective and its steps counted", async () => {
-    expect(await json(["list"])).toEqual([
+    expect(await readJson(["list"])).toEqual([
       {
         coordinationId: CANCELLED.id,
         status: "cancelled",
@@ -82,12 +82,12 @@ describe("list", () => {
     ],
     [["--owner", "agent:other:main"], []],
   ])("with %j it has %j", async (options, ids) => {
-    const listed = (await json(["list", ...options])) as { coordinationId: string }[];
+    const listed = (await readJson(["list", ...options])) as { coordinationId: string }[];
     expect(listed.map(({ coordinationId }) => coordinationId)).toEqual(ids);
   });
 
   test("shows ids just long enough to tell them apart", async () => {
-    const { stdout } = await runCli(["list", "--ledger", ledger()], { nowMs: TEST_EPOCH_MS + 300_000 });
+    const { stdout } = await runCli(["list", "--ledger", nameLedger()], { nowMs: TEST_EPOCH_MS + 300_000 });
     expect(stdout).toMatch(/^co-9a3b0000 {2}● running {4}4m 00s {3}2 \(2 open\)/m);
     expect(stdout).toMatch(/^co-1f0c7a52 {2}◐ partial .* Compare the three/m);
   });
@@ -98,7 +98,7 @@ describe("list", () => {
     [["--limit", "many"], '--limit: expected a whole number from 1 to 100000, got "many"'],
     [["--status", "done"], "--status: expected one of running, ended,"],
   ])("refuses %j and says what it expected", async (options, message) => {
-    const error = errorOf(await runCli(["list", ...options, "--ledger", ledger(), "--json"]));
+    const error = errorOf(await runCli(["list", ...options, "--ledger", nameLedger(), "--json"]));
     expect(error).toMatchObject({ code: "INPUT_INVALID", recovery: "fix-input" });
     expect(error.message).toContain(message);
   });
@@ -106,7 +106,7 @@ describe("list", () => {
 
 describe("show", () => {
   test("has the coordination and all of a finished step", async () => {
-    const shown = (await json(["show", "co-1f0c7"])) as { steps: Record<string, unknown>[] };
+    const shown = (await readJson(["show", "co-1f0c7"])) as { steps: Record<string, unknown>[] };
     expect(shown).toMatchObject({
       coordinationId: RESEARCH.id,
       status: "partial",
@@ -143,7 +143,7 @@ describe("show", () => {
   });
 
   test("has the confirmation and the deadline of a running step, and no end", async () => {
-    const { steps } = (await json(["show", OPEN.id])) as { steps: Record<string, unknown>[] };
+    const { steps } = (await readJson(["show", OPEN.id])) as { steps: Record<string, unknown>[] };
     expect(steps[0]).toMatchObject({
       status: "running",
       acknowledgedAtMs: TEST_EPOCH_MS + 65_000,
@@ -155,26 +155,26 @@ describe("show", () => {
   });
 
   test("without an id it is the newest coordination", async () => {
-    expect(await json(["show"])).toMatchObject({ coordinationId: CANCELLED.id });
+    expect(await readJson(["show"])).toMatchObject({ coordinationId: CANCELLED.id });
   });
 
   test("an id that is also the prefix of another means itself", async () => {
-    expect(await json(["show", "co-1f0c"])).toMatchObject({ coordinationId: "co-1f0c" });
+    expect(await readJson(["show", "co-1f0c"])).toMatchObject({ coordinationId: "co-1f0c" });
   });
 
   test("a prefix of several names the candidates", async () => {
-    const error = errorOf(await runCli(["show", "co-", "--ledger", ledger(), "--json"]));
+    const error = errorOf(await runCli(["show", "co-", "--ledger", nameLedger(), "--json"]));
     expect(error.code).toBe("INPUT_INVALID");
     for (const { id } of [RESEARCH, OPEN, CANCELLED]) expect(error.message).toContain(id);
   });
 
   test.each([["co-nothing"], ["CO-1F0C"], [""], ["%"]])("the unknown id %j is an error", async (id) => {
-    const error = errorOf(await runCli(["show", id, "--ledger", ledger(), "--json"]));
+    const error = errorOf(await runCli(["show", id, "--ledger", nameLedger(), "--json"]));
     expect(error.code).toMatch(/^(COORDINATION_NOT_FOUND|INPUT_INVALID)$/);
   });
 
   test("for people it tells the error of a step and where the child is", async () => {
-    const { stdout } = await runCli(["show", "co-1f0c7", "--ledger", ledger()]);
+    const { stdout } = await runCli(["show", "co-1f0c7", "--ledger", nameLedger()]);
     expect(stdout).toContain("✗ step-4  read-issues  failed  15.5s");
     expect(stdout).toContain("child_failed: the issue tracker answered 503 three times");
     expect(stdout).toContain(`agent:main:subagent:${RESEARCH.trace}-read-issues`);
@@ -189,7 +189,7 @@ describe("events", () => {
   }
 
   test("of one coordination are all of them, in order", async () => {
-    const events = (await json(["events", OPEN.id])) as Event[];
+    const events = (await readJson(["events", OPEN.id])) as Event[];
     expect(events.map(({ sequence }) => sequence)).toEqual([...events.keys()]);
     expect(events[0]).toMatchObject({
       eventId: `${OPEN.id}:0`,
@@ -200,34 +200,36 @@ describe("events", () => {
   });
 
   test("of all coordinations begin with the oldest", async () => {
-    const events = (await json(["events"])) as Event[];
+    const events = (await readJson(["events"])) as Event[];
     expect([...new Set(events.map(({ runId }) => runId))]).toEqual([RESEARCH.id, OPEN.id, CANCELLED.id]);
     for (const { id } of [RESEARCH, OPEN, CANCELLED]) {
-      const own = events.filter(({ runId }) => runId === id);
-      expect(own).toEqual(await json(["events", id]));
+      const ownEvents = events.filter(({ runId }) => runId === id);
+      expect(ownEvents).toEqual(await readJson(["events", id]));
     }
   });
 
   test("can be narrowed by type, sequence and number", async () => {
-    expect(await json(["events", "--type", "step.failed"])).toMatchObject([
+    expect(await readJson(["events", "--type", "step.failed"])).toMatchObject([
       { runId: RESEARCH.id, type: "step.failed" },
       { runId: CANCELLED.id, type: "step.failed" },
     ]);
-    const all = (await json(["events", OPEN.id])) as Event[];
-    expect(await json(["events", OPEN.id, "--from", "3", "--limit", "2"])).toEqual(all.slice(3, 5));
-    expect(await json(["events", OPEN.id, "--from", "9999"])).toEqual([]);
-    const everything = (await json(["events"])) as Event[];
+    const all = (await readJson(["events", OPEN.id])) as Event[];
+    expect(await readJson(["events", OPEN.id, "--from", "3", "--limit", "2"])).toEqual(all.slice(3, 5));
+    expect(await readJson(["events", OPEN.id, "--from", "9999"])).toEqual([]);
+    const everything = (await readJson(["events"])) as Event[];
     const limit = everything.length - 2;
-    expect(await json(["events", "--limit", String(limit)])).toEqual(everything.slice(0, limit));
+    expect(await readJson(["events", "--limit", String(limit)])).toEqual(everything.slice(0, limit));
   });
 
   test("an unknown type is refused with the known ones", async () => {
-    const error = errorOf(await runCli(["events", "--type", "step.faild", "--ledger", ledger(), "--json"]));
+    const error = errorOf(
+      await runCli(["events", "--type", "step.faild", "--ledger", nameLedger(), "--json"]),
+    );
     expect(error.message).toContain("step.failed");
   });
 
   test("reading stops when nobody reads the output any more", async () => {
-    using many = tempFolder();
+    using many = createTempFolder();
     const path = many.file("ledger.sqlite");
     const scripts = [1, 2, 3, 4].map((number) => ({ ...OPEN, id: `co-${number}`, trace: `trace-${number}` }));
     await recordLedger(path, scripts);
@@ -238,7 +240,7 @@ describe("events", () => {
   });
 
   test("what was printed before an unreadable event is valid JSON, and the exit code tells", async () => {
-    using damaged = tempFolder();
+    using damaged = createTempFolder();
     const path = damaged.file("ledger.sqlite");
     await recordLedger(path, [RESEARCH, OPEN]);
     forge(
@@ -253,14 +255,14 @@ describe("events", () => {
   });
 
   test("for people they stand under their coordination, with their causes", async () => {
-    const { stdout } = await runCli(["events", OPEN.id, "--ledger", ledger()]);
+    const { stdout } = await runCli(["events", OPEN.id, "--ledger", nameLedger()]);
     expect(stdout.split("\n")[0]).toBe(OPEN.id);
     expect(stdout).toMatch(/^ {5}4 {2}2026-01-02T03:05:05\.678Z {2}step\.dispatched .* step-1 .* from 2$/m);
   });
 });
 
 test("a log with a hole is reported as damaged, not as our bug", async () => {
-  using damaged = tempFolder();
+  using damaged = createTempFolder();
   const path = damaged.file("ledger.sqlite");
   await recordLedger(path, [OPEN]);
   forge(path, "drop trigger event_no_delete; delete from event where sequence = 3");
@@ -272,7 +274,7 @@ describe("every reader", () => {
   const READERS = [["list"], ["show"], ["timeline"], ["events"], ["verify"]];
 
   test.each(READERS)("%s says when there is no ledger, and creates none", async (command) => {
-    using empty = tempFolder();
+    using empty = createTempFolder();
     const setting = { stateDir: empty.path };
     const result = await runCli([command], setting);
     expect(result).toMatchObject({ exitCode: 1, stdout: "" });
@@ -282,9 +284,9 @@ describe("every reader", () => {
   });
 
   test.each([...READERS, ["status"], ["doctor"]])("%s leaves the ledger's bytes alone", async (command) => {
-    const before = readFileSync(ledger());
-    await runCli([command, "--ledger", ledger()]);
-    expect(readFileSync(ledger()).equals(before)).toBe(true);
+    const before = readFileSync(nameLedger());
+    await runCli([command, "--ledger", nameLedger()]);
+    expect(readFileSync(nameLedger()).equals(before)).toBe(true);
   });
 
   test.each([...READERS, ["status"], ["doctor"], ["enable"], ["disable"]])(
@@ -298,20 +300,20 @@ describe("every reader", () => {
   );
 
   test("the ledger of the state folder is the default", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     await recordLedger(join(state.path, "coordination", "ledger.sqlite"), [OPEN]);
     const { stdout } = await runCli(["show", "--json"], { stateDir: state.path });
     expect(JSON.parse(stdout)).toMatchObject({ coordinationId: OPEN.id });
   });
 
   test("an error cannot colour the terminal", async () => {
-    const { stderr } = await runCli(["show", "\u001b[31mx", "--ledger", ledger()]);
+    const { stderr } = await runCli(["show", "\u001b[31mx", "--ledger", nameLedger()]);
     expect(stderr).toContain("error COORDINATION_NOT_FOUND");
     expect(stderr).not.toContain("\u001b");
   });
 
   test("an objective that is no longer kept is null", async () => {
-    using old = tempFolder();
+    using old = createTempFolder();
     const path = old.file("ledger.sqlite");
     await recordLedger(path, [OPEN]);
     forge(path, "delete from content");

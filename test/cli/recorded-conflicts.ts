@@ -4,8 +4,19 @@ import { join } from "node:path";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { childSession, contentOf, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, TEST_EPOCH_MS, type ManualClock } from "../support/temp-ledger.ts";
+import {
+  nameChildSession,
+  contentOf,
+  OWNER,
+  spawnRequest,
+  testCoordinator,
+} from "../support/ledger-fixtures.ts";
+import {
+  createManualClock,
+  openTestLedger,
+  TEST_EPOCH_MS,
+  type ManualClock,
+} from "../support/temp-ledger.ts";
 
 export const WRITERS = "co-1f0c7a52-9e4b-4d6f-8a21-5b3c9d7e0f14" as CoordinationId;
 export const STRANGERS = "co-9a3b0000-0000-4000-8000-000000000001" as CoordinationId;
@@ -23,7 +34,7 @@ interface Stage {
 
 /** Steps `draft`, `review` and a nasty one of `WRITERS`; `thief` of `STRANGERS`, whose id is that of `draft`. */
 export async function recordConflicts(path: string, folder: string): Promise<void> {
-  const clock = manualClock();
+  const clock = createManualClock();
   const store = await openTestLedger(path, { clock });
   const ids = [WRITERS, STRANGERS];
   const coordinator = testCoordinator({
@@ -38,14 +49,14 @@ export async function recordConflicts(path: string, folder: string): Promise<voi
   await spawn(stage, { name: "review", source: OWNER });
   await spawn(stage, { name: NASTY, source: OWNER });
   await spawn(stage, { name: "thief", source: STRANGER });
-  await write(stage, { atMs: 10_000, session: childSession("draft"), path: "notes.md" });
-  await write(stage, { atMs: 12_000, session: childSession("review"), path: "notes.md" });
-  await write(stage, { atMs: 14_000, session: childSession("draft"), resource: PRODUCTION });
+  await write(stage, { atMs: 10_000, session: nameChildSession("draft"), path: "notes.md" });
+  await write(stage, { atMs: 12_000, session: nameChildSession("review"), path: "notes.md" });
+  await write(stage, { atMs: 14_000, session: nameChildSession("draft"), resource: PRODUCTION });
   await write(stage, { atMs: 16_000, session: OWNER, resource: PRODUCTION });
-  await write(stage, { atMs: 18_000, session: childSession("thief"), path: "notes.md" });
-  await write(stage, { atMs: 18_000, session: childSession("thief"), resource: PRODUCTION });
-  await write(stage, { atMs: 20_000, session: childSession("review"), resource: `queue:${NASTY}` });
-  await write(stage, { atMs: 22_000, session: childSession(NASTY), resource: `queue:${NASTY}` });
+  await write(stage, { atMs: 18_000, session: nameChildSession("thief"), path: "notes.md" });
+  await write(stage, { atMs: 18_000, session: nameChildSession("thief"), resource: PRODUCTION });
+  await write(stage, { atMs: 20_000, session: nameChildSession("review"), resource: `queue:${NASTY}` });
+  await write(stage, { atMs: 22_000, session: nameChildSession(NASTY), resource: `queue:${NASTY}` });
   await coordinator.stop();
   await store.close();
 }
@@ -65,7 +76,7 @@ async function spawn(
   const { coordinationId, stepId } = admission.envelope;
   await coordinator.confirmSpawn(
     { coordinationId, stepId, sourceSession: source, toolCallId: `call-${name}` },
-    { childSessionKey: childSession(name), childRunId: "a-run" },
+    { childSessionKey: nameChildSession(name), childRunId: "a-run" },
   );
 }
 

@@ -4,8 +4,19 @@ import type { CoordinationEnvelope } from "../../src/agents/coordination/contrac
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { childSession, contentOf, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, TEST_EPOCH_MS, type ManualClock } from "../support/temp-ledger.ts";
+import {
+  nameChildSession,
+  contentOf,
+  OWNER,
+  spawnRequest,
+  testCoordinator,
+} from "../support/ledger-fixtures.ts";
+import {
+  createManualClock,
+  openTestLedger,
+  TEST_EPOCH_MS,
+  type ManualClock,
+} from "../support/temp-ledger.ts";
 
 export interface SpawnScript {
   readonly name: string;
@@ -34,11 +45,11 @@ interface Recorder {
 
 /** Times in scripts count from `TEST_EPOCH_MS`. */
 export async function recordLedger(path: string, scripts: readonly CoordinationScript[]): Promise<void> {
-  const clock = manualClock();
+  const clock = createManualClock();
   const store = await openTestLedger(path, { clock });
   const ids = scripts.map(({ id }) => id as CoordinationId);
-  const newCoordinationId = (): CoordinationId => ids.shift() ?? ("co-unexpected" as CoordinationId);
-  const coordinator = testCoordinator({ store, clock, newCoordinationId });
+  const takeCoordinationId = (): CoordinationId => ids.shift() ?? ("co-unexpected" as CoordinationId);
+  const coordinator = testCoordinator({ store, clock, newCoordinationId: takeCoordinationId });
   for (const script of scripts) await record({ coordinator, clock, store }, script);
   await coordinator.stop();
   await store.close();
@@ -65,8 +76,8 @@ async function record({ coordinator, clock, store }: Recorder, script: Coordinat
 
 function actsOf(coordinator: Coordinator, { objective, trace }: CoordinationScript, spawn: SpawnScript) {
   const { name, agent = "main", under, atMs, confirmedAtMs = atMs + 200, ends } = spawn;
-  const sourceSession: SessionKey = under === undefined ? OWNER : childSession(`${trace}-${under}`);
-  const child = childSession(`${trace}-${name}`);
+  const sourceSession: SessionKey = under === undefined ? OWNER : nameChildSession(`${trace}-${under}`);
+  const child = nameChildSession(`${trace}-${name}`);
   const call = `call-${trace}-${name}`;
   const base = spawnRequest({ call, trace, source: sourceSession });
   let envelope: CoordinationEnvelope | undefined;

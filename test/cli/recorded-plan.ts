@@ -17,7 +17,7 @@ import type { ContentInput } from "../../src/agents/coordination/ports/content-s
 import { listCarried } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { graphOf, step, type Fields } from "../core/plan-scene.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { createManualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 /** One thing that happens at a time, which counts from `TEST_EPOCH_MS`. */
 export type Act =
@@ -41,7 +41,7 @@ const ESCALATE_MS = 3_600_000;
 const SEED = "seed";
 
 export async function recordPlans(path: string, scripts: readonly PlanScript[]): Promise<void> {
-  const store = await openTestLedger(path, { clock: manualClock() });
+  const store = await openTestLedger(path, { clock: createManualClock() });
   const recordedStates = new Map<string, Coordination>();
   for (const script of scripts) {
     let state: Coordination = createUnopened(script.id as CoordinationId);
@@ -101,17 +101,17 @@ function commandsOf(
   return [
     [atMs, open, [plan, contentOf(objective)]],
     [atMs, { type: "admitPlanSteps", steps: admitted }, []],
-    ...acts.map((act) => saidBy(act)),
+    ...acts.map((act) => createSaidBy(act)),
   ];
 }
 
-function saidBy(act: Act): Said {
+function createSaidBy(act: Act): Said {
   if (act[1] === "command") return [act[0], act[2], []];
-  const [atMs, what, name, attempt] = act;
+  const [atMs, subject, name, attempt] = act;
   const stepId = name as StepId;
   const child = `agent:main:subagent:${name.replace("@", "")}-${attempt}` as SessionKey;
   const of = { stepId, attempt, via: "runner" as const };
-  switch (what) {
+  switch (subject) {
     case "dispatch":
       return [atMs, { type: "dispatchStep", stepId, attempt, targetSession: child }, []];
     case "ack":

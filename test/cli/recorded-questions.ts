@@ -16,8 +16,8 @@ import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { graphOf, step } from "../core/plan-scene.ts";
-import { childSession, contentOf, openingOf, OWNER } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { nameChildSession, contentOf, openingOf, OWNER } from "../support/ledger-fixtures.ts";
+import { createManualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 export const SPAWNS = "co-1f0c7a52-9e4b-4d6f-8a21-5b3c9d7e0f14" as CoordinationId;
 export const OTHERS = "co-9a3b0000-0000-4000-8000-000000000001" as CoordinationId;
@@ -33,12 +33,12 @@ export type Said = readonly [atMs: number, command: Command, contents?: readonly
 export async function recordSaid(
   store: LedgerStore,
   runId: CoordinationId,
-  said: readonly Said[],
+  sayings: readonly Said[],
 ): Promise<void> {
   let state: Coordination = createUnopened(runId);
-  for (const [atMs, command, contents = []] of said) {
+  for (const [atMs, command, contents = []] of sayings) {
     const now = (TEST_EPOCH_MS + atMs) as EpochMs;
-    const decision = decide(state, resolved(state, command), now);
+    const decision = decide(state, resolveTarget(state, command), now);
     const facts = decision.kind === "replay" ? undefined : decision.facts;
     if (!facts) throw new Error(`${command.type} at ${atMs} was ${JSON.stringify(decision)}`);
     const recorded = record(state, facts, now);
@@ -51,14 +51,14 @@ export async function recordSaid(
 }
 
 /** Verdicts name the event that they are about, which a script cannot know. */
-function resolved(state: Coordination, command: Command): Command {
+function resolveTarget(state: Coordination, command: Command): Command {
   if (command.type !== "recordFinding" && command.type !== "recordNoVerdict") return command;
   const phase = state.kind === "unopened" ? undefined : state.steps.get(command.stepId)?.phase;
   return phase?.status === "held" ? { ...command, target: phase.target } : command;
 }
 
 /** Notices go out at once by webhook and after ten minutes by chat. */
-function opening(traceId: string, session: SessionKey = OWNER): Command {
+function createOpening(traceId: string, session: SessionKey = OWNER): Command {
   const notify = [
     { channel: "webhook:ops", afterMs: 0 },
     { channel: "chat", afterMs: 600_000 },
@@ -78,22 +78,22 @@ function spawn(name: string, gate: Gate, session: SessionKey = OWNER): Command {
     input: contentOf(`task of ${name}`).ref,
     timeoutMs: 600_000,
     call: { toolCallId: `call-${name}` },
-    child: { childSessionKey: childSession(name), childRunId: `run-${name}` },
+    child: { childSessionKey: nameChildSession(name), childRunId: `run-${name}` },
   };
 }
 
-const of = (stepId: string, attempt = 1) => ({ stepId: stepId as StepId, attempt });
+const nameAttempt = (stepId: string, attempt = 1) => ({ stepId: stepId as StepId, attempt });
 
 export function complete(stepId: string, confidence: number, text: string): Said[1] {
   const stated = { confidence };
-  return { type: "completeStep", ...of(stepId), via: "hook", output: contentOf(text).ref, stated };
+  return { type: "completeStep", ...nameAttempt(stepId), via: "hook", output: contentOf(text).ref, stated };
 }
 
-export function finding(stepId: string, attempt: number, found: Omit<Finding, "agentId">): Command {
+export function createFinding(stepId: string, attempt: number, found: Omit<Finding, "agentId">): Command {
   const target = "" as never;
   return {
     type: "recordFinding",
-    ...of(stepId, attempt),
+    ...nameAttempt(stepId, attempt),
     target,
     finding: { agentId: "agent:critic", ...found },
   };
@@ -108,7 +108,7 @@ const CHECKED: Gate = { threshold: 7_000, checks: ["facts", "style"], criticThre
 
 /** `draft` states too little (1), an agent asks (2), `review` has a check without a verdict (3), `old` was approved (4). */
 const SPAWNED: readonly Said[] = [
-  [0, opening("trace-1"), [contentOf("objective of trace-1")]],
+  [0, createOpening("trace-1"), [contentOf("objective of trace-1")]],
   [100, spawn("draft", THRESHOLD)],
   [200, spawn("review", CHECKED)],
   [300, spawn("old", THRESHOLD)],
@@ -128,7 +128,7 @@ const SPAWNED: readonly Said[] = [
     20_000,
     {
       type: "askPeople",
-      askedBy: childSession("review"),
+      askedBy: nameChildSession("review"),
       stepId: "step-2" as StepId,
       kind: "clarification",
       question: ASKED.ref,
@@ -141,11 +141,17 @@ const SPAWNED: readonly Said[] = [
   [30_000, complete("step-2", 9_000, "reviewed"), [contentOf("reviewed")]],
   [
     31_000,
-    finding("step-2", 1, { check: "facts", verdict: "pass", confidence: 9_500, criteria: ["sources"] }),
+    createFinding("step-2", 1, { check: "facts", verdict: "pass", confidence: 9_500, criteria: ["sources"] }),
   ],
   [
     32_000,
-    { type: "recordNoVerdict", ...of("step-2"), target: "" as never, check: "style", because: "timed_out" },
+    {
+      type: "recordNoVerdict",
+      ...nameAttempt("step-2"),
+      target: "" as never,
+      check: "style",
+      because: "timed_out",
+    },
   ],
   [40_000, complete("step-3", 5_000, "old news"), [contentOf("old news")]],
   [
@@ -162,7 +168,7 @@ const SPAWNED: readonly Said[] = [
 
 /** One question, of another session. */
 const OTHER: readonly Said[] = [
-  [60_000, opening("trace-2", STRANGER)],
+  [60_000, createOpening("trace-2", STRANGER)],
   [60_100, spawn("far", THRESHOLD, STRANGER)],
   [61_000, complete("step-1", 6_999, "far away"), [contentOf("far away")]],
 ];
@@ -174,7 +180,7 @@ const PLANNED: readonly Said[] = [
   [
     100_000,
     {
-      ...opening("trace-3"),
+      ...createOpening("trace-3"),
       origin: "plan",
       plan: {
         content: contentOf(JSON.stringify(graph)).ref,
@@ -200,10 +206,10 @@ const PLANNED: readonly Said[] = [
       }),
     },
   ],
-  ...attempt(1, 101_000),
-  [112_000, finding("write", 1, { check: "facts", verdict: "revise", criteria: ["sources"] })],
-  ...attempt(2, 113_000),
-  [124_000, finding("write", 2, { check: "facts", verdict: "pass" })],
+  ...createAttempt(1, 101_000),
+  [112_000, createFinding("write", 1, { check: "facts", verdict: "revise", criteria: ["sources"] })],
+  ...createAttempt(2, 113_000),
+  [124_000, createFinding("write", 2, { check: "facts", verdict: "pass" })],
   [
     130_000,
     {
@@ -227,19 +233,19 @@ const PLANNED: readonly Said[] = [
 ];
 
 /** Ten seconds of work on `write`. */
-function attempt(number: number, atMs: number): Said[] {
-  const session = childSession(`write-${number}`);
+function createAttempt(number: number, atMs: number): Said[] {
+  const session = nameChildSession(`write-${number}`);
   const text = JSON.stringify({ text: `version ${number}` });
-  const ended = { ...of("write", number), via: "runner" as const };
+  const ended = { ...nameAttempt("write", number), via: "runner" as const };
   return [
-    [atMs, { type: "dispatchStep", ...of("write", number), targetSession: session }],
+    [atMs, { type: "dispatchStep", ...nameAttempt("write", number), targetSession: session }],
     [atMs, { type: "acknowledgeStep", ...ended, childSessionKey: session, childRunId: `run-${number}` }],
     [atMs + 10_000, { type: "completeStep", ...ended, output: contentOf(text).ref }, [contentOf(text)]],
   ];
 }
 
 export async function recordQuestions(path: string): Promise<void> {
-  const store = await openTestLedger(path, { clock: manualClock() });
+  const store = await openTestLedger(path, { clock: createManualClock() });
   await recordSaid(store, SPAWNS, SPAWNED);
   await recordSaid(store, OTHERS, OTHER);
   await recordSaid(store, REPORT, PLANNED);

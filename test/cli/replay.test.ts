@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { recordConflicts, STRANGERS, WRITERS } from "./recorded-conflicts.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
@@ -9,17 +9,17 @@ import { runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
 let policies = 0;
-const spawns = (): string => folder.file("spawns.sqlite");
-const plans = (): string => folder.file("plans.sqlite");
-const questions = (): string => folder.file("questions.sqlite");
-const conflicts = (): string => folder.file("conflicts.sqlite");
+const nameSpawns = (): string => folder.file("spawns.sqlite");
+const namePlans = (): string => folder.file("plans.sqlite");
+const nameQuestions = (): string => folder.file("questions.sqlite");
+const nameConflicts = (): string => folder.file("conflicts.sqlite");
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordLedger(spawns(), [RESEARCH, OPEN]);
-  await recordPlans(plans(), [RUNNING_PLAN, ENDED_PLAN]);
-  await recordQuestions(questions());
-  await recordConflicts(conflicts(), folder.path);
+  folder = createTempFolder();
+  await recordLedger(nameSpawns(), [RESEARCH, OPEN]);
+  await recordPlans(namePlans(), [RUNNING_PLAN, ENDED_PLAN]);
+  await recordQuestions(nameQuestions());
+  await recordConflicts(nameConflicts(), folder.path);
 });
 
 afterAll(() => {
@@ -48,12 +48,12 @@ interface Told {
   };
 }
 
-async function told(args: readonly string[]): Promise<Told & { readonly exitCode: number }> {
+async function runReplay(args: readonly string[]): Promise<Told & { readonly exitCode: number }> {
   const { stdout, exitCode } = await runCli(["replay", ...args, "--json"]);
   return { ...(JSON.parse(stdout) as Told), exitCode };
 }
 
-function policyFile(text: string): string {
+function writePolicyFile(text: string): string {
   policies += 1;
   const path = folder.file(`policy-${policies}.yaml`);
   writeFileSync(path, text);
@@ -62,51 +62,62 @@ function policyFile(text: string): string {
 
 describe("replay", () => {
   test.each([
-    [RESEARCH.id, spawns],
-    [OPEN.id, spawns],
-    [RUNNING_PLAN.id, plans],
-    [ENDED_PLAN.id, plans],
-    [SPAWNS, questions],
-    [OTHERS, questions],
-    [WRITERS, conflicts],
-    [STRANGERS, conflicts],
+    [RESEARCH.id, nameSpawns],
+    [OPEN.id, nameSpawns],
+    [RUNNING_PLAN.id, namePlans],
+    [ENDED_PLAN.id, namePlans],
+    [SPAWNS, nameQuestions],
+    [OTHERS, nameQuestions],
+    [WRITERS, nameConflicts],
+    [STRANGERS, nameConflicts],
   ])("of %s comes out as it is recorded, whole and from its middle", async (id, ledger) => {
-    const whole = await told([id, "--ledger", ledger()]);
+    const whole = await runReplay([id, "--ledger", ledger()]);
     expect(whole).toMatchObject({ equal: true, exitCode: 0 });
     expect(whole.decisions).toBeGreaterThan(0);
-    const middle = await told([id, "--from", "7", "--ledger", ledger()]);
+    const middle = await runReplay([id, "--from", "7", "--ledger", ledger()]);
     expect(middle).toMatchObject({ equal: true, exitCode: 0, from: 7 });
     expect(middle.decisions).toBeLessThan(whole.decisions);
   });
 
   test("of a log that says what does not follow tells where, what and why, and fails", async () => {
     // Its steps did not all complete, and it says that what it is for was reached.
-    const { equal, difference, exitCode } = await told([REPORT, "--ledger", questions()]);
+    const { equal, difference, exitCode } = await runReplay([REPORT, "--ledger", nameQuestions()]);
     expect({ equal, exitCode }).toEqual({ equal: false, exitCode: 1 });
     expect(difference).toMatchObject({
       type: "plan.judged",
       kind: "decision",
       why: "successCriteria.1.met: false is decided, true is recorded",
     });
-    const { stdout } = await runCli(["replay", REPORT, "--ledger", questions()]);
+    const { stdout } = await runCli(["replay", REPORT, "--ledger", nameQuestions()]);
     expect(stdout).toMatch(/^ DIFFERS {3}plan-report:\d+ {2}plan\.judged\n/);
-    const policy = policyFile("retry: {budget: 0}");
-    expect(await told([REPORT, "--policy", policy, "--ledger", questions()])).not.toHaveProperty("whatIf");
+    const policy = writePolicyFile("retry: {budget: 0}");
+    expect(await runReplay([REPORT, "--policy", policy, "--ledger", nameQuestions()])).not.toHaveProperty(
+      "whatIf",
+    );
     const after = String((difference?.sequence ?? 0) + 1);
-    expect(await told([REPORT, "--from", after, "--ledger", questions()])).toMatchObject({ equal: true });
+    expect(await runReplay([REPORT, "--from", after, "--ledger", nameQuestions()])).toMatchObject({
+      equal: true,
+    });
   });
 
   test("says so in a line, with how many decisions it made again", async () => {
-    const { stdout } = await runCli(["replay", RUNNING_PLAN.id, "--ledger", plans()]);
+    const { stdout } = await runCli(["replay", RUNNING_PLAN.id, "--ledger", namePlans()]);
     expect(stdout).toMatch(/^ok {2}plan-6f1c\S+: \d+ events, \d+ decisions come out as recorded/);
   });
 
   test("refuses a place behind the end, a coordination that is not there, and an empty policy", async () => {
-    const behind = await runCli(["replay", OPEN.id, "--from", "999", "--ledger", spawns()]);
+    const behind = await runCli(["replay", OPEN.id, "--from", "999", "--ledger", nameSpawns()]);
     expect(behind).toMatchObject({ exitCode: 1 });
     expect(behind.stderr).toContain("the log ends before 999");
-    expect((await runCli(["replay", "co-nobody", "--ledger", spawns()])).stderr).toContain("co-nobody");
-    const empty = await runCli(["replay", OPEN.id, "--policy", policyFile("{}"), "--ledger", spawns()]);
+    expect((await runCli(["replay", "co-nobody", "--ledger", nameSpawns()])).stderr).toContain("co-nobody");
+    const empty = await runCli([
+      "replay",
+      OPEN.id,
+      "--policy",
+      writePolicyFile("{}"),
+      "--ledger",
+      nameSpawns(),
+    ]);
     expect(empty.stderr).toContain("a policy says something of gates, conflicts");
   });
 
@@ -119,7 +130,7 @@ describe("replay", () => {
     ["gates: [", "line 1"],
   ])("refuses the policy %s and names the place", async (text, place) => {
     const { stderr, exitCode } = await runCli([
-      ...["replay", OPEN.id, "--policy", policyFile(text), "--ledger", spawns()],
+      ...["replay", OPEN.id, "--policy", writePolicyFile(text), "--ledger", nameSpawns()],
     ]);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("INPUT_INVALID");
@@ -129,8 +140,8 @@ describe("replay", () => {
 
 describe("replay under another policy", () => {
   test("a lower floor lets through what was held, and people are not asked", async () => {
-    const policy = policyFile("gates: {confidenceThreshold: 0.3}");
-    const { whatIf, exitCode } = await told([SPAWNS, "--policy", policy, "--ledger", questions()]);
+    const policy = writePolicyFile("gates: {confidenceThreshold: 0.3}");
+    const { whatIf, exitCode } = await runReplay([SPAWNS, "--policy", policy, "--ledger", nameQuestions()]);
     expect(exitCode).toBe(0);
     expect(whatIf?.points).toContainEqual(
       expect.objectContaining({
@@ -146,15 +157,15 @@ describe("replay under another policy", () => {
   });
 
   test("what people approved then counts at once, and nothing about it is uncertain afterwards", async () => {
-    const policy = policyFile("gates: {confidenceThreshold: 0.4}");
-    const { whatIf } = await told([SPAWNS, "--policy", policy, "--ledger", questions()]);
+    const policy = writePolicyFile("gates: {confidenceThreshold: 0.4}");
+    const { whatIf } = await runReplay([SPAWNS, "--policy", policy, "--ledger", nameQuestions()]);
     expect(whatIf?.points.map(({ stepId }) => stepId)).toEqual(["step-3"]);
     expect(whatIf?.uncertain).toEqual([]);
   });
 
   test("without a retry budget a step fails, what needed it does not begin, and its results are left out", async () => {
-    const policy = policyFile("retry: {budget: 0}");
-    const { whatIf } = await told([RUNNING_PLAN.id, "--policy", policy, "--ledger", plans()]);
+    const policy = writePolicyFile("retry: {budget: 0}");
+    const { whatIf } = await runReplay([RUNNING_PLAN.id, "--policy", policy, "--ledger", namePlans()]);
     const failed = whatIf?.points.find(({ stepId }) => stepId === "fetch");
     expect(failed?.decided).toMatch(/^failed, tried again at /);
     expect(failed?.would).toMatch(/^failed, people are asked; people are asked \(retries_exhausted\)/);
@@ -167,19 +178,19 @@ describe("replay under another policy", () => {
   });
 
   test("from an index on, what was decided before it stays", async () => {
-    const policy = policyFile("retry: {budget: 0}");
-    const all = await told([RUNNING_PLAN.id, "--policy", policy, "--ledger", plans()]);
+    const policy = writePolicyFile("retry: {budget: 0}");
+    const all = await runReplay([RUNNING_PLAN.id, "--policy", policy, "--ledger", namePlans()]);
     const fetched = all.whatIf?.points.find(({ stepId }) => stepId === "fetch")?.sequence ?? 0;
-    const later = await told([
-      ...[RUNNING_PLAN.id, "--from", String(fetched + 1), "--policy", policy, "--ledger", plans()],
+    const later = await runReplay([
+      ...[RUNNING_PLAN.id, "--from", String(fetched + 1), "--policy", policy, "--ledger", namePlans()],
     ]);
     expect(later.whatIf?.points.every(({ sequence }) => sequence > fetched)).toBe(true);
     expect(later.whatIf?.points.some(({ stepId }) => stepId === "parse")).toBe(false);
   });
 
   test("more retries leave a plan open that had ended, and tell what would be done next", async () => {
-    const policy = policyFile("retry: {budget: 2}");
-    const { whatIf } = await told([ENDED_PLAN.id, "--policy", policy, "--ledger", plans()]);
+    const policy = writePolicyFile("retry: {budget: 2}");
+    const { whatIf } = await runReplay([ENDED_PLAN.id, "--policy", policy, "--ledger", namePlans()]);
     expect(whatIf).toMatchObject({ recorded: "partial", would: "open" });
     expect(whatIf?.next).toContainEqual({ act: "runStep", stepId: "sqlite", attempt: 2 });
     expect(whatIf?.points).toContainEqual(
@@ -188,8 +199,8 @@ describe("replay under another policy", () => {
   });
 
   test("fail-fast stops what ran on", async () => {
-    const policy = policyFile("failurePolicy: {timeoutPolicy: fail_fast}");
-    const { whatIf } = await told([ENDED_PLAN.id, "--policy", policy, "--ledger", plans()]);
+    const policy = writePolicyFile("failurePolicy: {timeoutPolicy: fail_fast}");
+    const { whatIf } = await runReplay([ENDED_PLAN.id, "--policy", policy, "--ledger", namePlans()]);
     expect(whatIf?.points).toContainEqual(
       expect.objectContaining({
         stepId: "postgres",
@@ -201,16 +212,16 @@ describe("replay under another policy", () => {
   });
 
   test("a stricter floor cannot tell of what was stated and not recorded", async () => {
-    const policy = policyFile("gates: {confidenceThreshold: 0.9}");
-    const { whatIf } = await told([RESEARCH.id, "--policy", policy, "--ledger", spawns()]);
+    const policy = writePolicyFile("gates: {confidenceThreshold: 0.9}");
+    const { whatIf } = await runReplay([RESEARCH.id, "--policy", policy, "--ledger", nameSpawns()]);
     expect(whatIf?.points.length).toBeGreaterThan(0);
     expect(whatIf?.points.every(({ certainty }) => certainty === "unknown")).toBe(true);
     expect(whatIf).toMatchObject({ recorded: "partial", would: "partial" });
   });
 
   test("answers that came within the time then come too late where questions close sooner", async () => {
-    const policy = policyFile("escalateMs: 5000");
-    const { whatIf } = await told([SPAWNS, "--policy", policy, "--ledger", questions()]);
+    const policy = writePolicyFile("escalateMs: 5000");
+    const { whatIf } = await runReplay([SPAWNS, "--policy", policy, "--ledger", nameQuestions()]);
     expect(whatIf?.points).toContainEqual(
       expect.objectContaining({ stepId: "step-3", would: expect.stringMatching(/until/) as string }),
     );
@@ -220,8 +231,8 @@ describe("replay under another policy", () => {
   });
 
   test("another strategy gives a contested resource to another step, and tells why", async () => {
-    const policy = policyFile("conflicts: {strategy: manual_review}");
-    const { whatIf } = await told([WRITERS, "--policy", policy, "--ledger", conflicts()]);
+    const policy = writePolicyFile("conflicts: {strategy: manual_review}");
+    const { whatIf } = await runReplay([WRITERS, "--policy", policy, "--ledger", nameConflicts()]);
     expect(whatIf?.points).toContainEqual(
       expect.objectContaining({
         would: "people are asked",
@@ -231,8 +242,8 @@ describe("replay under another policy", () => {
   });
 
   test("is told to people with what was decided, what would have been, and why", async () => {
-    const policy = policyFile("retry: {budget: 0}");
-    const { stdout } = await runCli(["replay", RUNNING_PLAN.id, "--policy", policy, "--ledger", plans()]);
+    const policy = writePolicyFile("retry: {budget: 0}");
+    const { stdout } = await runCli(["replay", RUNNING_PLAN.id, "--policy", policy, "--ledger", namePlans()]);
     expect(stdout).toContain("decisions would have been another:");
     expect(stdout).toMatch(/\n {8}decided {2}failed, tried again at /);
     expect(stdout).toMatch(/\n {8}why {6}a retry budget of 0, attempt 1, then people\n/);
@@ -241,15 +252,15 @@ describe("replay under another policy", () => {
   });
 
   test("changes nothing in the ledger", async () => {
-    const before = await runCli(["events", "--ledger", plans(), "--json"]);
+    const before = await runCli(["events", "--ledger", namePlans(), "--json"]);
     await runCli([
       "replay",
       RUNNING_PLAN.id,
       "--policy",
-      policyFile("retry: {budget: 0}"),
+      writePolicyFile("retry: {budget: 0}"),
       "--ledger",
-      plans(),
+      namePlans(),
     ]);
-    expect((await runCli(["events", "--ledger", plans(), "--json"])).stdout).toBe(before.stdout);
+    expect((await runCli(["events", "--ledger", namePlans(), "--json"])).stdout).toBe(before.stdout);
   });
 });

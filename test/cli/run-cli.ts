@@ -34,8 +34,8 @@ export interface CliResult {
 
 export async function runCli(args: readonly string[], setting: CliSetting = {}): Promise<CliResult> {
   const terminal = { ...PLAIN, ...setting.terminal };
-  const stdout = memoryOutput(terminal, setting.writesMax);
-  const stderr = memoryOutput(terminal);
+  const stdout = createMemoryOutput(terminal, setting.writesMax);
+  const stderr = createMemoryOutput(terminal);
   let exitCode = 0;
   let nowMs = setting.nowMs ?? TEST_EPOCH_MS;
   const host: CliHost = {
@@ -49,7 +49,7 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
       if (setting.ticking) nowMs += 1_000;
       return nowMs as EpochMs;
     },
-    ...optionalIn(setting),
+    ...pickOptional(setting),
     failWith: (code) => {
       exitCode = code;
     },
@@ -69,7 +69,7 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
   return { stdout: stdout.text(), stderr: stderr.text(), exitCode, writes: stdout.writes() };
 }
 
-function optionalIn({ confirm, gateway, waiting }: CliSetting): Partial<CliHost> {
+function pickOptional({ confirm, gateway, waiting }: CliSetting): Partial<CliHost> {
   return { ...(confirm && { confirm }), ...(gateway && { gateway }), ...(waiting && { waiting }) };
 }
 
@@ -78,7 +78,7 @@ interface MemoryOutput extends Output {
   writes(): number;
 }
 
-function memoryOutput(terminal: Terminal, writesMax = Number.POSITIVE_INFINITY): MemoryOutput {
+function createMemoryOutput(terminal: Terminal, writesMax = Number.POSITIVE_INFINITY): MemoryOutput {
   let text = "";
   let writes = 0;
   return {
@@ -100,7 +100,9 @@ const unreadableConfig: OperatorConfig = {
 };
 
 /** A configuration file that is an object; `writes` counts how often it was changed. */
-export function memoryConfig(config: object): OperatorConfig & { readonly config: object; writes: number } {
+export function createMemoryConfig(
+  config: object,
+): OperatorConfig & { readonly config: object; writes: number } {
   const memory = {
     config,
     writes: 0,

@@ -5,20 +5,25 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addServe } from "../../src/plugins/cli/workflows/serve-command.ts";
 import { readTokens } from "../../src/plugins/cli/workflows/serve-tokens.ts";
 import { readWorkflowFolder } from "../../src/plugins/cli/files/workflow-folder.ts";
-import { COMPLETED, nodeStarted, started, workflowAuthor } from "../contract/workflow-store-tested.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import {
+  COMPLETED,
+  createNodeStarted,
+  createRunStarted,
+  createWorkflowAuthor,
+} from "../contract/workflow-store-tested.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { forge } from "./forge.ts";
 import { PLAIN, runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 
 beforeAll(async () => {
-  folder = tempFolder();
-  const store = await openTestLedger(ledger());
+  folder = createTempFolder();
+  const store = await openTestLedger(nameLedger());
   for (const name of ["first", "second"]) {
-    const author = workflowAuthor(name);
-    await store.workflows.append(author.append([started(`wf-${name}`), nodeStarted("a")]));
+    const author = createWorkflowAuthor(name);
+    await store.workflows.append(author.append([createRunStarted(`wf-${name}`), createNodeStarted("a")]));
     if (name === "first") await store.workflows.append(author.append([COMPLETED], { status: "completed" }));
   }
   await store.close();
@@ -30,22 +35,22 @@ afterAll(() => {
 
 describe("runs", () => {
   test("lists workflow runs, newest first", async () => {
-    const { stdout, exitCode } = await runCli(["runs", "--ledger", ledger()]);
+    const { stdout, exitCode } = await runCli(["runs", "--ledger", nameLedger()]);
     expect(exitCode).toBe(0);
     const lines = stdout.trim().split("\n");
     expect(lines).toEqual([
       expect.stringMatching(/running +run-second {2}wf-second$/),
       expect.stringMatching(/completed +run-first {2}wf-first$/),
     ]);
-    const limited = await runCli(["runs", "--ledger", ledger(), "--limit", "1", "--json"]);
+    const limited = await runCli(["runs", "--ledger", nameLedger(), "--limit", "1", "--json"]);
     expect(JSON.parse(limited.stdout)).toMatchObject([{ runId: "run-second", status: "running", events: 2 }]);
   });
 
   test("shows the events of one, and all of them as JSON", async () => {
-    const { stdout } = await runCli(["runs", "run-first", "--ledger", ledger()]);
+    const { stdout } = await runCli(["runs", "run-first", "--ledger", nameLedger()]);
     expect(stdout).toMatch(/run-first {2}wf-first {2}completed, 3 events\n/);
     expect(stdout).toMatch(/ 1 {2}[\d:.]+ {2}node\.started +a\n/);
-    const json = await runCli(["runs", "run-first", "--ledger", ledger(), "--json"]);
+    const json = await runCli(["runs", "run-first", "--ledger", nameLedger(), "--json"]);
     expect(JSON.parse(json.stdout)).toMatchObject({
       runId: "run-first",
       log: [{ type: "run.started" }, { type: "node.started" }, { type: "run.completed" }],
@@ -53,15 +58,15 @@ describe("runs", () => {
   });
 
   test("says so where there is none of that id, or none at all", async () => {
-    expect((await runCli(["runs", "run-nobody", "--ledger", ledger()])).stderr).toContain("run-nobody");
-    using empty = tempFolder();
+    expect((await runCli(["runs", "run-nobody", "--ledger", nameLedger()])).stderr).toContain("run-nobody");
+    using empty = createTempFolder();
     await (await openTestLedger(empty.file("ledger.sqlite"))).close();
     const { stdout } = await runCli(["runs", "--ledger", empty.file("ledger.sqlite")]);
     expect(stdout).toContain("no workflow has run in this ledger");
   });
 
   test("are folded by verify, which names the event where one is wrong", async () => {
-    const sound = await runCli(["verify", "--ledger", ledger(), "--json"]);
+    const sound = await runCli(["verify", "--ledger", nameLedger(), "--json"]);
     expect(JSON.parse(sound.stdout)).toEqual({
       ok: true,
       problems: [],
@@ -69,11 +74,11 @@ describe("runs", () => {
       workflowRuns: 2,
       events: 5,
     });
-    using damaged = tempFolder();
+    using damaged = createTempFolder();
     const path = damaged.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    const author = workflowAuthor("told");
-    await store.workflows.append(author.append([started("wf-told"), nodeStarted("a")]));
+    const author = createWorkflowAuthor("told");
+    await store.workflows.append(author.append([createRunStarted("wf-told"), createNodeStarted("a")]));
     await store.close();
     forge(
       path,
@@ -92,7 +97,7 @@ describe("serve", () => {
   ): Promise<{ readonly stderr: string; readonly exitCode: number }> {
     let stderr = "";
     let exitCode = 0;
-    const output = (write: (text: string) => void) => ({
+    const createOutput = (write: (text: string) => void) => ({
       terminal: PLAIN,
       write: (text: string) => {
         write(text);
@@ -102,8 +107,8 @@ describe("serve", () => {
     const program = new Command("openclaw-coordination").exitOverride();
     addServe(program, {
       program: "openclaw-coordination",
-      stdout: output(() => undefined),
-      stderr: output((text) => (stderr += text)),
+      stdout: createOutput(() => undefined),
+      stderr: createOutput((text) => (stderr += text)),
       config: { read: () => Promise.reject(new Error("unused")) } as never,
       nodeVersion: "24.21.0",
       stateDir: () => Promise.resolve(folder.path),
@@ -158,14 +163,14 @@ describe("serve", () => {
   });
 
   test("names every file of the folder that is no workflow, and why", async () => {
-    using workflows = tempFolder();
-    const node = (id: string) => ({ id, typeId: "core.noop" });
+    using workflows = createTempFolder();
+    const createNode = (id: string) => ({ id, typeId: "core.noop" });
     const write = (name: string, value: unknown): void => {
       writeFileSync(workflows.file(name), typeof value === "string" ? value : JSON.stringify(value));
     };
-    write("a.json", { id: "same", name: "a", version: "1", nodes: [node("n")] });
+    write("a.json", { id: "same", name: "a", version: "1", nodes: [createNode("n")] });
     expect((await readWorkflowFolder(workflows.path)).map(({ id }) => id)).toEqual(["same"]);
-    write("b.json", { id: "same", name: "b", version: "1", nodes: [node("n")] });
+    write("b.json", { id: "same", name: "b", version: "1", nodes: [createNode("n")] });
     write(
       "c.yaml",
       "id: c\nname: c\nversion: '1'\nnodes: [{ id: n, typeId: core.noop }]\nedges: [{ id: e, sourceNodeId: n, targetNodeId: gone }]\n",

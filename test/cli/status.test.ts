@@ -13,24 +13,24 @@ import {
   checkPrivacy,
 } from "../../src/plugins/cli/doctor-checks.ts";
 import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
-import { tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { recordBackups } from "./recorded-backups.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
-import { memoryConfig, runCli, type CliSetting } from "./run-cli.ts";
+import { createMemoryConfig, runCli, type CliSetting } from "./run-cli.ts";
 
-function enabledConfig(extra: object = {}): object {
+function createEnabledConfig(extra: object = {}): object {
   const config: object = structuredClone(extra);
   applyChanges(config, planEnable(config, {}));
   return config;
 }
 
-async function status(setting: CliSetting): Promise<Record<string, unknown>> {
+async function readStatus(setting: CliSetting): Promise<Record<string, unknown>> {
   const { stdout, stderr, exitCode } = await runCli(["status", "--json"], setting);
   expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-async function recordedState(path: string): Promise<string> {
+async function recordState(path: string): Promise<string> {
   const ledger = join(path, "coordination", "ledger.sqlite");
   await recordLedger(ledger, [RESEARCH, OPEN]);
   return ledger;
@@ -44,8 +44,8 @@ const DEGRADED: Health = {
 
 describe("status", () => {
   test("without a ledger and without a configuration answers and creates nothing", async () => {
-    using state = tempFolder();
-    expect(await status({ stateDir: state.path })).toEqual({
+    using state = createTempFolder();
+    expect(await readStatus({ stateDir: state.path })).toEqual({
       enabled: null,
       strict: null,
       openwop: { served: null },
@@ -65,9 +65,9 @@ describe("status", () => {
   });
 
   test("counts what the ledger holds and what is running", async () => {
-    using state = tempFolder();
-    await recordedState(state.path);
-    expect(await status({ stateDir: state.path })).toMatchObject({
+    using state = createTempFolder();
+    await recordState(state.path);
+    expect(await readStatus({ stateDir: state.path })).toMatchObject({
       ledger: { exists: true, bytes: expect.any(Number) as number, coordinations: 2 },
       running: 1,
       openSteps: 2,
@@ -76,10 +76,10 @@ describe("status", () => {
 
   test.each([
     ["no entry", {}, { enabled: false, strict: false }],
-    ["the flag on", enabledConfig(), { enabled: true, strict: false }],
+    ["the flag on", createEnabledConfig(), { enabled: true, strict: false }],
     [
       "the flag on and the plugin denied",
-      enabledConfig({ plugins: { deny: ["coordination"] } }),
+      createEnabledConfig({ plugins: { deny: ["coordination"] } }),
       { enabled: false, problem: 'plugins.deny has "coordination"' },
     ],
     [
@@ -88,15 +88,17 @@ describe("status", () => {
       { enabled: false, strict: null, problem: expect.stringContaining("enabld") as string },
     ],
   ])("with %s tells whether spawns are coordinated", async (_, config, expected) => {
-    using state = tempFolder();
-    expect(await status({ stateDir: state.path, config: memoryConfig(config) })).toMatchObject(expected);
+    using state = createTempFolder();
+    expect(await readStatus({ stateDir: state.path, config: createMemoryConfig(config) })).toMatchObject(
+      expected,
+    );
   });
 
   test("says loudly and first that spawns go on unrecorded, and what to do", async () => {
-    using state = tempFolder();
-    await recordedState(state.path);
+    using state = createTempFolder();
+    await recordState(state.path);
     writeFileSync(join(state.path, "coordination", "health.json"), JSON.stringify(DEGRADED));
-    expect(await status({ stateDir: state.path })).toMatchObject({ health: DEGRADED });
+    expect(await readStatus({ stateDir: state.path })).toMatchObject({ health: DEGRADED });
     const { stdout } = await runCli(["status"], { stateDir: state.path, terminal: { colour: true } });
     expect(stdout.split("\n")[0]).toContain("COORDINATION IS DEGRADED");
     expect(stdout.split(" COORDINATION")[0]).toContain("\u001b[41m");
@@ -106,8 +108,8 @@ describe("status", () => {
   });
 
   test("remembers a failure that is over, without alarm", async () => {
-    using state = tempFolder();
-    await recordedState(state.path);
+    using state = createTempFolder();
+    await recordState(state.path);
     writeFileSync(
       join(state.path, "coordination", "health.json"),
       JSON.stringify({ ...DEGRADED, state: "ok" }),
@@ -118,10 +120,12 @@ describe("status", () => {
   });
 
   test("of a ledger that cannot be read tells why, and the rest", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     mkdirSync(join(state.path, "coordination"));
     writeFileSync(join(state.path, "coordination", "ledger.sqlite"), "nonsense ".repeat(100));
-    expect(await status({ stateDir: state.path, config: memoryConfig(enabledConfig()) })).toMatchObject({
+    expect(
+      await readStatus({ stateDir: state.path, config: createMemoryConfig(createEnabledConfig()) }),
+    ).toMatchObject({
       enabled: true,
       ledger: { exists: true, bytes: 900, coordinations: null, error: { code: "LEDGER_CORRUPT" } },
       running: null,
@@ -136,7 +140,7 @@ interface Check {
   readonly advice?: string;
 }
 
-async function doctor(setting: CliSetting) {
+async function runDoctor(setting: CliSetting) {
   const { stdout, exitCode } = await runCli(["doctor", "--json"], setting);
   const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: Check[] };
   expect(exitCode).toBe(ok ? 0 : 1);
@@ -145,10 +149,13 @@ async function doctor(setting: CliSetting) {
 
 describe("doctor", () => {
   test("finds nothing wrong with a sound installation", async () => {
-    using state = tempFolder();
-    await recordedState(state.path);
+    using state = createTempFolder();
+    await recordState(state.path);
     recordBackups(state.path, [{ id: "daily", atMs: TEST_EPOCH_MS }]);
-    const { ok, checks } = await doctor({ stateDir: state.path, config: memoryConfig(enabledConfig()) });
+    const { ok, checks } = await runDoctor({
+      stateDir: state.path,
+      config: createMemoryConfig(createEnabledConfig()),
+    });
     expect(ok).toBe(true);
     expect(checks.map(({ name }) => name)).toEqual([
       "node",
@@ -173,8 +180,8 @@ describe("doctor", () => {
   });
 
   test("before the first use has nothing to complain about but the flag, and creates nothing", async () => {
-    using state = tempFolder();
-    const { ok, checks } = await doctor({ stateDir: state.path, config: memoryConfig({}) });
+    using state = createTempFolder();
+    const { ok, checks } = await runDoctor({ stateDir: state.path, config: createMemoryConfig({}) });
     expect(ok).toBe(true);
     expect(checks.find(({ name }) => name === "flag")).toMatchObject({
       status: "warn",
@@ -184,58 +191,58 @@ describe("doctor", () => {
   });
 
   test("fails on what keeps an enabled plugin from working", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     const phase1 = { enabled: true };
-    const config = memoryConfig({
+    const config = createMemoryConfig({
       plugins: { allow: ["other"], entries: { coordination: { config: { coordination: { phase1 } } } } },
     });
-    const { failed } = await doctor({ stateDir: state.path, config });
+    const { failed } = await runDoctor({ stateDir: state.path, config });
     expect(failed).toEqual(["plugin", "conversation-access", "plugin-lists"]);
   });
 
   test("warns of what is configured for tools that need no entry, and of no other", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     const withTools = (...names: readonly string[]): object => {
       const tools = Object.fromEntries(names.map((name) => [name, { paths: ["path"] }]));
       const config = { coordination: { phase1: { conflicts: { tools } } } };
-      return enabledConfig({ plugins: { entries: { coordination: { config } } } });
+      return createEnabledConfig({ plugins: { entries: { coordination: { config } } } });
     };
-    const { ok, checks } = await doctor({
+    const { ok, checks } = await runDoctor({
       stateDir: state.path,
-      config: memoryConfig(withTools("deploy", "exec", "write")),
+      config: createMemoryConfig(withTools("deploy", "exec", "write")),
     });
     expect(ok).toBe(true);
     expect(checks.find(({ name }) => name === "conflicts-tools")).toMatchObject({
       status: "warn",
       message: expect.stringContaining("no effect on write, exec:") as string,
     });
-    const others = await doctor({ stateDir: state.path, config: memoryConfig(withTools("deploy")) });
+    const others = await runDoctor({ stateDir: state.path, config: createMemoryConfig(withTools("deploy")) });
     expect(others.checks.map(({ name }) => name)).not.toContain("conflicts-tools");
   });
 
   test("fails on a damaged ledger, with its advice", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     mkdirSync(join(state.path, "coordination"));
     writeFileSync(join(state.path, "coordination", "ledger.sqlite"), "nonsense ".repeat(100));
-    const { failed, checks } = await doctor({ stateDir: state.path });
+    const { failed, checks } = await runDoctor({ stateDir: state.path });
     expect(failed).toEqual(["ledger"]);
     expect(checks.find(({ name }) => name === "ledger")?.advice).toContain("verify");
   });
 
   test("fails while the gateway reports itself degraded", async () => {
-    using state = tempFolder();
-    await recordedState(state.path);
+    using state = createTempFolder();
+    await recordState(state.path);
     writeFileSync(join(state.path, "coordination", "health.json"), JSON.stringify(DEGRADED));
-    const { failed, checks } = await doctor({ stateDir: state.path });
+    const { failed, checks } = await runDoctor({ stateDir: state.path });
     expect(failed).toEqual(["health"]);
     expect(checks.at(-1)?.message).toContain("3 spawns went on without a record");
   });
 
   test("warns of open steps past their deadline", async () => {
-    using state = tempFolder();
-    await recordedState(state.path);
+    using state = createTempFolder();
+    await recordState(state.path);
     const nowMs = TEST_EPOCH_MS + 3_600_000;
-    const { checks } = await doctor({ stateDir: state.path, nowMs });
+    const { checks } = await runDoctor({ stateDir: state.path, nowMs });
     expect(checks.find(({ name }) => name === "overdue-steps")).toMatchObject({
       status: "warn",
       message: expect.stringContaining(`2 open steps past the deadline: ${OPEN.id}/step-1`) as string,
@@ -243,8 +250,8 @@ describe("doctor", () => {
   });
 
   test("does not count a step that ended, however late", async () => {
-    using state = tempFolder();
-    const ledger = await recordedState(state.path);
+    using state = createTempFolder();
+    const ledger = await recordState(state.path);
     const { stdout } = await runCli(["show", OPEN.id, "--ledger", ledger, "--json"]);
     const view = JSON.parse(stdout) as CoordinationView;
     const now = TEST_EPOCH_MS + 3_600_000;
@@ -254,9 +261,9 @@ describe("doctor", () => {
   });
 
   test("warns of a ledger that other users may read", async () => {
-    using state = tempFolder();
-    chmodSync(await recordedState(state.path), 0o644);
-    const { checks } = await doctor({ stateDir: state.path });
+    using state = createTempFolder();
+    chmodSync(await recordState(state.path), 0o644);
+    const { checks } = await runDoctor({ stateDir: state.path });
     expect(checks.find(({ name }) => name === "ledger-file")).toMatchObject({
       status: "warn",
       advice: expect.stringContaining("chmod 600") as string,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isCoordinating, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
-import { memoryConfig, runCli } from "./run-cli.ts";
+import { createMemoryConfig, runCli } from "./run-cli.ts";
 
 const ENTRY = "plugins.entries.coordination";
 const ENABLED = {
@@ -15,12 +15,12 @@ const ENABLED = {
   },
 };
 
-const yes = () => Promise.resolve(true);
-const no = () => Promise.resolve(false);
+const answerYes = () => Promise.resolve(true);
+const answerNo = () => Promise.resolve(false);
 
 describe("enable", () => {
   test("sets the plugin, its access and the flag, and says so", async () => {
-    const config = memoryConfig({ gateway: { port: 1 } });
+    const config = createMemoryConfig({ gateway: { port: 1 } });
     const { stdout, exitCode } = await runCli(["enable"], { config });
     expect(exitCode).toBe(0);
     expect(config.config).toEqual({ gateway: { port: 1 }, ...ENABLED });
@@ -34,7 +34,7 @@ describe("enable", () => {
   });
 
   test("as JSON tells old and new of each place", async () => {
-    const config = memoryConfig({ plugins: { entries: { coordination: { enabled: false } } } });
+    const config = createMemoryConfig({ plugins: { entries: { coordination: { enabled: false } } } });
     const { stdout } = await runCli(["enable", "--json"], { config });
     expect(JSON.parse(stdout)).toEqual({
       changed: [
@@ -48,19 +48,19 @@ describe("enable", () => {
   });
 
   test("joins an exclusive list of plugins, and leaves an empty or missing one alone", async () => {
-    const exclusive = memoryConfig({ plugins: { allow: ["telegram"] } });
+    const exclusive = createMemoryConfig({ plugins: { allow: ["telegram"] } });
     await runCli(["enable"], { config: exclusive });
     expect(exclusive.config).toMatchObject({ plugins: { allow: ["telegram", "coordination"] } });
-    const empty = memoryConfig({ plugins: { allow: [] } });
+    const empty = createMemoryConfig({ plugins: { allow: [] } });
     await runCli(["enable"], { config: empty });
     expect(empty.config).toMatchObject({ plugins: { allow: [] } });
-    const missing = memoryConfig({});
+    const missing = createMemoryConfig({});
     await runCli(["enable"], { config: missing });
     expect(missing.config).not.toHaveProperty("plugins.allow");
   });
 
   test("warns of a deny list and of plugins switched off as a whole, and changes neither", async () => {
-    const config = memoryConfig({ plugins: { enabled: false, deny: ["coordination"] } });
+    const config = createMemoryConfig({ plugins: { enabled: false, deny: ["coordination"] } });
     const { stdout } = await runCli(["enable"], { config });
     expect(stdout).toContain('warning plugins.deny has "coordination"');
     expect(stdout).toContain("warning plugins.enabled is false");
@@ -68,7 +68,7 @@ describe("enable", () => {
   });
 
   test("takes strict mode and a list of agents", async () => {
-    const config = memoryConfig({});
+    const config = createMemoryConfig({});
     await runCli(["enable", "--strict", "--agents", "main, research,main"], { config });
     expect(config.config).toHaveProperty(`${ENTRY}.config.coordination.phase1`, {
       enabled: true,
@@ -78,7 +78,7 @@ describe("enable", () => {
   });
 
   test("refuses an empty agent id before it asks or writes", async () => {
-    const config = memoryConfig({});
+    const config = createMemoryConfig({});
     const { stdout, exitCode } = await runCli(["enable", "--agents", "main,,x", "--json"], { config });
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID" } });
@@ -86,7 +86,7 @@ describe("enable", () => {
   });
 
   test("where it is already so, says so and writes nothing", async () => {
-    const config = memoryConfig(structuredClone(ENABLED));
+    const config = createMemoryConfig(structuredClone(ENABLED));
     const { stdout, exitCode } = await runCli(["enable"], { config });
     expect({ stdout, exitCode }).toEqual({ stdout: "coordination is already enabled\n", exitCode: 0 });
     expect(config.writes).toBe(0);
@@ -95,7 +95,7 @@ describe("enable", () => {
   });
 
   test("refuses a configuration in which something else stands at the place", async () => {
-    const config = memoryConfig({ plugins: { entries: { coordination: "yes" } } });
+    const config = createMemoryConfig({ plugins: { entries: { coordination: "yes" } } });
     const { stdout, exitCode } = await runCli(["enable", "--json"], { config });
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "CONFIG_INVALID" } });
@@ -104,7 +104,7 @@ describe("enable", () => {
 
 describe("disable", () => {
   test("sets the flag to false and nothing else", async () => {
-    const config = memoryConfig(structuredClone(ENABLED));
+    const config = createMemoryConfig(structuredClone(ENABLED));
     const { stdout } = await runCli(["disable", "--json"], { config });
     const path = `${ENTRY}.config.coordination.phase1.enabled`;
     expect(JSON.parse(stdout)).toMatchObject({ changed: [{ path, from: true, to: false }] });
@@ -114,7 +114,7 @@ describe("disable", () => {
   });
 
   test("where nothing is enabled, says so and writes nothing", async () => {
-    const config = memoryConfig({});
+    const config = createMemoryConfig({});
     const { stdout, exitCode } = await runCli(["disable"], { config });
     expect({ stdout, exitCode }).toEqual({ stdout: "coordination is already disabled\n", exitCode: 0 });
     expect(config.writes).toBe(0);
@@ -123,30 +123,30 @@ describe("disable", () => {
 
 describe("both", () => {
   test("ask on a terminal, and change nothing without a yes", async () => {
-    const config = memoryConfig({});
-    const refused = await runCli(["enable"], { config, confirm: no });
+    const config = createMemoryConfig({});
+    const refused = await runCli(["enable"], { config, confirm: answerNo });
     expect(refused.exitCode).toBe(1);
     expect(refused.stdout).toMatch(/→ true[\s\S]*nothing was changed\n$/);
     expect(config.writes).toBe(0);
-    await runCli(["enable"], { config, confirm: yes });
+    await runCli(["enable"], { config, confirm: answerYes });
     expect(config.writes).toBe(1);
   });
 
   test("do not ask with --yes, nor where there is nothing to change", async () => {
-    let asked = 0;
+    let requestCount = 0;
     const confirm = () => {
-      asked += 1;
-      return no();
+      requestCount += 1;
+      return answerNo();
     };
-    const config = memoryConfig({});
+    const config = createMemoryConfig({});
     await runCli(["enable", "--yes"], { config, confirm });
     await runCli(["enable"], { config, confirm });
-    expect({ asked, writes: config.writes }).toEqual({ asked: 0, writes: 1 });
+    expect({ asked: requestCount, writes: config.writes }).toEqual({ asked: 0, writes: 1 });
   });
 
   test("with --dry-run show the change and write nothing", async () => {
-    const config = memoryConfig(structuredClone(ENABLED));
-    const { stdout, exitCode } = await runCli(["disable", "--dry-run"], { config, confirm: no });
+    const config = createMemoryConfig(structuredClone(ENABLED));
+    const { stdout, exitCode } = await runCli(["disable", "--dry-run"], { config, confirm: answerNo });
     expect(exitCode).toBe(0);
     expect(stdout).toContain("phase1.enabled: true → false");
     expect(stdout).toContain("dry run: nothing was changed in openclaw.json");
@@ -156,11 +156,11 @@ describe("both", () => {
   });
 
   test("with --json keep stdout for the program: what a question is about and warnings go to stderr", async () => {
-    const asked = await runCli(["enable", "--json"], { config: memoryConfig({}), confirm: yes });
-    expect(asked.stderr).toContain("(unset) → true");
-    expect(JSON.parse(asked.stdout)).toMatchObject({ dryRun: false });
-    expect((await runCli(["enable", "--json"], { config: memoryConfig({}) })).stderr).toBe("");
-    const denied = memoryConfig({ plugins: { deny: ["coordination"] } });
+    const result = await runCli(["enable", "--json"], { config: createMemoryConfig({}), confirm: answerYes });
+    expect(result.stderr).toContain("(unset) → true");
+    expect(JSON.parse(result.stdout)).toMatchObject({ dryRun: false });
+    expect((await runCli(["enable", "--json"], { config: createMemoryConfig({}) })).stderr).toBe("");
+    const denied = createMemoryConfig({ plugins: { deny: ["coordination"] } });
     expect((await runCli(["enable", "--json"], { config: denied })).stderr).toMatch(/^warning plugins\.deny/);
   });
 

@@ -3,17 +3,17 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import { barOf, ticksOf } from "../../src/plugins/cli/timeline/time-axis.ts";
-import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 
 const NASTY = "\u001b[31mred\u0007\u202Eevil\nline";
 
 beforeAll(async () => {
-  folder = tempFolder();
+  folder = createTempFolder();
   const nasty = {
     id: "co-nasty",
     objective: `Do ${NASTY}`,
@@ -34,7 +34,7 @@ beforeAll(async () => {
     { name: "last", under: "second", atMs: 4_000 },
   ];
   const deep = { id: "co-deep", objective: "Nest", trace: "deep", spawns };
-  await recordLedger(ledger(), [RESEARCH, OPEN, nasty, wide, deep]);
+  await recordLedger(nameLedger(), [RESEARCH, OPEN, nasty, wide, deep]);
 });
 
 afterAll(() => {
@@ -45,7 +45,7 @@ async function draw(
   id: string,
   { nowMs = 80_000, ...terminal }: Partial<Terminal> & { nowMs?: number } = {},
 ) {
-  const result = await runCli(["timeline", id, "--ledger", ledger()], {
+  const result = await runCli(["timeline", id, "--ledger", nameLedger()], {
     terminal,
     nowMs: TEST_EPOCH_MS + nowMs,
   });
@@ -58,7 +58,7 @@ function rowOf(lines: readonly string[], name: string): string {
 }
 
 /** Where the bar of a row begins and ends, in cells. */
-function barIn(line: string, sign = /[█▐▏▎▍▌▋▊▉]/g): { from: number; to: number } {
+function findBar(line: string, sign = /[█▐▏▎▍▌▋▊▉]/g): { from: number; to: number } {
   const cells = [...line.matchAll(sign)].map(({ index }) => index);
   return { from: Math.min(...cells), to: Math.max(...cells) };
 }
@@ -99,10 +99,10 @@ describe("the picture", () => {
 
   test("bars share one axis: what began later begins further right, what took longer is longer", async () => {
     const lines = await draw("co-1f0c", { columns: 140 });
-    const survey = barIn(rowOf(lines, "survey"));
-    const late = barIn(rowOf(lines, "read-changelog"));
-    const early = barIn(rowOf(lines, "read-docs"));
-    const longest = barIn(rowOf(lines, "benchmark"));
+    const survey = findBar(rowOf(lines, "survey"));
+    const late = findBar(rowOf(lines, "read-changelog"));
+    const early = findBar(rowOf(lines, "read-docs"));
+    const longest = findBar(rowOf(lines, "benchmark"));
     expect(early.from).toBeGreaterThan(survey.from);
     expect(late.from).toBeGreaterThanOrEqual(early.to);
     expect(longest.to - longest.from).toBeGreaterThan(survey.to - survey.from);
@@ -110,7 +110,7 @@ describe("the picture", () => {
 
   test("a step that took 21.4 of 47 seconds has 21.4 of 47 of the axis", async () => {
     const lines = await draw("co-1f0c", { columns: 200 });
-    const { from, to } = barIn(rowOf(lines, "survey"));
+    const { from, to } = findBar(rowOf(lines, "survey"));
     const axisFrom = (lines.find((line) => line.startsWith("STEP")) ?? "").indexOf("0");
     const axisCells = rowOf(lines, "survey").lastIndexOf("  ", 193) - axisFrom;
     expect(from).toBe(axisFrom);
@@ -128,7 +128,7 @@ describe("the picture", () => {
     const lines = await draw(OPEN.id);
     const row = rowOf(lines, "long-job");
     expect(row).toMatch(/● ┄+█+▓▒░ {2}\s*20\.0s$/);
-    expect(barIn(row, /┄/g).to - barIn(row, /┄/g).from).toBeGreaterThan(5);
+    expect(findBar(row, /┄/g).to - findBar(row, /┄/g).from).toBeGreaterThan(5);
     expect(rowOf(lines, "just-asked")).toMatch(/◌ [ ┊]+┄+ {2}\s*12\.0s$/);
   });
 
@@ -186,7 +186,7 @@ describe("the picture", () => {
 
 describe("as JSON", () => {
   test("rows carry offsets and depths in tree order", async () => {
-    const { stdout } = await runCli(["timeline", "co-1f0c", "--ledger", ledger(), "--json"]);
+    const { stdout } = await runCli(["timeline", "co-1f0c", "--ledger", nameLedger(), "--json"]);
     const timeline = JSON.parse(stdout) as { rows: object[] };
     expect(timeline).toMatchObject({
       coordinationId: RESEARCH.id,
@@ -210,7 +210,7 @@ describe("as JSON", () => {
   });
 
   test("a running coordination has no end, and durations until now", async () => {
-    const { stdout } = await runCli(["timeline", OPEN.id, "--ledger", ledger(), "--json"], {
+    const { stdout } = await runCli(["timeline", OPEN.id, "--ledger", nameLedger(), "--json"], {
       nowMs: TEST_EPOCH_MS + 70_000,
     });
     const timeline = JSON.parse(stdout) as Record<string, unknown>;

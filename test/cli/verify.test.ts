@@ -1,16 +1,16 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { forge } from "./forge.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
 
 let folder: TempFolder;
-const ledger = (): string => folder.file("ledger.sqlite");
+const nameLedger = (): string => folder.file("ledger.sqlite");
 
 beforeAll(async () => {
-  folder = tempFolder();
-  await recordLedger(ledger(), [RESEARCH, OPEN]);
+  folder = createTempFolder();
+  await recordLedger(nameLedger(), [RESEARCH, OPEN]);
 });
 
 afterAll(() => {
@@ -19,9 +19,9 @@ afterAll(() => {
 
 describe("verify", () => {
   test("a sound ledger is ok", async () => {
-    const all = await runCli(["events", "--ledger", ledger(), "--json"]);
+    const all = await runCli(["events", "--ledger", nameLedger(), "--json"]);
     const events = JSON.parse(all.stdout) as unknown[];
-    const { stdout, exitCode } = await runCli(["verify", "--ledger", ledger(), "--json"]);
+    const { stdout, exitCode } = await runCli(["verify", "--ledger", nameLedger(), "--json"]);
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
@@ -33,7 +33,7 @@ describe("verify", () => {
   });
 
   test("a changed event is named with its place, and the exit code is 1", async () => {
-    using damaged = tempFolder();
+    using damaged = createTempFolder();
     const path = damaged.file("ledger.sqlite");
     await recordLedger(path, [OPEN]);
     forge(path, "drop trigger event_no_update; update event set timestamp_ms = 1 where sequence = 3");
@@ -54,7 +54,7 @@ describe("verify", () => {
     ["overwritten with text", (path: string) => writeFileSync(path, "this is not a ledger\n".repeat(400))],
     ["overwritten behind its header", (path: string) => overwrite(path, 100)],
   ])("a file that was %s is a damaged file, not an error", async (_, damage) => {
-    using damaged = tempFolder();
+    using damaged = createTempFolder();
     const path = damaged.file("ledger.sqlite");
     await recordLedger(path, [OPEN]);
     damage(path);
@@ -70,7 +70,7 @@ describe("verify", () => {
   });
 
   test("a ledger of a newer release is an error, not a damage", async () => {
-    using newer = tempFolder();
+    using newer = createTempFolder();
     const path = newer.file("ledger.sqlite");
     await recordLedger(path, [OPEN]);
     forge(path, "pragma user_version = 999");
@@ -81,11 +81,11 @@ describe("verify", () => {
 
   test("progress is told on a terminal only, and wiped off at the end", async () => {
     const onTerminal = { ticking: true, terminal: { isTTY: true } };
-    const { stderr, stdout } = await runCli(["verify", "--ledger", ledger()], onTerminal);
+    const { stderr, stdout } = await runCli(["verify", "--ledger", nameLedger()], onTerminal);
     expect(stderr).toContain("\rchecked 2 coordinations, ");
     expect(stderr.endsWith("\r\u001b[K")).toBe(true);
     expect(stdout).toMatch(/^ok /);
-    expect((await runCli(["verify", "--ledger", ledger()], { ticking: true })).stderr).toBe("");
+    expect((await runCli(["verify", "--ledger", nameLedger()], { ticking: true })).stderr).toBe("");
   });
 });
 

@@ -15,18 +15,18 @@ import { readParentHeader } from "../../src/agents/coordination/workflow/parent-
 import { createA2aCaller } from "../../src/infra/a2a/a2a-caller.ts";
 import { withTokens } from "../../src/infra/http/tokens.ts";
 import {
-  json,
-  never,
+  replyJson,
+  createUnendingSignal,
   PARENT,
   serve,
-  steppingClock,
+  createSteppingClock,
   testFetch,
   TIMEOUT_MS,
   TRACEPARENT,
   type Reply,
 } from "./outbound-scene.ts";
 
-const cardFor = (url: string): AgentCard => ({
+const createCardFor = (url: string): AgentCard => ({
   name: "agent",
   description: "",
   version: "1",
@@ -41,7 +41,7 @@ const cardFor = (url: string): AgentCard => ({
   signatures: [],
 });
 
-const part = (content: Message["parts"][number]["content"]): Message["parts"][number] => ({
+const createPart = (content: Message["parts"][number]["content"]): Message["parts"][number] => ({
   content,
   metadata: undefined,
   filename: "",
@@ -55,20 +55,20 @@ interface Agent {
 }
 
 /** The official server's handlers, below a path. */
-async function agentWith(reply: (message: Message, taskId: string) => Message | Task): Promise<Agent> {
+async function startAgentWith(reply: (message: Message, taskId: string) => Message | Task): Promise<Agent> {
   const agent = { messages: [] as Message[], headers: [] as IncomingHttpHeaders[] };
   const executor: AgentExecutor = {
     execute: (context, bus) => {
       agent.messages.push(context.userMessage);
-      const said = reply(context.userMessage, context.taskId);
-      bus.publish("status" in said ? AgentEvent.task(said) : AgentEvent.message(said));
+      const statement = reply(context.userMessage, context.taskId);
+      bus.publish("status" in statement ? AgentEvent.task(statement) : AgentEvent.message(statement));
       bus.finished();
       return Promise.resolve();
     },
     cancelTask: () => Promise.resolve(),
   };
   const handler = new DefaultRequestHandler(
-    cardFor("https://unused.example/"),
+    createCardFor("https://unused.example/"),
     new InMemoryTaskStore(),
     executor,
   );
@@ -76,11 +76,11 @@ async function agentWith(reply: (message: Message, taskId: string) => Message | 
   const server = await serve((response, request) => {
     agent.headers.push(request.headers);
     if (request.path === "/a/.well-known/agent-card.json") {
-      json(200, card1(`http://${request.headers.host}/a`))(response, request);
+      replyJson(200, createCard1(`http://${request.headers.host}/a`))(response, request);
       return;
     }
     const context = new ServerCallContext({ user: new UnauthenticatedUser(), requestedVersion: "1.0" });
-    void rpcHandler.handle(request.body, context).then((answer) => json(200, answer)(response, request));
+    void rpcHandler.handle(request.body, context).then((answer) => replyJson(200, answer)(response, request));
   });
   return { ...agent, url: `${server.url}/a` };
 }
@@ -94,7 +94,7 @@ const taskOf = (id: string, contextId: string, state: TaskState, parts: Message[
   metadata: undefined,
 });
 
-function callerWith(clock = steppingClock(), tokens: Record<string, string> = {}) {
+function createCallerWith(clock = createSteppingClock(), tokens: Record<string, string> = {}) {
   const fetch = withTokens(testFetch(clock), tokens, () => undefined);
   return createA2aCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
 }
@@ -105,18 +105,18 @@ const callOf = (url: string, more: Partial<A2aCall> = {}): A2aCall => ({
   message: "hello",
   messageId: "m-1",
   traceparent: TRACEPARENT,
-  signal: never(),
+  signal: createUnendingSignal(),
   ...more,
 });
 
 /** An agent without the official server: a card, and what it replies to a JSON-RPC method. */
-const plain =
+const createPlainReply =
   (card: (root: string) => unknown, replies: Readonly<Record<string, Reply>>): Reply =>
   (response, request) => {
-    if (request.method === "GET") json(200, card(`http://${request.headers.host}`))(response, request);
+    if (request.method === "GET") replyJson(200, card(`http://${request.headers.host}`))(response, request);
     else replies[(JSON.parse(request.body) as { method: string }).method]!(response, request);
   };
-const card1 = (root: string): unknown => ({
+const createCard1 = (root: string): unknown => ({
   name: "x",
   description: "",
   version: "1",
@@ -126,7 +126,7 @@ const card1 = (root: string): unknown => ({
   defaultInputModes: ["text/plain"],
   defaultOutputModes: ["text/plain"],
 });
-const card03 = (root: string): unknown => ({
+const createCard03 = (root: string): unknown => ({
   protocolVersion: "0.3.0",
   name: "x",
   description: "",
@@ -138,13 +138,13 @@ const card03 = (root: string): unknown => ({
   defaultOutputModes: ["text"],
   preferredTransport: "JSONRPC",
 });
-const rpc =
+const createRpcReply =
   (content: object): Reply =>
   (response, request) => {
     const { id } = JSON.parse(request.body) as { id: unknown };
-    json(200, { jsonrpc: "2.0", id, ...content })(response, request);
+    replyJson(200, { jsonrpc: "2.0", id, ...content })(response, request);
   };
-const working = (state: string): object => ({
+const createWorkingTask = (state: string): object => ({
   id: "t-1",
   contextId: "c",
   status: { state: `TASK_STATE_${state}` },
@@ -154,14 +154,17 @@ const working = (state: string): object => ({
 
 describe("sending a message to an A2A agent", () => {
   it("carries the trace in the message and in the header, and takes the task's answer", async () => {
-    const agent = await agentWith(({ contextId }, taskId) =>
+    const agent = await startAgentWith(({ contextId }, taskId) =>
       taskOf(taskId, contextId, TaskState.TASK_STATE_COMPLETED, [
-        part({ $case: "text", value: "done" }),
-        part({ $case: "data", value: { n: 1 } }),
+        createPart({ $case: "text", value: "done" }),
+        createPart({ $case: "data", value: { n: 1 } }),
       ]),
     );
     const tokens = { [new URL(agent.url).origin]: "a-token" };
-    const answer = await callerWith(steppingClock(), tokens)(callOf(agent.url, { parent: PARENT }));
+    const answer = await createCallerWith(
+      createSteppingClock(),
+      tokens,
+    )(callOf(agent.url, { parent: PARENT }));
     expect(answer).toMatchObject({
       kind: "answered",
       ok: true,
@@ -180,8 +183,12 @@ describe("sending a message to an A2A agent", () => {
   });
 
   it("takes a message for an answer, and sends data as data", async () => {
-    const agent = await agentWith((message) => ({ ...message, role: Role.ROLE_AGENT, messageId: "m-2" }));
-    const answer = await callerWith()(callOf(agent.url, { message: { a: [1] } }));
+    const agent = await startAgentWith((message) => ({
+      ...message,
+      role: Role.ROLE_AGENT,
+      messageId: "m-2",
+    }));
+    const answer = await createCallerWith()(callOf(agent.url, { message: { a: [1] } }));
     expect(answer).toMatchObject({ ok: true, state: "message", data: [{ a: [1] }], text: "" });
   });
 
@@ -193,9 +200,11 @@ describe("sending a message to an A2A agent", () => {
     [8, { ok: true, state: "auth-required" }],
   ])("tells the state %d", async (state, expected) => {
     const server = await serve(
-      plain(card1, { SendMessage: rpc({ result: { task: working(STATES[state]!) } }) }),
+      createPlainReply(createCard1, {
+        SendMessage: createRpcReply({ result: { task: createWorkingTask(STATES[state]!) } }),
+      }),
     );
-    expect(await callerWith()(callOf(server.url))).toMatchObject({
+    expect(await createCallerWith()(callOf(server.url))).toMatchObject({
       kind: "answered",
       ...expected,
       taskId: "t-1",
@@ -203,22 +212,25 @@ describe("sending a message to an A2A agent", () => {
   });
 
   it("waits for a task that is at work, longer and longer", async () => {
-    const clock = steppingClock();
+    const clock = createSteppingClock();
     const states = ["WORKING", "SUBMITTED", "COMPLETED"];
     const server = await serve(
-      plain(card1, {
-        SendMessage: rpc({ result: { task: working("SUBMITTED") } }),
-        GetTask: (response, request) => rpc({ result: working(states.shift()!) })(response, request),
+      createPlainReply(createCard1, {
+        SendMessage: createRpcReply({ result: { task: createWorkingTask("SUBMITTED") } }),
+        GetTask: (response, request) =>
+          createRpcReply({ result: createWorkingTask(states.shift()!) })(response, request),
       }),
     );
-    expect(await callerWith(clock)(callOf(server.url))).toMatchObject({ ok: true, state: "completed" });
+    expect(await createCallerWith(clock)(callOf(server.url))).toMatchObject({ ok: true, state: "completed" });
     expect(clock.waits).toEqual([250, 500, 1_000]);
   });
 
   it("speaks to an agent of revision 0.3", async () => {
     const task = { kind: "task", id: "t-3", contextId: "c", status: { state: "rejected" } };
-    const server = await serve(plain(card03, { "message/send": rpc({ result: task }) }));
-    expect(await callerWith()(callOf(server.url))).toMatchObject({
+    const server = await serve(
+      createPlainReply(createCard03, { "message/send": createRpcReply({ result: task }) }),
+    );
+    expect(await createCallerWith()(callOf(server.url))).toMatchObject({
       ok: false,
       state: "rejected",
       taskId: "t-3",
@@ -228,17 +240,17 @@ describe("sending a message to an A2A agent", () => {
   });
 
   it("takes no token to where a card points", async () => {
-    const elsewhere = await serve(rpc({ result: { task: working("COMPLETED") } }));
-    const server = await serve(plain(() => card1(elsewhere.url), {}));
-    await callerWith(steppingClock(), { [server.url]: "a-token" })(callOf(server.url));
+    const elsewhere = await serve(createRpcReply({ result: { task: createWorkingTask("COMPLETED") } }));
+    const server = await serve(createPlainReply(() => createCard1(elsewhere.url), {}));
+    await createCallerWith(createSteppingClock(), { [server.url]: "a-token" })(callOf(server.url));
     expect(server.received[0]!.headers.authorization).toBe("Bearer a-token");
     expect(elsewhere.received[0]!.headers.authorization).toBeUndefined();
   });
 
   it("does not go where a card points, if that is private", async () => {
-    const inside = await serve(rpc({ result: { task: working("COMPLETED") } }));
-    const server = await serve(plain(() => card1(inside.url), {}));
-    const clock = steppingClock();
+    const inside = await serve(createRpcReply({ result: { task: createWorkingTask("COMPLETED") } }));
+    const server = await serve(createPlainReply(() => createCard1(inside.url), {}));
+    const clock = createSteppingClock();
     const fetch = testFetch(clock, { allowPrivate: [server.url] });
     const outcome = await createA2aCaller({ fetch, clock, timeoutMs: TIMEOUT_MS })(callOf(server.url));
     expect(outcome).toMatchObject({ kind: "refused", code: "address_not_allowed" });
@@ -246,20 +258,30 @@ describe("sending a message to an A2A agent", () => {
   });
 
   it.each<[string, Reply, object]>([
-    ["an agent without a card", json(404, {}), { kind: "refused", code: "rejected", status: 404 }],
-    ["a card that is none", json(200, [1]), { kind: "unknown", code: "malformed" }],
+    ["an agent without a card", replyJson(404, {}), { kind: "refused", code: "rejected", status: 404 }],
+    ["a card that is none", replyJson(200, [1]), { kind: "unknown", code: "malformed" }],
     [
       "a card that is no JSON",
       (response) => void response.end("<html>"),
       { kind: "unknown", code: "malformed" },
     ],
-    ["a failing agent", plain(card1, { SendMessage: json(500, {}) }), { kind: "unknown", status: 500 }],
+    [
+      "a failing agent",
+      createPlainReply(createCard1, { SendMessage: replyJson(500, {}) }),
+      { kind: "unknown", status: 500 },
+    ],
     [
       "a refusal",
-      plain(card1, { SendMessage: rpc({ error: { code: -32004, message: "secret" } }) }),
+      createPlainReply(createCard1, {
+        SendMessage: createRpcReply({ error: { code: -32004, message: "secret" } }),
+      }),
       { kind: "refused", code: "rejected" },
     ],
-    ["an answer of no protocol", plain(card1, { SendMessage: rpc({ result: 1 }) }), { kind: "unknown" }],
+    [
+      "an answer of no protocol",
+      createPlainReply(createCard1, { SendMessage: createRpcReply({ result: 1 }) }),
+      { kind: "unknown" },
+    ],
     [
       "a redirect",
       (response) => void response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
@@ -267,18 +289,23 @@ describe("sending a message to an A2A agent", () => {
     ],
   ])("survives %s", async (_what, reply, expected) => {
     const server = await serve(reply);
-    const outcome = await callerWith()(callOf(server.url));
+    const outcome = await createCallerWith()(callOf(server.url));
     expect(outcome).toMatchObject(expected);
     expect(JSON.stringify(outcome)).not.toContain("secret");
   });
 
   it("ends in time, and with the signal", async () => {
-    const clock = steppingClock();
-    const silent = await serve(plain(card1, { SendMessage: () => void setImmediate(() => clock.expire()) }));
-    expect(await callerWith(clock)(callOf(silent.url))).toMatchObject({ kind: "unknown", code: "timed_out" });
+    const clock = createSteppingClock();
+    const silent = await serve(
+      createPlainReply(createCard1, { SendMessage: () => void setImmediate(() => clock.expire()) }),
+    );
+    expect(await createCallerWith(clock)(callOf(silent.url))).toMatchObject({
+      kind: "unknown",
+      code: "timed_out",
+    });
     const controller = new AbortController();
-    const other = await serve(plain(card1, { SendMessage: () => controller.abort() }));
-    const outcome = await callerWith()(callOf(other.url, { signal: controller.signal }));
+    const other = await serve(createPlainReply(createCard1, { SendMessage: () => controller.abort() }));
+    const outcome = await createCallerWith()(callOf(other.url, { signal: controller.signal }));
     expect(outcome).toMatchObject({ kind: "unknown", code: "aborted" });
   });
 });

@@ -7,20 +7,20 @@ import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import { createAcpRunner } from "../../src/infra/acp/acp-runner.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
-import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { acpScene, isGone, keyed, orderOf, outcomeOf, type Scene } from "./acp-scene.ts";
+import { createAcpScene, isGone, createKeyed, orderOf, outcomeOf, type Scene } from "./acp-scene.ts";
 
 /** Moves to the next wake-up, once somebody waits for one. */
-async function nextWake(clock: FakeClock): Promise<number> {
+async function waitForNextWake(clock: FakeClock): Promise<number> {
   const atMs = await waitFor(() => clock.nextAtMs, { what: "somebody who waits", everyMs: 5 });
   const waitedMs = atMs - clock.now();
   await clock.advance(waitedMs);
   return waitedMs;
 }
 
-const theAgent = async (scene: Scene): Promise<number> =>
+const waitForAgent = async (scene: Scene): Promise<number> =>
   waitFor(() => scene.pids()[0], { what: "the agent's process", everyMs: 5 });
 
 const openPipes = (): number =>
@@ -33,14 +33,14 @@ describe("an ACP agent that cannot be started", () => {
     ["its program is no program", { command: "/" }, "EACCES"],
     ["its arguments are no arguments", { args: ["a\0b"] }, "ERR_INVALID_ARG_VALUE"],
   ])("is refused when %s", async (_case, config, why) => {
-    await using scene = acpScene({ config });
+    await using scene = createAcpScene({ config });
     const start = await scene.runner.start(orderOf("ACP:reply no"));
     expect(start).toEqual({ kind: "refused", message: expect.stringContaining(why) as string });
     expect(await scene.runner.observe(orderOf(""))).toEqual({ kind: "absent" });
   });
 
   it("is refused when it is not configured, or has no folder", async () => {
-    await using scene = acpScene();
+    await using scene = createAcpScene();
     const start = await scene.runner.start(orderOf("", { agentId: "toString" as AgentId }));
     expect(start).toEqual({ kind: "refused", message: "There is no ACP agent named toString." });
     const { debug, info, warn, error } = console;
@@ -67,7 +67,7 @@ describe("an ACP agent that cannot be started", () => {
     ["no-session-id", "The agent answered session/new without a session id."],
     ["garbage-early", "The agent wrote a line that is not JSON to its standard output."],
   ])("is refused when its process is gone, with the reason: %s", async (script, message) => {
-    await using scene = acpScene({ script });
+    await using scene = createAcpScene({ script });
     expect(await scene.runner.start(orderOf("ACP:reply no"))).toEqual({ kind: "refused", message });
     const [pid = 0] = scene.pids();
     expect(isGone(pid)).toBe(true);
@@ -75,17 +75,17 @@ describe("an ACP agent that cannot be started", () => {
   });
 
   it("may be started again with the same key, because nothing ran", async () => {
-    await using scene = acpScene({ script: "exit-early" });
+    await using scene = createAcpScene({ script: "exit-early" });
     expect(await scene.runner.start(orderOf(""))).toMatchObject({ kind: "refused" });
     expect(await scene.runner.start(orderOf(""))).toMatchObject({ kind: "refused" });
     expect(scene.pids()).toHaveLength(2);
   });
 
   it("is refused when it is not ready in time", async () => {
-    const clock = fakeClock();
-    await using scene = acpScene({ clock, script: "never-initialize" });
+    const clock = createFakeClock();
+    await using scene = createAcpScene({ clock, script: "never-initialize" });
     const starting = scene.runner.start(orderOf("ACP:reply no"));
-    const pid = await theAgent(scene);
+    const pid = await waitForAgent(scene);
     expect(await scene.runner.observe(orderOf(""))).toEqual({ kind: "unknown" });
     await clock.advance(29_999);
     expect(isGone(pid)).toBe(false);
@@ -95,7 +95,7 @@ describe("an ACP agent that cannot be started", () => {
   });
 
   it("is refused when it does not take its prompt", async () => {
-    await using scene = acpScene({ script: "deaf", limits: { startMs: 1_000 } });
+    await using scene = createAcpScene({ script: "deaf", limits: { startMs: 1_000 } });
     const start = await scene.runner.start(orderOf("x".repeat(1_000_000)));
     expect(start).toEqual({ kind: "refused", message: "The agent was not ready within 1000 ms." });
   });
@@ -112,7 +112,7 @@ describe("an ACP agent that fails", () => {
     ["oversized 9000000", "The agent wrote a message of more than 8388608 bytes."],
     ["ask-without-end", "The agent made more than 256 requests without taking the answers."],
   ])("fails its attempt with a sentence, and is gone: %s", async (script, message) => {
-    await using scene = acpScene();
+    await using scene = createAcpScene();
     const seen = await outcomeOf(scene, orderOf(`ACP:${script}`));
     expect(seen).toMatchObject({ kind: "ended", outcome: "failed", message });
     const [pid = 0] = scene.pids();
@@ -120,7 +120,7 @@ describe("an ACP agent that fails", () => {
   });
 
   it("fails its attempt when it talks without end", async () => {
-    await using scene = acpScene({ limits: { outputBytesMax: 20_000_000 } });
+    await using scene = createAcpScene({ limits: { outputBytesMax: 20_000_000 } });
     expect(await outcomeOf(scene, orderOf("ACP:chatter"))).toMatchObject({
       outcome: "failed",
       message: "The agent wrote more than 20000000 bytes.",
@@ -128,7 +128,7 @@ describe("an ACP agent that fails", () => {
   });
 
   it("fails its attempt though something of it holds the pipe open", async () => {
-    await using scene = acpScene({ limits: { exitMs: 100 } });
+    await using scene = createAcpScene({ limits: { exitMs: 100 } });
     const before = openPipes();
     const seen = await outcomeOf(scene, orderOf("ACP:orphan exit 3"));
     const [, orphan = 0] = scene.pids();
@@ -145,7 +145,7 @@ describe("an ACP agent that fails", () => {
   });
 
   it.each(["exit 3", "fail"])("says nothing of what it wrote to its standard error: %s", async (script) => {
-    await using scene = acpScene();
+    await using scene = createAcpScene();
     const seen = await outcomeOf(scene, orderOf(`ACP:${script}`));
     expect(JSON.stringify([seen, scene.logged])).not.toContain("SECRET");
     const stderrBytes = scene.logged.at(-1)?.fields["stderrBytes"];
@@ -154,7 +154,7 @@ describe("an ACP agent that fails", () => {
 
   it("is not failed for messages that a client may ignore, nor complained about on the console", async () => {
     using complaint = vi.spyOn(console, "error");
-    await using scene = acpScene();
+    await using scene = createAcpScene();
     expect(await outcomeOf(scene, orderOf("ACP:noise still here"))).toMatchObject({
       outcome: "completed",
       reply: "still here",
@@ -165,17 +165,17 @@ describe("an ACP agent that fails", () => {
 
 describe("cancelling an ACP agent", () => {
   it.each(["hang", "hang-badly"])("tells it to stop, and waits until it is gone: %s", async (script) => {
-    await using scene = acpScene();
+    await using scene = createAcpScene();
     const order = orderOf(`ACP:${script}`);
     await scene.runner.start(order);
     const both = [scene.runner.cancel(order), scene.runner.cancel(order)];
     expect(await Promise.all(both)).toEqual(["stopped", "stopped"]);
-    expect(isGone(await theAgent(scene))).toBe(true);
+    expect(isGone(await waitForAgent(scene))).toBe(true);
     expect(await scene.runner.observe(order)).toMatchObject({ kind: "ended", outcome: "cancelled" });
   });
 
   it("changes nothing after the end", async () => {
-    await using scene = acpScene();
+    await using scene = createAcpScene();
     const order = orderOf("ACP:reply done");
     await outcomeOf(scene, order);
     expect(await scene.runner.cancel(order)).toBe("already_ended");
@@ -183,22 +183,22 @@ describe("cancelling an ACP agent", () => {
   });
 
   it("kills one that does not stop, and what it started, after two graces", async () => {
-    const clock = fakeClock();
-    await using scene = acpScene({ clock });
+    const clock = createFakeClock();
+    await using scene = createAcpScene({ clock });
     const order = orderOf("ACP:stubborn child never");
     await scene.runner.start(order);
     await waitFor(() => scene.pids().length === 2, { what: "the agent's child" });
     const cancelling = scene.runner.cancel(order);
-    expect(await nextWake(clock)).toBe(5_000);
-    expect(await nextWake(clock)).toBe(2_000);
+    expect(await waitForNextWake(clock)).toBe(5_000);
+    expect(await waitForNextWake(clock)).toBe(2_000);
     expect(await cancelling).toBe("stopped");
     expect(scene.logged.at(-1)?.fields).toMatchObject({ signal: "SIGKILL" });
     await scene.allGone();
   });
 
   it("lets a stubborn one live until the first grace is over, and its children not longer", async () => {
-    const clock = fakeClock();
-    await using scene = acpScene({ clock });
+    const clock = createFakeClock();
+    await using scene = createAcpScene({ clock });
     const order = orderOf("ACP:stubborn child never");
     await scene.runner.start(order);
     const [agent = 0, child = 0] = await waitFor(() => scene.pids().length === 2 && scene.pids(), {
@@ -210,7 +210,7 @@ describe("cancelling an ACP agent", () => {
     await clock.advance(1);
     await waitFor(() => isGone(child), { what: "the end of the child by SIGTERM" });
     expect(isGone(agent)).toBe(false);
-    await nextWake(clock);
+    await waitForNextWake(clock);
     expect(await cancelling).toBe("stopped");
   });
 
@@ -225,26 +225,30 @@ describe("cancelling an ACP agent", () => {
         return () => undefined;
       },
     };
-    await using scene = acpScene({ clock, limits: { terminateMs, killMs, cancelMs: 50 } });
+    await using scene = createAcpScene({ clock, limits: { terminateMs, killMs, cancelMs: 50 } });
     const order = orderOf("ACP:stubborn never");
     await scene.runner.start(order);
     expect(await scene.runner.cancel(order)).toBe("unreachable");
     expect(await scene.runner.cancel(order)).toBe("unreachable");
     expect(await scene.runner.observe(order)).toMatchObject({ kind: "ended", outcome: "cancelled" });
     expect(scene.logged.at(-1)?.message).toBe("an ACP agent's process cannot be killed");
-    await using other = acpScene({ clock, limits: { terminateMs, killMs }, script: "refuse-initialize" });
+    await using other = createAcpScene({
+      clock,
+      limits: { terminateMs, killMs },
+      script: "refuse-initialize",
+    });
     expect(await other.runner.start(order)).toMatchObject({ kind: "unknown" });
   });
 
   it("stops one that is only starting, which is then refused", async () => {
-    await using scene = acpScene({ script: "never-initialize" });
+    await using scene = createAcpScene({ script: "never-initialize" });
     const refused = { kind: "refused", message: "The attempt was cancelled while the agent was starting." };
     const starting = scene.runner.start(orderOf("ACP:reply no"));
-    await theAgent(scene);
+    await waitForAgent(scene);
     expect(await scene.runner.cancel(orderOf(""))).toBe("stopped");
     expect(await starting).toEqual(refused);
 
-    const next = orderOf("ACP:reply no", keyed("2"));
+    const next = orderOf("ACP:reply no", createKeyed("2"));
     const startingNext = scene.runner.start(next);
     expect(await scene.runner.cancel(next)).toBe("stopped");
     expect(await startingNext).toEqual(refused);
@@ -252,26 +256,26 @@ describe("cancelling an ACP agent", () => {
   });
 
   it("is done for all of them when the runner closes, and nothing starts afterwards", async () => {
-    await using scene = acpScene();
-    const orders = ["1", "2", "3"].map((key) => orderOf("ACP:hang", keyed(key)));
+    await using scene = createAcpScene();
+    const orders = ["1", "2", "3"].map((key) => orderOf("ACP:hang", createKeyed(key)));
     await Promise.all(orders.map((order) => scene.runner.start(order)));
     await scene.runner.close();
     expect(scene.pids().map(isGone)).toEqual([true, true, true]);
-    const late = await scene.runner.start(orderOf("ACP:reply no", keyed("4")));
+    const late = await scene.runner.start(orderOf("ACP:reply no", createKeyed("4")));
     expect(late).toEqual({ kind: "refused", message: "The gateway is stopping." });
   });
 });
 
 describe("the death of the gateway", () => {
   it("ends its agents, which see their input end", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const pids = folder.file("pids");
     const program = fileURLToPath(new URL("./acp-gateway.ts", import.meta.url));
     const gateway = spawn(process.execPath, [program, pids], {
       env: { ...process.env, TMPDIR: folder.path },
     });
-    const [said] = (await once(gateway.stdout, "data")) as [Buffer];
-    expect(said.toString()).toBe("started\n");
+    const [chunk] = (await once(gateway.stdout, "data")) as [Buffer];
+    expect(chunk.toString()).toBe("started\n");
     expect(existsSync(pids)).toBe(true);
     const agent = Number(readFileSync(pids, "utf8"));
     expect(isGone(agent)).toBe(false);

@@ -1,7 +1,7 @@
 /** Owns: a process that runs an ACP agent and is there to be killed. Says `started` or why not. */
-import { acpScene, orderOf } from "./acp-scene.ts";
+import { createAcpScene, orderOf } from "./acp-scene.ts";
 
 const [, , pidFile = ""] = process.argv;
-const { runner } = acpScene({ config: { env: { ACP_PIDS: pidFile } } });
+const { runner } = createAcpScene({ config: { env: { ACP_PIDS: pidFile } } });
 const { kind } = await runner.start(orderOf("ACP:hang"));
 process.stdout.write(`${kind}\n`);

@@ -18,7 +18,7 @@ import { createAcpRunner, type AcpRunner } from "../../src/infra/acp/acp-runner.
 import type { AcpLimits } from "../../src/infra/acp/acp-limits.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { PromptLine } from "../support/acp-agent.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const PROGRAM = fileURLToPath(new URL("../support/acp-agent.ts", import.meta.url));
@@ -42,13 +42,13 @@ export interface Scene extends AsyncDisposable {
   allGone(): Promise<void>;
 }
 
-export function acpScene({
+export function createAcpScene({
   clock = systemClock,
   limits = {},
   config = {},
   script,
 }: SceneOptions = {}): Scene {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   const log = folder.file("prompts.jsonl");
   const pidFile = folder.file("pids");
   const logged: Scene["logged"] = [];
@@ -70,20 +70,22 @@ export function acpScene({
     programVersion: "1.2.3",
     limits,
   });
-  const pids = (): number[] => linesOf(pidFile).map(Number);
-  const allGone = async (): Promise<void> => {
-    await waitFor(() => pids().every(isGone), { what: `the end of the processes ${pids().join(" ")}` });
+  const readPids = (): number[] => linesOf(pidFile).map(Number);
+  const waitUntilAllGone = async (): Promise<void> => {
+    await waitFor(() => readPids().every(isGone), {
+      what: `the end of the processes ${readPids().join(" ")}`,
+    });
   };
   return {
     runner,
     folder: folder.path,
     logged,
-    pids,
+    pids: readPids,
     prompts: () => linesOf(log).map((line) => JSON.parse(line) as PromptLine),
-    allGone,
+    allGone: waitUntilAllGone,
     [Symbol.asyncDispose]: async () => {
       await runner.close();
-      await allGone();
+      await waitUntilAllGone();
       folder[Symbol.dispose]();
     },
   };
@@ -125,7 +127,7 @@ export function orderOf(message: string, change: Partial<Order> = {}): Order {
   };
 }
 
-export function keyed(key: string): Partial<Order> {
+export function createKeyed(key: string): Partial<Order> {
   return { idempotencyKey: key as IdempotencyKey };
 }
 

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { readAgentManifest } from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
-import { schemaProblems } from "../openwop/levels-schemas.ts";
+import { findSchemaProblems } from "../openwop/levels-schemas.ts";
 
 const VALID = {
   agentId: "vendor.acme.pack.writer",
@@ -64,14 +64,15 @@ const RIGHT: readonly (readonly [what: string, manifest: unknown])[] = [
   ],
 ];
 
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-const isOurs = (value: unknown): boolean => readAgentManifest(plain(value)).ok;
-const isTheirs = (value: unknown): boolean => schemaProblems("agent-manifest", plain(value)).length === 0;
+const copyPlain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+const isOurs = (value: unknown): boolean => readAgentManifest(copyPlain(value)).ok;
+const isTheirs = (value: unknown): boolean =>
+  findSchemaProblems("agent-manifest", copyPlain(value)).length === 0;
 
 describe("a manifest", () => {
   it.each(RIGHT)("is one with %s", (_what, manifest) => {
     expect(isOurs(manifest)).toBe(true);
-    expect(schemaProblems("agent-manifest", plain(manifest))).toEqual([]);
+    expect(findSchemaProblems("agent-manifest", copyPlain(manifest))).toEqual([]);
   });
 
   it.each(WRONG)("is none with %s", (_what, manifest) => {
@@ -83,7 +84,7 @@ describe("a manifest", () => {
 const isThere = !isTheirs({});
 
 test.runIf(isThere)("the official schema says the same of the wrong ones", () => {
-  expect(WRONG.filter(([, manifest]) => isTheirs(manifest)).map(([what]) => what)).toEqual([]);
+  expect(WRONG.filter(([, manifest]) => isTheirs(manifest)).map(([subject]) => subject)).toEqual([]);
 });
 
 const values: fc.Arbitrary<unknown> = fc.oneof(

@@ -2,21 +2,25 @@ import { describe, expect, it } from "vitest";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import { createChatModel, type ModelConfig } from "../../src/infra/model/chat-model.ts";
 import {
-  endless,
-  inTurn,
-  json,
-  never,
+  replyEndlessly,
+  replyInTurn,
+  replyJson,
+  createUnendingSignal,
   serve,
-  steppingClock,
+  createSteppingClock,
   testFetch,
   TRACEPARENT,
   type Reply,
 } from "./outbound-scene.ts";
 
-const ASK: ChatRequest = { messages: [{ role: "user", content: "hi" }], maxTokens: 100, signal: never() };
+const ASK: ChatRequest = {
+  messages: [{ role: "user", content: "hi" }],
+  maxTokens: 100,
+  signal: createUnendingSignal(),
+};
 
-const completion = (message: object, finish = "stop"): Reply =>
-  json(200, {
+const createCompletion = (message: object, finish = "stop"): Reply =>
+  replyJson(200, {
     id: "c-1",
     object: "chat.completion",
     created: 1,
@@ -25,7 +29,7 @@ const completion = (message: object, finish = "stop"): Reply =>
     usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 },
   });
 
-function chatAt(url: string, config: Partial<ModelConfig> = {}, clock = steppingClock()) {
+function createChatAt(url: string, config: Partial<ModelConfig> = {}, clock = createSteppingClock()) {
   return createChatModel({
     config: { baseUrl: `${url}/v1`, model: "default-model", ...config },
     fetch: testFetch(clock),
@@ -36,8 +40,8 @@ function chatAt(url: string, config: Partial<ModelConfig> = {}, clock = stepping
 
 describe("asking a model", () => {
   it("sends what is asked, and tells text, model and usage", async () => {
-    const server = await serve(completion({ content: "hello" }));
-    const answer = await chatAt(server.url, { apiKey: "${MODEL_KEY}" }).complete({
+    const server = await serve(createCompletion({ content: "hello" }));
+    const answer = await createChatAt(server.url, { apiKey: "${MODEL_KEY}" }).complete({
       ...ASK,
       system: "be brief",
       temperature: 0.5,
@@ -72,8 +76,8 @@ describe("asking a model", () => {
   });
 
   it("takes the request's model, else the agent's, else the default one", async () => {
-    const server = await serve(completion({ content: "x" }));
-    const chat = chatAt(server.url, { agents: { critic: "critic-model" } });
+    const server = await serve(createCompletion({ content: "x" }));
+    const chat = createChatAt(server.url, { agents: { critic: "critic-model" } });
     await chat.complete({ ...ASK, agentId: "critic", model: "named" });
     await chat.complete({ ...ASK, agentId: "critic" });
     await chat.complete({ ...ASK, agentId: "toString" });
@@ -82,9 +86,9 @@ describe("asking a model", () => {
   });
 
   it("asks for an answer of a schema, and hands it over unchecked", async () => {
-    const server = await serve(completion({ content: '{"a":"not a number"}' }));
+    const server = await serve(createCompletion({ content: '{"a":"not a number"}' }));
     const schema = { type: "object", properties: { a: { type: "number" } } };
-    const answer = await chatAt(server.url).complete({ ...ASK, schema: { name: "shape", schema } });
+    const answer = await createChatAt(server.url).complete({ ...ASK, schema: { name: "shape", schema } });
     expect(answer).toMatchObject({
       kind: "answered",
       object: { a: "not a number" },
@@ -102,9 +106,9 @@ describe("asking a model", () => {
   ])(
     "tells an answer without an object where a schema was asked for and %s came",
     async (_what, message, finish) => {
-      const server = await serve(completion(message, finish));
+      const server = await serve(createCompletion(message, finish));
       const schema = { name: "shape", schema: { type: "object" } };
-      const answer = await chatAt(server.url).complete({ ...ASK, schema });
+      const answer = await createChatAt(server.url).complete({ ...ASK, schema });
       expect(answer).toMatchObject({ kind: "answered", text: message.content, finishReason: finish });
       expect(answer).not.toHaveProperty("object");
     },
@@ -113,8 +117,8 @@ describe("asking a model", () => {
   it.each([[undefined], [{ name: "shape", schema: { type: "object" } }]])(
     "tells a refusal apart from text, with the schema %j",
     async (schema) => {
-      const server = await serve(completion({ refusal: "I cannot" }));
-      const answer = await chatAt(server.url).complete({ ...ASK, ...(schema && { schema }) });
+      const server = await serve(createCompletion({ refusal: "I cannot" }));
+      const answer = await createChatAt(server.url).complete({ ...ASK, ...(schema && { schema }) });
       expect(answer).toMatchObject({ kind: "answered", text: "", refusal: "I cannot" });
     },
   );
@@ -131,10 +135,10 @@ describe("asking a model", () => {
       call("broken", "{at"),
       call("listed", "[]"),
     ];
-    const server = await serve(completion({ content: "let me see", tool_calls }, "tool_calls"));
+    const server = await serve(createCompletion({ content: "let me see", tool_calls }, "tool_calls"));
     const parameters = { type: "object", properties: { at: { type: "number" } } };
     const tools = [{ name: "measure", description: "Measures.", parameters }];
-    expect(await chatAt(server.url).complete({ ...ASK, tools })).toMatchObject({
+    expect(await createChatAt(server.url).complete({ ...ASK, tools })).toMatchObject({
       kind: "answered",
       text: "let me see",
       finishReason: "tool-calls",
@@ -152,9 +156,9 @@ describe("asking a model", () => {
   });
 
   it("is told what it asked for and what came back", async () => {
-    const server = await serve(completion({ content: "three" }));
+    const server = await serve(createCompletion({ content: "three" }));
     const toolCalls = [{ callId: "c1", name: "measure", args: { at: 1 } }];
-    await chatAt(server.url).complete({
+    await createChatAt(server.url).complete({
       ...ASK,
       messages: [
         ...ASK.messages,
@@ -174,27 +178,27 @@ describe("asking a model", () => {
   });
 
   it("tells a filtered answer as a refusal", async () => {
-    const server = await serve(completion({ content: "half an ans" }, "content_filter"));
-    const answer = await chatAt(server.url).complete(ASK);
+    const server = await serve(createCompletion({ content: "half an ans" }, "content_filter"));
+    const answer = await createChatAt(server.url).complete(ASK);
     expect(answer).toMatchObject({ finishReason: "content-filter", refusal: "half an ans", text: "" });
   });
 
   it.each<[string, Reply]>([
-    ["a failure", json(500, {})],
-    ["too many requests", json(429, {}, { "retry-after": "3" })],
+    ["a failure", replyJson(500, {})],
+    ["too many requests", replyJson(429, {}, { "retry-after": "3" })],
     ["a broken connection", (response) => void response.destroy()],
     ["no JSON", (response) => void response.end("<html>")],
-    ["an answer without choices", json(200, { choices: [] })],
+    ["an answer without choices", replyJson(200, { choices: [] })],
   ])("asks again after %s", async (_what, reply) => {
-    const server = await serve(inTurn(reply, completion({ content: "x" })));
-    expect(await chatAt(server.url).complete(ASK)).toMatchObject({ kind: "answered", text: "x" });
+    const server = await serve(replyInTurn(reply, createCompletion({ content: "x" })));
+    expect(await createChatAt(server.url).complete(ASK)).toMatchObject({ kind: "answered", text: "x" });
   });
 
   it.each<[string, Reply, object, number]>([
-    ["a wrong key", json(401, { error: { message: "secret" } }), { kind: "refused", status: 401 }, 1],
-    ["an unknown model", json(404, {}), { kind: "refused", code: "rejected", status: 404 }, 1],
-    ["failures without end", json(503, {}), { kind: "unknown", code: "unavailable", status: 503 }, 3],
-    ["a body without end", endless, { kind: "unknown", code: "too_large" }, 3],
+    ["a wrong key", replyJson(401, { error: { message: "secret" } }), { kind: "refused", status: 401 }, 1],
+    ["an unknown model", replyJson(404, {}), { kind: "refused", code: "rejected", status: 404 }, 1],
+    ["failures without end", replyJson(503, {}), { kind: "unknown", code: "unavailable", status: 503 }, 3],
+    ["a body without end", replyEndlessly, { kind: "unknown", code: "too_large" }, 3],
     [
       "a redirect",
       (response) => void response.writeHead(307, { location: "/" }).end(),
@@ -203,22 +207,22 @@ describe("asking a model", () => {
     ],
   ])("survives %s", async (_what, reply, expected, asks) => {
     const server = await serve(reply);
-    const outcome = await chatAt(server.url).complete(ASK);
+    const outcome = await createChatAt(server.url).complete(ASK);
     expect(outcome).toMatchObject(expected);
     expect(JSON.stringify(outcome)).not.toContain("secret");
     expect(server.received).toHaveLength(asks);
   });
 
   it("ends in time, and with the signal", async () => {
-    const clock = steppingClock();
+    const clock = createSteppingClock();
     const silent = await serve(() => void setImmediate(() => clock.expire()));
-    expect(await chatAt(silent.url, {}, clock).complete(ASK)).toMatchObject({
+    expect(await createChatAt(silent.url, {}, clock).complete(ASK)).toMatchObject({
       kind: "unknown",
       code: "timed_out",
     });
     const controller = new AbortController();
     const other = await serve(() => controller.abort());
-    const outcome = await chatAt(other.url).complete({ ...ASK, signal: controller.signal });
+    const outcome = await createChatAt(other.url).complete({ ...ASK, signal: controller.signal });
     expect(outcome).toMatchObject({ kind: "unknown", code: "aborted" });
     expect(other.received).toHaveLength(1);
   });

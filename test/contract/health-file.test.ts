@@ -1,13 +1,13 @@
 import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createHealthFile, readHealth } from "../../src/infra/health/health-file.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 const failure = { code: "LEDGER_FULL", message: "the disk is full", atMs: 1 } as const;
 
 describe("the health file", () => {
   it("tells what was written last, to its owner alone", () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("coordination/health.json");
     createHealthFile(path).write({ state: "degraded", failure, uncoordinatedSpawns: 3 });
     createHealthFile(path).write({ state: "ok", failure, uncoordinatedSpawns: 3 });
@@ -16,7 +16,7 @@ describe("the health file", () => {
   });
 
   it("is written over in place where there is no room for another file", () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("health.json");
     const sink = createHealthFile(path);
     sink.write({ state: "ok", uncoordinatedSpawns: 0 });
@@ -28,7 +28,7 @@ describe("the health file", () => {
   });
 
   it("says nothing where nothing was written or what was written is unreadable", () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     expect(readHealth(folder.file("none.json"))).toBeUndefined();
     expect(readHealth(folder.path)).toBeUndefined();
   });

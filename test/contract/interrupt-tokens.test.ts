@@ -2,7 +2,7 @@ import { chmodSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 const PAYLOAD = {
   runId: "run-1",
@@ -35,7 +35,7 @@ describe("an interrupt token", () => {
 
 describe("the key", () => {
   it("is made once, and only its owner can read it", () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("deep/interrupt-key");
     const key = readOrCreateKey(path);
     expect(key).toHaveLength(32);
@@ -44,7 +44,7 @@ describe("the key", () => {
   });
 
   it("that is broken is said with what to do, and one that cannot be read is no new one", () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("interrupt-key");
     writeFileSync(path, "short");
     expect(() => readOrCreateKey(path)).toThrow(/CONFIG_INVALID|remove the file, and a new one is made/);

@@ -4,8 +4,8 @@ import { PRIORITIES, type Lane } from "../../src/agents/coordination/contracts/e
 import type { AgentId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { LaneRequest } from "../../src/agents/coordination/ports/lane-runner.ts";
 import type { LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
-import { settled } from "../support/fake-clock.ts";
-import { request, scene, type Job } from "./lane-scene.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { request, createScene, type Job } from "./lane-scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
 
@@ -42,16 +42,16 @@ describe("for every order of work beginning and ending", () => {
   /** Neither more than allowed may run, nor less than possible. */
   function expectWithin(limits: Partial<LaneLimits>, begun: readonly Begun[]): void {
     const holding = begun.filter(({ job, isReleased }) => job.state() === "running" && !isReleased);
-    const held = (by: keyof Begun["fields"], value: string): number =>
+    const countHeld = (by: keyof Begun["fields"], value: string): number =>
       holding.filter(({ fields }) => fields[by] === value).length;
     const isBlocked = ({ fields: { lane, session, agentId } }: Begun): boolean =>
-      held("lane", lane) >= COUNTS[lane] ||
-      held("session", session) >= (limits.perSessionMax ?? Infinity) ||
-      held("agentId", agentId) >= (limits.perAgentMax ?? Infinity);
+      countHeld("lane", lane) >= COUNTS[lane] ||
+      countHeld("session", session) >= (limits.perSessionMax ?? Infinity) ||
+      countHeld("agentId", agentId) >= (limits.perAgentMax ?? Infinity);
     for (const { fields } of holding) {
-      expect(held("lane", fields.lane)).toBeLessThanOrEqual(COUNTS[fields.lane]);
-      expect(held("session", fields.session)).toBeLessThanOrEqual(limits.perSessionMax ?? Infinity);
-      expect(held("agentId", fields.agentId)).toBeLessThanOrEqual(limits.perAgentMax ?? Infinity);
+      expect(countHeld("lane", fields.lane)).toBeLessThanOrEqual(COUNTS[fields.lane]);
+      expect(countHeld("session", fields.session)).toBeLessThanOrEqual(limits.perSessionMax ?? Infinity);
+      expect(countHeld("agentId", fields.agentId)).toBeLessThanOrEqual(limits.perAgentMax ?? Infinity);
     }
     const waiting = begun.filter(({ job }) => job.state() === "waiting");
     expect(waiting.filter((each) => !isBlocked(each))).toEqual([]);
@@ -60,7 +60,7 @@ describe("for every order of work beginning and ending", () => {
   it("concurrency, caps and bounds hold, no place lies idle that somebody may have, and all comes to an end", async () => {
     await fc.assert(
       fc.asyncProperty(acts, caps, async (all, limits) => {
-        const { lanes, start } = scene({ ...COUNTS, ...limits });
+        const { lanes, start } = createScene({ ...COUNTS, ...limits });
         const begun: Begun[] = [];
         const finish = (pick: number, act: "end" | "fail" | "release"): void => {
           const running = begun.filter(({ job }) => job.state() === "running");
@@ -75,7 +75,7 @@ describe("for every order of work beginning and ending", () => {
           if (each.act === "run")
             begun.push({ fields: each.fields, job: start("x", each.fields), isReleased: false });
           else finish(each.pick, each.act);
-          await settled();
+          await waitUntilSettled();
           expectWithin(limits, begun);
           for (const { waiting } of Object.values(lanes.metrics()))
             expect(waiting).toBeLessThanOrEqual(limits.queueMax);
@@ -95,19 +95,19 @@ describe("for every order of work beginning and ending", () => {
 
 describe("speed", () => {
   it("100,000 requests without work, fed as room allows, cost less than 2 s", async () => {
-    const { lanes } = scene({ data: 8, queueMax: 10_000 });
+    const { lanes } = createScene({ data: 8, queueMax: 10_000 });
     let fed = 0;
     let ran = 0;
-    const feed = (): void => {
+    const fillQueue = (): void => {
       while (fed < 100_000 && lanes.room("data") > 0) {
         fed += 1;
         void lanes.run(request({ criticalPathMs: fed % 97 }), () => Promise.resolve()).then(() => (ran += 1));
       }
     };
-    lanes.onRoom(feed);
+    lanes.onRoom(fillQueue);
     // Of this thread alone: other processes must not fail the test.
     const before = process.threadCpuUsage();
-    feed();
+    fillQueue();
     while (ran < 100_000) await lanes.idle();
     const { user, system } = process.threadCpuUsage(before);
     expect((user + system) / 1_000).toBeLessThan(2_000);

@@ -1,81 +1,81 @@
 import { describe, expect, it } from "vitest";
 import type { Lane } from "../../src/agents/coordination/contracts/envelope.ts";
-import { settled } from "../support/fake-clock.ts";
-import { scene } from "./lane-scene.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { createScene } from "./lane-scene.ts";
 
 describe("given a lane whose queue is full", () => {
-  const fullLane = async (queueMax = 4) => {
-    const all = scene({ queueMax });
+  const createFullLane = async (queueMax = 4) => {
+    const all = createScene({ queueMax });
     const jobs = Array.from({ length: queueMax + 1 }, (_, index) => all.start(String(index)));
-    await settled();
+    await waitUntilSettled();
     const heard: Lane[] = [];
     const stop = all.lanes.onRoom((lane) => heard.push(lane));
     return { ...all, jobs, heard, stop };
   };
 
   it("when more is handed in, it is refused at once and never runs", async () => {
-    const { start, started, jobs } = await fullLane();
+    const { start, started, jobs } = await createFullLane();
     const refused = start("too much");
-    await settled();
+    await waitUntilSettled();
     expect(refused.state()).toBe("full");
     for (const job of jobs) job.end();
-    await settled();
+    await waitUntilSettled();
     expect(started).not.toContain("too much");
   });
 
   it("when some is handed in to another lane, that is not refused", async () => {
-    const { start } = await fullLane();
+    const { start } = await createFullLane();
     const other = start("other", { lane: "escalation" });
-    await settled();
+    await waitUntilSettled();
     expect(other.state()).toBe("running");
   });
 
   it("when one place becomes free, there is no room yet; when half is free, there is", async () => {
-    const { lanes, jobs, heard } = await fullLane(4);
+    const { lanes, jobs, heard } = await createFullLane(4);
     expect(lanes.room("data")).toBe(0);
     jobs[0]!.end();
-    await settled();
+    await waitUntilSettled();
     expect([lanes.room("data"), heard]).toEqual([0, []]);
     jobs[1]!.end();
-    await settled();
+    await waitUntilSettled();
     expect([lanes.room("data"), heard]).toEqual([2, ["data"]]);
   });
 
   it("when it empties further, room is told of once", async () => {
-    const { lanes, jobs, heard } = await fullLane(4);
+    const { lanes, jobs, heard } = await createFullLane(4);
     for (const job of jobs) job.end();
-    await settled();
+    await waitUntilSettled();
     expect([lanes.room("data"), heard]).toEqual([4, ["data"]]);
   });
 
   it("when it fills and empties again, room is told of again", async () => {
-    const { start, jobs, heard } = await fullLane(4);
+    const { start, jobs, heard } = await createFullLane(4);
     for (const job of jobs) job.end();
-    await settled();
+    await waitUntilSettled();
     const again = Array.from({ length: 5 }, (_, index) => start(`again ${index}`));
     for (const job of again) job.end();
-    await settled();
+    await waitUntilSettled();
     expect(heard).toEqual(["data", "data"]);
   });
 
   it("a queue of one has room as soon as its place is free", async () => {
-    const { lanes, jobs, heard } = await fullLane(1);
+    const { lanes, jobs, heard } = await createFullLane(1);
     expect(lanes.room("data")).toBe(0);
     jobs[0]!.end();
-    await settled();
+    await waitUntilSettled();
     expect([lanes.room("data"), heard]).toEqual([1, ["data"]]);
   });
 
   it("when a listener has ended, it hears nothing more", async () => {
-    const { jobs, heard, stop } = await fullLane();
+    const { jobs, heard, stop } = await createFullLane();
     stop();
     for (const job of jobs) job.end();
-    await settled();
+    await waitUntilSettled();
     expect(heard).toEqual([]);
   });
 
   it("a listener may hand in more work at once", async () => {
-    const { lanes, jobs, started, start } = await fullLane(4);
+    const { lanes, jobs, started, start } = await createFullLane(4);
     lanes.onRoom((lane) => {
       while (lanes.room(lane) > 0 && started.length < 50) start(`more ${started.length}`).end();
     });
@@ -85,12 +85,12 @@ describe("given a lane whose queue is full", () => {
   });
 
   it("a lane that never was full tells nothing of room", async () => {
-    const { lanes, start } = scene({ queueMax: 1 });
+    const { lanes, start } = createScene({ queueMax: 1 });
     const heard: Lane[] = [];
     lanes.onRoom((lane) => heard.push(lane));
     for (const name of ["a", "b", "c"]) {
       start(name).end();
-      await settled();
+      await waitUntilSettled();
     }
     expect(heard).toEqual([]);
   });

@@ -2,7 +2,7 @@
 import type { AgentId, EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../src/agents/coordination/ports/lane-runner.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
-import { fakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 
 export const LIMITS: LaneLimits = { control: 2, data: 1, escalation: 1, queueMax: 8, agingMs: 60_000 };
 
@@ -15,8 +15,10 @@ export const request = (fields: Partial<LaneRequest> = {}): LaneRequest => ({
   agentId: "main" as AgentId,
   ...fields,
 });
-export const session = (name: string): { readonly session: SessionKey } => ({ session: name as SessionKey });
-export const agent = (name: string): { readonly agentId: AgentId } => ({ agentId: name as AgentId });
+export const createSession = (name: string): { readonly session: SessionKey } => ({
+  session: name as SessionKey,
+});
+export const createAgent = (name: string): { readonly agentId: AgentId } => ({ agentId: name as AgentId });
 
 /** Work that goes on until it is told to end. */
 export interface Job {
@@ -34,8 +36,8 @@ export interface Scene {
   readonly start: (name: string, fields?: Partial<LaneRequest>) => Job;
 }
 
-export function scene(limits: Partial<LaneLimits> = {}): Scene {
-  const clock = fakeClock();
+export function createScene(limits: Partial<LaneLimits> = {}): Scene {
+  const clock = createFakeClock();
   const lanes = createPQueueLanes({ ...LIMITS, ...limits }, clock);
   const started: string[] = [];
   return {
@@ -46,8 +48,8 @@ export function scene(limits: Partial<LaneLimits> = {}): Scene {
       const ended = Promise.withResolvers<string>();
       let state: ReturnType<Job["state"]> = "waiting";
       let slot: LaneSlot | undefined;
-      const work = (given: LaneSlot): Promise<string> => {
-        slot = given;
+      const work = (givenSlot: LaneSlot): Promise<string> => {
+        slot = givenSlot;
         state = "running";
         started.push(name);
         return ended.promise;
@@ -66,4 +68,4 @@ export function scene(limits: Partial<LaneLimits> = {}): Scene {
   };
 }
 
-export const states = (jobs: readonly Job[]): string[] => jobs.map(({ state }) => state());
+export const listStates = (jobs: readonly Job[]): string[] => jobs.map(({ state }) => state());

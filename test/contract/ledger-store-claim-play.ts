@@ -2,7 +2,7 @@
 import type { ClaimChange, ClaimEntry } from "../../src/agents/coordination/contracts/claim-entry.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ClaimIndex } from "../../src/agents/coordination/ports/claim-index.ts";
-import { opened, spawnOf, type Author } from "../support/ledger-fixtures.ts";
+import { openRun, spawnOf, type Author } from "../support/ledger-fixtures.ts";
 import type { Open, Tested, TestedStore } from "./ledger-store-tested.ts";
 
 export const claimConflict = { code: "CLAIM_CONFLICT" };
@@ -20,7 +20,7 @@ const EXPIRES_AT_MS = 2_000 as EpochMs;
 
 export type Acquired = ClaimChange & { kind: "acquired" };
 
-export function acquired(token: number, resource: string, fields: Partial<Acquired> = {}): Acquired {
+export function createAcquired(token: number, resource: string, fields: Partial<Acquired> = {}): Acquired {
   const stepId = "step-1" as StepId;
   const acquiredAtMs = 1_000 as EpochMs;
   const expiresAtMs = EXPIRES_AT_MS;
@@ -36,11 +36,11 @@ export function acquired(token: number, resource: string, fields: Partial<Acquir
   };
 }
 
-export function renewed(token: number, expiresAtMs: number): ClaimChange {
+export function createRenewed(token: number, expiresAtMs: number): ClaimChange {
   return { kind: "renewed", token, expiresAtMs: expiresAtMs as EpochMs };
 }
 
-export function released(token: number): ClaimChange {
+export function createReleased(token: number): ClaimChange {
   return { kind: "released", token };
 }
 
@@ -48,17 +48,17 @@ export function entryOf(runId: CoordinationId, { kind: _, ...claim }: Acquired):
   return { ...claim, runId };
 }
 
-export function all(store: ClaimIndex): Promise<readonly ClaimEntry[]> {
+export function listAll(store: ClaimIndex): Promise<readonly ClaimEntry[]> {
   return store.claims({ after: 0, limit: 10_000 });
 }
 
-export async function lastToken(store: ClaimIndex): Promise<number> {
+export async function readLastToken(store: ClaimIndex): Promise<number> {
   return (await store.overlapping({ resource: "nothing", atMs: 0 as EpochMs, limit: 0 })).lastToken;
 }
 
 /** A coordination that is in the ledger, with no claims. */
-export async function begun(store: TestedStore, name: string): Promise<Author> {
-  const { author, request } = opened(name);
+export async function beginRun(store: TestedStore, name: string): Promise<Author> {
+  const { author, request } = openRun(name);
   await store.append(request);
   return author;
 }

@@ -6,15 +6,15 @@ import { PRIORITIES } from "../../src/agents/coordination/contracts/envelope.ts"
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Author } from "../support/ledger-fixtures.ts";
 import {
-  acquired,
-  all,
-  begun,
+  createAcquired,
+  listAll,
+  beginRun,
   change,
   claimConflict,
   entryOf,
-  lastToken,
-  released,
-  renewed,
+  readLastToken,
+  createReleased,
+  createRenewed,
   EARLY_MS,
   openEarly,
 } from "./ledger-store-claim-play.ts";
@@ -57,22 +57,22 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   "file://server/share/": ["file://server/share/a"],
 };
 
-function ofStep(number: number): { readonly stepId: StepId } {
+function nameStep(number: number): { readonly stepId: StepId } {
   return { stepId: `step-${number}` as StepId };
 }
 
-function overlap(one: string, other: string): boolean {
+function isOverlapping(one: string, other: string): boolean {
   return one === other || Boolean(BELOW[one]?.includes(other)) || Boolean(BELOW[other]?.includes(one));
 }
 
 export function describeOverlapping(open: Open): void {
   it("finds a claim by its own name, by what is above a file and by what is below a folder", async () => {
     await using tested = await openEarly(open);
-    const author = await begun(tested.store, "a");
+    const author = await beginRun(tested.store, "a");
     await change(
       tested.store,
       author,
-      ...RESOURCES.map((name, index) => acquired(index + 1, name, ofStep(index))),
+      ...RESOURCES.map((name, index) => createAcquired(index + 1, name, nameStep(index))),
     );
     for (const resource of [
       ...RESOURCES,
@@ -85,7 +85,7 @@ export function describeOverlapping(open: Open): void {
     ]) {
       const { claims } = await tested.store.overlapping({ resource, atMs: 0 as EpochMs, limit: 100 });
       const isHit = (name: string): boolean =>
-        overlap(name, resource) ||
+        isOverlapping(name, resource) ||
         (resource === "file:/b" && name.startsWith("file:/b/")) ||
         (resource === "file:/a/b/c.txt/d" && ["file:/a", "file:/a/b", "file:/a/b/c.txt"].includes(name)) ||
         (resource.startsWith("file:/") && name === "file:/");
@@ -95,15 +95,15 @@ export function describeOverlapping(open: Open): void {
 
   it("leaves out claims whose lease has ended, to the millisecond", async () => {
     await using tested = await openEarly(open);
-    const author = await begun(tested.store, "a");
+    const author = await beginRun(tested.store, "a");
     const expiresAtMs = 5_000 as EpochMs;
     await change(
       tested.store,
       author,
-      acquired(1, "file:/a"),
-      acquired(2, "file:/a/b", { expiresAtMs, ...ofStep(2) }),
+      createAcquired(1, "file:/a"),
+      createAcquired(2, "file:/a/b", { expiresAtMs, ...nameStep(2) }),
     );
-    const at = async (atMs: number): Promise<number[]> => {
+    const listTokensAt = async (atMs: number): Promise<number[]> => {
       const { claims } = await tested.store.overlapping({
         resource: "file:/a",
         atMs: atMs as EpochMs,
@@ -111,18 +111,18 @@ export function describeOverlapping(open: Open): void {
       });
       return claims.map(({ token }) => token);
     };
-    expect(await at(1_999)).toEqual([1, 2]);
-    expect(await at(2_000)).toEqual([2]);
-    expect(await at(4_999)).toEqual([2]);
-    expect(await at(5_000)).toEqual([]);
-    await change(tested.store, author, renewed(1, 6_000));
-    expect(await at(5_000)).toEqual([1]);
-    expect(await all(tested.store)).toHaveLength(2);
+    expect(await listTokensAt(1_999)).toEqual([1, 2]);
+    expect(await listTokensAt(2_000)).toEqual([2]);
+    expect(await listTokensAt(4_999)).toEqual([2]);
+    expect(await listTokensAt(5_000)).toEqual([]);
+    await change(tested.store, author, createRenewed(1, 6_000));
+    expect(await listTokensAt(5_000)).toEqual([1]);
+    expect(await listAll(tested.store)).toHaveLength(2);
   });
 
   it("answers the earliest claims first, whichever way they overlap, and no more than asked for", async () => {
     await using tested = await openEarly(open);
-    const author = await begun(tested.store, "a");
+    const author = await beginRun(tested.store, "a");
     const names = [
       "file:/a/b/z",
       "file:/a",
@@ -135,7 +135,7 @@ export function describeOverlapping(open: Open): void {
     await change(
       tested.store,
       author,
-      ...names.map((name, index) => acquired(index + 1, name, ofStep(index))),
+      ...names.map((name, index) => createAcquired(index + 1, name, nameStep(index))),
     );
     const tokens = { "file:/a/b": [1, 2, 3, 4, 6, 7], "file:/": [1, 2, 3, 4, 5, 6, 7] };
     const atMs = 0 as EpochMs;
@@ -150,11 +150,11 @@ export function describeOverlapping(open: Open): void {
 
   it("answers of each step its earliest claim alone, however many it has", async () => {
     await using tested = await openEarly(open);
-    const [one, two] = [await begun(tested.store, "one"), await begun(tested.store, "two")];
+    const [one, two] = [await beginRun(tested.store, "one"), await beginRun(tested.store, "two")];
     const below = Array.from({ length: 20 }, (_, index) => `file:/a/${index}`);
-    await change(tested.store, one, ...below.map((name, index) => acquired(index + 1, name)));
-    await change(tested.store, two, acquired(21, "file:/a/x"), acquired(22, "file:/a/y"));
-    await change(tested.store, one, acquired(23, "file:/a/z", ofStep(2)), released(1));
+    await change(tested.store, one, ...below.map((name, index) => createAcquired(index + 1, name)));
+    await change(tested.store, two, createAcquired(21, "file:/a/x"), createAcquired(22, "file:/a/y"));
+    await change(tested.store, one, createAcquired(23, "file:/a/z", nameStep(2)), createReleased(1));
     const atMs = 0 as EpochMs;
     const found = await tested.store.overlapping({ resource: "file:/a", atMs, limit: 3 });
     expect(found.claims.map(({ token }) => token)).toEqual([2, 21, 23]);
@@ -162,24 +162,24 @@ export function describeOverlapping(open: Open): void {
 
   it("pages through all claims and through those of one coordination, while others are released", async () => {
     await using tested = await openEarly(open);
-    const [one, two] = [await begun(tested.store, "one"), await begun(tested.store, "two")];
+    const [one, two] = [await beginRun(tested.store, "one"), await beginRun(tested.store, "two")];
     for (let token = 1; token <= 20; token += 1)
-      await change(tested.store, token % 2 === 0 ? one : two, acquired(token, `queue:${token}`));
+      await change(tested.store, token % 2 === 0 ? one : two, createAcquired(token, `queue:${token}`));
     const seen: number[] = [];
     let page = await tested.store.claims({ after: 0, limit: 6 });
     while (page.length > 0) {
       seen.push(...page.map(({ token }) => token));
       const last = seen.at(-1)!;
-      if (last === 6) await change(tested.store, one, released(6), released(8));
+      if (last === 6) await change(tested.store, one, createReleased(6), createReleased(8));
       page = await tested.store.claims({ after: last, limit: 6 });
     }
     expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, ...Array.from({ length: 12 }, (_, index) => index + 9)]);
-    const ofRun = async (runId: CoordinationId, after: number, limit: number): Promise<number[]> =>
+    const listTokensOfRun = async (runId: CoordinationId, after: number, limit: number): Promise<number[]> =>
       (await tested.store.claims({ after, limit, runId })).map(({ token }) => token);
-    expect(await ofRun(two.runId, 0, 3)).toEqual([1, 3, 5]);
-    expect(await ofRun(two.runId, 5, 100)).toEqual([7, 9, 11, 13, 15, 17, 19]);
-    expect(await ofRun(one.runId, 3, 2)).toEqual([4, 10]);
-    expect(await ofRun("co-none" as CoordinationId, 0, 9)).toEqual([]);
+    expect(await listTokensOfRun(two.runId, 0, 3)).toEqual([1, 3, 5]);
+    expect(await listTokensOfRun(two.runId, 5, 100)).toEqual([7, 9, 11, 13, 15, 17, 19]);
+    expect(await listTokensOfRun(one.runId, 3, 2)).toEqual([4, 10]);
+    expect(await listTokensOfRun("co-none" as CoordinationId, 0, 9)).toEqual([]);
   });
 }
 
@@ -202,7 +202,7 @@ interface Model {
 }
 
 /** The changes that an attempt stands for, and the model after them; none where they cannot be made. */
-function attempted(
+function attemptActs(
   { entries, last }: Model,
   runId: CoordinationId,
   { acts }: Attempt,
@@ -212,7 +212,7 @@ function attempted(
   const changes = acts.map(({ kind, resource, priority, expiresAtMs: at, pick, isWrong }): ClaimChange => {
     const expiresAtMs = at as EpochMs;
     if (kind === "acquired") {
-      const claim = acquired(newest + (isWrong ? 2 : 1), resource, { priority, expiresAtMs });
+      const claim = createAcquired(newest + (isWrong ? 2 : 1), resource, { priority, expiresAtMs });
       if (claim.token !== newest + 1) isRefused = true;
       newest = claim.token;
       after.set(newest, entryOf(runId, claim));
@@ -223,7 +223,7 @@ function attempted(
     if (claim?.runId !== runId || (kind === "renewed" && claim.expiresAtMs <= EARLY_MS)) isRefused = true;
     else if (kind === "released") after.delete(token);
     else after.set(token, { ...claim, expiresAtMs });
-    return kind === "released" ? released(token) : renewed(token, at);
+    return kind === "released" ? createReleased(token) : createRenewed(token, at);
   });
   return isRefused ? [changes] : [changes, { entries: after, last: newest }];
 }
@@ -246,21 +246,23 @@ export function describeClaimProperties(open: Open): void {
       fc.asyncProperty(attempts, fc.constantFrom(...RESOURCES), async (tries, resource) => {
         await using tested = await openEarly(open);
         const authors: Author[] = [];
-        for (const name of ["0", "1", "2"]) authors.push(await begun(tested.store, name));
+        for (const name of ["0", "1", "2"]) authors.push(await beginRun(tested.store, name));
         let model: Model = { entries: new Map(), last: 0 };
         for (const attempt of tries) {
           const author = authors[attempt.run]!;
-          const [changes, after] = attempted(model, author.runId, attempt);
+          const [changes, after] = attemptActs(model, author.runId, attempt);
           const result = change(tested.store, author, ...changes);
           if (after) await result;
           else await expect(result).rejects.toMatchObject(claimConflict);
           model = after ?? model;
         }
         const entries = [...model.entries.values()];
-        expect(await all(tested.store)).toEqual(entries);
-        expect(await lastToken(tested.store)).toBe(model.last);
+        expect(await listAll(tested.store)).toEqual(entries);
+        expect(await readLastToken(tested.store)).toBe(model.last);
         const query = { resource, atMs: 2 as EpochMs, limit: 5 };
-        const hits = entries.filter((entry) => entry.expiresAtMs > 2 && overlap(entry.resource, resource));
+        const hits = entries.filter(
+          (entry) => entry.expiresAtMs > 2 && isOverlapping(entry.resource, resource),
+        );
         const earliest = [...Map.groupBy(hits, ({ runId }) => runId).values()].map(([first]) => first);
         expect((await tested.store.overlapping(query)).claims).toEqual(earliest.slice(0, 5));
         expect(await tested.store.inspect()).toEqual([]);

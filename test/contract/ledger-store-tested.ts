@@ -3,7 +3,7 @@ import type { CoordinationId, StepId } from "../../src/agents/coordination/contr
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { childSession, type Author } from "../support/ledger-fixtures.ts";
+import { nameChildSession, type Author } from "../support/ledger-fixtures.ts";
 import type { ManualClock } from "../support/temp-ledger.ts";
 
 export type TestedStore = LedgerStore & ContentStore;
@@ -28,14 +28,14 @@ export function readAll(store: LedgerStore, runId: CoordinationId): Promise<RunE
 }
 
 /** The append that ends a coordination whose one step is open. */
-export function ended(writer: Author): AppendRequest {
+export function appendEnd(writer: Author): AppendRequest {
   const stepId = "step-1" as StepId;
   return writer.append(
     {
       type: "acknowledgeStep",
       stepId,
       attempt: 1,
-      childSessionKey: childSession(writer.runId),
+      childSessionKey: nameChildSession(writer.runId),
       childRunId: "r",
       via: "hook",
     },

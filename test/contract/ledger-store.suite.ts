@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { author, contentOf, opened, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
-import { manualClock } from "../support/temp-ledger.ts";
+import { createAuthor, contentOf, openRun, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
+import { createManualClock } from "../support/temp-ledger.ts";
 import { describeClaimRaces, describeClaims } from "./ledger-store-claims.suite.ts";
 import { describeContent, describeGetMany, describeKeeping } from "./ledger-store-content.suite.ts";
 import { describeFind, describeHolders, describeList } from "./ledger-store-lookup.suite.ts";
@@ -25,7 +25,7 @@ export type { TestedLedger, TestedStore } from "./ledger-store-tested.ts";
 export function describeLedgerStore(name: string, create: () => Promise<TestedLedger>): void {
   const open = async (): Promise<Tested> => {
     const ledger = await create();
-    const clock = manualClock();
+    const clock = createManualClock();
     const store = await ledger.open(clock);
     return {
       ledger,
@@ -86,7 +86,7 @@ const conflict = { code: "LEDGER_CONFLICT" };
 function describeAppend(open: Open): void {
   it("gives back the very events that were appended, in order", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const next = writer.append(spawnOf("second"));
     await tested.store.append(next);
@@ -95,7 +95,7 @@ function describeAppend(open: Open): void {
 
   it("keeps texts of every kind as they are", async () => {
     await using tested = await open();
-    const writer = author("ünïcode 🜁 'quote' \\ \u0000 end");
+    const writer = createAuthor("ünïcode 🜁 'quote' \\ \u0000 end");
     const opening = openingOf("trace\u0000with\nall “kinds” 🜂");
     const request = writer.append(opening, spawnOf("call\t🜃"));
     await tested.store.append(request);
@@ -107,7 +107,7 @@ function describeAppend(open: Open): void {
 
   it("takes an append of many events whole", async () => {
     await using tested = await open();
-    const writer = author("many");
+    const writer = createAuthor("many");
     const spawns = Array.from({ length: 57 }, (_, index) => spawnOf(`call-${index}`));
     const request = writer.append(openingOf("many"), ...spawns);
     await tested.store.append(request);
@@ -121,10 +121,10 @@ function describeAppend(open: Open): void {
     ["over events that are there", -1],
   ])("refuses an append %s and writes nothing of it", async (_, shift) => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const next = writer.append(spawnOf("second"));
-    const moved = { ...next, ...withMarks("moved"), events: shifted(next.events, shift) };
+    const moved = { ...next, ...withMarks("moved"), events: shiftEvents(next.events, shift) };
     await expect(tested.store.append(moved)).rejects.toMatchObject(conflict);
     expect(await readAll(tested.store, writer.runId)).toEqual(request.events);
     await expectNoMarks(tested.store, "moved");
@@ -132,7 +132,7 @@ function describeAppend(open: Open): void {
 
   it("refuses the first append of a run that does not begin at 0", async () => {
     await using tested = await open();
-    const { author: writer } = opened("a");
+    const { author: writer } = openRun("a");
     const next = writer.append(spawnOf("second"));
     await expect(tested.store.append(next)).rejects.toMatchObject(conflict);
     expect(await readAll(tested.store, writer.runId)).toEqual([]);
@@ -141,7 +141,7 @@ function describeAppend(open: Open): void {
 
   it("writes all of an append or nothing, also when it breaks off in the middle", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const next = writer.append(spawnOf("second"), spawnOf("third"));
     const torn = { ...next, ...withMarks("torn"), events: next.events.toSpliced(3, 1) };
@@ -154,12 +154,12 @@ function describeAppend(open: Open): void {
 
   it("does not let one failing append harm the others that wait with it", async () => {
     await using tested = await open();
-    const good = Array.from({ length: 20 }, (_, index) => opened(`good-${index}`));
-    const torn = opened("torn");
-    const late = opened("late");
+    const good = Array.from({ length: 20 }, (_, index) => openRun(`good-${index}`));
+    const torn = openRun("torn");
+    const late = openRun("late");
     const requests = good.map(({ request }) => request);
     requests.splice(5, 0, { ...torn.request, events: torn.request.events.toSpliced(2, 1) });
-    requests.splice(11, 0, { ...late.request, events: shifted(late.request.events, 3) });
+    requests.splice(11, 0, { ...late.request, events: shiftEvents(late.request.events, 3) });
     const results = await Promise.allSettled(requests.map((request) => tested.store.append(request)));
     const failed = results.flatMap(({ status }, index) => (status === "rejected" ? [index] : []));
     expect(failed).toEqual([5, 11]);
@@ -172,7 +172,7 @@ function describeAppend(open: Open): void {
 
   it("lets appends to one run follow each other without waiting", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     const requests = [
       request,
       ...Array.from({ length: 30 }, (_, index) => writer.append(spawnOf(`c${index}`))),
@@ -183,7 +183,7 @@ function describeAppend(open: Open): void {
 
   it("takes an append without events for nothing", async () => {
     await using tested = await open();
-    const { request } = opened("a");
+    const { request } = openRun("a");
     await tested.store.append({ ...request, ...withMarks("empty"), events: [] });
     expect(await tested.store.list({ limit: 10 })).toEqual([]);
     await expectNoMarks(tested.store, "empty");
@@ -193,7 +193,7 @@ function describeAppend(open: Open): void {
 function describeRaces(open: Open): void {
   it("lets exactly one of several appends at the same place win", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const proposals = Array.from({ length: 10 }, (_, index) => writer.propose(spawnOf(`rival-${index}`)));
     const results = await Promise.allSettled(proposals.map((proposal) => tested.store.append(proposal)));
@@ -207,8 +207,8 @@ function describeRaces(open: Open): void {
 
   it("lets exactly one of two stores on one ledger win, every time", async () => {
     await using tested = await open();
-    const other = await tested.ledger.open(manualClock());
-    const { author: writer, request } = opened("a");
+    const other = await tested.ledger.open(createManualClock());
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const expected = [...request.events];
     for (let round = 0; round < 20; round += 1) {
@@ -227,9 +227,9 @@ function describeRaces(open: Open): void {
 
   it("shows an append that resolved to every other store at once", async () => {
     await using tested = await open();
-    const other = await tested.ledger.open(manualClock());
+    const other = await tested.ledger.open(createManualClock());
     for (let round = 0; round < 10; round += 1) {
-      const { author: writer, request } = opened(`run-${round}`);
+      const { author: writer, request } = openRun(`run-${round}`);
       await tested.store.append(request);
       expect(await readAll(other, writer.runId)).toEqual(request.events);
       expect(await other.find(request.references[0]?.name ?? "")).toEqual({ runId: writer.runId });
@@ -241,7 +241,7 @@ function describeRaces(open: Open): void {
 function describeRead(open: Open): void {
   it("reads any range, and nothing of a run that is not there", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const { runId } = writer;
     const { events } = request;
@@ -255,7 +255,7 @@ function describeRead(open: Open): void {
 
   it("keeps the logs of runs apart whose appends are mixed", async () => {
     await using tested = await open();
-    const runs = Array.from({ length: 5 }, (_, index) => opened(`run-${index}`));
+    const runs = Array.from({ length: 5 }, (_, index) => openRun(`run-${index}`));
     await Promise.all(runs.map(({ request }) => tested.store.append(request)));
     const more = runs.map(({ author: writer }) => writer.append(spawnOf("more")));
     await Promise.all(more.toReversed().map((request) => tested.store.append(request)));
@@ -267,7 +267,7 @@ function describeRead(open: Open): void {
 
   it("finds no damage in what was appended, and names the first event that is not there", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await tested.store.append(request);
     const { length } = request.events;
     for (const before of [0, 1, length])
@@ -280,8 +280,8 @@ function describeRead(open: Open): void {
 
   it("says EVENT_UNREADABLE for an event of an unknown type instead of skipping it", async () => {
     await using tested = await open();
-    const { author: writer, request } = opened("a");
-    const other = opened("b");
+    const { author: writer, request } = openRun("a");
+    const other = openRun("b");
     await tested.store.append(request);
     await tested.store.append(other.request);
     await tested.ledger.appendUnknownEvent(writer.runId);
@@ -295,8 +295,8 @@ function describeRead(open: Open): void {
 function describeClose(open: Open): void {
   it("waits for the appends under way, and they are there afterwards", async () => {
     await using tested = await open();
-    const store = await tested.ledger.open(manualClock());
-    const runs = Array.from({ length: 300 }, (_, index) => opened(`run-${index}`));
+    const store = await tested.ledger.open(createManualClock());
+    const runs = Array.from({ length: 300 }, (_, index) => openRun(`run-${index}`));
     const appends = runs.map(({ request }) => store.append(request));
     await store.close();
     await Promise.all(appends);
@@ -305,8 +305,8 @@ function describeClose(open: Open): void {
 
   it("answers every later call with LEDGER_CLOSED", async () => {
     await using tested = await open();
-    const store = await tested.ledger.open(manualClock());
-    const { author: writer, request } = opened("a");
+    const store = await tested.ledger.open(createManualClock());
+    const { author: writer, request } = openRun("a");
     const closing = store.close();
     const closed = { code: "LEDGER_CLOSED" };
     await expect(store.append(request)).rejects.toMatchObject(closed);
@@ -329,13 +329,13 @@ function describeClose(open: Open): void {
 
   it("may be closed twice", async () => {
     await using tested = await open();
-    const store = await tested.ledger.open(manualClock());
+    const store = await tested.ledger.open(createManualClock());
     await store.close();
     await store.close();
   });
 }
 
-function shifted(events: readonly RunEvent[], by: number): RunEvent[] {
+function shiftEvents(events: readonly RunEvent[], by: number): RunEvent[] {
   return events.map((event) => ({ ...event, sequence: event.sequence + by }));
 }
 

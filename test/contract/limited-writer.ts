@@ -3,8 +3,8 @@
  * been told of as done. It gives up being root, which no permission stops.
  */
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { opened } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { openRun } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 
 const APPENDS_MAX = 5_000;
 const NOBODY = 65_534;
@@ -14,7 +14,7 @@ const [, , path = ""] = process.argv;
 process.on("SIGXFSZ", () => undefined);
 // All code is loaded while this is still root: the checkout may lie where nobody else may look.
 {
-  using folder = tempFolder();
+  using folder = createTempFolder();
   await (await openTestLedger(folder.file("first.sqlite"))).close();
 }
 if (path.includes("closed") && process.getuid?.() === 0) process.seteuid?.(NOBODY);
@@ -24,7 +24,7 @@ let code = "NONE";
 try {
   const store = await openTestLedger(path);
   for (; acknowledged < APPENDS_MAX; acknowledged += 1)
-    await store.append(opened(`limited-${acknowledged}`).request);
+    await store.append(openRun(`limited-${acknowledged}`).request);
 } catch (error) {
   code = isCoordinationError(error) ? error.code : String(error);
 }

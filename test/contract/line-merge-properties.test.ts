@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TextMerge, TextMerged } from "../../src/agents/coordination/ports/text-merge.ts";
 import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
 type Texts = Parameters<TextMerge["merge"]>[0];
 
@@ -51,11 +51,15 @@ describe("for all texts", () => {
   it("what is around all changes is around the merged text", () => {
     fc.assert(
       fc.property(texts, texts, texts, fc.array(texts), (base, current, proposed, lines) => {
-        const whole = (text: string): string => text.replace(/([^\n])$/u, "$1\n");
-        const around = (text: string): string => `head\n${whole(text)}tail\n${lines.join("")}`;
-        const inner = merge({ base: whole(base), current: whole(current), proposed: whole(proposed) });
-        const outer = merge({ base: around(base), current: around(current), proposed: around(proposed) });
-        expect(outer).toEqual(inner.kind === "clean" ? { kind: "clean", text: around(inner.text) } : inner);
+        const endLine = (text: string): string => text.replace(/([^\n])$/u, "$1\n");
+        const wrapText = (text: string): string => `head\n${endLine(text)}tail\n${lines.join("")}`;
+        const inner = merge({ base: endLine(base), current: endLine(current), proposed: endLine(proposed) });
+        const outer = merge({
+          base: wrapText(base),
+          current: wrapText(current),
+          proposed: wrapText(proposed),
+        });
+        expect(outer).toEqual(inner.kind === "clean" ? { kind: "clean", text: wrapText(inner.text) } : inner);
       }),
       { numRuns: RUNS * 20 },
     );
@@ -77,10 +81,10 @@ describe("for all changes of lines with an unchanged one between them", () => {
   it("the merged text has them all, and nothing else", () => {
     fc.assert(
       fc.property(places, fc.constantFrom("", "\n"), (all, end) => {
-        const text = (...by: readonly string[]): string =>
+        const composeText = (...by: readonly string[]): string =>
           all
-            .map(({ was, made, by: who, lineEnd }, place) => {
-              const isMade = by.includes(who);
+            .map(({ was, made, by: participant, lineEnd }, place) => {
+              const isMade = by.includes(participant);
               const count = isMade ? made : was;
               const name = isMade ? "made" : "was";
               const lines = Array.from({ length: count }, (_, at) => `${name} ${place}.${at}${lineEnd}`);
@@ -88,8 +92,12 @@ describe("for all changes of lines with an unchanged one between them", () => {
             })
             .join("") + `kept at the end${end}`;
         expect(
-          merge({ base: text(), current: text("current", "both"), proposed: text("proposed", "both") }),
-        ).toEqual({ kind: "clean", text: text("current", "proposed", "both") });
+          merge({
+            base: composeText(),
+            current: composeText("current", "both"),
+            proposed: composeText("proposed", "both"),
+          }),
+        ).toEqual({ kind: "clean", text: composeText("current", "proposed", "both") });
       }),
       { numRuns: RUNS * 10 },
     );
@@ -109,23 +117,23 @@ describe("beside git", () => {
   // Git finds less in the way: of what both sides changed, it looks whether they changed a part of it to the same. Where
   // lines come more than once, each may take other ones of them for those that were kept.
   it("what is clean is clean for it, with the same text, where no line comes twice", () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     let cleanCount = 0;
     fc.assert(
       fc.property(edits, fc.constantFrom("", "\n"), (all, end) => {
-        const side = (of: (edit: (typeof all)[number], at: number) => string): string =>
+        const composeSide = (of: (edit: (typeof all)[number], at: number) => string): string =>
           `${all.map(of).join("")}end${end}`;
         const input = {
-          base: side((_, at) => edited("keep", at, "")),
-          current: side((edit, at) => edited(edit.current, at, "current")),
-          proposed: side(({ current, proposed }, at) =>
-            proposed === "same" ? edited(current, at, "current") : edited(proposed, at, "proposed"),
+          base: composeSide((_, at) => editLine("keep", at, "")),
+          current: composeSide((edit, at) => editLine(edit.current, at, "current")),
+          proposed: composeSide(({ current, proposed }, at) =>
+            proposed === "same" ? editLine(current, at, "current") : editLine(proposed, at, "proposed"),
           ),
         };
         const ours = merge(input);
         if (ours.kind === "obstacle") return;
         cleanCount += 1;
-        expect(gitMerge(folder, input)).toEqual(ours);
+        expect(mergeWithGit(folder, input)).toEqual(ours);
       }),
       { numRuns: RUNS * 2 },
     );
@@ -133,14 +141,14 @@ describe("beside git", () => {
   });
 });
 
-function edited(how: string, at: number, side: string): string {
+function editLine(how: string, at: number, side: string): string {
   const line = `line ${at}\n`;
   if (how === "drop") return "";
   if (how === "change") return `line ${at} of ${side}\n`;
   return how === "add" ? `${line}${side} after ${at}\n` : line;
 }
 
-function gitMerge(folder: TempFolder, input: Texts): TextMerged {
+function mergeWithGit(folder: TempFolder, input: Texts): TextMerged {
   for (const [name, text] of Object.entries(input)) writeFileSync(folder.file(name), text);
   const { status, stdout } = spawnSync(
     "git",

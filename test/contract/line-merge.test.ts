@@ -91,12 +91,16 @@ describe("merging by line", () => {
   ])(
     "moves a block on one side, from %s to %s, and changes one that it passes on the other",
     (before, after) => {
-      const blocks = (names: string): string =>
+      const createBlocks = (names: string): string =>
         Array.from(names, (name) => `${name} {\n  ${name}\n} ${name}\n\n`).join("");
-      const changed = (text: string): string => text.replace(/^ {2}[bd]$/mu, "  changed");
+      const changeText = (text: string): string => text.replace(/^ {2}[bd]$/mu, "  changed");
       expect(
-        merge({ base: blocks(before), current: blocks(after), proposed: changed(blocks(before)) }),
-      ).toEqual(clean(changed(blocks(after))));
+        merge({
+          base: createBlocks(before),
+          current: createBlocks(after),
+          proposed: changeText(createBlocks(before)),
+        }),
+      ).toEqual(clean(changeText(createBlocks(after))));
     },
   );
 });
@@ -110,7 +114,7 @@ describe("two sides that moved the same line", () => {
 });
 
 describe("the bounds of a merge", () => {
-  const lines = (count: number, line: (at: number) => string): string[] =>
+  const createLines = (count: number, line: (at: number) => string): string[] =>
     Array.from({ length: count }, (_, at) => line(at));
   const withLines = (base: readonly string[], changes: Readonly<Record<number, string>>): string =>
     base.map((line, at) => changes[at] ?? line).join("");
@@ -126,7 +130,7 @@ describe("the bounds of a merge", () => {
   }
 
   it("merges two places of a text of any number of lines, alike or not", () => {
-    const base = lines(2_400_000, (at) => (at % 2 === 0 ? "a\n" : "b\n"));
+    const base = createLines(2_400_000, (at) => (at % 2 === 0 ? "a\n" : "b\n"));
     const [first, last] = [100, 2_399_000];
     expect(
       merge({
@@ -138,24 +142,24 @@ describe("the bounds of a merge", () => {
   });
 
   it("merges changes all over a text of many lines that differ", () => {
-    const base = lines(18_000, (at) => (at % 3 === 0 ? "}\n" : `line ${at}\n`));
+    const base = createLines(18_000, (at) => (at % 3 === 0 ? "}\n" : `line ${at}\n`));
     expect(mergeAcross(base)).toEqual(
       clean(withLines(base, { 1: "first\n", [17_998]: "last\n", [9_000]: "middle\n" })),
     );
   });
 
   it.each([
-    ["2,000 lines that are the same", lines(2_000, () => "\n")],
-    ["2,000 lines of two kinds", lines(2_000, (at) => `${at % 2}\n`)],
-    ["20,000 lines that each come twice", lines(20_000, (at) => `${at >> 1}\n`)],
-    ["5 MB of empty lines", lines(4_900_000, () => "\n")],
-    ["60,000 lines that differ", lines(60_000, (at) => `${at}\n`)],
+    ["2,000 lines that are the same", createLines(2_000, () => "\n")],
+    ["2,000 lines of two kinds", createLines(2_000, (at) => `${at % 2}\n`)],
+    ["20,000 lines that each come twice", createLines(20_000, (at) => `${at >> 1}\n`)],
+    ["5 MB of empty lines", createLines(4_900_000, () => "\n")],
+    ["60,000 lines that differ", createLines(60_000, (at) => `${at}\n`)],
   ])("finds %s too large to compare", (_, base) => {
     expect(mergeAcross(base)).toEqual(TOO_LARGE);
   });
 
   it("finds lines turned around too large to compare where they are many", () => {
-    const base = lines(20_000, (at) => `${at}\n`);
+    const base = createLines(20_000, (at) => `${at}\n`);
     const proposed = withLines(base, { 0: "x\n", 19_999: "y\n" });
     expect(merge({ base: base.join(""), current: base.toReversed().join(""), proposed })).toEqual(TOO_LARGE);
   });

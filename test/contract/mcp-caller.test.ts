@@ -9,12 +9,12 @@ import { readParentHeader } from "../../src/agents/coordination/workflow/parent-
 import { withTokens } from "../../src/infra/http/tokens.ts";
 import { createMcpCaller, createMcpLister } from "../../src/infra/mcp/mcp-caller.ts";
 import {
-  json,
+  replyJson,
   listen,
-  never,
+  createUnendingSignal,
   PARENT,
   serve,
-  steppingClock,
+  createSteppingClock,
   testFetch,
   TIMEOUT_MS,
   TRACEPARENT,
@@ -27,7 +27,7 @@ interface Seen {
 }
 
 /** The official server, one per request: it keeps no sessions. */
-async function mcpServer(isJson: boolean): Promise<Seen & { readonly url: string }> {
+async function startMcpServer(isJson: boolean): Promise<Seen & { readonly url: string }> {
   const seen: Seen = { metas: [], requests: [] };
   const url = await listen((request, response) => {
     void (async () => {
@@ -56,7 +56,7 @@ async function mcpServer(isJson: boolean): Promise<Seen & { readonly url: string
   return { ...seen, url: `${url}/mcp` };
 }
 
-function callerWith(clock = steppingClock(), tokens: Record<string, string> = {}) {
+function createCallerWith(clock = createSteppingClock(), tokens: Record<string, string> = {}) {
   const fetch = withTokens(testFetch(clock), tokens, () => undefined);
   return createMcpCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
 }
@@ -67,26 +67,26 @@ const callOf = (url: string, more: Partial<McpCall> = {}): McpCall => ({
   args: { text: "hi" },
   traceparent: TRACEPARENT,
   tracestate: "v=1",
-  signal: never(),
+  signal: createUnendingSignal(),
   ...more,
 });
 
 /** Answers the handshake, and the tool's call as told. */
-const afterHandshake =
+const replyAfterHandshake =
   (tool: Reply): Reply =>
   (response, request) => {
     const { id, method } = JSON.parse(request.body || "{}") as { id?: number; method?: string };
     const serverInfo = { name: "x", version: "1" };
     const result = { protocolVersion: "2025-03-26", capabilities: { tools: {} }, serverInfo };
-    if (method === "initialize") json(200, { jsonrpc: "2.0", id, result })(response, request);
+    if (method === "initialize") replyJson(200, { jsonrpc: "2.0", id, result })(response, request);
     else if (method === "tools/call") tool(response, request);
     else response.writeHead(202).end();
   };
-const rpc =
+const createRpcReply =
   (content: object): Reply =>
   (response, request) => {
     const { id } = JSON.parse(request.body) as { id: number };
-    json(200, { jsonrpc: "2.0", id, ...content })(response, request);
+    replyJson(200, { jsonrpc: "2.0", id, ...content })(response, request);
   };
 
 describe("calling a tool of an MCP server", () => {
@@ -96,9 +96,12 @@ describe("calling a tool of an MCP server", () => {
   ])(
     "carries the trace in the message and in the header, and takes the answer as %s",
     async (_form, isJson) => {
-      const server = await mcpServer(isJson);
+      const server = await startMcpServer(isJson);
       const tokens = { [new URL(server.url).origin]: "a-token" };
-      const answer = await callerWith(steppingClock(), tokens)(callOf(server.url, { parent: PARENT }));
+      const answer = await createCallerWith(
+        createSteppingClock(),
+        tokens,
+      )(callOf(server.url, { parent: PARENT }));
       expect(answer).toMatchObject({ kind: "answered", ok: true, text: "hi\nend" });
       expect(server.metas).toEqual([{ traceparent: TRACEPARENT, tracestate: "v=1" }]);
       for (const { method, headers } of server.requests) {
@@ -115,8 +118,8 @@ describe("calling a tool of an MCP server", () => {
   );
 
   it("carries no trace that cannot be read", async () => {
-    const server = await mcpServer(true);
-    await callerWith()(callOf(server.url, { traceparent: "nonsense" }));
+    const server = await startMcpServer(true);
+    await createCallerWith()(callOf(server.url, { traceparent: "nonsense" }));
     expect(server.metas).toEqual([{}]);
     expect(server.requests.map(({ headers }) => headers["traceparent"])).toEqual([
       undefined,
@@ -126,8 +129,8 @@ describe("calling a tool of an MCP server", () => {
   });
 
   it("tells what the tool says of its failure, and its structured content", async () => {
-    const server = await mcpServer(true);
-    const call = callerWith();
+    const server = await startMcpServer(true);
+    const call = createCallerWith();
     expect(await call(callOf(server.url, { tool: "broken", args: {} }))).toMatchObject({
       ok: false,
       text: "why",
@@ -138,20 +141,28 @@ describe("calling a tool of an MCP server", () => {
   });
 
   it("names no revision in a header to a server that is older than that header", async () => {
-    const server = await serve(afterHandshake(rpc({ result: { content: [] } })));
-    expect(await callerWith()(callOf(server.url))).toMatchObject({ kind: "answered", ok: true, text: "" });
+    const server = await serve(replyAfterHandshake(createRpcReply({ result: { content: [] } })));
+    expect(await createCallerWith()(callOf(server.url))).toMatchObject({
+      kind: "answered",
+      ok: true,
+      text: "",
+    });
     expect(server.received.map(({ headers }) => headers["mcp-protocol-version"])).not.toContain("2025-03-26");
   });
 
   it.each<[string, Reply, object]>([
     [
       "an unknown tool",
-      rpc({ error: { code: -32602, message: "secret" } }),
+      createRpcReply({ error: { code: -32602, message: "secret" } }),
       { kind: "refused", code: "rejected" },
     ],
-    ["an error of the server", rpc({ error: { code: -32603, message: "secret" } }), { kind: "unknown" }],
-    ["a missing token", json(401, {}), { kind: "refused", code: "rejected", status: 401 }],
-    ["a failing server", json(500, {}), { kind: "unknown", code: "unavailable", status: 500 }],
+    [
+      "an error of the server",
+      createRpcReply({ error: { code: -32603, message: "secret" } }),
+      { kind: "unknown" },
+    ],
+    ["a missing token", replyJson(401, {}), { kind: "refused", code: "rejected", status: 401 }],
+    ["a failing server", replyJson(500, {}), { kind: "unknown", code: "unavailable", status: 500 }],
     [
       "a redirect",
       (response) => void response.writeHead(307, { location: "/" }).end(),
@@ -159,8 +170,12 @@ describe("calling a tool of an MCP server", () => {
     ],
     ["a broken connection", (response) => void response.destroy(), { kind: "unknown", code: "unreachable" }],
     ["no JSON", (response) => void response.end("<html>"), { kind: "unknown", code: "malformed" }],
-    ["JSON of something else", json(200, { a: 1 }), { kind: "unknown", code: "malformed" }],
-    ["a result of no protocol", rpc({ result: { content: "no" } }), { kind: "unknown", code: "malformed" }],
+    ["JSON of something else", replyJson(200, { a: 1 }), { kind: "unknown", code: "malformed" }],
+    [
+      "a result of no protocol",
+      createRpcReply({ result: { content: "no" } }),
+      { kind: "unknown", code: "malformed" },
+    ],
     [
       "a stream that breaks",
       (response) => {
@@ -174,33 +189,36 @@ describe("calling a tool of an MCP server", () => {
       (response) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         response.on("error", () => undefined);
-        const more = (): void => {
+        const writeMore = (): void => {
           while (response.write(`: ${"x".repeat(65_536)}\n`));
         };
-        response.on("drain", more);
-        more();
+        response.on("drain", writeMore);
+        writeMore();
       },
       { kind: "unknown", code: "too_large" },
     ],
   ])("survives %s", async (_what, tool, expected) => {
-    const server = await serve(afterHandshake(tool));
-    const outcome = await callerWith()(callOf(server.url));
+    const server = await serve(replyAfterHandshake(tool));
+    const outcome = await createCallerWith()(callOf(server.url));
     expect(outcome).toMatchObject(expected);
     expect(JSON.stringify(outcome)).not.toContain("secret");
   });
 
   it("ends in time, and with the signal", async () => {
-    const clock = steppingClock();
-    const silent = await serve(afterHandshake(() => void setImmediate(() => clock.expire())));
-    expect(await callerWith(clock)(callOf(silent.url))).toMatchObject({ kind: "unknown", code: "timed_out" });
+    const clock = createSteppingClock();
+    const silent = await serve(replyAfterHandshake(() => void setImmediate(() => clock.expire())));
+    expect(await createCallerWith(clock)(callOf(silent.url))).toMatchObject({
+      kind: "unknown",
+      code: "timed_out",
+    });
     const controller = new AbortController();
-    const other = await serve(afterHandshake(() => controller.abort()));
-    const outcome = await callerWith()(callOf(other.url, { signal: controller.signal }));
+    const other = await serve(replyAfterHandshake(() => controller.abort()));
+    const outcome = await createCallerWith()(callOf(other.url, { signal: controller.signal }));
     expect(outcome).toMatchObject({ kind: "unknown", code: "aborted" });
   });
 
   it("calls nothing that may not be called", async () => {
-    const clock = steppingClock();
+    const clock = createSteppingClock();
     const fetch = testFetch(clock, { allowPrivate: false });
     const call = createMcpCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
     for (const url of ["http://127.0.0.1:1/mcp", "https://[::1]/", "nonsense"])
@@ -209,13 +227,13 @@ describe("calling a tool of an MCP server", () => {
 });
 
 describe("listing the tools of an MCP server", () => {
-  const listerWith = (clock = steppingClock()) =>
+  const createListerWith = (clock = createSteppingClock()) =>
     createMcpLister({ fetch: testFetch(clock), clock, timeoutMs: TIMEOUT_MS });
-  const asked = (url: string) => ({ url, traceparent: TRACEPARENT, signal: never() });
+  const createRequest = (url: string) => ({ url, traceparent: TRACEPARENT, signal: createUnendingSignal() });
 
   it("tells each with its schema", async () => {
-    const { url } = await mcpServer(true);
-    const listed = await listerWith()(asked(url));
+    const { url } = await startMcpServer(true);
+    const listed = await createListerWith()(createRequest(url));
     const tools = listed.kind === "listed" ? listed.tools : [];
     expect(tools.map(({ name }) => name)).toEqual(["echo", "broken", "shaped"]);
     expect(tools[0]?.inputSchema).toMatchObject({
@@ -240,22 +258,24 @@ describe("listing the tools of an MCP server", () => {
         "tools/list": { tools: [tool], nextCursor: `page-${pages.length}` },
       };
       const result = results[method ?? ""];
-      json(result ? 200 : 202, result ? { jsonrpc: "2.0", id, result } : {})(response, request);
+      replyJson(result ? 200 : 202, result ? { jsonrpc: "2.0", id, result } : {})(response, request);
     });
-    const listed = await listerWith()(asked(`${server.url}/mcp`));
+    const listed = await createListerWith()(createRequest(`${server.url}/mcp`));
     expect(listed.kind === "listed" ? listed.tools.length : 0).toBe(20);
     expect(pages.slice(0, 3)).toEqual(["", "page-1", "page-2"]);
   });
 
   it("says that it cannot be reached", async () => {
-    expect(await listerWith()(asked("http://127.0.0.1:9/mcp"))).toMatchObject({ code: "unreachable" });
+    expect(await createListerWith()(createRequest("http://127.0.0.1:9/mcp"))).toMatchObject({
+      code: "unreachable",
+    });
   });
 });
 
 describe("the id of a call", () => {
   it("goes along, so that a server may do it once", async () => {
-    const server = await mcpServer(true);
-    await callerWith()(callOf(server.url, { callId: "run-1:call-1" }));
+    const server = await startMcpServer(true);
+    await createCallerWith()(callOf(server.url, { callId: "run-1:call-1" }));
     expect(server.metas).toMatchObject([{ "openclaw/callId": "run-1:call-1" }]);
   });
 });

@@ -5,9 +5,9 @@ import Database from "better-sqlite3";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/database/event-row.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
-import { contentOf, opened, spawnOf } from "../support/ledger-fixtures.ts";
+import { contentOf, openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { ended } from "./ledger-store-tested.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
 
 interface Released {
   readonly name: string;
@@ -62,7 +62,7 @@ export function migrationOf(number: number): string {
 }
 
 /** A ledger as an older release wrote it, made of migrations and SQL alone: one coordination grew, one ended. */
-export function older(folder: TempFolder, schema: number): Older {
+export function createOlderLedger(folder: TempFolder, schema: number): Older {
   const path = folder.file("ledger.sqlite");
   const database = new Database(path);
   database.pragma(`application_id = ${APPLICATION_ID}`);
@@ -76,10 +76,10 @@ export function older(folder: TempFolder, schema: number): Older {
     database.pragma(`user_version = ${index + 1}`);
   }
   database.pragma("journal_mode = wal");
-  const [grown, over] = [opened("grown"), opened("over")];
+  const [grown, over] = [openRun("grown"), openRun("over")];
   const runs = [
     { requests: [{ ...grown.request, contents: texts }, grown.author.append(spawnOf("more"))] },
-    { requests: [over.request, ended(over.author)] },
+    { requests: [over.request, appendEnd(over.author)] },
   ];
   for (const { requests } of runs) writeAsOlder(database, requests);
   return { path, runs, database };

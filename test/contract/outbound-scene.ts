@@ -29,7 +29,7 @@ export interface SteppingClock extends Clock {
 }
 
 /** Waits pass at once; times of calls pass when the test says so. */
-export function steppingClock(): SteppingClock {
+export function createSteppingClock(): SteppingClock {
   let nowMs = START_MS;
   const times = new Set<() => void>();
   const waits: number[] = [];
@@ -102,7 +102,7 @@ export async function serve(reply: Reply): Promise<Server> {
 }
 
 /** Replies in turn, the last one again and again. */
-export function inTurn(...replies: readonly Reply[]): Reply {
+export function replyInTurn(...replies: readonly Reply[]): Reply {
   let at = 0;
   return (response, request) => {
     const reply = replies[Math.min(at, replies.length - 1)]!;
@@ -111,24 +111,24 @@ export function inTurn(...replies: readonly Reply[]): Reply {
   };
 }
 
-export const json =
+export const replyJson =
   (status: number, body: unknown, headers: Record<string, string> = {}): Reply =>
   (response) => {
     response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
   };
 
-export const endless: Reply = (response) => {
+export const replyEndlessly: Reply = (response) => {
   response.writeHead(200, { "content-type": "application/json" });
-  const more = (): void => {
+  const writeMore = (): void => {
     while (response.write(Buffer.alloc(65_536, " ")));
   };
-  response.on("drain", more);
+  response.on("drain", writeMore);
   response.on("error", () => undefined);
-  more();
+  writeMore();
 };
 
 /** A server of raw bytes; `started` resolves when something was asked. */
-export async function rawServer(speak: (socket: Socket) => void): Promise<string> {
+export async function startRawServer(speak: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {
     sockets.add(socket);
@@ -144,4 +144,4 @@ export async function rawServer(speak: (socket: Socket) => void): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-export const never = (): AbortSignal => new AbortController().signal;
+export const createUnendingSignal = (): AbortSignal => new AbortController().signal;

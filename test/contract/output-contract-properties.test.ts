@@ -14,7 +14,7 @@ const contract = createAjvOutputContract();
 const JUDGE_MS = 1_000;
 const bench = createContext({});
 /** What somebody else's engine says; nothing where it takes too long, which for some patterns and schemas is for ever. */
-function judged(call: () => boolean): boolean | undefined {
+function judgeInTime(call: () => boolean): boolean | undefined {
   bench["call"] = call;
   try {
     return runInContext("call()", bench, { timeout: JUDGE_MS }) as boolean;
@@ -73,18 +73,20 @@ const { schema: schemas } = fc.letrec<{ schema: unknown }>((tie) => {
     dependentSchemas: byName,
     patternProperties: fc.dictionary(fc.constantFrom("^a", "b"), schema, { maxKeys: 2 }),
   };
-  const few = (model: object, maxKeys: number): fc.Arbitrary<Fields> =>
+  const pickFew = (model: object, maxKeys: number): fc.Arbitrary<Fields> =>
     fc
       .subarray(Object.entries(model) as [string, fc.Arbitrary<unknown>][], { maxLength: maxKeys })
       .chain((entries) => fc.record(Object.fromEntries(entries)));
-  const leaf = fc.oneof(fc.boolean(), few(plain, 2));
-  const deep = fc.tuple(few(plain, 2), few(nesting, 3)).map(([own, inner]) => ({ ...own, ...inner }));
+  const leaf = fc.oneof(fc.boolean(), pickFew(plain, 2));
+  const deep = fc
+    .tuple(pickFew(plain, 2), pickFew(nesting, 3))
+    .map(([ownFields, inner]) => ({ ...ownFields, ...inner }));
   return { schema: fc.oneof({ maxDepth: 3, withCrossShrink: true }, leaf, deep) };
 });
 const objectSchemas = schemas.filter((schema): schema is Fields => typeof schema === "object");
 const values = fc.dictionary(names, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 });
 /** A schema as a compiled plan has it; nothing where it is refused. */
-function taken(outputSchema: unknown): Fields | undefined {
+function takeSchema(outputSchema: unknown): Fields | undefined {
   const checked = checkPlan(plan([step("a", [], { outputSchema })]));
   return checked.kind === "compiled" ? checked.graph.steps[0]?.outputSchema : undefined;
 }
@@ -94,15 +96,15 @@ describe("for every schema that a plan may have", () => {
     let compared = 0;
     fc.assert(
       fc.property(objectSchemas, fc.array(values, { minLength: 1, maxLength: 4 }), (generated, outputs) => {
-        const schema = taken(generated);
+        const schema = takeSchema(generated);
         if (!schema) return;
-        const plain = plainAjv(schema);
+        const plain = createPlainAjv(schema);
         for (const each of outputs) {
           const problems = contract.check(schema, each);
           expect(problems.filter(({ message }) => message.includes("usable"))).toEqual([]);
           // What takes too long here would take ajv by itself for ever.
           if (!plain || problems.some(({ message }) => message.includes("too long"))) continue;
-          const isRight = judged(() => plain(each));
+          const isRight = judgeInTime(() => plain(each));
           if (isRight === undefined) continue;
           compared += 1;
           expect({ schema, each, isRight: problems.length === 0 }).toEqual({ schema, each, isRight });
@@ -117,7 +119,7 @@ describe("for every schema that a plan may have", () => {
     const secret = "s3cret";
     fc.assert(
       fc.property(objectSchemas, fc.jsonValue({ maxDepth: 2 }), (generated, value) => {
-        const schema = taken(generated);
+        const schema = takeSchema(generated);
         if (!schema) return;
         const outputs = { a: { [secret]: value, b: secret }, [secret]: [secret, value] };
         for (const problem of contract.check(schema, outputs)) {
@@ -131,7 +133,7 @@ describe("for every schema that a plan may have", () => {
 });
 
 /** Nothing where ajv by itself does not take it, such as one with a property that is named `$id`. */
-function plainAjv(schema: Fields): ((value: unknown) => boolean) | undefined {
+function createPlainAjv(schema: Fields): ((value: unknown) => boolean) | undefined {
   const ajv = new Ajv2020({
     strict: false,
     validateFormats: false,
@@ -243,10 +245,10 @@ describe("for every pattern that a plan may have", () => {
     fc.assert(
       fc.property(patterns, fc.array(texts, { minLength: 1, maxLength: 5 }), (pattern, some) => {
         if (readPattern(pattern).problem !== undefined) return;
-        const own = new RegExp(pattern, "u");
+        const nativePattern = new RegExp(pattern, "u");
         for (const text of some) {
           const isMatch = contract.check({ properties: { x: { pattern } } }, { x: text }).length === 0;
-          const isTheirs = judged(() => own.test(text));
+          const isTheirs = judgeInTime(() => nativePattern.test(text));
           if (isTheirs === undefined) continue;
           compared += 1;
           expect({ pattern, text, isMatch }).toEqual({ pattern, text, isMatch: isTheirs });

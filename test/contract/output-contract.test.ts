@@ -14,15 +14,15 @@ beforeEach(() => {
 });
 
 /** As `path: message`. */
-function said(schema: Fields, outputs: Fields): string[] {
+function listProblems(schema: Fields, outputs: Fields): string[] {
   return contract.check(schema, outputs).map(({ path, message }: OutputProblem) => `${path}: ${message}`);
 }
 
 /** Of the one property `x`. */
-const saidOf = (schema: unknown, value: unknown): string[] =>
-  said({ properties: { x: schema } }, { x: value });
+const listProblemsOf = (schema: unknown, value: unknown): string[] =>
+  listProblems({ properties: { x: schema } }, { x: value });
 
-function inTime(check: () => readonly unknown[]): readonly unknown[] {
+function checkInTime(check: () => readonly unknown[]): readonly unknown[] {
   const began = performance.now();
   const problems = check();
   expect(performance.now() - began).toBeLessThan(IN_TIME_MS);
@@ -31,7 +31,7 @@ function inTime(check: () => readonly unknown[]): readonly unknown[] {
 
 const list = <T>(length: number, make: (index: number) => T): T[] =>
   Array.from({ length }, (_, index) => make(index));
-const fields = (length: number, make: (index: number) => [string, unknown]): Fields =>
+const createFields = (length: number, make: (index: number) => [string, unknown]): Fields =>
   Object.fromEntries(list(length, make));
 
 describe("what is wrong with outputs", () => {
@@ -80,16 +80,16 @@ describe("what is wrong with outputs", () => {
     [{ dependentSchemas: { a: { required: ["b"] } } }, { a: 1 }, "x.b: expected a value, got nothing"],
     [false, 1, "x: expected nothing here"],
   ])("by %j of %j is a sentence with its path, and without its values", (schema, value, sentence) => {
-    expect(saidOf(schema, value)).toEqual([sentence]);
+    expect(listProblemsOf(schema, value)).toEqual([sentence]);
   });
 
   it("is all said at once, up to a bound, each thing once", () => {
-    expect(said({ required: ["a", "b"], properties: { c: { type: "null" } } }, { c: 1 })).toEqual([
+    expect(listProblems({ required: ["a", "b"], properties: { c: { type: "null" } } }, { c: 1 })).toEqual([
       ...["a: expected a value, got nothing", "b: expected a value, got nothing"],
       "c: expected null, got number",
     ]);
-    expect(said({ required: list(50, (index) => `p${index}`) }, {})).toHaveLength(8);
-    expect(said({ additionalProperties: false }, { a: 1, b: 2 })).toHaveLength(1);
+    expect(listProblems({ required: list(50, (index) => `p${index}`) }, {})).toHaveLength(8);
+    expect(listProblems({ additionalProperties: false }, { a: 1, b: 2 })).toHaveLength(1);
   });
 
   it("is said of what a $ref leads to, however it is written", () => {
@@ -103,13 +103,13 @@ describe("what is wrong with outputs", () => {
       $defs: { "a/b%": { type: "null" } },
     };
     const wrong = { x: 1, z: 1, self: { x: 1, self: { z: 1 } } };
-    expect(said(schema, wrong).map((each) => each.split(":")[0])).toEqual([
+    expect(listProblems(schema, wrong).map((each) => each.split(":")[0])).toEqual([
       "x",
       "z",
       "self.x",
       "self.self.z",
     ]);
-    expect(said(schema, { x: null, y: { "": "" }, z: "", self: { self: {} } })).toEqual([]);
+    expect(listProblems(schema, { x: null, y: { "": "" }, z: "", self: { self: {} } })).toEqual([]);
   });
 });
 
@@ -132,25 +132,27 @@ describe("a schema", () => {
     ["a keyword that is ours", { "x-work": { fixed: 1e9 } }],
   ])("with %s means what JSON Schema says", (_, schema) => {
     expect(problemsOf([step("a", [], { outputSchema: schema })])).toEqual([]);
-    expect(said(schema, { x: "a", $id: 1 })).toEqual([]);
-    expect(said({ ...schema, required: ["y"] }, { x: "a" })).toEqual(["y: expected a value, got nothing"]);
+    expect(listProblems(schema, { x: "a", $id: 1 })).toEqual([]);
+    expect(listProblems({ ...schema, required: ["y"] }, { x: "a" })).toEqual([
+      "y: expected a value, got nothing",
+    ]);
   });
 
   it("has each of its patterns, not one for all", () => {
     const schema = { properties: { a: { pattern: "^a$" }, b: { pattern: "^b$" } } };
-    expect(said(schema, { a: "a", b: "b" })).toEqual([]);
-    expect(said(schema, { a: "b", b: "a" })).toHaveLength(2);
+    expect(listProblems(schema, { a: "a", b: "b" })).toEqual([]);
+    expect(listProblems(schema, { a: "b", b: "a" })).toHaveLength(2);
   });
 
   it.each([".", "\\s", "\\S", "[\\s]", "[^\\s]", "[\\S]", "[^\\S]", "\\w", "\\W", "\\d", "[^]", "[-\\s]"])(
     "takes for %s the characters that JavaScript takes",
     (pattern) => {
-      const own = new RegExp(`^${pattern}$`, "u");
+      const nativePattern = new RegExp(`^${pattern}$`, "u");
       const schema = { properties: { x: { pattern: `^${pattern}$` } } };
       const codes = [...list(0x3100, (code) => code), ...list(0x200, (code) => 0xfe00 + code), 0x1f600];
       const differing = codes
         .map((code) => String.fromCodePoint(code))
-        .filter((x) => own.test(x) !== (contract.check(schema, { x }).length === 0));
+        .filter((x) => nativePattern.test(x) !== (contract.check(schema, { x }).length === 0));
       expect(differing).toEqual([]);
     },
   );
@@ -175,16 +177,21 @@ describe("a schema", () => {
 describe("a hostile schema or output", () => {
   it("cannot make a pattern take more than linear time", () => {
     const text = `${"a".repeat(50_000)}!`;
-    expect(inTime(() => saidOf({ pattern: "^(a+)+$" }, text))).toEqual([
+    expect(checkInTime(() => listProblemsOf({ pattern: "^(a+)+$" }, text))).toEqual([
       "x: expected a text that matches the pattern",
     ]);
-    expect(inTime(() => saidOf({ patternProperties: { "^(a|aa)+$": false } }, { [text]: 1 }))).toEqual([]);
+    expect(
+      checkInTime(() => listProblemsOf({ patternProperties: { "^(a|aa)+$": false } }, { [text]: 1 })),
+    ).toEqual([]);
   });
 
   it.each<[string, Fields, unknown]>([
     [
       "references that double",
-      fields(30, (index) => [`d${index}`, { allOf: list(2, () => ({ $ref: `#/$defs/d${index + 1}` })) }]),
+      createFields(30, (index) => [
+        `d${index}`,
+        { allOf: list(2, () => ({ $ref: `#/$defs/d${index + 1}` })) },
+      ]),
       1,
     ],
     [
@@ -216,21 +223,21 @@ describe("a hostile schema or output", () => {
   ])("cannot take long by %s", (_, defs, value) => {
     const schema = { properties: { x: { $ref: "#/$defs/d0" } }, $defs: { ...defs, d30: {} } };
     expect(problemsOf([step("a", [], { outputSchema: schema })])).toEqual([]);
-    expect(inTime(() => said(schema, { x: value }))).toEqual([`(root): ${TOO_LONG}`]);
+    expect(checkInTime(() => listProblems(schema, { x: value }))).toEqual([`(root): ${TOO_LONG}`]);
   });
 
   it("cannot take long by uniqueness", () => {
     expect(
-      inTime(() =>
-        saidOf(
+      checkInTime(() =>
+        listProblemsOf(
           { uniqueItems: true },
           list(40_000, (index) => index),
         ),
       ),
     ).toEqual([]);
     expect(
-      inTime(() =>
-        saidOf(
+      checkInTime(() =>
+        listProblemsOf(
           { uniqueItems: true },
           list(9_000, (index) => [[index]]),
         ),
@@ -241,7 +248,10 @@ describe("a hostile schema or output", () => {
   it.each<[string, Fields]>([
     [
       "properties",
-      { properties: fields(998, (index) => [`p${index}`, { type: "string" }]), additionalProperties: false },
+      {
+        properties: createFields(998, (index) => [`p${index}`, { type: "string" }]),
+        additionalProperties: false,
+      },
     ],
     [
       "merged properties",
@@ -251,29 +261,35 @@ describe("a hostile schema or output", () => {
     ["choices", { anyOf: list(256, (index) => ({ const: index })) }],
     [
       "patterns of names",
-      { patternProperties: fields(256, (index) => [`^p${index}`, {}]), additionalProperties: false },
+      { patternProperties: createFields(256, (index) => [`^p${index}`, {}]), additionalProperties: false },
     ],
     [
       "conditions",
       { allOf: list(249, (index) => ({ if: { minimum: index }, then: { maximum: 3 }, else: {} })) },
     ],
-    ["dependent schemas", { dependentSchemas: fields(999, (index) => [`p${index}`, { required: ["a"] }]) }],
+    [
+      "dependent schemas",
+      { dependentSchemas: createFields(999, (index) => [`p${index}`, { required: ["a"] }]) },
+    ],
     ["leading items", { prefixItems: list(999, (index) => ({ const: index })) }],
     ["required names", { required: list(4_998, (index) => `p${index}`) }],
     ["patterns", { allOf: list(4, () => ({ pattern: "(?:\\p{L}|\\p{N}|\\p{P}){4}".repeat(37) })) }],
     ...["not", "items", "contains", "propertyNames", "if", "additionalProperties"].map(
-      (keyword): [string, Fields] => [`${keyword} behind references`, nested(keyword)],
+      (keyword): [string, Fields] => [`${keyword} behind references`, nestKeyword(keyword)],
     ),
   ])("that has as many %s as it may have is turned into code", (_, schema) => {
     expect(problemsOf([step("a", [], { outputSchema: schema })])).toEqual([]);
-    const problems = inTime(() => said(schema, { x: { x: 1 } }));
+    const problems = checkInTime(() => listProblems(schema, { x: { x: 1 } }));
     expect(problems.filter((each) => String(each).includes("not a usable"))).toEqual([]);
   });
 });
 
 /** References as deep as they may be. */
-function nested(keyword: string): Fields {
+function nestKeyword(keyword: string): Fields {
   const link = (to: number): Fields =>
     list(11, () => 0).reduce<Fields>((inner) => ({ [keyword]: inner }), { $ref: `#/$defs/d${to}` });
-  return { $ref: "#/$defs/d0", $defs: { ...fields(12, (index) => [`d${index}`, link(index + 1)]), d12: {} } };
+  return {
+    $ref: "#/$defs/d0",
+    $defs: { ...createFields(12, (index) => [`d${index}`, link(index + 1)]), d12: {} },
+  };
 }

@@ -5,9 +5,9 @@
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { author, opened, openingOf, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
+import { createAuthor, openRun, openingOf, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
-import { acquired } from "./ledger-store-claim-play.ts";
+import { createAcquired } from "./ledger-store-claim-play.ts";
 
 export interface WriterReport {
   readonly name: string;
@@ -24,7 +24,7 @@ const runId = runIdOf("shared");
 const won: string[] = [];
 while (won.length < WINS) {
   const events = await store.read(runId, { from: 0, limit: 10_000 });
-  const writer = author("shared", { from: fold(runId, events) });
+  const writer = createAuthor("shared", { from: fold(runId, events) });
   const call = `${name}-${won.length}`;
   const opening = events.length === 0 ? [openingOf("shared")] : [];
   try {
@@ -34,17 +34,17 @@ while (won.length < WINS) {
     if (!isCoordinationError(error) || error.code !== "LEDGER_CONFLICT") throw error;
   }
 }
-const own = opened(name);
-await store.append(own.request);
+const ownRun = openRun(name);
+await store.append(ownRun.request);
 const tokens: number[] = [];
 while (tokens.length < WINS) {
   const resource = `queue:${name}`;
   const { lastToken } = await store.overlapping({ resource, atMs: 0 as EpochMs, limit: 0 });
   const spawn = spawnOf(`claim-${tokens.length}`);
-  const claims = [acquired(lastToken + 1, resource), acquired(lastToken + 2, resource)];
+  const claims = [createAcquired(lastToken + 1, resource), createAcquired(lastToken + 2, resource)];
   try {
-    await store.append({ ...own.author.propose(spawn), claims });
-    own.author.append(spawn);
+    await store.append({ ...ownRun.author.propose(spawn), claims });
+    ownRun.author.append(spawn);
     tokens.push(...claims.map(({ token }) => token));
   } catch (error) {
     if (!isCoordinationError(error) || error.code !== "CLAIM_CONFLICT") throw error;

@@ -4,36 +4,36 @@ import { basename, dirname, join, sep } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 /** A real folder as a file system shows it that does not tell upper from lower case below `top`. */
-function ignoringCase(top: string): FileCalls {
-  const alike = (name: string): string => name.normalize("NFC").toLowerCase().replaceAll("ς", "σ");
-  const actual = (path: string): string => {
+function createCallsIgnoringCase(top: string): FileCalls {
+  const foldCase = (name: string): string => name.normalize("NFC").toLowerCase().replaceAll("ς", "σ");
+  const findActualPath = (path: string): string => {
     if (!path.startsWith(top + sep)) return path;
     let real = top;
-    for (const name of path.slice(top.length + 1).split(sep)) real = join(real, entryLike(real, name));
+    for (const name of path.slice(top.length + 1).split(sep)) real = join(real, findEntryLike(real, name));
     return real;
   };
-  const entryLike = (folder: string, name: string): string => {
+  const findEntryLike = (folder: string, name: string): string => {
     try {
-      return readdirSync(folder).find((entry) => alike(entry) === alike(name)) ?? name;
+      return readdirSync(folder).find((entry) => foldCase(entry) === foldCase(name)) ?? name;
     } catch {
       return name;
     }
   };
   return {
     ...nodeFileCalls,
-    lstat: (path) => nodeFileCalls.lstat(actual(path)),
-    stat: (path) => nodeFileCalls.stat(actual(path)),
-    readlink: (path) => nodeFileCalls.readlink(actual(path)),
-    someNames: (path, count) => nodeFileCalls.someNames(actual(path), count),
-    open: (path) => nodeFileCalls.open(actual(path)),
+    lstat: (path) => nodeFileCalls.lstat(findActualPath(path)),
+    stat: (path) => nodeFileCalls.stat(findActualPath(path)),
+    readlink: (path) => nodeFileCalls.readlink(findActualPath(path)),
+    someNames: (path, count) => nodeFileCalls.someNames(findActualPath(path), count),
+    open: (path) => nodeFileCalls.open(findActualPath(path)),
   };
 }
 
 /** The same as one shows it that does, whatever this machine does. */
-function tellingCase(): FileCalls {
+function createCallsTellingCase(): FileCalls {
   return {
     ...nodeFileCalls,
     lstat: async (path) => {
@@ -47,10 +47,10 @@ function tellingCase(): FileCalls {
 
 describe("where a file system does not tell upper from lower case", () => {
   it("nor do resources, of what is there and of what is not", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("Src"));
     writeFileSync(folder.file("Src/ReadMe.md"), "text");
-    const files = createRealFiles(ignoringCase(folder.path));
+    const files = createRealFiles(createCallsIgnoringCase(folder.path));
     const [root, readme, later] = [
       `file:${folder.path}`,
       `file:${folder.path}/src/readme.md`,
@@ -66,35 +66,35 @@ describe("where a file system does not tell upper from lower case", () => {
   });
 
   it("links lead to one resource, however their names and targets are written", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("Real"));
     symlinkSync("REAL/Deep", folder.file("Link"));
-    const files = createRealFiles(ignoringCase(folder.path));
+    const files = createRealFiles(createCallsIgnoringCase(folder.path));
     const expected = `file:${folder.path}/real/deep/a`;
     expect(await files.locate("LINK/A", folder.path)).toBe(expected);
     expect(await files.locate("real/DEEP/a", folder.path)).toBe(expected);
   });
 
   it("only names in it are folded, not those of the folders above on another", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("Mount/Some"), { recursive: true });
-    const files = createRealFiles(ignoringCase(folder.file("Mount")));
+    const files = createRealFiles(createCallsIgnoringCase(folder.file("Mount")));
     expect(await files.locate("Mount/SOME/File", folder.path)).toBe(`file:${folder.path}/Mount/some/file`);
     expect(await files.locate("Other/File", folder.path)).toBe(`file:${folder.path}/Other/File`);
   });
 
   it("a folder with nothing that tells is as the one that it is in", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("2024/12"), { recursive: true });
     writeFileSync(folder.file("letters"), "");
-    const files = createRealFiles(ignoringCase(folder.path));
+    const files = createRealFiles(createCallsIgnoringCase(folder.path));
     expect(await files.locate("2024/12/A", folder.path)).toBe(`file:${folder.path}/2024/12/a`);
   });
 
   it("a letter whose other case is more than a letter is left as it is", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     writeFileSync(folder.file("x"), "");
-    const files = createRealFiles(ignoringCase(folder.path));
+    const files = createRealFiles(createCallsIgnoringCase(folder.path));
     for (const path of ["İ.TXT", "I\u0307.TXT"])
       expect(await files.locate(path, folder.path)).toBe(`file:${folder.path}/İ.txt`);
     expect(await files.locate("ẞ.TXT", folder.path)).toBe(`file:${folder.path}/ß.txt`);
@@ -103,9 +103,9 @@ describe("where a file system does not tell upper from lower case", () => {
 
 describe("where a file system tells upper from lower case", () => {
   it("so do resources", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("Src"));
-    const files = createRealFiles(tellingCase());
+    const files = createRealFiles(createCallsTellingCase());
     for (const path of ["Src/A", "Src/a", "src/A", "E\u0301", "É"])
       expect(await files.locate(path, folder.path)).toBe(`file:${folder.path}/${path}`);
   });
@@ -120,7 +120,7 @@ describe("where a file system tells upper from lower case", () => {
   });
 
   it("two links to one file are two names", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     writeFileSync(folder.file("name"), "");
     linkSync(folder.file("name"), folder.file("second"));
     // As if `second` were `NAME`: on some machines that cannot be.
@@ -133,12 +133,12 @@ describe("where a file system tells upper from lower case", () => {
   });
 
   it.each(["replaced", "removed"])("an entry that is %s meanwhile tells nothing", async (change) => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("sub"));
     for (const name of ["Name", "sub/other"]) writeFileSync(folder.file(name), "");
-    const view = ignoringCase(folder.path);
+    const view = createCallsIgnoringCase(folder.path);
     let isChanged = false;
-    const lstat: FileCalls["lstat"] = async (path) => {
+    const changeAndLstat: FileCalls["lstat"] = async (path) => {
       if (!path.endsWith("nAME") || isChanged) return view.lstat(path);
       isChanged = true;
       if (change === "removed") renameSync(folder.file("Name"), folder.file("sub/gone"));
@@ -146,27 +146,27 @@ describe("where a file system tells upper from lower case", () => {
       renameSync(folder.file("sub/other"), folder.file("Name"));
       return facts;
     };
-    const files = createRealFiles({ ...view, lstat });
+    const files = createRealFiles({ ...view, lstat: changeAndLstat });
     expect(await files.locate("Name", folder.path)).toBe(`file:${folder.path}/name`);
     expect(isChanged).toBe(true);
   });
 
   it("a folder is asked once", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     writeFileSync(folder.file("Name"), "");
-    const asked: string[] = [];
+    const requests: string[] = [];
     const files = createRealFiles({
       ...nodeFileCalls,
       lstat: (path) => {
-        asked.push(path);
+        requests.push(path);
         return nodeFileCalls.lstat(path);
       },
     });
     await files.locate("Name", folder.path);
-    const first = asked.splice(0).length;
+    const first = requests.splice(0).length;
     await files.locate("Name", folder.path);
     await files.locate("Other", folder.path);
-    expect(asked.filter((path) => path.endsWith("nAME"))).toEqual([]);
-    expect(first).toBeGreaterThan(asked.length / 2);
+    expect(requests.filter((path) => path.endsWith("nAME"))).toEqual([]);
+    expect(first).toBeGreaterThan(requests.length / 2);
   });
 });

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
 
@@ -31,13 +31,13 @@ type Entries = typeof entries extends fc.Arbitrary<infer T> ? T : never;
 
 /** What cannot be made, because of what was made before, is left out. */
 function make(folder: TempFolder, all: Entries): void {
-  for (const { at, what } of all) {
+  for (const { at, what: subject } of all) {
     const path = folder.file(at.join("/"));
     try {
       mkdirSync(dirname(path), { recursive: true });
-      if (what === "folder") mkdirSync(path);
-      else if (what === "file") writeFileSync(path, "", { flag: "wx" });
-      else symlinkSync((what.isAbsolute ? `${folder.path}/` : "") + what.link.join("/"), path);
+      if (subject === "folder") mkdirSync(path);
+      else if (subject === "file") writeFileSync(path, "", { flag: "wx" });
+      else symlinkSync((subject.isAbsolute ? `${folder.path}/` : "") + subject.link.join("/"), path);
     } catch {
       continue;
     }
@@ -45,7 +45,7 @@ function make(folder: TempFolder, all: Entries): void {
 }
 
 /** What the system itself says: where the path leads, or why nowhere. */
-function systemSays(path: string): { readonly path: string } | { readonly code: unknown } {
+function askSystem(path: string): { readonly path: string } | { readonly code: unknown } {
   try {
     return { path: realpathSync.native(path) };
   } catch (error) {
@@ -56,19 +56,19 @@ function systemSays(path: string): { readonly path: string } | { readonly code: 
 describe("for all trees of folders, files and links", () => {
   it("a resource is where the system says that the path leads, and none for a loop or a file in the way", async () => {
     const files = createRealFiles();
-    const asked = fc.array(fc.array(names, { maxLength: 4 }), { minLength: 5, maxLength: 20 });
+    const questions = fc.array(fc.array(names, { maxLength: 4 }), { minLength: 5, maxLength: 20 });
     const seen = { path: 0, missing: 0, nowhere: 0 };
     await fc.assert(
-      fc.asyncProperty(entries, asked, async (all, paths) => {
-        using folder = tempFolder();
+      fc.asyncProperty(entries, questions, async (all, paths) => {
+        using folder = createTempFolder();
         make(folder, all);
         for (const path of paths) {
           const resource = await files.locate(path.join("/") || ".", folder.path);
-          const said = systemSays(folder.file(path.join("/")));
-          if ("path" in said) {
+          const statement = askSystem(folder.file(path.join("/")));
+          if ("path" in statement) {
             seen.path += 1;
-            expect(resource?.toLowerCase()).toBe(`file:${said.path}`.toLowerCase());
-          } else if (said.code === "ENOENT") {
+            expect(resource?.toLowerCase()).toBe(`file:${statement.path}`.toLowerCase());
+          } else if (statement.code === "ENOENT") {
             seen.missing += 1;
           } else {
             seen.nowhere += 1;
@@ -86,7 +86,7 @@ describe("for all trees of folders, files and links", () => {
     let made = 0;
     await fc.assert(
       fc.asyncProperty(entries, fc.array(names, { minLength: 1, maxLength: 4 }), async (all, path) => {
-        using folder = tempFolder();
+        using folder = createTempFolder();
         make(folder, all);
         const resource = await files.locate(path.join("/"), folder.path);
         if (resource === undefined || (await files.look(resource)).kind !== "absent") return;
@@ -95,7 +95,7 @@ describe("for all trees of folders, files and links", () => {
         writeFileSync(place, "made");
         made += 1;
         expect(await files.locate(path.join("/"), folder.path)).toBe(resource);
-        expect(systemSays(folder.file(path.join("/")))).toEqual({ path: place });
+        expect(askSystem(folder.file(path.join("/")))).toEqual({ path: place });
         expect(await files.look(resource)).toMatchObject({ kind: "text", text: "made" });
       }),
       { numRuns: RUNS },

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
 const files = createRealFiles();
 
@@ -15,7 +15,7 @@ async function rootOf(folder: TempFolder): Promise<string> {
   return (await files.locate(".", folder.path)) ?? "nowhere";
 }
 
-function failing(code: string, call: "lstat" | "stat" | "open", at: string): FileCalls {
+function createFailingCalls(code: string, call: "lstat" | "stat" | "open", at: string): FileCalls {
   const fail = (path: string): boolean => path === at;
   return {
     ...nodeFileCalls,
@@ -26,7 +26,7 @@ function failing(code: string, call: "lstat" | "stat" | "open", at: string): Fil
 
 describe("the resource of a path", () => {
   it("is the same however the path is written", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("src/deep"), { recursive: true });
     const root = await rootOf(folder);
     const expected = `${root}/src/a.txt`;
@@ -46,7 +46,7 @@ describe("the resource of a path", () => {
   });
 
   it("follows links, of files and folders, relative and absolute, in a row", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     mkdirSync(folder.file("real/inner"), { recursive: true });
     writeFileSync(folder.file("real/inner/a.txt"), "a");
     symlinkSync("real/inner", folder.file("short"));
@@ -59,7 +59,7 @@ describe("the resource of a path", () => {
   });
 
   it("takes .. of a path as text, as the host's tools do, and that in a link where the link stands", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     mkdirSync(folder.file("real/inner"), { recursive: true });
     symlinkSync("real/inner", folder.file("short"));
@@ -70,7 +70,7 @@ describe("the resource of a path", () => {
   });
 
   it("places what does not exist in the real folder that it would be in", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     mkdirSync(folder.file("real"));
     symlinkSync("real", folder.file("short"));
@@ -82,7 +82,7 @@ describe("the resource of a path", () => {
   });
 
   it("is none for a path that leads nowhere", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     symlinkSync("b", folder.file("a"));
     symlinkSync("a", folder.file("b"));
     symlinkSync("self/x", folder.file("self"));
@@ -108,14 +108,14 @@ describe("the resource of a path", () => {
   });
 
   it("follows 40 links in a row, and not 41", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     for (let at = 1; at <= 41; at += 1) symlinkSync(`link${at - 1}`, folder.file(`link${at}`));
     expect(await files.locate("link40", folder.path)).toBe(`${await rootOf(folder)}/link0`);
     expect(await files.locate("link41", folder.path)).toBeUndefined();
   });
 
   it("is none where its name is too long, however short the path", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     const deep = "d/".repeat((BOUNDS.resourceCharsMax - root.length - 2) / 2);
     const longest = `${deep}${"x".repeat(BOUNDS.resourceCharsMax - root.length - 1 - deep.length)}`;
@@ -128,17 +128,17 @@ describe("the resource of a path", () => {
   });
 
   it("goes on as text below a folder that may not be searched", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     mkdirSync(folder.file("closed"));
-    const calls = failing("EACCES", "lstat", folder.file("closed/a"));
+    const calls = createFailingCalls("EACCES", "lstat", folder.file("closed/a"));
     expect(await createRealFiles(calls).locate("closed/a/b.txt", folder.path)).toBe(`${root}/closed/a/b.txt`);
     symlinkSync("closed/a/../../open", folder.file("short"));
     expect(await createRealFiles(calls).locate("short", folder.path)).toBe(`${root}/open`);
   });
 
   it("is one for names that reach the file system as one", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const resource = await files.locate("\uFFFD", folder.path);
     expect(resource).toBe(`${await rootOf(folder)}/\uFFFD`);
     expect(await files.locate("\uD800", folder.path)).toBe(resource);
@@ -147,15 +147,15 @@ describe("the resource of a path", () => {
 
 describe("a look at a resource", () => {
   it("tells what is absent, a folder, a text and none", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     writeFileSync(folder.file("text"), "\uFEFFgrün\r\n");
     writeFileSync(folder.file("empty"), "");
     expect(await files.look(`${root}/none`)).toEqual({ kind: "absent", version: "absent" });
     expect(await files.look(`${root}/text/below`)).toEqual({ kind: "absent", version: "absent" });
     expect(await files.look(root)).toEqual({ kind: "folder", version: "folder" });
-    expect(await files.look(`${root}/text`)).toEqual(text("\uFEFFgrün\r\n"));
-    expect(await files.look(`${root}/empty`)).toEqual(text(""));
+    expect(await files.look(`${root}/text`)).toEqual(createText("\uFEFFgrün\r\n"));
+    expect(await files.look(`${root}/empty`)).toEqual(createText(""));
     expect(await files.look("session:agent:main:main")).toEqual({ kind: "unreadable" });
   });
 
@@ -166,14 +166,14 @@ describe("a look at a resource", () => {
     ["a character that is cut off", Buffer.from("é").subarray(0, 1)],
     ["a NUL", Buffer.from("a\0b")],
   ])("does not take %s for text", async (_, bytes) => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     writeFileSync(folder.file("file"), bytes);
     const look = await files.look(`${await rootOf(folder)}/file`);
-    expect(look).toEqual({ kind: "other", version: sha256(bytes), because: "not_text" });
+    expect(look).toEqual({ kind: "other", version: hashBytes(bytes), because: "not_text" });
   });
 
   it("reads the largest file that may be merged, and no larger one", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const resource = `${await rootOf(folder)}/file`;
     writeFileSync(folder.file("file"), "x".repeat(BOUNDS.mergeBytesMax));
     expect(await files.look(resource)).toMatchObject({ kind: "text" });
@@ -189,7 +189,7 @@ describe("a look at a resource", () => {
   });
 
   it("does not open what is no plain file", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     execFileSync("mkfifo", [folder.file("fifo")]);
     const server = createServer();
@@ -207,7 +207,7 @@ describe("a look at a resource", () => {
   });
 
   it("does not wait for the writer of a FIFO that takes the place of a file", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     writeFileSync(folder.file("file"), "x");
     execFileSync("mkfifo", [folder.file("fifo")]);
@@ -220,40 +220,42 @@ describe("a look at a resource", () => {
   });
 
   it("tells a file that may not be read from one that is absent", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const root = await rootOf(folder);
     writeFileSync(folder.file("file"), "x");
     symlinkSync("loop", folder.file("loop"));
     const path = `${root}/file`.slice("file:".length);
     for (const call of ["stat", "open"] as const)
-      expect(await createRealFiles(failing("EACCES", call, path)).look(`${root}/file`)).toEqual({
+      expect(await createRealFiles(createFailingCalls("EACCES", call, path)).look(`${root}/file`)).toEqual({
         kind: "unreadable",
       });
-    expect(await createRealFiles(failing("ENOENT", "open", path)).look(`${root}/file`)).toMatchObject({
+    expect(
+      await createRealFiles(createFailingCalls("ENOENT", "open", path)).look(`${root}/file`),
+    ).toMatchObject({
       kind: "absent",
     });
     expect(await files.look(`${root}/loop`)).toEqual({ kind: "unreadable" });
   });
 
   it("reads again a file that changes meanwhile, until it rests", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const resource = `${await rootOf(folder)}/file`;
     const writes = ["longer", "s", "other"];
     writeFileSync(folder.file("file"), "first");
     const look = (count: number): Promise<unknown> =>
       createRealFiles(
-        changingFile(() => {
+        createCallsChangingFile(() => {
           count -= 1;
           const next = writes[count];
           if (next !== undefined) writeFileSync(folder.file("file"), next);
         }),
       ).look(resource);
-    expect(await look(2)).toEqual(text("longer"));
+    expect(await look(2)).toEqual(createText("longer"));
     expect(await look(3)).toEqual({ kind: "unreadable" });
   });
 
   it("closes what it opened", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     let open = 0;
     const calls: FileCalls = {
       ...nodeFileCalls,
@@ -274,7 +276,7 @@ describe("a look at a resource", () => {
 });
 
 /** `change` is called after each read. */
-function changingFile(change: () => void): FileCalls {
+function createCallsChangingFile(change: () => void): FileCalls {
   return {
     ...nodeFileCalls,
     open: async (path) => {
@@ -289,9 +291,9 @@ function changingFile(change: () => void): FileCalls {
   };
 }
 
-const sha256 = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
-const text = (content: string): unknown => ({
+const hashBytes = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+const createText = (content: string): unknown => ({
   kind: "text",
-  version: sha256(Buffer.from(content)),
+  version: hashBytes(Buffer.from(content)),
   text: content,
 });

@@ -78,16 +78,16 @@ export function describeRunStore<Request extends Append>(
       const { begin, end } = tested.write("one");
       await tested.store.append(begin);
       await tested.store.append(end);
-      const sequences = async (range: { readonly from?: number; readonly to?: number }) =>
+      const listSequences = async (range: { readonly from?: number; readonly to?: number }) =>
         (await Array.fromAsync(readLog(tested.store, begin.runId, range)))
           .flat()
           .map((event) => event.sequence);
       const all = [...begin.events, ...end.events].map((event) => event.sequence);
-      expect(await sequences({})).toEqual(all);
-      expect(await sequences({ from: 1 })).toEqual(all.slice(1));
-      expect(await sequences({ from: 1, to: 2 })).toEqual([1]);
-      expect(await sequences({ to: 0 })).toEqual([]);
-      expect(await sequences({ from: all.length })).toEqual([]);
+      expect(await listSequences({})).toEqual(all);
+      expect(await listSequences({ from: 1 })).toEqual(all.slice(1));
+      expect(await listSequences({ from: 1, to: 2 })).toEqual([1]);
+      expect(await listSequences({ to: 0 })).toEqual([]);
+      expect(await listSequences({ from: all.length })).toEqual([]);
     });
 
     it("is listed to its end, however many runs there are", async () => {

@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { openTestLedger, manualClock, tempFolder } from "../support/temp-ledger.ts";
-import { opened } from "../support/ledger-fixtures.ts";
-import { memoryLedger } from "../support/memory-store.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { ended } from "./ledger-store-tested.ts";
+import { openTestLedger, createManualClock, createTempFolder } from "../support/temp-ledger.ts";
+import { openRun } from "../support/ledger-fixtures.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
 import { describeRunStore } from "./run-store.suite.ts";
-import { begun, COMPLETED } from "./workflow-store-tested.ts";
+import { beginRun, COMPLETED } from "./workflow-store-tested.ts";
 
 function writeCoordination(name: string) {
-  const { author, request: begin } = opened(name);
-  return { begin, end: ended(author) };
+  const { author, request: begin } = openRun(name);
+  return { begin, end: appendEnd(author) };
 }
 
 function writeWorkflowRun(name: string) {
-  const { author, request: begin } = begun(name);
+  const { author, request: begin } = beginRun(name);
   return { begin, end: author.append([COMPLETED], { status: "completed" }) };
 }
 
 async function openSqlite() {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   const dispose = async (): Promise<void> => {
     await store.close();
@@ -30,7 +30,7 @@ async function openSqlite() {
 describe("SQLite: the stores of both kinds on one ledger", () => {
   it("do not know the runs of each other", async () => {
     const { store, dispose } = await openSqlite();
-    const [{ request: coordination }, { request: workflowRun }] = [opened("co"), begun("wf")];
+    const [{ request: coordination }, { request: workflowRun }] = [openRun("co"), beginRun("wf")];
     await store.append(coordination);
     await store.workflows.append(workflowRun);
     for (const [one, other] of [
@@ -47,7 +47,7 @@ describe("SQLite: the stores of both kinds on one ledger", () => {
   });
 });
 
-const nothing = (): Promise<void> => Promise.resolve();
+const doNothing = (): Promise<void> => Promise.resolve();
 
 describeRunStore("SQLite, coordinations", async () => {
   const { store, dispose } = await openSqlite();
@@ -61,16 +61,16 @@ describeRunStore("SQLite, workflow runs", async () => {
 
 describeRunStore("memory, coordinations", () =>
   Promise.resolve({
-    store: memoryLedger().open(manualClock()),
+    store: createMemoryLedger().open(createManualClock()),
     write: writeCoordination,
-    [Symbol.asyncDispose]: nothing,
+    [Symbol.asyncDispose]: doNothing,
   }),
 );
 
 describeRunStore("memory, workflow runs", () =>
   Promise.resolve({
-    store: memoryWorkflowLedger().open(),
+    store: createMemoryWorkflowLedger().open(),
     write: writeWorkflowRun,
-    [Symbol.asyncDispose]: nothing,
+    [Symbol.asyncDispose]: doNothing,
   }),
 );

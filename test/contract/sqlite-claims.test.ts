@@ -3,14 +3,17 @@ import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { prepareClaimReads, prepareClaimWrites } from "../../src/infra/sqlite/database/claim-statements.ts";
 import { prepareReads } from "../../src/infra/sqlite/database/statements.ts";
-import { opened, spawnOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { acquired } from "./ledger-store-claim-play.ts";
+import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createAcquired } from "./ledger-store-claim-play.ts";
 
-async function ledgerIn(folder: TempFolder): Promise<string> {
+async function createLedgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
-  await store.append({ ...opened("a").request, claims: [acquired(1, "file:/a"), acquired(2, "file:/b")] });
+  await store.append({
+    ...openRun("a").request,
+    claims: [createAcquired(1, "file:/a"), createAcquired(2, "file:/b")],
+  });
   await store.close();
   return path;
 }
@@ -25,8 +28,8 @@ function planOf(database: Database.Database, { source }: { readonly source: stri
 
 describe("claims in a ledger file", () => {
   it("are reached through an index by every statement, so that the others cost nothing", async () => {
-    using folder = tempFolder();
-    const database = new Database(await ledgerIn(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createLedgerIn(folder));
     const { overlapping, all, ofRun } = prepareClaimReads(database);
     const { holder, renew, release } = prepareClaimWrites(database);
     const { holders } = prepareReads(database);
@@ -39,8 +42,8 @@ describe("claims in a ledger file", () => {
   });
 
   it("that overlap are found in the index alone, by name and by range, before a row is read", async () => {
-    using folder = tempFolder();
-    const database = new Database(await ledgerIn(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createLedgerIn(folder));
     const steps = planOf(database, prepareClaimReads(database).overlapping);
     expect(steps).toContain(
       "SEARCH claim USING COVERING INDEX claim_by_resource (resource=? AND expires_at_ms>?)",
@@ -53,8 +56,8 @@ describe("claims in a ledger file", () => {
   });
 
   it("of a coordination and after a token are listed in the order of an index, without sorting", async () => {
-    using folder = tempFolder();
-    const database = new Database(await ledgerIn(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createLedgerIn(folder));
     const { all, ofRun } = prepareClaimReads(database);
     for (const statement of [all, ofRun, prepareReads(database).holders])
       expect(planOf(database, statement).filter((step) => step.includes("TEMP B-TREE"))).toEqual([]);
@@ -65,16 +68,16 @@ describe("claims in a ledger file", () => {
   });
 
   it("cannot be acquired where the newest token is gone, and can be again when it is back", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const store = await openTestLedger(path);
     const other = new Database(path);
     const [{ sql } = { sql: "" }] = other
       .prepare<[], { sql: string }>("select sql from sqlite_schema where name = 'claim_token_no_delete'")
       .all();
     other.exec("begin; drop trigger claim_token_no_delete; delete from claim_token; commit");
-    const { author, request } = opened("b");
-    const claims = [acquired(3, "file:/c")];
+    const { author, request } = openRun("b");
+    const claims = [createAcquired(3, "file:/c")];
     const corrupt = { code: "LEDGER_CORRUPT" };
     await expect(store.append({ ...request, claims })).rejects.toMatchObject(corrupt);
     const query = { resource: "file:/a", atMs: 0 as EpochMs, limit: 9 };

@@ -15,8 +15,8 @@ import Database from "better-sqlite3";
 import { describe, expect, it, vi } from "vitest";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { openDatabase } from "../../src/infra/sqlite/database/open-database.ts";
-import { contentOf, opened, runIdOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
 /** Every file of a folder with its bytes and the time of its last change. */
 function contentsOf(folder: string): Record<string, { bytes: Buffer; changed: number }> {
@@ -29,16 +29,16 @@ function contentsOf(folder: string): Record<string, { bytes: Buffer; changed: nu
   );
 }
 
-async function ledgerIn(folder: TempFolder): Promise<string> {
+async function createLedgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
-  await store.append({ ...opened("a").request, contents: [contentOf("a text")] });
+  await store.append({ ...openRun("a").request, contents: [contentOf("a text")] });
   await store.close();
   return path;
 }
 
 /** Changes a ledger as only someone with the file and time at hand can. */
-function tamper(path: string, sql: string): void {
+function tamperWith(path: string, sql: string): void {
   const database = new Database(path);
   database.exec(sql);
   database.close();
@@ -54,22 +54,22 @@ const modes = ["write", "read"] as const;
 
 describe("a new ledger file", () => {
   it("is readable by its owner only, and so are its folder and what SQLite puts beside it", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("state/coordination/ledger.sqlite");
     const before = process.umask(0);
     const store = await openTestLedger(path).finally(() => process.umask(before));
-    await store.append(opened("a").request);
+    await store.append(openRun("a").request);
     expect([path, `${path}-wal`, `${path}-shm`].map(modeOf)).toEqual(["600", "600", "600"]);
     expect([dirname(path), dirname(dirname(path))].map(modeOf)).toEqual(["700", "700"]);
     await store.close();
   });
 
   it("begins from an empty file that a crash at creation left behind", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     writeFileSync(path, "");
     const store = await openTestLedger(path);
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await store.append(request);
     expect(await store.read(writer.runId, { from: 0, limit: 100 })).toEqual(request.events);
     await store.close();
@@ -78,7 +78,7 @@ describe("a new ledger file", () => {
 
 describe("durability", () => {
   it("is write-ahead logging with a sync of every commit, on the connection that writes", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const database = await openDatabase({ path, mode: "write", busyTimeoutMs: 100 });
     expect(database.pragma("journal_mode", { simple: true })).toBe("wal");
@@ -90,7 +90,7 @@ describe("durability", () => {
   it.each(["journal_mode", "synchronous"])(
     "is insisted upon: a connection that does not set %s is refused",
     async (name) => {
-      using folder = tempFolder();
+      using folder = createTempFolder();
       const path = folder.file("ledger.sqlite");
       const real: Pragma = Reflect.get(Database.prototype, "pragma");
       using spy = vi.spyOn(Database.prototype, "pragma").mockImplementation(function (
@@ -111,9 +111,9 @@ describe("a ledger of a newer release", () => {
   it.each(modes)(
     "is refused for %s with LEDGER_TOO_NEW and not touched, not even its folder",
     async (mode) => {
-      using folder = tempFolder();
-      const path = await ledgerIn(folder);
-      tamper(path, `pragma user_version = ${loadMigrations().length + 1}`);
+      using folder = createTempFolder();
+      const path = await createLedgerIn(folder);
+      tamperWith(path, `pragma user_version = ${loadMigrations().length + 1}`);
       const before = contentsOf(folder.path);
       await expect(openTestLedger(path, { mode })).rejects.toMatchObject({ code: "LEDGER_TOO_NEW" });
       expect(contentsOf(folder.path)).toEqual(before);
@@ -124,8 +124,8 @@ describe("a ledger of a newer release", () => {
   it.each(modes)(
     "is recognised for %s also while its version is in the log of a running newer release",
     async (mode) => {
-      using folder = tempFolder();
-      const path = await ledgerIn(folder);
+      using folder = createTempFolder();
+      const path = await createLedgerIn(folder);
       const newer = new Database(path);
       newer.pragma("wal_autocheckpoint = 0");
       newer.pragma(`user_version = ${loadMigrations().length + 1}`);
@@ -146,21 +146,21 @@ describe("what is not a ledger", () => {
     ["the first bytes of a SQLite file", (path) => writeFileSync(path, "SQLite format 3\0")],
     [
       "another program's database",
-      (path) => tamper(path, "create table note (text text); insert into note values ('mine')"),
+      (path) => tamperWith(path, "create table note (text text); insert into note values ('mine')"),
     ],
     [
       "another program's database with an id of its own",
-      (path) => tamper(path, "pragma application_id = 7; create table note (text text)"),
+      (path) => tamperWith(path, "pragma application_id = 7; create table note (text text)"),
     ],
     [
       "another program's database with a version of its own",
-      (path) => tamper(path, "pragma user_version = 40; create table note (text text)"),
+      (path) => tamperWith(path, "pragma user_version = 40; create table note (text text)"),
     ],
   ];
 
   for (const mode of modes) {
     it.each(cases)(`is refused for ${mode} and left as it was: %s`, async (_, make) => {
-      using folder = tempFolder();
+      using folder = createTempFolder();
       const path = folder.file("ledger.sqlite");
       make(path);
       const before = contentsOf(folder.path);
@@ -170,8 +170,8 @@ describe("what is not a ledger", () => {
     });
 
     it(`is refused for ${mode}: a ledger that was cut short, wherever the cut lies`, async () => {
-      using folder = tempFolder();
-      const path = await ledgerIn(folder);
+      using folder = createTempFolder();
+      const path = await createLedgerIn(folder);
       const whole = readFileSync(path);
       for (const bytes of [
         99,
@@ -200,7 +200,7 @@ describe("what is not a ledger", () => {
   }
 
   it("is refused for reading: an empty file, which is not filled either", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     writeFileSync(path, "");
     await expect(openTestLedger(path, { mode: "read" })).rejects.toMatchObject(corrupt);
@@ -211,15 +211,15 @@ describe("what is not a ledger", () => {
 
 describe("reading", () => {
   it("creates neither a file nor a folder where there is no ledger", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("none/ledger.sqlite");
     await expect(openTestLedger(path, { mode: "read" })).rejects.toMatchObject({ code: "LEDGER_NOT_FOUND" });
     expect(readdirSync(folder.path)).toEqual([]);
   });
 
   it("leaves a ledger and its folder as they were, byte for byte", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const before = contentsOf(folder.path);
     const store = await openTestLedger(path, { mode: "read" });
     expect(await store.list({ limit: 10 })).toHaveLength(1);
@@ -229,11 +229,11 @@ describe("reading", () => {
   });
 
   it("leaves what a crashed writer left: the ledger and its log stay as they were", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const crashed = await openTestLedger(path);
-    await crashed.append(opened("a").request);
-    using copy = tempFolder();
+    await crashed.append(openRun("a").request);
+    using copy = createTempFolder();
     for (const name of ["ledger.sqlite", "ledger.sqlite-wal"])
       writeFileSync(copy.file(name), readFileSync(folder.file(name)));
     await crashed.close();
@@ -246,21 +246,21 @@ describe("reading", () => {
   });
 
   it("cannot append or delete", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const store = await openTestLedger(path, { mode: "read" });
     const unavailable = { code: "LEDGER_UNAVAILABLE" };
-    await expect(store.append(opened("b").request)).rejects.toMatchObject(unavailable);
+    await expect(store.append(openRun("b").request)).rejects.toMatchObject(unavailable);
     await expect(store.deleteBefore(Date.now() as never)).rejects.toMatchObject(unavailable);
     await store.close();
   });
 
   it("sees what a writer appends while both have the ledger open", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const reader = await openTestLedger(path, { mode: "read" });
     const writer = await openTestLedger(path);
-    await writer.append(opened("b").request);
+    await writer.append(openRun("b").request);
     expect(await reader.list({ limit: 10 })).toHaveLength(2);
     await writer.close();
     await reader.close();
@@ -269,10 +269,10 @@ describe("reading", () => {
 
 describe("a ledger that cannot be written", () => {
   it("is LEDGER_BUSY once another program has held it for the whole busy timeout, and goes on afterwards", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const store = await openTestLedger(path, { busyTimeoutMs: 60 });
-    const { author: writer, request } = opened("b");
+    const { author: writer, request } = openRun("b");
     const other = new Database(path);
     other.exec("begin immediate");
     const began = performance.now();
@@ -288,8 +288,8 @@ describe("a ledger that cannot be written", () => {
   });
 
   it("is LEDGER_BUSY for an opening while another program has it locked whole", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const other = new Database(path);
     other.pragma("locking_mode = exclusive");
     other.exec("begin immediate; create table t (a); rollback");
@@ -301,8 +301,8 @@ describe("a ledger that cannot be written", () => {
   });
 
   it("is LEDGER_FULL when SQLite finds no room, loses nothing, and goes on when there is room again", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const connections: Database.Database[] = [];
     const prepare = Reflect.get(Database.prototype, "prepare") as (
       this: Database.Database,
@@ -319,7 +319,7 @@ describe("a ledger that cannot be written", () => {
     const [connection] = connections;
     const pages = Number(connection?.pragma("page_count", { simple: true }));
     connection?.pragma(`max_page_count = ${pages}`);
-    const runs = Array.from({ length: 200 }, (_, index) => opened(`more-${index}`));
+    const runs = Array.from({ length: 200 }, (_, index) => openRun(`more-${index}`));
     const results = await Promise.allSettled(runs.map(({ request }) => store.append(request)));
     for (const result of results) {
       expect(result.status).toBe("rejected");
@@ -334,8 +334,8 @@ describe("a ledger that cannot be written", () => {
   });
 
   it("fails with a code when the system refuses to let a file grow, and every acknowledged append is there", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const report = JSON.parse(await run("ulimit -f 600 && exec", "limited-writer.ts", path)) as LimitedReport;
     expect(report.code).toBe("LEDGER_UNAVAILABLE");
     expect(report.acknowledged).toBeGreaterThan(0);
@@ -349,7 +349,7 @@ describe("a ledger that cannot be written", () => {
   });
 
   it("is LEDGER_UNAVAILABLE in a folder that may not be written", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     chmodSync(folder.path, 0o755);
     mkdirSync(folder.file("closed"), { mode: 0o555 });
     const report = JSON.parse(
@@ -360,7 +360,7 @@ describe("a ledger that cannot be written", () => {
   });
 
   it("is LEDGER_UNAVAILABLE where its path leads through a file or to a folder", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     writeFileSync(folder.file("file"), "");
     mkdirSync(folder.file("ledger.sqlite"));
     for (const path of [folder.file("file/ledger.sqlite"), folder.file("ledger.sqlite")])

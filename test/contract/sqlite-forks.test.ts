@@ -10,36 +10,36 @@ import { summarizeRun } from "../../src/agents/coordination/workflow/state/run-v
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { chainHash, genesisOf, rowOf } from "../../src/infra/sqlite/database/event-row.ts";
-import { forge, rehash, verify } from "../support/ledger-fixtures-damage.ts";
-import { opened, spawnOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { forge, rehashRun, verify } from "../support/ledger-fixtures-damage.ts";
+import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import {
   branchOf,
   COMPLETED,
-  nodeStarted,
-  started,
-  workflowAuthor,
-  workflowRunId,
+  createNodeStarted,
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
-const SOURCE = workflowRunId("source");
-const FORK = workflowRunId("fork");
+const SOURCE = nameWorkflowRun("source");
+const FORK = nameWorkflowRun("fork");
 const LONG = 2_000;
 
-async function longLedger(folder: TempFolder): Promise<string> {
+async function createLongLedger(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
-  const nodes = Array.from({ length: LONG - 1 }, (_, index) => nodeStarted(`n${index}`));
-  await store.workflows.append(workflowAuthor("source").append([started(), ...nodes]));
+  const nodes = Array.from({ length: LONG - 1 }, (_, index) => createNodeStarted(`n${index}`));
+  await store.workflows.append(createWorkflowAuthor("source").append([createRunStarted(), ...nodes]));
   await store.close();
   return path;
 }
 
 describe("damage to a long log", () => {
   it("is looked for in slices, between which others have their turn, and found behind the first", async () => {
-    using folder = tempFolder();
-    const path = await longLedger(folder);
+    using folder = createTempFolder();
+    const path = await createLongLedger(folder);
     const store = await openTestLedger(path, { mode: "read" });
     let turns = 0;
     let isOver = false;
@@ -52,8 +52,8 @@ describe("damage to a long log", () => {
     expect(turns).toBeGreaterThanOrEqual(LONG / 250 - 1);
     await store.close();
     for (const sequence of [249, 250, 1_777, LONG - 1]) {
-      using copy = tempFolder();
-      const damaged = await longLedger(copy);
+      using copy = createTempFolder();
+      const damaged = await createLongLedger(copy);
       forge(damaged, `update event set type = 'node.failed' where sequence = ${sequence}`);
       const reader = await openTestLedger(damaged, { mode: "read" });
       expect(await reader.workflows.damage(SOURCE, { before: LONG })).toEqual({
@@ -66,15 +66,15 @@ describe("damage to a long log", () => {
   });
 
   it("is found where the last event was exchanged together with its hash", async () => {
-    using folder = tempFolder();
-    const path = await longLedger(folder);
+    using folder = createTempFolder();
+    const path = await createLongLedger(folder);
     forge(path, (database) => {
       const last = LONG - 1;
       const previous = database
         .prepare<[number], Buffer>("select hash from event where sequence = ?")
         .pluck()
         .get(last - 1);
-      const other = { ...nodeStarted("forged"), sequence: last, timestamp: "2026-01-02T03:04:05.678Z" };
+      const other = { ...createNodeStarted("forged"), sequence: last, timestamp: "2026-01-02T03:04:05.678Z" };
       const row = rowOf(other);
       database
         .prepare("update event set payload = ?, node_id = ?, timestamp_ms = ?, hash = ? where sequence = ?")
@@ -94,7 +94,7 @@ describe("damage to a long log", () => {
 });
 
 /** With the summary that the core makes of it, so that verifying has nothing to say. */
-function summarized(
+function createSummarized(
   author: WorkflowAuthor,
   drafts: readonly WorkflowDraft[],
   origin?: RunOrigin,
@@ -105,33 +105,34 @@ function summarized(
   return { ...request, summary: summarizeRun(run, "driver-1") };
 }
 
-async function forkedLedger(folder: TempFolder): Promise<string> {
+async function createForkedLedger(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
-  const drafts = [started(), nodeStarted("a"), nodeStarted("b"), COMPLETED];
-  await store.workflows.append(summarized(workflowAuthor("source"), drafts));
+  const drafts = [createRunStarted(), createNodeStarted("a"), createNodeStarted("b"), COMPLETED];
+  await store.workflows.append(createSummarized(createWorkflowAuthor("source"), drafts));
   const branch = branchOf(SOURCE, "fork", 3);
   await store.workflows.append(
-    summarized(workflowAuthor("fork", branch), [...drafts.slice(0, 3), COMPLETED], branch),
+    createSummarized(createWorkflowAuthor("fork", branch), [...drafts.slice(0, 3), COMPLETED], branch),
   );
   const second: RunOrigin = {
     ...branchOf(FORK, "second", 2),
     ids: [{ before: 2, runId: SOURCE }],
   };
-  const own = [{ ...nodeStarted("c"), causationId: "run-source:1" as never }, COMPLETED];
+  const ownDrafts = [{ ...createNodeStarted("c"), causationId: "run-source:1" as never }, COMPLETED];
   await store.workflows.append(
-    summarized(workflowAuthor("second", second), [...drafts.slice(0, 2), ...own], second),
+    createSummarized(createWorkflowAuthor("second", second), [...drafts.slice(0, 2), ...ownDrafts], second),
   );
   await store.close();
   return path;
 }
 
 describe("verifying forks", () => {
-  const problemsIn = async (path: string): Promise<readonly StoredProblem[]> => (await verify(path)).problems;
+  const findProblems = async (path: string): Promise<readonly StoredProblem[]> =>
+    (await verify(path)).problems;
 
   it("says nothing of those that are whole, nor of causes among the events that they took", async () => {
-    using folder = tempFolder();
-    expect(await problemsIn(await forkedLedger(folder))).toEqual([]);
+    using folder = createTempFolder();
+    expect(await findProblems(await createForkedLedger(folder))).toEqual([]);
   });
 
   it.each<[string, string, CoordinationId]>([
@@ -147,10 +148,10 @@ describe("verifying forks", () => {
       SOURCE,
     ],
   ])("finds %s at the first event", async (_, sql, runId) => {
-    using folder = tempFolder();
-    const path = await forkedLedger(folder);
+    using folder = createTempFolder();
+    const path = await createForkedLedger(folder);
     forge(path, sql);
-    expect(await problemsIn(path)).toContainEqual({
+    expect(await findProblems(path)).toContainEqual({
       kind: "event_changed",
       runId,
       sequence: 0,
@@ -159,15 +160,15 @@ describe("verifying forks", () => {
   });
 
   it("finds a branch whose events are not its source's, also where somebody knew the hashes", async () => {
-    using folder = tempFolder();
-    const path = await forkedLedger(folder);
+    using folder = createTempFolder();
+    const path = await createForkedLedger(folder);
     forge(path, (database) => {
       const ofFork = "run_key = (select run_key from run where run_id = 'run-fork')";
       database.exec(`update event set timestamp_ms = timestamp_ms - 1 where sequence = 1 and ${ofFork}`);
-      rehash(database, FORK);
+      rehashRun(database, FORK);
     });
     const forged = { kind: "event_forged", sequence: 1 };
-    expect(await problemsIn(path)).toMatchObject([
+    expect(await findProblems(path)).toMatchObject([
       { ...forged, runId: FORK, message: "event 1 is not that of its source run-source" },
       { ...forged, runId: "run-second", message: "event 1 is not that of its source run-fork" },
     ]);
@@ -177,16 +178,16 @@ describe("verifying forks", () => {
     ["is not there", "$.sourceRunId", "'run-none'", "its source run-none is not there"],
     ["is shorter", "$.until", "9", "it takes 9 events of run-source, which has 4"],
   ])("finds a fork whose source %s", async (_, path, value, message) => {
-    using folder = tempFolder();
-    const ledger = await forkedLedger(folder);
+    using folder = createTempFolder();
+    const ledger = await createForkedLedger(folder);
     forge(ledger, (database) => {
       database.exec(
         `update run set origin = json_set(origin, '${path}', ${value}) where run_id = 'run-fork'`,
       );
-      rehash(database, FORK);
+      rehashRun(database, FORK);
     });
     const missing = { kind: "event_missing", runId: FORK, sequence: 0, message };
-    expect(await problemsIn(ledger)).toContainEqual(missing);
+    expect(await findProblems(ledger)).toContainEqual(missing);
   });
 });
 
@@ -203,8 +204,8 @@ describe("the database itself", () => {
       "insert into run (run_id, length, head_hash, ended, summary, origin) values ('x', 1, zeroblob(32), 0, '{}', '{')",
     ],
   ])("refuses %s", async (_, sql) => {
-    using folder = tempFolder();
-    const database = new Database(await forkedLedger(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createForkedLedger(folder));
     expect(() => database.exec(sql)).toThrow(
       expect.objectContaining({ code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string }),
     );
@@ -221,10 +222,10 @@ describe("damage to the log of a coordination", () => {
     ],
     ["taken out", "delete from event where sequence = 3", { sequence: 3, problem: "event_missing" }],
   ] as const)("is named where an event was %s, and only from there on", async (_, sql, damage) => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await store.append(request);
     const next = writer.append(spawnOf("more"));
     await store.append(next);
@@ -239,15 +240,15 @@ describe("damage to the log of a coordination", () => {
   });
 
   it("is named where an event is none, whatever its hash says", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    const { author: writer, request } = opened("a");
+    const { author: writer, request } = openRun("a");
     await store.append(request);
     await store.close();
     forge(path, (database) => {
       database.exec("update event set payload = '{}' where sequence = 0");
-      rehash(database, writer.runId);
+      rehashRun(database, writer.runId);
     });
     const reader = await openTestLedger(path, { mode: "read" });
     expect(await reader.damage(writer.runId, { before: 1 })).toEqual({

@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import { runIdOf } from "../support/ledger-fixtures.ts";
 import { describeLedgerStore } from "./ledger-store.suite.ts";
 import type { WriterReport } from "./racing-writer.ts";
 
 describeLedgerStore("SQLite", () => {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
   return Promise.resolve({
     open: (clock) => openTestLedger(path, { clock }),
@@ -44,7 +44,7 @@ describe("SQLite: two processes on one ledger", () => {
   };
 
   it("opens a fresh file from all at once and gives each place in a log, and each token, to one of them", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("new-folder/ledger.sqlite");
     const reports = await Promise.all(["left", "middle", "right"].map((name) => race(path, name)));
     const store = await openTestLedger(path);
@@ -58,8 +58,8 @@ describe("SQLite: two processes on one ledger", () => {
     const claims = await store.claims({ after: 0, limit: 1_000 });
     expect(claims.map(({ token }) => token)).toEqual(claims.map((_, index) => index + 1));
     for (const { name, tokens } of reports) {
-      const own = claims.filter(({ runId }) => runId === runIdOf(name));
-      expect(own.map(({ token }) => token)).toEqual(tokens);
+      const ownClaims = claims.filter(({ runId }) => runId === runIdOf(name));
+      expect(ownClaims.map(({ token }) => token)).toEqual(tokens);
       expect(tokens.length).toBeGreaterThanOrEqual(40);
     }
     expect(await store.inspect()).toEqual([]);

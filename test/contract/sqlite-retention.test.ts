@@ -4,31 +4,31 @@ import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
 import { prepareWrites } from "../../src/infra/sqlite/database/statements.ts";
-import { contentOf, opened } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { ended } from "./ledger-store-tested.ts";
+import { contentOf, openRun } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
 
 const AGED = (TEST_EPOCH_MS + 1) as EpochMs;
 const keep = (text: string): ContentInput => ({ ...contentOf(text), keepWhileRunning: true });
 
 /** A ledger where one running coordination keeps a text, and another text is kept by nobody. */
-async function ledgerIn(folder: TempFolder): Promise<string> {
+async function createLedgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
-  await store.append({ ...opened("a").request, contents: [keep("kept"), contentOf("free")] });
+  await store.append({ ...openRun("a").request, contents: [keep("kept"), contentOf("free")] });
   await store.close();
   return path;
 }
 
 describe("retention in a ledger file", () => {
   it("leaves no trace of keeping once the texts are gone", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    const runs = ["a", "b"].map(opened);
+    const runs = ["a", "b"].map(openRun);
     for (const { author, request } of runs) {
       await store.append({ ...request, contents: [keep("shared"), keep(`own ${author.runId}`)] });
-      await store.append(ended(author));
+      await store.append(appendEnd(author));
     }
     expect(await store.deleteBefore(AGED)).toBe(3);
     await store.close();
@@ -39,7 +39,7 @@ describe("retention in a ledger file", () => {
   });
 
   it("leaves no deleted text readable in the file, neither in a row's page nor in pages that are free", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const secrets = ["a short secret", `a long secret ${"of many pages ".repeat(2_000)}`];
     const isThere = (): boolean[] => {
@@ -47,7 +47,7 @@ describe("retention in a ledger file", () => {
       return secrets.map((secret) => bytes.includes(secret.slice(0, 40)));
     };
     const store = await openTestLedger(path);
-    await store.append({ ...opened("a").request, contents: secrets.map(contentOf) });
+    await store.append({ ...openRun("a").request, contents: secrets.map(contentOf) });
     await store.close();
     expect(isThere()).toEqual([true, true]);
     const again = await openTestLedger(path);
@@ -57,8 +57,8 @@ describe("retention in a ledger file", () => {
   });
 
   it("deletes by age alone, also where the clock went back between two texts", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     database.exec(
       `insert into content (sha256, stored_at_ms, text) values ('${"0".repeat(64)}', ${TEST_EPOCH_MS - 9}, 'x')`,
@@ -71,8 +71,8 @@ describe("retention in a ledger file", () => {
   });
 
   it("does not ask for the write lock when there is nothing to delete or to release", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const store = await openTestLedger(path, { busyTimeoutMs: 20 });
     const other = new Database(path);
     other.exec("begin immediate");
@@ -85,8 +85,8 @@ describe("retention in a ledger file", () => {
   });
 
   it("reaches every text and every use through an index, so that kept texts cost a sweep nothing", async () => {
-    using folder = tempFolder();
-    const database = new Database(await ledgerIn(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createLedgerIn(folder));
     const { hasExpired, deleteExpired, keepers, unmarkKept, deleteUses } = prepareWrites(database);
     for (const { source } of [hasExpired, deleteExpired, keepers, unmarkKept, deleteUses]) {
       const sql = source.replaceAll(/\?|@\w+/gu, "1");
@@ -118,8 +118,8 @@ describe("a mark of keeping that does not match", () => {
       "content_use belongs to no run",
     ],
   ])("is reported: %s", async (_, sql, message) => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     database.exec(sql);
     database.close();
@@ -131,15 +131,15 @@ describe("a mark of keeping that does not match", () => {
   });
 
   it("is not found in a text that someone deleted by hand, and the use goes with its coordination", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    const { author, request } = opened("a");
+    const { author, request } = openRun("a");
     await store.append({ ...request, contents: [keep("kept")] });
     const database = new Database(path);
     database.exec("delete from content");
     expect(await store.inspect()).toEqual([]);
-    await store.append(ended(author));
+    await store.append(appendEnd(author));
     expect(await store.deleteBefore(AGED)).toBe(0);
     expect(database.prepare("select count(*) from content_use").pluck().get()).toBe(0);
     database.close();

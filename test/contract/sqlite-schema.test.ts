@@ -3,26 +3,28 @@ import { readdirSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
-import { opened, spawnOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { acquired, released } from "./ledger-store-claim-play.ts";
-import { definitionOf, memoryEntry, workflowAuthor } from "./workflow-store-tested.ts";
+import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createAcquired, createReleased } from "./ledger-store-claim-play.ts";
+import { definitionOf, createMemoryEntry, createWorkflowAuthor } from "./workflow-store-tested.ts";
 
 /**
  * A ledger of two coordinations, one grown, one ended by hand, with references, one claim that is held and one released;
  * and of a workflow run that wrote to memory, with its definition and what lies beside it.
  */
-async function ledgerIn(folder: TempFolder): Promise<string> {
+async function createLedgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
-  const { author: writer, request } = opened("a");
+  const { author: writer, request } = openRun("a");
   await store.append(request);
-  const claims = [acquired(1, "file:/a"), acquired(2, "file:/b"), released(2)];
+  const claims = [createAcquired(1, "file:/a"), createAcquired(2, "file:/b"), createReleased(2)];
   await store.append({ ...writer.append(spawnOf("more")), claims });
-  const second = opened("b").request;
+  const second = openRun("b").request;
   await store.append({ ...second, summary: { ...second.summary, status: "success" } });
   const { workflows } = store;
-  await workflows.append(workflowAuthor("w").append([], { entries: [memoryEntry("m", { tags: ["t"] })] }));
+  await workflows.append(
+    createWorkflowAuthor("w").append([], { entries: [createMemoryEntry("m", { tags: ["t"] })] }),
+  );
   await workflows.putDefinition(definitionOf("wf", "acme"));
   await store.close();
   return path;
@@ -180,8 +182,8 @@ describe("the database itself", () => {
   ];
 
   it.each(forbidden)("refuses %s, to every connection", async (_, sql) => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     // What a careless tool may have set.
     database.pragma("recursive_triggers = off");
@@ -195,8 +197,8 @@ describe("the database itself", () => {
   });
 
   it("takes the next claim, another expiry and a release", async () => {
-    using folder = tempFolder();
-    const database = new Database(await ledgerIn(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createLedgerIn(folder));
     database.exec(
       `insert into ${CLAIM} values (3, ${CLAIMED}), (4, ${CLAIMED});
        update claim set expires_at_ms = 9;
@@ -207,8 +209,8 @@ describe("the database itself", () => {
   });
 
   it("takes the next event of a run", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     database.exec(`insert into event (${EVENT_COLUMNS}) values (1, 10, ${VALUES})`);
     database.close();
@@ -227,8 +229,8 @@ describe("migrations", () => {
   });
 
   it("are recorded in the ledger with their hashes, and its version is the number of the last", async () => {
-    using folder = tempFolder();
-    const database = new Database(await ledgerIn(folder));
+    using folder = createTempFolder();
+    const database = new Database(await createLedgerIn(folder));
     const rows = database.prepare("select number, name, sha256 from migration order by number").all();
     const expected = readdirSync(folderUrl)
       .toSorted()
@@ -249,8 +251,8 @@ describe("migrations", () => {
     ["the third was edited after it ran", 3, "update migration set sha256 = '0' where number = 3"],
     ["the fourth was edited after it ran", 4, "update migration set sha256 = '0' where number = 4"],
   ])("stop a release when %s", async (_, number, sql) => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     database.exec(sql);
     database.close();
@@ -287,8 +289,8 @@ describe("a changed schema", () => {
     ],
     ["a dropped index", "drop index reference_by_name", "reference_by_name was changed or dropped"],
   ])("is reported: %s", async (_, sql, message) => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     database.exec(sql);
     database.close();

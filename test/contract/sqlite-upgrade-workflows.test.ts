@@ -3,53 +3,57 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { older, versionOf, type Older } from "./older-ledger.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createOlderLedger, versionOf, type Older } from "./older-ledger.ts";
 import { appendAsOlder } from "./older-workflows.ts";
 import {
-  at,
+  timeAt,
   branchOf,
   COMPLETED,
-  memoryEntry,
-  nodeStarted,
+  createMemoryEntry,
+  createNodeStarted,
   NOW,
   readAll,
   SCOPE,
-  started,
-  workflowAuthor,
+  createRunStarted,
+  createWorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
 const NEWEST = loadMigrations().length;
 
 describe("a ledger of schema 4 with what workflows kept in memory", () => {
-  const brief = { expiresAt: formatTimestamp(at(10)) };
+  const brief = { expiresAt: formatTimestamp(timeAt(10)) };
   const tags = ["t", "t", "u"];
-  const authors = [workflowAuthor("one"), workflowAuthor("two")] as const;
+  const authors = [createWorkflowAuthor("one"), createWorkflowAuthor("two")] as const;
   const [one, two] = authors;
-  const begun = [one, two].map((author) => author.append([started()]));
+  const begun = [one, two].map((author) => author.append([createRunStarted()]));
   const requests = [
     ...begun,
-    one.append([], { entries: [memoryEntry("m", { tags }), memoryEntry("brief", { ...brief, tags })] }),
-    two.append([], { entries: [memoryEntry("m", { content: "again", tags: ["u"] })] }),
+    one.append([], {
+      entries: [createMemoryEntry("m", { tags }), createMemoryEntry("brief", { ...brief, tags })],
+    }),
+    two.append([], { entries: [createMemoryEntry("m", { content: "again", tags: ["u"] })] }),
     two.append([], {
-      entries: [memoryEntry("m", { content: "theirs", tags })],
+      entries: [createMemoryEntry("m", { content: "theirs", tags })],
       scope: { ...SCOPE, tenant: "evil" },
     }),
-    one.append([], { entries: [memoryEntry("m", { content: "last", tags, ...brief }), memoryEntry("n")] }),
+    one.append([], {
+      entries: [createMemoryEntry("m", { content: "last", tags, ...brief }), createMemoryEntry("n")],
+    }),
     one.append([COMPLETED], { status: "completed" }),
   ];
 
-  const written = (folder: TempFolder): Older => {
-    const old = older(folder, 4);
+  const writeOlder = (folder: TempFolder): Older => {
+    const old = createOlderLedger(folder, 4);
     for (const request of requests) appendAsOlder(old.database, request);
     return old;
   };
-  const answers = async ({ workflows }: SqliteLedger): Promise<unknown[]> => {
+  const listAnswers = async ({ workflows }: SqliteLedger): Promise<unknown[]> => {
     const found: unknown[] = [await workflows.list({ order: "oldest", limit: 9 })];
     for (const { runId } of authors)
       for (const sequence of [undefined, 0, 1, 2, 3, 4, 9])
         for (const ms of [0, 20]) {
-          const query = { now: at(ms), ...(sequence !== undefined && { asOf: { runId, sequence } }) };
+          const query = { now: timeAt(ms), ...(sequence !== undefined && { asOf: { runId, sequence } }) };
           for (const tag of [undefined, "t", "u"])
             found.push(await workflows.memory.list(SCOPE, { ...query, limit: 9, ...(tag && { tag }) }));
           found.push((await workflows.memory.get(SCOPE, "m", query)) ?? null);
@@ -64,28 +68,28 @@ describe("a ledger of schema 4 with what workflows kept in memory", () => {
   };
 
   it("is read as it is, and says the same when it was brought to the newest schema", async () => {
-    using folder = tempFolder();
-    const old = written(folder);
+    using folder = createTempFolder();
+    const old = writeOlder(folder);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
     expect(versionOf(old.path)).toBe(4);
-    const before = await answers(reader);
+    const before = await listAnswers(reader);
     expect(await reader.inspect()).toEqual([]);
     const store = await openTestLedger(old.path);
     expect(versionOf(old.path)).toBe(NEWEST);
     for (const each of [store, reader]) {
-      expect(await answers(each)).toEqual(before);
+      expect(await listAnswers(each)).toEqual(before);
       expect(await each.inspect()).toEqual([]);
     }
     const origin = branchOf(one.runId, "fork", 1);
-    const fork = workflowAuthor("fork", origin);
-    await store.workflows.append(fork.append([started(), nodeStarted("own")]));
+    const fork = createWorkflowAuthor("fork", origin);
+    await store.workflows.append(fork.append([createRunStarted(), createNodeStarted("own")]));
     for (const { workflows } of [store, reader]) {
       const events = await readAll(workflows, fork.runId);
       expect(events.map(({ eventId }) => eventId)).toEqual(["run-one:0", "run-fork:1"]);
       expect((await workflows.entry(fork.runId))?.origin).toEqual(origin);
     }
-    expect(await store.workflows.memory.deleteExpired(at(20), 9)).toBe(2);
+    expect(await store.workflows.memory.deleteExpired(timeAt(20), 9)).toBe(2);
     expect(await store.workflows.memory.get(SCOPE, "m", { now: NOW })).toBeUndefined();
     expect(await store.inspect()).toEqual([]);
     await reader.close();

@@ -5,19 +5,19 @@ import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { contentOf, opened, runIdOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
-import { acquired, entryOf, released } from "./ledger-store-claim-play.ts";
-import { ended } from "./ledger-store-tested.ts";
-import { migrationOf, older, SCHEMAS, texts, versionOf, type Older } from "./older-ledger.ts";
+import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { createAcquired, entryOf, createReleased } from "./ledger-store-claim-play.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
+import { migrationOf, createOlderLedger, SCHEMAS, texts, versionOf, type Older } from "./older-ledger.ts";
 import {
   definitionOf,
-  memoryEntry,
+  createMemoryEntry,
   NOW,
   readAll,
   SCOPE,
-  started,
-  workflowAuthor,
+  createRunStarted,
+  createWorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
 const NEWEST = loadMigrations().length;
@@ -58,9 +58,9 @@ function bytesOf(folder: TempFolder): Record<string, { bytes: Buffer; changed: n
 }
 
 /** Every answer about workflows and what lies beside their runs. */
-async function workflowsIn({ workflows }: SqliteLedger): Promise<unknown[]> {
+async function listWorkflows({ workflows }: SqliteLedger): Promise<unknown[]> {
   const { runId, memory } = WORKFLOW;
-  const [{ at, entry } = { at: SCOPE, entry: memoryEntry("none") }] = memory ?? [];
+  const [{ at, entry } = { at: SCOPE, entry: createMemoryEntry("none") }] = memory ?? [];
   return [
     (await workflows.list({ status: "running", order: "oldest", limit: 9 })).map((open) => open.runId),
     await readAll(workflows, runId),
@@ -74,7 +74,9 @@ async function workflowsIn({ workflows }: SqliteLedger): Promise<unknown[]> {
 }
 
 const NO_WORKFLOWS = [[], [], undefined, [], undefined, undefined, undefined, []];
-const WORKFLOW = workflowAuthor("new").append([started()], { entries: [memoryEntry("m")] });
+const WORKFLOW = createWorkflowAuthor("new").append([createRunStarted()], {
+  entries: [createMemoryEntry("m")],
+});
 
 async function writeWorkflow({ workflows }: SqliteLedger): Promise<unknown[]> {
   await workflows.append(WORKFLOW);
@@ -85,8 +87,8 @@ async function writeWorkflow({ workflows }: SqliteLedger): Promise<unknown[]> {
     [WORKFLOW.runId],
     WORKFLOW.events,
     2,
-    [memoryEntry("m")],
-    memoryEntry("m"),
+    [createMemoryEntry("m")],
+    createMemoryEntry("m"),
     text,
     definitionOf("wf", "acme"),
     [{ id: "d", pid: 1, beatAtMs: NOW }],
@@ -94,7 +96,7 @@ async function writeWorkflow({ workflows }: SqliteLedger): Promise<unknown[]> {
 }
 
 /** Every answer about claims; some are of the coordination that a test adds. */
-async function claimsIn(store: SqliteLedger): Promise<unknown[]> {
+async function listClaims(store: SqliteLedger): Promise<unknown[]> {
   const runId = runIdOf("new");
   return [
     await store.claims({ after: 0, limit: 9 }),
@@ -109,8 +111,8 @@ describe.each(SCHEMAS)("a ledger of schema $schema", ({ schema, sha256, next }) 
   });
 
   it("is brought to the newest schema when it is opened for writing, with all that it held", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const store = await openTestLedger(old.path);
     expect(versionOf(old.path)).toBe(NEWEST);
@@ -122,9 +124,9 @@ describe.each(SCHEMAS)("a ledger of schema $schema", ({ schema, sha256, next }) 
   });
 
   it("is brought to it also from what a crashed writer left in the -wal file", async () => {
-    using folder = tempFolder();
-    using copy = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    using copy = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     for (const name of ["ledger.sqlite", "ledger.sqlite-wal"])
       copyFileSync(folder.file(name), copy.file(name));
     old.database.close();
@@ -135,32 +137,32 @@ describe.each(SCHEMAS)("a ledger of schema $schema", ({ schema, sha256, next }) 
   });
 
   it("goes on afterwards: runs grow, texts of before are kept when asked for, and the others get old", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const store = await openTestLedger(old.path);
-    const { author, request } = opened("new");
+    const { author, request } = openRun("new");
     const [needed, ...others] = texts as [(typeof texts)[0], ...typeof texts];
     await store.append({ ...request, contents: [{ ...needed, keepWhileRunning: true }] });
     expect(await store.deleteBefore(AGED)).toBe(others.length);
     expect(await store.get(needed.ref.sha256)).toBe(needed.text);
     await store.append({
-      ...ended(author),
-      claims: [acquired(1, "file:/a"), acquired(2, "queue:q"), released(1)],
+      ...appendEnd(author),
+      claims: [createAcquired(1, "file:/a"), createAcquired(2, "queue:q"), createReleased(1)],
     });
     expect(await store.deleteBefore(AGED)).toBe(1);
     expect((await store.claims({ after: 0, limit: 9 })).map(({ token }) => token)).toEqual([2]);
-    expect(await workflowsIn(store)).toEqual(NO_WORKFLOWS);
+    expect(await listWorkflows(store)).toEqual(NO_WORKFLOWS);
     const written = await writeWorkflow(store);
-    expect(await workflowsIn(store)).toEqual(written);
+    expect(await listWorkflows(store)).toEqual(written);
     expect((await store.list({ limit: 9 })).map(({ runId }) => runId)).not.toContain(WORKFLOW.runId);
     expect(await store.inspect()).toEqual([]);
     await store.close();
   });
 
   it("stays as it was when bringing it to the newest schema fails", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     // In the way of a statement of the migration behind it.
     old.database.exec(`create table ${next} (a)`);
     old.database.close();
@@ -180,8 +182,8 @@ describe.each(SCHEMAS)("a ledger of schema $schema", ({ schema, sha256, next }) 
 
 describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schema, nextTable }) => {
   it("is read and inspected as it is, and left byte for byte", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const before = bytesOf(folder);
     const reader = await openTestLedger(old.path, { mode: "read" });
@@ -193,30 +195,30 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
   });
 
   it("answers that it has no claims", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
-    expect(await claimsIn(reader)).toEqual([[], [], { claims: [], lastToken: 0 }]);
+    expect(await listClaims(reader)).toEqual([[], [], { claims: [], lastToken: 0 }]);
     await reader.close();
   });
 
   it("answers that it has no workflows", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
-    expect(await workflowsIn(reader)).toEqual(NO_WORKFLOWS);
+    expect(await listWorkflows(reader)).toEqual(NO_WORKFLOWS);
     await reader.close();
   });
 
   it("cannot be appended to, and nothing deleted from it", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
     const unavailable = { code: "LEDGER_UNAVAILABLE" };
-    await expect(reader.append(opened("new").request)).rejects.toMatchObject(unavailable);
+    await expect(reader.append(openRun("new").request)).rejects.toMatchObject(unavailable);
     await expect(reader.deleteBefore(AGED)).rejects.toMatchObject(unavailable);
     await expect(reader.workflows.append(WORKFLOW)).rejects.toMatchObject(unavailable);
     await expect(reader.workflows.drivers.remove("d")).rejects.toMatchObject(unavailable);
@@ -233,8 +235,8 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
       "migration 1 is recorded",
     ],
   ])("is reported where it was changed: %s", async (_, sql, message) => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.exec(sql);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
@@ -245,22 +247,22 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
   });
 
   it("is read on by who has it open while a writer brings it to the newest schema", async () => {
-    using folder = tempFolder();
-    const old = older(folder, schema);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, schema);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
     await expectWhole(reader, old);
     const store = await openTestLedger(old.path);
     await expectWhole(reader, old);
-    const { author, request } = opened("new");
-    const claims = [acquired(1, "file:/a")];
+    const { author, request } = openRun("new");
+    const claims = [createAcquired(1, "file:/a")];
     await store.append({ ...request, contents: [contentOf("new")], claims });
     const entry = entryOf(author.runId, claims[0]!);
-    expect(await claimsIn(reader)).toEqual([[entry], [entry], { claims: [entry], lastToken: 1 }]);
+    expect(await listClaims(reader)).toEqual([[entry], [entry], { claims: [entry], lastToken: 1 }]);
     expect(await reader.read(author.runId, { from: 0, limit: 100 })).toEqual(request.events);
     expect(await reader.get(contentOf("new").ref.sha256)).toBe("new");
     const written = await writeWorkflow(store);
-    expect(await workflowsIn(reader)).toEqual(written);
+    expect(await listWorkflows(reader)).toEqual(written);
     const listed = await reader.list({ limit: 9, status: "running" });
     expect(listed.map(({ runId }) => runId)).toEqual([author.runId, old.runs[0]!.requests[0]!.runId]);
     expect(await reader.read(WORKFLOW.runId, { from: 0, limit: 9 })).toEqual([]);
@@ -272,8 +274,8 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
 
 describe("a ledger of schema 2 whose texts are kept", () => {
   it("keeps them for the same coordination after it was brought to the newest schema", async () => {
-    using folder = tempFolder();
-    const old = older(folder, 2);
+    using folder = createTempFolder();
+    const old = createOlderLedger(folder, 2);
     const [needed, ...others] = texts as [(typeof texts)[0], ...typeof texts];
     const { sha256 } = needed.ref;
     old.database.prepare("insert into content_use (run_key, sha256) values (1, ?)").run(sha256);

@@ -5,14 +5,14 @@ import type { Database } from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { forge, rehash } from "../support/ledger-fixtures-damage.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { forge, rehashRun } from "../support/ledger-fixtures-damage.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import { FORK_PORTIONS, RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
-import { branchOf, readAll, workflowRunId, type Spoiling } from "./workflow-store-tested.ts";
+import { branchOf, readAll, nameWorkflowRun, type Spoiling } from "./workflow-store-tested.ts";
 
 describeWorkflowStore("SQLite", () => {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
   return Promise.resolve({
     open: async () => {
@@ -21,7 +21,7 @@ describeWorkflowStore("SQLite", () => {
     },
     spoil: (runId, how) => {
       forge(path, (database) => {
-        spoil(database, runId, how);
+        damageRun(database, runId, how);
       });
       return Promise.resolve();
     },
@@ -32,7 +32,7 @@ describeWorkflowStore("SQLite", () => {
   });
 });
 
-function spoil(database: Database, runId: CoordinationId, how: Spoiling): void {
+function damageRun(database: Database, runId: CoordinationId, how: Spoiling): void {
   const run = database
     .prepare<[string], number>("select run_key from run where run_id = ?")
     .pluck()
@@ -48,7 +48,7 @@ function spoil(database: Database, runId: CoordinationId, how: Spoiling): void {
     garble: "update event set payload = '{'",
   }[how.kind];
   database.prepare(`${sql} where run_key = ? and sequence = ?`).run(run, how.sequence);
-  if (how.kind === "garble") rehash(database, runId);
+  if (how.kind === "garble") rehashRun(database, runId);
 }
 
 describe("SQLite: several processes on one ledger", () => {
@@ -65,25 +65,27 @@ describe("SQLite: several processes on one ledger", () => {
 
   /** As if one process had written it: S1, with the origin of the first portion. */
   const expectForkWhole = async (workflows: WorkflowStore, reports: readonly RacerReport[]) => {
-    const fork = workflowRunId("fork");
-    const taken = 2 * FORK_PORTIONS - 7;
+    const fork = nameWorkflowRun("fork");
+    const takenCount = 2 * FORK_PORTIONS - 7;
     const portions = reports.flatMap((report) => report.portions).toSorted((a, b) => a - b);
     expect(portions).toEqual(Array.from({ length: FORK_PORTIONS }, (_, index) => index));
     const events = await readAll(workflows, fork);
     expect(events.map(({ eventId }) => eventId)).toEqual(
-      Array.from({ length: 2 * FORK_PORTIONS }, (_, at) => `${at < taken ? "run-source" : fork}:${at}`),
+      Array.from({ length: 2 * FORK_PORTIONS }, (_, at) => `${at < takenCount ? "run-source" : fork}:${at}`),
     );
-    expect((await workflows.entry(fork))?.origin).toEqual(branchOf(workflowRunId("source"), "fork", taken));
+    expect((await workflows.entry(fork))?.origin).toEqual(
+      branchOf(nameWorkflowRun("source"), "fork", takenCount),
+    );
     expect(await workflows.damage(fork, { before: events.length })).toBeUndefined();
   };
 
   it("gives each keyed request, and each place in a log, to one of them", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const reports = await Promise.all(["left", "middle", "right"].map((name) => race(path, name)));
     expect(reports.flatMap(({ began }) => began).toSorted()).toEqual(RACER_KEYS.toSorted());
     const store = await openTestLedger(path);
-    const events = await readAll(store.workflows, workflowRunId("shared"));
+    const events = await readAll(store.workflows, nameWorkflowRun("shared"));
     expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
     const nodes = events.flatMap((event) => (event.type === "node.started" ? [event.payload.nodeId] : []));
     expect(nodes.toSorted()).toEqual(reports.flatMap(({ won }) => won).toSorted());

@@ -10,22 +10,22 @@ import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
 } from "../../src/infra/sqlite/workflows/workflow-statements.ts";
-import { opened, spawnOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { ended } from "./ledger-store-tested.ts";
+import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
 import {
-  at,
-  begun,
+  timeAt,
+  beginRun,
   definitionOf,
-  memoryEntry,
-  nodeStarted,
+  createMemoryEntry,
+  createNodeStarted,
   NOW,
   readAll,
   SCOPE,
   SOON,
-  started,
-  wholeRun,
-  workflowAuthor,
+  createRunStarted,
+  createWholeRun,
+  createWorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
 const KEY = { tenant: "acme", endpoint: "POST /v1/runs", key: "k" };
@@ -39,7 +39,7 @@ function planOf(database: Database.Database, { source }: { readonly source: stri
 }
 
 /** The transactions that a -wal file holds: their last frames tell the size of the database. */
-function commitsIn(path: string): number {
+function countCommits(path: string): number {
   const file = readFileSync(`${path}-wal`);
   const pageBytes = file.readUInt32BE(8);
   let commits = 0;
@@ -50,22 +50,23 @@ function commitsIn(path: string): number {
 
 describe("workflow runs and coordinations in one ledger", () => {
   it("do not see each other", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const store = await openTestLedger(folder.file("ledger.sqlite"));
-    const coordination = opened("a");
-    const over = opened("b");
-    const workflow = begun("c");
+    const coordination = openRun("a");
+    const over = openRun("b");
+    const workflow = beginRun("c");
     await store.append(coordination.request);
     await store.append(over.request);
     await store.workflows.append(workflow.request);
-    await store.append(ended(over.author));
-    await store.workflows.append(wholeRun("d"));
+    await store.append(appendEnd(over.author));
+    await store.workflows.append(createWholeRun("d"));
     const [a, b, c] = [coordination.author.runId, over.author.runId, workflow.author.runId];
-    const listed = async (query = {}) => (await store.list({ limit: 9, ...query })).map(({ runId }) => runId);
-    expect(await listed()).toEqual([b, a]);
-    expect(await listed({ status: "running" })).toEqual([a]);
-    expect(await listed({ status: "ended" })).toEqual([b]);
-    expect(await listed({ idPrefix: "run-" })).toEqual([]);
+    const listRunIds = async (query = {}) =>
+      (await store.list({ limit: 9, ...query })).map(({ runId }) => runId);
+    expect(await listRunIds()).toEqual([b, a]);
+    expect(await listRunIds({ status: "running" })).toEqual([a]);
+    expect(await listRunIds({ status: "ended" })).toEqual([b]);
+    expect(await listRunIds({ idPrefix: "run-" })).toEqual([]);
     expect(await store.read(c, { from: 0, limit: 9 })).toEqual([]);
     expect(await store.references(c)).toEqual([]);
     expect(
@@ -80,10 +81,10 @@ describe("workflow runs and coordinations in one ledger", () => {
   });
 
   it("cannot take each other's log over", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const store = await openTestLedger(folder.file("ledger.sqlite"));
-    const coordination = opened("a");
-    const workflow = begun("c");
+    const coordination = openRun("a");
+    const workflow = beginRun("c");
     await store.append(coordination.request);
     await store.workflows.append(workflow.request);
     const [a, c] = [coordination.author.runId, workflow.author.runId];
@@ -107,33 +108,33 @@ describe("workflow runs and coordinations in one ledger", () => {
   });
 
   it("are committed together, with all else that waits, in one transaction", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    await store.append(opened("first").request);
-    const before = commitsIn(path);
+    await store.append(openRun("first").request);
+    const before = countCommits(path);
     const { workflows } = store;
     await Promise.all([
-      ...Array.from({ length: 10 }, (_, index) => store.append(opened(`co-${index}`).request)),
-      ...Array.from({ length: 10 }, (_, index) => workflows.append(wholeRun(`w-${index}`))),
+      ...Array.from({ length: 10 }, (_, index) => store.append(openRun(`co-${index}`).request)),
+      ...Array.from({ length: 10 }, (_, index) => workflows.append(createWholeRun(`w-${index}`))),
       workflows.requests.begin(ASKED),
       workflows.putDefinition(definitionOf("wf", "acme")),
       workflows.drivers.beat({ id: "d", pid: 1 }, NOW),
     ]);
-    expect(commitsIn(path) - before).toBe(1);
+    expect(countCommits(path) - before).toBe(1);
     await store.close();
   });
 
   it("do not fail where a torn append of the other kind waits with them", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const store = await openTestLedger(folder.file("ledger.sqlite"));
-    const { request } = opened("torn");
-    const whole = wholeRun("w");
+    const { request } = openRun("torn");
+    const whole = createWholeRun("w");
     const results = await Promise.allSettled([
       store.workflows.append(whole),
       store.append({ ...request, events: request.events.toSpliced(2, 1) }),
       store.workflows.requests.begin(ASKED),
-      store.append(opened("good").request),
+      store.append(openRun("good").request),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
     expect(results[2]).toMatchObject({ value: { kind: "new", runId: ASKED.runId } });
@@ -146,34 +147,36 @@ describe("workflow runs and coordinations in one ledger", () => {
 
 describe("what resolved", () => {
   it("is on the disk, also when the process is gone with the next line", async () => {
-    using folder = tempFolder();
-    using copy = tempFolder();
+    using folder = createTempFolder();
+    using copy = createTempFolder();
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    const request = workflowAuthor("a").append([started()], { entries: [memoryEntry("m")] });
+    const request = createWorkflowAuthor("a").append([createRunStarted()], {
+      entries: [createMemoryEntry("m")],
+    });
     await store.workflows.append(request);
     expect(await store.workflows.requests.begin(ASKED)).toMatchObject({ kind: "new" });
     for (const end of ["", "-wal"]) copyFileSync(`${path}${end}`, `${copy.file("ledger.sqlite")}${end}`);
     await store.close();
-    const { workflows, close } = await reopened(copy);
+    const { workflows, close } = await reopenLedger(copy);
     expect(await readAll(workflows, request.runId)).toEqual(request.events);
-    expect(await workflows.memory.get(SCOPE, "m", { now: NOW })).toEqual(memoryEntry("m"));
+    expect(await workflows.memory.get(SCOPE, "m", { now: NOW })).toEqual(createMemoryEntry("m"));
     const again = { ...ASKED, runId: "run-again" as CoordinationId };
     expect(await workflows.requests.begin(again)).toEqual({ kind: "in_flight" });
-    const taken = await workflows.requests.begin({ ...again, now: SOON, leaseUntilMs: at(90_000) });
-    expect(taken).toEqual({ kind: "new", runId: ASKED.runId });
+    const begun = await workflows.requests.begin({ ...again, now: SOON, leaseUntilMs: timeAt(90_000) });
+    expect(begun).toEqual({ kind: "new", runId: ASKED.runId });
     await close();
   });
 });
 
-async function reopened(folder: TempFolder) {
+async function reopenLedger(folder: TempFolder) {
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   return { workflows: store.workflows, close: () => store.close() };
 }
 
 describe("the statements of workflows", () => {
   it("reach their rows through an index and sort nothing, so that other runs and scopes cost nothing", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     await (await openTestLedger(path)).close();
     const database = new Database(path);
@@ -200,7 +203,7 @@ describe("the statements of workflows", () => {
   });
 
   it("go by the indexes made for them", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     await (await openTestLedger(path)).close();
     const database = new Database(path);
@@ -251,17 +254,17 @@ const UNCOUNTED = "the memory entries from event 0 on are not counted as they ar
 const UNCOUNTED_BY_TAG = "the memory entries with the tag t from event 0 on are not counted as they are";
 
 describe("damage to a workflow run", () => {
-  const ledgerIn = async (folder: TempFolder): Promise<string> => {
+  const createLedgerIn = async (folder: TempFolder): Promise<string> => {
     const path = folder.file("ledger.sqlite");
     const store = await openTestLedger(path);
-    await store.append(opened("co").request);
-    const { author, request } = begun("w");
+    await store.append(openRun("co").request);
+    const { author, request } = beginRun("w");
     await store.workflows.append(request);
-    const entries = [memoryEntry("m", { content: "remembered", tags: ["t"] })];
-    await store.workflows.append(author.append([nodeStarted("here-it-is")], { entries }));
-    await store.workflows.append(wholeRun("v"));
+    const entries = [createMemoryEntry("m", { content: "remembered", tags: ["t"] })];
+    await store.workflows.append(author.append([createNodeStarted("here-it-is")], { entries }));
+    await store.workflows.append(createWholeRun("v"));
     const waits = { status: "waiting-approval" } as const;
-    await store.workflows.append(workflowAuthor("u").append([started()], waits));
+    await store.workflows.append(createWorkflowAuthor("u").append([createRunStarted()], waits));
     await store.workflows.putDefinition(definitionOf("wf", "acme"));
     await store.close();
     return path;
@@ -274,13 +277,13 @@ describe("damage to a workflow run", () => {
   };
 
   it("is not found where there is none", async () => {
-    using folder = tempFolder();
-    expect(await problemsOf(await ledgerIn(folder))).toEqual([]);
+    using folder = createTempFolder();
+    expect(await problemsOf(await createLedgerIn(folder))).toEqual([]);
   });
 
   it("is found at its place when one byte of an event is another", async () => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const file = readFileSync(path);
     const places: number[] = [];
     for (let from = file.indexOf("here-it-is"); from !== -1; from = file.indexOf("here-it-is", from + 1))
@@ -288,7 +291,7 @@ describe("damage to a workflow run", () => {
     // In the column of the node and in the payload.
     expect(places).toHaveLength(2);
     for (const place of places) {
-      using copy = tempFolder();
+      using copy = createTempFolder();
       const damaged = Buffer.from(file);
       damaged.writeUInt8(damaged.readUInt8(place) ^ 1, place);
       const to = copy.file("ledger.sqlite");
@@ -369,8 +372,8 @@ describe("damage to a workflow run", () => {
       [{ kind: "schema_changed" }, { kind: "index_differs", runId: "run-w" }],
     ],
   ])("is found: %s", async (_, sql, expected) => {
-    using folder = tempFolder();
-    const path = await ledgerIn(folder);
+    using folder = createTempFolder();
+    const path = await createLedgerIn(folder);
     const database = new Database(path);
     database.exec(sql);
     database.close();

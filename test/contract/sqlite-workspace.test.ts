@@ -9,8 +9,8 @@ import {
   prepareWorkspaceReads,
   prepareWorkspaceWrites,
 } from "../../src/infra/sqlite/workflows/workspace-statements.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { begun, NOW } from "./workflow-store-tested.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { beginRun, NOW } from "./workflow-store-tested.ts";
 
 const OWN = { tenant: "acme", scope: "own" };
 const updatedAt = formatTimestamp(NOW);
@@ -21,16 +21,16 @@ async function put(store: WorkflowStore, path: string, text: string): Promise<vo
 }
 
 /** A ledger with versions that clients and a run wrote, one of them removed. */
-async function written(folder: TempFolder): Promise<string> {
+async function writeLedger(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const ledger = await openTestLedger(path);
-  const { author, request } = begun("a");
+  const { author, request } = beginRun("a");
   await ledger.workflows.append(request);
   await put(ledger.workflows, "a", "1");
-  const told = author.propose([{ type: "workspace.updated", payload: { path: "a", version: 2 } }]);
+  const append = author.propose([{ type: "workspace.updated", payload: { path: "a", version: 2 } }]);
   const content = { contentType: "text/plain", text: "by a run" };
   await ledger.workflows.append({
-    ...told,
+    ...append,
     workspace: [{ at: OWN, path: "a", version: 2, previous: 1, sequence: 2, content, updatedAt }],
   });
   await put(ledger.workflows, "b", "1");
@@ -42,7 +42,11 @@ async function written(folder: TempFolder): Promise<string> {
 
 const UNLOCK = "drop trigger workspace_no_update; drop trigger workspace_no_replace;";
 
-async function problemsAfter(original: string, copy: string, sql: string): Promise<readonly StoredProblem[]> {
+async function findProblemsAfter(
+  original: string,
+  copy: string,
+  sql: string,
+): Promise<readonly StoredProblem[]> {
   copyFileSync(original, copy);
   const database = new Database(copy);
   database.exec(`${UNLOCK} ${sql}`);
@@ -56,8 +60,8 @@ async function problemsAfter(original: string, copy: string, sql: string): Promi
 
 describe("workspace files in a ledger file", () => {
   it("are not found by reading all of them, whatever is asked", async () => {
-    using folder = tempFolder();
-    const database = new Database(await written(folder));
+    using folder = createTempFolder();
+    const database = new Database(await writeLedger(folder));
     const statements = { ...prepareWorkspaceReads(database), ...prepareWorkspaceWrites(database) };
     for (const [name, { source }] of Object.entries(statements)) {
       const plan = database
@@ -77,8 +81,8 @@ describe("workspace files in a ledger file", () => {
     ["a tenant", "update workspace_version set tenant = 'evil' where path = 'a'"],
     ["a time", "update workspace_version set updated_at = '2020-01-01T00:00:00.000Z' where path = 'b'"],
   ])("show that %s was changed", async (_what, sql) => {
-    using folder = tempFolder();
-    const problems = await problemsAfter(await written(folder), folder.file("copy.sqlite"), sql);
+    using folder = createTempFolder();
+    const problems = await findProblemsAfter(await writeLedger(folder), folder.file("copy.sqlite"), sql);
     expect(problems.map(({ kind }) => kind)).toContain("content_changed");
   });
 
@@ -97,31 +101,31 @@ describe("workspace files in a ledger file", () => {
     ["a file that is not removed", "update workspace_file set is_removed = 0"],
     ["a file that is missing", "delete from workspace_file"],
   ])("show %s", async (_what, sql) => {
-    using folder = tempFolder();
-    const problems = await problemsAfter(await written(folder), folder.file("copy.sqlite"), sql);
+    using folder = createTempFolder();
+    const problems = await findProblemsAfter(await writeLedger(folder), folder.file("copy.sqlite"), sql);
     expect(problems.map(({ kind }) => kind)).toContain("index_differs");
   });
 
   it("are not told as of a time since which more was written than may be looked at", async () => {
-    using folder = tempFolder();
-    const path = await written(folder);
+    using folder = createTempFolder();
+    const path = await writeLedger(folder);
     const ledger = await openTestLedger(path);
     const { workspace } = ledger.workflows;
-    const asOf = { runId: begun("a").author.runId, sequence: 0 };
+    const asOf = { runId: beginRun("a").author.runId, sequence: 0 };
     expect(await workspace.list(OWN, { asOf, scanMax: 3 })).toEqual([]);
     expect(await workspace.list(OWN, { asOf, scanMax: 2 })).toBeUndefined();
     await ledger.close();
   });
 
   it("miss no content that was given up", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const sql = "update workspace_version set content = null where version = 1";
-    expect(await problemsAfter(await written(folder), folder.file("copy.sqlite"), sql)).toEqual([]);
+    expect(await findProblemsAfter(await writeLedger(folder), folder.file("copy.sqlite"), sql)).toEqual([]);
   });
 
   it("cannot be changed, ended twice or replaced", async () => {
-    using folder = tempFolder();
-    const database = new Database(await written(folder));
+    using folder = createTempFolder();
+    const database = new Database(await writeLedger(folder));
     for (const sql of [
       "update workspace_version set content = 'forged'",
       "update workspace_version set version = version + 10",
@@ -133,7 +137,7 @@ describe("workspace files in a ledger file", () => {
   });
 
   it("are none in a ledger of an older schema that is only read", async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     await (await openTestLedger(path)).close();
     const database = new Database(path);

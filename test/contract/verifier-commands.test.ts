@@ -5,15 +5,16 @@ import { describe, expect, it } from "vitest";
 import { readProgramLine } from "../../src/infra/verify/read-answer.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { isGone } from "./acp-scene.ts";
-import { KEY, none, verdict, verifierScene, type Scene } from "./verifier-scene.ts";
+import { KEY, matchNoVerdict, createVerdict, createVerifierScene, type Scene } from "./verifier-scene.ts";
 
 /** A script in `sh`, which the verifier does not use by itself. `OUT` is the folder beside the workspace. */
-function shell(scene: Scene, script: string, more: object = {}): object {
+function createShellCheck(scene: Scene, script: string, more: object = {}): object {
   return { kind: "command", command: "sh", args: ["-c", script], env: { OUT: scene.outside("") }, ...more };
 }
 
-const textAt = (scene: Scene, name: string): string => readFileSync(scene.outside(name), "utf8");
-const pidsAt = (scene: Scene, name: string): number[] => textAt(scene, name).trim().split("\n").map(Number);
+const readText = (scene: Scene, name: string): string => readFileSync(scene.outside(name), "utf8");
+const readPids = (scene: Scene, name: string): number[] =>
+  readText(scene, name).trim().split("\n").map(Number);
 
 describe("a check by a program", () => {
   it.each([
@@ -24,13 +25,15 @@ describe("a check by a program", () => {
     ["exit 255", "fail"],
     ["false", "fail"],
   ] as const)("takes the end of `%s` for: %s", async (script, expected) => {
-    using scene = verifierScene();
-    expect(await scene.check(shell(scene, script, { reviseOn: [3, 4] }))).toEqual(verdict(expected));
+    using scene = createVerifierScene();
+    expect(await scene.check(createShellCheck(scene, script, { reviseOn: [3, 4] }))).toEqual(
+      createVerdict(expected),
+    );
     expect(scene.leftBehind()).toEqual([]);
   });
 
   it("gives it the result in its input and in a file that only its owner may read", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const script =
       'cat > "$OUT/stdin"; cp -p result.json "$OUT/file"; stat -c %a . 2>/dev/null > "$OUT/mode" || stat -f %Lp . > "$OUT/mode"';
     const result = {
@@ -39,9 +42,9 @@ describe("a check by a program", () => {
       confidence: 0.25,
       task: "s3cret",
     };
-    expect(await scene.check(shell(scene, script), { result })).toEqual(verdict("pass"));
-    expect(textAt(scene, "file")).toBe(textAt(scene, "stdin"));
-    expect(JSON.parse(textAt(scene, "stdin"))).toEqual({
+    expect(await scene.check(createShellCheck(scene, script), { result })).toEqual(createVerdict("pass"));
+    expect(readText(scene, "file")).toBe(readText(scene, "stdin"));
+    expect(JSON.parse(readText(scene, "stdin"))).toEqual({
       text: result.text,
       outputs: { a: [1] },
       confidence: 0.25,
@@ -51,22 +54,22 @@ describe("a check by a program", () => {
       agentId: "coder",
     });
     expect(statSync(scene.outside("file")).mode & 0o777).toBe(0o600);
-    expect(textAt(scene, "mode").trim()).toBe("700");
+    expect(readText(scene, "mode").trim()).toBe("700");
   });
 
   it("runs it in a folder of its own, with nothing of our environment but the path and the language", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     process.env["COORDINATION_TEST_SECRET"] = "s3cret";
     try {
       const script = 'pwd -P > "$OUT/pwd"; env > "$OUT/env"';
-      expect(await scene.check(shell(scene, script, { env: { OUT: scene.outside(""), MORE: "1" } }))).toEqual(
-        verdict("pass"),
-      );
+      expect(
+        await scene.check(createShellCheck(scene, script, { env: { OUT: scene.outside(""), MORE: "1" } })),
+      ).toEqual(createVerdict("pass"));
     } finally {
       delete process.env["COORDINATION_TEST_SECRET"];
     }
     const env: Record<string, string> = {};
-    for (const line of textAt(scene, "env").trim().split("\n")) {
+    for (const line of readText(scene, "env").trim().split("\n")) {
       const [name = "", value = ""] = line.split("=", 2);
       // Which the shell sets by itself.
       if (!["PWD", "OLDPWD", "SHLVL", "_"].includes(name)) env[name] = value;
@@ -81,18 +84,20 @@ describe("a check by a program", () => {
       MORE: "1",
       ...(LANG !== undefined && { LANG }),
     });
-    expect(textAt(scene, "pwd").trim().split("/").at(-1)).toBe(folder.split("/").at(-1));
+    expect(readText(scene, "pwd").trim().split("/").at(-1)).toBe(folder.split("/").at(-1));
     expect(existsSync(folder)).toBe(false);
   });
 
   it("hands arguments over as they are, without a shell", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const args = [
       "-e",
       "process.exit(process.argv[1] === '$(touch x); `y` && *' ? 0 : 1)",
       "$(touch x); `y` && *",
     ];
-    expect(await scene.check({ kind: "command", command: process.execPath, args })).toEqual(verdict("pass"));
+    expect(await scene.check({ kind: "command", command: process.execPath, args })).toEqual(
+      createVerdict("pass"),
+    );
   });
 
   it.each([
@@ -102,59 +107,67 @@ describe("a check by a program", () => {
     ["has a NUL byte in its name", { command: "tr\0ue" }],
     ["has a NUL byte in an argument", { command: "true", args: ["\0"] }],
     ["has a NUL byte in its environment", { command: "true", env: { A: "\0" } }],
-    ["has more arguments than the system takes", { command: "true", env: longEnvironment() }],
+    ["has more arguments than the system takes", { command: "true", env: createLongEnvironment() }],
   ])("has no verdict where the program %s", async (_, program) => {
-    using scene = verifierScene();
-    expect(await scene.check({ kind: "command", ...program })).toMatchObject(none("failed"));
+    using scene = createVerifierScene();
+    expect(await scene.check({ kind: "command", ...program })).toMatchObject(matchNoVerdict("failed"));
     expect(scene.leftBehind()).toEqual([]);
   });
 
   it.each(["kill -9 $$", "kill -TERM $$", "kill -SEGV $$"])("has no verdict after `%s`", async (script) => {
-    using scene = verifierScene();
-    expect(await scene.check(shell(scene, script, { reviseOn: [137, 143] }))).toMatchObject(none("failed"));
+    using scene = createVerifierScene();
+    expect(await scene.check(createShellCheck(scene, script, { reviseOn: [137, 143] }))).toMatchObject(
+      matchNoVerdict("failed"),
+    );
   });
 
   it("does not mind a program that never reads what it is given, or closes its input", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const result = { text: "x".repeat(2_000_000) };
     for (const script of ["exit 0", "exec <&-; exit 0", "head -c 1 > /dev/null"])
-      expect(await scene.check(shell(scene, script), { result })).toEqual(verdict("pass"));
+      expect(await scene.check(createShellCheck(scene, script), { result })).toEqual(createVerdict("pass"));
   });
 
   it("has no verdict of a result that is gigantic, and starts nothing for it", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const result = { text: "x".repeat(5_000_000) };
-    expect(await scene.check(shell(scene, 'touch "$OUT/started"'), { result })).toMatchObject(none("failed"));
+    expect(await scene.check(createShellCheck(scene, 'touch "$OUT/started"'), { result })).toMatchObject(
+      matchNoVerdict("failed"),
+    );
     expect(existsSync(scene.outside("started"))).toBe(false);
   });
 
   it("has no verdict of a result that is no JSON", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const loop: Record<string, unknown> = {};
     loop["loop"] = loop;
-    expect(await scene.check(shell(scene, "exit 0"), { result: { outputs: loop } })).toMatchObject(
-      none("failed"),
+    expect(await scene.check(createShellCheck(scene, "exit 0"), { result: { outputs: loop } })).toMatchObject(
+      matchNoVerdict("failed"),
     );
     expect(scene.leftBehind()).toEqual([]);
   });
 
   it("kills a program that writes without an end", async () => {
-    using scene = verifierScene();
-    expect(await scene.check(shell(scene, "yes gigabytes"))).toMatchObject(none("failed"));
-    expect(await scene.check(shell(scene, "yes >&2 & sleep 0.1; exit 0"))).toEqual(verdict("pass"));
+    using scene = createVerifierScene();
+    expect(await scene.check(createShellCheck(scene, "yes gigabytes"))).toMatchObject(
+      matchNoVerdict("failed"),
+    );
+    expect(await scene.check(createShellCheck(scene, "yes >&2 & sleep 0.1; exit 0"))).toEqual(
+      createVerdict("pass"),
+    );
   });
 
   it("removes the folder whatever the program has made of it", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     for (const script of [
       "mkdir -p a/b; touch a/b/c; chmod 000 a/b; chmod 500 a",
       "chmod 000 .",
       'ln -s "$OUT" link; ln -s / root; mkdir x; ln -s ../.. x/up',
       'cd "$OUT"; rm -rf "$HOME"',
     ])
-      expect({ script, answer: await scene.check(shell(scene, script)) }).toEqual({
+      expect({ script, answer: await scene.check(createShellCheck(scene, script)) }).toEqual({
         script,
-        answer: verdict("pass"),
+        answer: createVerdict("pass"),
       });
     expect(scene.leftBehind()).toEqual([]);
     expect(existsSync(scene.workspace)).toBe(true);
@@ -165,9 +178,10 @@ describe("the end of a program", () => {
   const STUBBORN =
     'trap "" TERM INT HUP; sh -c \'trap "" TERM; echo $$ >> "$OUT/pids"; sleep 60\' & echo $$ >> "$OUT/pids"; sleep 60';
 
-  async function started(scene: Scene): Promise<readonly number[]> {
+  async function waitUntilStarted(scene: Scene): Promise<readonly number[]> {
     return waitFor(
-      () => existsSync(scene.outside("pids")) && pidsAt(scene, "pids").length === 2 && pidsAt(scene, "pids"),
+      () =>
+        existsSync(scene.outside("pids")) && readPids(scene, "pids").length === 2 && readPids(scene, "pids"),
       {
         what: "the program and its child",
         everyMs: 10,
@@ -176,39 +190,39 @@ describe("the end of a program", () => {
   }
 
   it("comes at the deadline for all that it started, though they ignore every signal that can be ignored", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const startMs = performance.now();
-    const answer = scene.check(shell(scene, STUBBORN), { withinMs: 2_000 });
-    const pids = await started(scene);
-    expect(await answer).toMatchObject(none("timed_out"));
+    const answer = scene.check(createShellCheck(scene, STUBBORN), { withinMs: 2_000 });
+    const pids = await waitUntilStarted(scene);
+    expect(await answer).toMatchObject(matchNoVerdict("timed_out"));
     expect(performance.now() - startMs).toBeLessThan(20_000);
     await waitFor(() => pids.every(isGone), { what: "their end" });
     expect(scene.leftBehind()).toEqual([]);
   });
 
   it("comes when the coordinator stops", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const stop = new AbortController();
-    const answer = scene.check(shell(scene, STUBBORN), { signal: stop.signal });
-    const pids = await started(scene);
+    const answer = scene.check(createShellCheck(scene, STUBBORN), { signal: stop.signal });
+    const pids = await waitUntilStarted(scene);
     stop.abort();
-    expect(await answer).toMatchObject(none("unavailable"));
+    expect(await answer).toMatchObject(matchNoVerdict("unavailable"));
     await waitFor(() => pids.every(isGone), { what: "their end" });
     expect(scene.leftBehind()).toEqual([]);
   });
 
   it("comes for what it left running when it exited", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const script =
       'sh -c \'echo $$ > "$OUT/pids"; sleep 60\' & while ! [ -s "$OUT/pids" ]; do :; done; exit 0';
-    expect(await scene.check(shell(scene, script))).toEqual(verdict("pass"));
-    const pids = pidsAt(scene, "pids");
+    expect(await scene.check(createShellCheck(scene, script))).toEqual(createVerdict("pass"));
+    const pids = readPids(scene, "pids");
     await waitFor(() => pids.every(isGone), { what: "its end" });
     expect(scene.leftBehind()).toEqual([]);
   });
 
   it("is not waited for where a daemon that left its group holds the output open", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const daemon = `
       const { spawn } = require("node:child_process");
       const child = spawn("sleep", ["60"], { detached: true, stdio: ["ignore", "inherit", "ignore"] });
@@ -221,31 +235,34 @@ describe("the end of a program", () => {
       args: ["-e", daemon],
       env: { OUT: scene.outside("") },
     });
-    expect(answer).toEqual(verdict("pass"));
+    expect(answer).toEqual(createVerdict("pass"));
     expect(performance.now() - startMs).toBeLessThan(20_000);
-    for (const pid of pidsAt(scene, "pids")) process.kill(pid, "SIGKILL");
+    for (const pid of readPids(scene, "pids")) process.kill(pid, "SIGKILL");
     expect(scene.leftBehind()).toEqual([]);
   });
 });
 
 describe("the last line of a program's output", () => {
   it("names criteria and a confidence", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const script = `echo noise; echo '{"criteria":["lint","types","lint"],"confidence":0.5}'; echo; exit 1`;
-    expect(await scene.check(shell(scene, script))).toEqual({
-      ...verdict("fail"),
+    expect(await scene.check(createShellCheck(scene, script))).toEqual({
+      ...createVerdict("fail"),
       criteria: ["lint", "types"],
       confidence: 0.5,
     });
   });
 
   it("is read where the line before it was long, and there was no line break behind it", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const script = `head -c 1000000 /dev/zero | tr '\\0' x; printf '\\n{"criteria":["a"]}'`;
-    expect(await scene.check(shell(scene, script))).toEqual({ ...verdict("pass"), criteria: ["a"] });
+    expect(await scene.check(createShellCheck(scene, script))).toEqual({
+      ...createVerdict("pass"),
+      criteria: ["a"],
+    });
   });
 
-  const keys = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${index}`);
+  const createKeys = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${index}`);
 
   it.each([
     ["nothing", ""],
@@ -260,17 +277,17 @@ describe("the last line of a program's output", () => {
     ["a text for the confidence", '{"criteria":["a"],"confidence":"high"}'],
     ["too much confidence", '{"criteria":["a"],"confidence":1.5}'],
     ["null for the confidence", '{"criteria":["a"],"confidence":null}'],
-    ["too many criteria", JSON.stringify({ criteria: keys(65) })],
+    ["too many criteria", JSON.stringify({ criteria: createKeys(65) })],
     ["too many characters", `{"criteria":["a"]${" ".repeat(20_000)}}`],
     ["too many characters behind a short line", `{}\n{"criteria":["a"]${" ".repeat(20_000)}}`],
     ["the end of too long a line", `${"x".repeat(20_000)}${'{"criteria":["a"]'.padEnd(16 * 1_024 - 1)}}`],
     ["another line behind it", '{"criteria":["a"]}\nmore'],
   ])("is dropped as a whole where it has %s", async (_, line) => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const say = `let all = ""; process.stdin.on("data", (some) => { all += some; });
       process.stdin.on("end", () => process.stdout.write(JSON.parse(all).text));`;
     const program = { kind: "command", command: process.execPath, args: ["-e", say] };
-    expect(await scene.check(program, { result: { text: line } })).toEqual(verdict("pass"));
+    expect(await scene.check(program, { result: { text: line } })).toEqual(createVerdict("pass"));
   });
 
   it("names keys that are keys, or nothing, whatever it says", () => {
@@ -300,6 +317,6 @@ describe("the last line of a program's output", () => {
   });
 });
 
-function longEnvironment(): Record<string, string> {
+function createLongEnvironment(): Record<string, string> {
   return Object.fromEntries(Array.from({ length: 8_000 }, (_, index) => [`V${index}`, "x".repeat(1_000)]));
 }

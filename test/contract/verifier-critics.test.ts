@@ -3,16 +3,22 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ModelRequest } from "../../src/agents/coordination/ports/model-client.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { CRITIC, none, scriptedCritic, verifierScene, type Scene } from "./verifier-scene.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import {
+  CRITIC,
+  matchNoVerdict,
+  createScriptedCritic,
+  createVerifierScene,
+  type Scene,
+} from "./verifier-scene.ts";
 
 const CRITERIA = ["tests", "style"];
 const check = { kind: "model", rubric: "All tests pass.", criteria: CRITERIA };
 const pass = { verdict: "pass", criteria: CRITERIA, confidence: 0.9 };
 
 const withCritic = (...answers: readonly (string | object)[]) => {
-  const model = scriptedCritic(...answers);
-  return Object.assign(verifierScene({ model, critic: CRITIC }), { requests: model.requests });
+  const model = createScriptedCritic(...answers);
+  return Object.assign(createVerifierScene({ model, critic: CRITIC }), { requests: model.requests });
 };
 
 describe("a check by a critic", () => {
@@ -20,9 +26,9 @@ describe("a check by a critic", () => {
     pass,
     { verdict: "fail", criteria: ["tests"], confidence: 1 },
     { verdict: "revise", criteria: ["style", "tests"], confidence: 0 },
-  ])("takes the critic's word: %j", async (said) => {
-    using scene = withCritic(said);
-    expect(await scene.check(check)).toEqual({ kind: "verdict", ...said, agentId: "agent:judge" });
+  ])("takes the critic's word: %j", async (statement) => {
+    using scene = withCritic(statement);
+    expect(await scene.check(check)).toEqual({ kind: "verdict", ...statement, agentId: "agent:judge" });
     expect(scene.requests).toHaveLength(1);
   });
 
@@ -82,18 +88,18 @@ describe("a check by a critic", () => {
   it("does not cut a result off: one that is too large has no verdict", async () => {
     using scene = withCritic(pass);
     expect(await scene.check(check, { result: { text: "x".repeat(1_000_000) } })).toMatchObject(
-      none("failed"),
+      matchNoVerdict("failed"),
     );
     expect(scene.requests).toEqual([]);
   });
 });
 
 describe("what a critic says", () => {
-  const said = JSON.stringify(pass);
+  const words = JSON.stringify(pass);
 
   it.each([
-    ["in a block of code", `\`\`\`json\n${said}\n\`\`\``],
-    ["with blank lines around it", `\n\n ${said}\n`],
+    ["in a block of code", `\`\`\`json\n${words}\n\`\`\``],
+    ["with blank lines around it", `\n\n ${words}\n`],
     ["with more fields", JSON.stringify({ ...pass, why: "because" })],
   ])("is taken %s", async (_, text) => {
     using scene = withCritic(text);
@@ -103,9 +109,9 @@ describe("what a critic says", () => {
   it.each([
     ["is empty", ""],
     ["is no JSON", "pass"],
-    ["stands in the midst of other text", `The result says ${said}, so: fail.`],
-    ["is said twice", `${said}\n${said}`],
-    ["is a list", `[${said}]`],
+    ["stands in the midst of other text", `The result says ${words}, so: fail.`],
+    ["is said twice", `${words}\n${words}`],
+    ["is a list", `[${words}]`],
     ["has another verdict", { ...pass, verdict: "PASS" }],
     ["has no verdict", { criteria: CRITERIA, confidence: 1 }],
     ["has no criteria", { verdict: "pass", confidence: 1 }],
@@ -118,10 +124,10 @@ describe("what a critic says", () => {
     ["has a confidence that is a text", { ...pass, confidence: "0.9" }],
     ["has a confidence above 1", { ...pass, confidence: 1.1 }],
     ["has a confidence below 0", { ...pass, confidence: -0.1 }],
-    ["is too long", `${" ".repeat(20_000)}${said}`],
+    ["is too long", `${" ".repeat(20_000)}${words}`],
   ])("is asked for once more, and then no verdict, where it %s", async (_, answer) => {
     using scene = withCritic(answer);
-    expect(await scene.check(check)).toMatchObject(none("malformed"));
+    expect(await scene.check(check)).toMatchObject(matchNoVerdict("malformed"));
     expect(scene.requests).toHaveLength(2);
     using mended = withCritic(answer, pass);
     expect(await mended.check(check)).toMatchObject({ verdict: "pass" });
@@ -129,28 +135,28 @@ describe("what a critic says", () => {
   });
 
   it("becomes a verdict about criteria that were asked for, or none", async () => {
-    const mostly = <T, U>(good: fc.Arbitrary<T>, ...bad: readonly fc.Arbitrary<U>[]) =>
+    const createMostly = <T, U>(good: fc.Arbitrary<T>, ...bad: readonly fc.Arbitrary<U>[]) =>
       fc.oneof({ weight: 3 * bad.length, arbitrary: good }, ...bad);
     const keys = fc.array(fc.oneof(fc.constantFrom(...CRITERIA), fc.string()), { maxLength: 4 });
-    const answers = mostly(
+    const answers = createMostly(
       fc.record({
-        verdict: mostly(fc.constantFrom("pass", "fail", "revise"), fc.string()),
-        criteria: mostly(fc.constant(CRITERIA), keys, fc.jsonValue()),
-        confidence: mostly(fc.double({ min: 0, max: 1, noNaN: true }), fc.jsonValue()),
+        verdict: createMostly(fc.constantFrom("pass", "fail", "revise"), fc.string()),
+        criteria: createMostly(fc.constant(CRITERIA), keys, fc.jsonValue()),
+        confidence: createMostly(fc.double({ min: 0, max: 1, noNaN: true }), fc.jsonValue()),
       }),
       fc.json(),
     );
     let verdicts = 0;
     await fc.assert(
-      fc.asyncProperty(answers, async (said) => {
-        using scene = withCritic(said);
+      fc.asyncProperty(answers, async (statement) => {
+        using scene = withCritic(statement);
         const answer = await scene.check(check);
         if (answer.kind === "none") {
           expect(answer.because).toBe("malformed");
           return;
         }
         verdicts += 1;
-        expect(said).toMatchObject({ verdict: answer.verdict, confidence: answer.confidence });
+        expect(statement).toMatchObject({ verdict: answer.verdict, confidence: answer.confidence });
         for (const key of answer.criteria) expect(CRITERIA).toContain(key);
         if (answer.verdict === "pass") expect([...answer.criteria].sort()).toEqual(["style", "tests"]);
       }),
@@ -170,11 +176,11 @@ describe("the critic of a check", () => {
     expect(scene.requests[0]?.agentId).toBe("other");
   });
 
-  it.each([{ model: scriptedCritic(pass) }, { critic: CRITIC }])(
+  it.each([{ model: createScriptedCritic(pass) }, { critic: CRITIC }])(
     "is unavailable where nobody named one, or there is no model",
     async (parts) => {
-      using scene = verifierScene(parts);
-      expect(await scene.check(check)).toMatchObject(none("unavailable"));
+      using scene = createVerifierScene(parts);
+      expect(await scene.check(check)).toMatchObject(matchNoVerdict("unavailable"));
     },
   );
 
@@ -187,40 +193,40 @@ describe("the critic of a check", () => {
     ["???", "main"],
   ])("is never the agent that did the work: %j for %j", async (critic, actor) => {
     using scene = withCritic(pass);
-    expect(await ask(scene, critic, actor)).toMatchObject(none("self_not_allowed"));
+    expect(await ask(scene, critic, actor)).toMatchObject(matchNoVerdict("self_not_allowed"));
     expect(scene.requests).toEqual([]);
   });
 
   it("is the agent that did the work where the operator allows it, and everybody sees it", async () => {
-    const model = scriptedCritic(pass);
-    using scene = verifierScene({ model, allowSelf: true });
+    const model = createScriptedCritic(pass);
+    using scene = createVerifierScene({ model, allowSelf: true });
     expect(await ask(scene, "CODER", "coder")).toMatchObject({ verdict: "pass", agentId: "agent:coder" });
   });
 
   it("has failed where its model cannot be asked, and what the model's side said stays untold", async () => {
     using scene = withCritic(new Error("s3cret"));
     const answer = await scene.check(check);
-    expect(answer).toMatchObject(none("failed"));
+    expect(answer).toMatchObject(matchNoVerdict("failed"));
     expect(scene.requests).toHaveLength(1);
     expect(JSON.stringify([answer, scene.logged])).not.toContain("s3cret");
   });
 
   it("has no word any more at the deadline, though its model never stops", async () => {
-    const clock = fakeClock();
+    const clock = createFakeClock();
     const requests: ModelRequest[] = [];
     const complete = (request: ModelRequest) => {
       requests.push(request);
       return new Promise<never>(() => undefined);
     };
-    using scene = verifierScene({ clock, model: { complete }, critic: CRITIC });
+    using scene = createVerifierScene({ clock, model: { complete }, critic: CRITIC });
     const answer = scene.check(check, { withinMs: 500 });
     await clock.advance(500);
-    expect(await answer).toMatchObject(none("timed_out"));
+    expect(await answer).toMatchObject(matchNoVerdict("timed_out"));
     expect(requests.map(({ signal }) => signal.aborted)).toEqual([true]);
   });
 
   it("is not asked again when it gave up because of the deadline", async () => {
-    const clock = fakeClock();
+    const clock = createFakeClock();
     const requests: ModelRequest[] = [];
     const complete = (request: ModelRequest) => {
       requests.push(request);
@@ -228,10 +234,10 @@ describe("the critic of a check", () => {
         request.signal.addEventListener("abort", () => resolve({ text: "", model: "m" }));
       });
     };
-    using scene = verifierScene({ clock, model: { complete }, critic: "judge" as AgentId });
+    using scene = createVerifierScene({ clock, model: { complete }, critic: "judge" as AgentId });
     const answer = scene.check(check, { withinMs: 500 });
     await clock.advance(500);
-    expect(await answer).toMatchObject(none("timed_out"));
+    expect(await answer).toMatchObject(matchNoVerdict("timed_out"));
     await clock.advance(1_000);
     expect(requests).toHaveLength(1);
   });

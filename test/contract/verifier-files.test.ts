@@ -14,14 +14,14 @@ import { once } from "node:events";
 import { dirname, join, resolve } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { none, verdict, verifierScene, type Scene } from "./verifier-scene.ts";
+import { matchNoVerdict, createVerdict, createVerifierScene, type Scene } from "./verifier-scene.ts";
 
-const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-const HELLO = sha256("hello");
+const hashText = (text: string): string => createHash("sha256").update(text).digest("hex");
+const HELLO = hashText("hello");
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 
-function filled(change: Parameters<typeof verifierScene>[0] = {}): Scene {
-  const scene = verifierScene(change);
+function createFilledScene(change: Parameters<typeof createVerifierScene>[0] = {}): Scene {
+  const scene = createVerifierScene(change);
   mkdirSync(join(scene.workspace, "src/deep"), { recursive: true });
   writeFileSync(join(scene.workspace, "src/a.txt"), "hello");
   writeFileSync(join(scene.workspace, "empty"), "");
@@ -36,8 +36,8 @@ describe("a check for a file", () => {
     [{ path: "./src//deep/../a.txt" }, "pass"],
     [{ path: "src/none/../a.txt" }, "pass"],
     [{ path: "src/a.txt", sha256: HELLO }, "pass"],
-    [{ path: "empty", sha256: sha256("") }, "pass"],
-    [{ path: "src/a.txt", sha256: sha256("hello\n") }, "fail"],
+    [{ path: "empty", sha256: hashText("") }, "pass"],
+    [{ path: "src/a.txt", sha256: hashText("hello\n") }, "fail"],
     [{ path: "src/b.txt" }, "fail"],
     [{ path: "src/b.txt", sha256: HELLO }, "fail"],
     [{ path: "none/at/all" }, "fail"],
@@ -47,43 +47,45 @@ describe("a check for a file", () => {
     [{ path: "src/a.txt", absent: true }, "fail"],
     [{ path: "src", absent: true }, "fail"],
     [{ path: "src/a.txt", absent: true, sha256: HELLO }, "fail"],
-    [{ path: "src/a.txt", absent: true, sha256: sha256("") }, "pass"],
+    [{ path: "src/a.txt", absent: true, sha256: hashText("") }, "pass"],
     [{ path: "src/b.txt", absent: true, sha256: HELLO }, "pass"],
   ] as const)("finds of %j: %s", async (check, expected) => {
-    using scene = filled();
-    expect(await scene.check({ kind: "file", ...check })).toEqual(verdict(expected));
+    using scene = createFilledScene();
+    expect(await scene.check({ kind: "file", ...check })).toEqual(createVerdict(expected));
   });
 
   it.each(["/etc/passwd", "..", "../secrets/key", "src/../../secrets/key", ".", "src/..", "a\0b", "\ud800"])(
     "has no verdict of the path %j, there or not",
     async (path) => {
-      using scene = filled();
+      using scene = createFilledScene();
       for (const absent of [true, false])
-        expect(await scene.check({ kind: "file", path, absent })).toMatchObject(none("failed"));
+        expect(await scene.check({ kind: "file", path, absent })).toMatchObject(matchNoVerdict("failed"));
     },
   );
 
   it("has no verdict of a path that is written from the root, even into the workspace", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     expect(await scene.check({ kind: "file", path: join(scene.workspace, "src/a.txt") })).toMatchObject(
-      none("failed"),
+      matchNoVerdict("failed"),
     );
   });
 
   it("follows links below the workspace, and takes it where it really is", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     symlinkSync("src", join(scene.workspace, "link"));
     symlinkSync(join(scene.workspace, "src/a.txt"), join(scene.workspace, "absolute"));
     for (const path of ["link/a.txt", "absolute"])
-      expect(await scene.check({ kind: "file", path, sha256: HELLO })).toEqual(verdict("pass"));
+      expect(await scene.check({ kind: "file", path, sha256: HELLO })).toEqual(createVerdict("pass"));
     const alias = scene.outside("alias");
     symlinkSync(scene.workspace, alias);
-    using other = verifierScene({ workspaceOf: () => alias });
-    expect(await other.check({ kind: "file", path: "src/a.txt", sha256: HELLO })).toEqual(verdict("pass"));
+    using other = createVerifierScene({ workspaceOf: () => alias });
+    expect(await other.check({ kind: "file", path: "src/a.txt", sha256: HELLO })).toEqual(
+      createVerdict("pass"),
+    );
   });
 
   it("has no verdict of what a link leads to outside, whether that is there or not", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     symlinkSync(scene.outside("secrets"), join(scene.workspace, "out"));
     symlinkSync("../secrets/key", join(scene.workspace, "key"));
     symlinkSync("../secrets/none", join(scene.workspace, "dangling"));
@@ -91,7 +93,7 @@ describe("a check for a file", () => {
     symlinkSync("loop", join(scene.workspace, "loop"));
     for (const path of ["out", "out/key", "out/none", "key", "dangling", "twice", "loop", "loop/x"])
       for (const more of [{}, { absent: true }, { sha256: HELLO }, { sha256: HELLO, absent: true }])
-        expect(await scene.check({ kind: "file", path, ...more })).toMatchObject(none("failed"));
+        expect(await scene.check({ kind: "file", path, ...more })).toMatchObject(matchNoVerdict("failed"));
   });
 
   it.each([
@@ -104,64 +106,66 @@ describe("a check for a file", () => {
       },
     ],
   ])("has no verdict where the workspace %s", async (_, spoil) => {
-    using scene = filled();
+    using scene = createFilledScene();
     spoil(scene);
     for (const absent of [true, false])
       expect(await scene.check({ kind: "file", path: "src/a.txt", absent })).toMatchObject(
-        none("unavailable"),
+        matchNoVerdict("unavailable"),
       );
   });
 
   it.each(["", "src", "\0"])("has no verdict where the workspace is called %j", async (workspace) => {
-    using scene = filled({ workspaceOf: () => workspace });
+    using scene = createFilledScene({ workspaceOf: () => workspace });
     for (const absent of [true, false])
       expect(await scene.check({ kind: "file", path: "package.json", absent })).toMatchObject(
-        none("unavailable"),
+        matchNoVerdict("unavailable"),
       );
   });
 
   it("asks for the workspace of the agent that did the work", async () => {
-    using scene = filled({ workspaceOf: (agent) => (agent === "coder" ? "/nowhere" : scene.workspace) });
-    expect(await scene.check({ kind: "file", path: "empty" })).toMatchObject(none("unavailable"));
+    using scene = createFilledScene({
+      workspaceOf: (agent) => (agent === "coder" ? "/nowhere" : scene.workspace),
+    });
+    expect(await scene.check({ kind: "file", path: "empty" })).toMatchObject(matchNoVerdict("unavailable"));
     const answer = await scene.check({ kind: "file", path: "empty" }, { result: { agentId: "other" } });
-    expect(answer).toEqual(verdict("pass"));
+    expect(answer).toEqual(createVerdict("pass"));
   });
 
   it("neither opens nor waits for a pipe without a writer", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     spawnSync("mkfifo", [join(scene.workspace, "pipe")]);
-    expect(await scene.check({ kind: "file", path: "pipe", sha256: HELLO })).toEqual(verdict("fail"));
-    expect(await scene.check({ kind: "file", path: "pipe", absent: true })).toEqual(verdict("fail"));
+    expect(await scene.check({ kind: "file", path: "pipe", sha256: HELLO })).toEqual(createVerdict("fail"));
+    expect(await scene.check({ kind: "file", path: "pipe", absent: true })).toEqual(createVerdict("fail"));
   });
 
   it("has no verdict by the hash of a gigantic file, wanted or not, but sees that it is there", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     truncateSync(join(scene.workspace, "empty"), 2 * 1_024 ** 3);
     for (const absent of [true, false])
       expect(await scene.check({ kind: "file", path: "empty", sha256: HELLO, absent })).toMatchObject(
-        none("failed"),
+        matchNoVerdict("failed"),
       );
-    expect(await scene.check({ kind: "file", path: "empty" })).toEqual(verdict("pass"));
+    expect(await scene.check({ kind: "file", path: "empty" })).toEqual(createVerdict("pass"));
   });
 
   it("stops reading when its time is over", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     truncateSync(join(scene.workspace, "empty"), 1_024 ** 3);
     const answer = await scene.check({ kind: "file", path: "empty", sha256: HELLO }, { withinMs: 30 });
-    expect(answer).toMatchObject(none("timed_out"));
+    expect(answer).toMatchObject(matchNoVerdict("timed_out"));
   });
 
   it("has no verdict by the hash of a file that is written while it is read", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     const path = join(scene.workspace, "src/a.txt");
     truncateSync(path, 200 * 1_024 ** 2);
     const answer = scene.check({ kind: "file", path: "src/a.txt", sha256: HELLO });
     const writer = setInterval(() => writeFileSync(path, "x", { flag: "a" }), 5);
-    expect(await answer.finally(() => clearInterval(writer))).toMatchObject(none("failed"));
+    expect(await answer.finally(() => clearInterval(writer))).toMatchObject(matchNoVerdict("failed"));
   });
 
   it("never reads outside while folders are swapped with links under it", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     // A hash that only the file outside has.
     writeFileSync(scene.outside("secrets/a.txt"), "outside");
     const swap = `
@@ -180,7 +184,7 @@ describe("a check for a file", () => {
       await once(swapper.stdout, "data");
       const seen = new Set<string>();
       for (let tries = 0; tries < 2_000; tries += 1) {
-        const answer = await scene.check({ kind: "file", path: "src/a.txt", sha256: sha256("outside") });
+        const answer = await scene.check({ kind: "file", path: "src/a.txt", sha256: hashText("outside") });
         seen.add(answer.kind === "verdict" ? answer.verdict : answer.message);
       }
       expect([...seen]).not.toContain("pass");
@@ -193,7 +197,7 @@ describe("a check for a file", () => {
   });
 
   it("rules on no path that really leads outside, however it is written", async () => {
-    using scene = filled();
+    using scene = createFilledScene();
     symlinkSync(scene.outside("secrets"), join(scene.workspace, "out"));
     symlinkSync("src/deep", join(scene.workspace, "in"));
     symlinkSync("../..", join(scene.workspace, "src/up"));
@@ -224,7 +228,7 @@ describe("a check for a file", () => {
           if (existsSync(whole)) expect({ path, kind: answer.kind }).toEqual({ path, kind: "verdict" });
         } else {
           outside += 1;
-          expect({ path, answer }).toMatchObject({ path, answer: none("failed") });
+          expect({ path, answer }).toMatchObject({ path, answer: matchNoVerdict("failed") });
         }
       }),
       { numRuns: RUNS },

@@ -9,7 +9,7 @@ import type { CheckAnswer, VerifiedResult } from "../../src/agents/coordination/
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createVerifier, type VerifierParts } from "../../src/infra/verify/create-verifier.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 export const KEY = "check-1";
 /** Enough for any check that ends by itself. */
@@ -30,11 +30,11 @@ export interface Scene extends Disposable {
   outside(name: string): string;
   /** What checks have left behind in the folder for temporary files. */
   leftBehind(): readonly string[];
-  check(check: object, asked?: Asked): Promise<CheckAnswer>;
+  check(check: object, request?: Asked): Promise<CheckAnswer>;
 }
 
-export function verifierScene(change: Partial<VerifierParts> = {}): Scene {
-  const folder = tempFolder();
+export function createVerifierScene(change: Partial<VerifierParts> = {}): Scene {
+  const folder = createTempFolder();
   const workspace = folder.file("workspace");
   const temporary = folder.file("tmp");
   for (const path of [workspace, temporary]) mkdirSync(path);
@@ -79,12 +79,12 @@ const RESULT = {
   text: "all tests passed",
 };
 
-export function verdict(kind: "pass" | "fail" | "revise", key: string = KEY): CheckAnswer {
+export function createVerdict(kind: "pass" | "fail" | "revise", key: string = KEY): CheckAnswer {
   return { kind: "verdict", verdict: kind, criteria: [key], agentId: `check:${key}` };
 }
 
 /** Matches an answer without a verdict. */
-export function none(because: string): object {
+export function matchNoVerdict(because: string): object {
   return { kind: "none", because };
 }
 
@@ -93,7 +93,7 @@ export interface ScriptedCritic extends ModelClient {
 }
 
 /** Answers one after the other, and the last one for ever; an Error is thrown. */
-export function scriptedCritic(...answers: readonly (string | object)[]): ScriptedCritic {
+export function createScriptedCritic(...answers: readonly (string | object)[]): ScriptedCritic {
   const requests: ModelRequest[] = [];
   return {
     requests,

@@ -1,11 +1,11 @@
 /** What holds for all checks, and for those that look at nothing but the result. */
 import { describe, expect, it } from "vitest";
-import { fakeClock } from "../support/fake-clock.ts";
-import { none, verdict, verifierScene } from "./verifier-scene.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { matchNoVerdict, createVerdict, createVerifierScene } from "./verifier-scene.ts";
 
 const NEVER = new Promise<never>(() => undefined);
 const anySchema = { kind: "schema", schema: { type: "object" } };
-const done = { kind: "pattern", pattern: "done" };
+const pattern = { kind: "pattern", pattern: "done" };
 
 describe("a check against a schema", () => {
   const schema = { type: "object", required: ["count"], properties: { count: { type: "integer" } } };
@@ -17,9 +17,9 @@ describe("a check against a schema", () => {
     [{}, "fail"],
     [undefined, "fail"],
   ] as const)("finds of the outputs %j: %s", async (outputs, expected) => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const answer = await scene.check({ kind: "schema", schema }, { result: { outputs } });
-    expect(answer).toEqual(verdict(expected));
+    expect(answer).toEqual(createVerdict(expected));
   });
 
   it.each([
@@ -28,20 +28,20 @@ describe("a check against a schema", () => {
     ["a reference that leads nowhere", { $ref: "#/$defs/none" }],
     ["an endless reference", { $ref: "#" }],
   ])("rules on nothing by a schema with %s", async (_, unusable) => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     for (const outputs of [undefined, { a: 1 }])
       expect(await scene.check({ kind: "schema", schema: unusable }, { result: { outputs } })).toMatchObject(
-        none("failed"),
+        matchNoVerdict("failed"),
       );
   });
 
   it("has no verdict where what checks schemas cannot be loaded, or never is", async () => {
-    using broken = verifierScene({ contract: () => Promise.reject(new Error("s3cret")) });
+    using broken = createVerifierScene({ contract: () => Promise.reject(new Error("s3cret")) });
     const outputs = { a: 1 };
-    expect(await broken.check(anySchema, { result: { outputs } })).toMatchObject(none("failed"));
-    using hanging = verifierScene({ contract: () => NEVER });
+    expect(await broken.check(anySchema, { result: { outputs } })).toMatchObject(matchNoVerdict("failed"));
+    using hanging = createVerifierScene({ contract: () => NEVER });
     expect(await hanging.check(anySchema, { result: { outputs }, withinMs: 30 })).toMatchObject(
-      none("timed_out"),
+      matchNoVerdict("timed_out"),
     );
     expect(JSON.stringify([broken.logged, hanging.logged])).not.toContain("s3cret");
   });
@@ -55,11 +55,11 @@ describe("a check by a pattern", () => {
     ["^\\s*$", "", "pass"],
     ["\\p{L}+", "\u{1f600}é", "pass"],
   ])("finds %s in %j: %s", async (pattern, text, expected) => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const isThere = await scene.check({ kind: "pattern", pattern }, { result: { text } });
-    expect(isThere).toEqual(verdict(expected as "pass"));
+    expect(isThere).toEqual(createVerdict(expected as "pass"));
     const isAbsent = await scene.check({ kind: "pattern", pattern, absent: true }, { result: { text } });
-    expect(isAbsent).toEqual(verdict(expected === "pass" ? "fail" : "pass"));
+    expect(isAbsent).toEqual(createVerdict(expected === "pass" ? "fail" : "pass"));
   });
 
   it.each([
@@ -69,68 +69,70 @@ describe("a check by a pattern", () => {
     ["repeats repetitions", "((a{100}){100}){100}"],
     ["becomes large", `(${"a".repeat(900)}){1000}`],
   ])("has no verdict, and takes no time, where the pattern %s", async (_, pattern) => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const startMs = performance.now();
     for (const absent of [true, false])
-      expect(await scene.check({ kind: "pattern", pattern, absent })).toMatchObject(none("failed"));
+      expect(await scene.check({ kind: "pattern", pattern, absent })).toMatchObject(matchNoVerdict("failed"));
     expect(performance.now() - startMs).toBeLessThan(5_000);
   });
 
   it("takes time that is linear in the result, where other engines take for ever", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const answer = await scene.check(
       { kind: "pattern", pattern: "^(a+)+$" },
       { result: { text: `${"a".repeat(100_000)}!` } },
     );
-    expect(answer).toEqual(verdict("fail"));
+    expect(answer).toEqual(createVerdict("fail"));
   });
 
   it("has no verdict where the result is too long for the pattern, wanted or not", async () => {
-    using scene = verifierScene();
+    using scene = createVerifierScene();
     const text = "a".repeat(50_000_000);
     const startMs = performance.now();
     for (const absent of [true, false])
-      expect(await scene.check({ ...done, absent }, { result: { text } })).toMatchObject(none("failed"));
+      expect(await scene.check({ ...pattern, absent }, { result: { text } })).toMatchObject(
+        matchNoVerdict("failed"),
+      );
     expect(performance.now() - startMs).toBeLessThan(5_000);
   });
 });
 
 describe("the time of a check", () => {
   it("is over before it begins where the deadline is now", async () => {
-    using scene = verifierScene();
-    expect(await scene.check(done, { withinMs: 0, result: { text: "done" } })).toMatchObject(
-      none("timed_out"),
+    using scene = createVerifierScene();
+    expect(await scene.check(pattern, { withinMs: 0, result: { text: "done" } })).toMatchObject(
+      matchNoVerdict("timed_out"),
     );
   });
 
   it("is over at once where the coordinator has stopped, which is no timeout", async () => {
-    using scene = verifierScene();
-    const answer = await scene.check(done, { signal: AbortSignal.abort(), result: { text: "done" } });
-    expect(answer).toMatchObject(none("unavailable"));
+    using scene = createVerifierScene();
+    const answer = await scene.check(pattern, { signal: AbortSignal.abort(), result: { text: "done" } });
+    expect(answer).toMatchObject(matchNoVerdict("unavailable"));
   });
 
   it("ends with the verdict, and nothing of it stays behind", async () => {
-    const clock = fakeClock();
-    using scene = verifierScene({ clock });
-    expect(await scene.check(done, { result: { text: "done" } })).toEqual(verdict("pass"));
+    const clock = createFakeClock();
+    using scene = createVerifierScene({ clock });
+    expect(await scene.check(pattern, { result: { text: "done" } })).toEqual(createVerdict("pass"));
     expect(clock.pending).toBe(0);
   });
 
   it("ends at the deadline, and nothing of it stays behind", async () => {
-    const clock = fakeClock();
-    using scene = verifierScene({ clock, contract: () => NEVER });
+    const clock = createFakeClock();
+    using scene = createVerifierScene({ clock, contract: () => NEVER });
     const { signal } = new AbortController();
     const answer = scene.check(anySchema, { withinMs: 500, signal, result: { outputs: {} } });
     await clock.advance(499);
     expect(clock.pending).toBe(1);
     await clock.advance(1);
-    expect(await answer).toMatchObject(none("timed_out"));
+    expect(await answer).toMatchObject(matchNoVerdict("timed_out"));
     expect(clock.pending).toBe(0);
   });
 
   it("does not let a verdict count that came when it was over", async () => {
-    const clock = fakeClock();
-    using scene = verifierScene({
+    const clock = createFakeClock();
+    using scene = createVerifierScene({
       clock,
       contract: () => {
         // Something held the event loop up, the timer too.
@@ -139,13 +141,13 @@ describe("the time of a check", () => {
       },
     });
     const answer = await scene.check(anySchema, { withinMs: 500, result: { outputs: {} } });
-    expect(answer).toMatchObject(none("timed_out"));
+    expect(answer).toMatchObject(matchNoVerdict("timed_out"));
   });
 });
 
 describe("what is told of a check without a verdict", () => {
   it("names the place and the reason, and nothing of the result or the check", async () => {
-    using scene = verifierScene({
+    using scene = createVerifierScene({
       workspaceOf: () => {
         throw new Error("s3cret");
       },
@@ -154,7 +156,7 @@ describe("what is told of a check without a verdict", () => {
       { kind: "file", path: "s3cret" },
       { result: { text: "s3cret", task: "s3cret", outputs: { s3cret: 1 } } },
     );
-    expect(answer).toMatchObject(none("failed"));
+    expect(answer).toMatchObject(matchNoVerdict("failed"));
     expect(scene.logged).toHaveLength(1);
     expect(scene.logged[0]?.fields).toEqual({
       runId: "co-1",

@@ -5,11 +5,11 @@ import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/id
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { contentOf, opened, runIdOf, spawnOf, type Author } from "../support/ledger-fixtures.ts";
+import { contentOf, openRun, runIdOf, spawnOf, type Author } from "../support/ledger-fixtures.ts";
 import { buildLedger, forge, verify } from "../support/ledger-fixtures-damage.ts";
-import { openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { openTestLedger, createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
-const folder = tempFolder();
+const folder = createTempFolder();
 const intact = folder.file("intact.sqlite");
 const damaged = folder.file("damaged.sqlite");
 let whole: Buffer;
@@ -228,7 +228,7 @@ describe("damage beside the log", () => {
     forge(damaged, "update content set text = 'damaged'");
     const store = await openTestLedger(damaged);
     const contents = [contentOf("task of a")];
-    await store.append({ ...opened("new").request, contents });
+    await store.append({ ...openRun("new").request, contents });
     expect(await store.get(contents[0]!.ref.sha256)).toBe("task of a");
     await store.close();
   });
@@ -237,11 +237,11 @@ describe("damage beside the log", () => {
 describe("claims that change while the ledger is verified", () => {
   /** Verifies while the coordination goes on: `act` runs between the reading of its log and that of its claims. */
   async function verifyWhile(act: (store: SqliteLedger, author: Author, time: number) => Promise<void>) {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const store = await openTestLedger(folder.file("ledger.sqlite"));
-    const { author, request } = opened("grows");
+    const { author, request } = openRun("grows");
     await store.append(request);
-    await store.append(author.append(claiming(1, "file:/a")));
+    await store.append(author.append(createClaiming(1, "file:/a")));
     let time = 0;
     const grows: SqliteLedger = {
       ...store,
@@ -255,7 +255,7 @@ describe("claims that change while the ledger is verified", () => {
     return { ...verification, times: time };
   }
 
-  function claiming(token: number, resource: string): Command {
+  function createClaiming(token: number, resource: string): Command {
     const expiresAtMs = (TEST_EPOCH_MS + 60_000) as EpochMs;
     return {
       type: "requestResources",
@@ -266,7 +266,7 @@ describe("claims that change while the ledger is verified", () => {
 
   it("are no damage", async () => {
     const result = await verifyWhile(async (store, author, time) => {
-      if (time === 1) await store.append(author.append(claiming(2, "file:/b")));
+      if (time === 1) await store.append(author.append(createClaiming(2, "file:/b")));
       if (time === 2)
         await store.append(author.append({ type: "releaseClaims", because: "operator", tokens: [1] }));
     });
@@ -276,9 +276,9 @@ describe("claims that change while the ledger is verified", () => {
   it("are no damage where another coordination that began meanwhile acquired them", async () => {
     const result = await verifyWhile(async (store, _, time) => {
       if (time > 1) return;
-      const other = opened("began");
+      const other = openRun("began");
       await store.append(other.request);
-      await store.append(other.author.append(claiming(2, "file:/b")));
+      await store.append(other.author.append(createClaiming(2, "file:/b")));
     });
     expect(result).toMatchObject({ ok: true, coordinations: 1 });
   });

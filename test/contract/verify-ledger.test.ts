@@ -8,17 +8,17 @@ import { runIdOf } from "../support/ledger-fixtures.ts";
 import {
   answersOf,
   buildLedger,
-  flipBit,
+  flipBitAt,
   forge,
-  knownOf,
+  readKnown,
   placesOf,
-  rehash,
-  seeded,
+  rehashRun,
+  createSeeded,
   verify,
 } from "../support/ledger-fixtures-damage.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 
-const folder = tempFolder();
+const folder = createTempFolder();
 const intact = folder.file("intact.sqlite");
 const damaged = folder.file("damaged.sqlite");
 let whole: Buffer;
@@ -56,7 +56,7 @@ describe("a ledger that nobody touched", () => {
 
   it("is found in order again after a forger's tools ran without forging anything", async () => {
     expect(await verifyForged("select 1")).toMatchObject({ ok: true });
-    expect(await verifyForged((database) => rehash(database, runIdOf(1)))).toMatchObject({ ok: true });
+    expect(await verifyForged((database) => rehashRun(database, runIdOf(1)))).toMatchObject({ ok: true });
   });
 
   it("is found in order after its texts were deleted", async () => {
@@ -73,13 +73,13 @@ describe("a flipped bit", () => {
   const FLIPS_ANYWHERE = 300;
 
   it("in any value of any event is reported at that event", { timeout: 60_000 }, async () => {
-    const random = seeded(20_261_122);
+    const random = createSeeded(20_261_122);
     const places = placesOf(intact);
     for (let flip = 0; flip < FLIPS_IN_EVENTS; flip += 1) {
       const place = places[Math.floor(random() * places.length)]!;
       const at = place.from + Math.floor(random() * place.length);
       const bit = Math.floor(random() * 8);
-      flipBit(damaged, whole, { at, bit });
+      flipBitAt(damaged, whole, { at, bit });
       const { ok, problems } = await verify(damaged);
       const { runId, sequence } = place;
       expect({ at, bit, ok }).toEqual({ at, bit, ok: false });
@@ -91,20 +91,21 @@ describe("a flipped bit", () => {
     "anywhere in the file is reported, unless it changes no answer of the ledger",
     { timeout: 60_000 },
     async () => {
-      const random = seeded(7);
-      const known = knownOf(intact);
-      const answers = await answersOf(intact, known);
+      const random = createSeeded(7);
+      const knownLedger = readKnown(intact);
+      const answers = await answersOf(intact, knownLedger);
       let reported = 0;
       for (let flip = 0; flip < FLIPS_ANYWHERE; flip += 1) {
         const at = Math.floor(random() * whole.length);
         const bit = Math.floor(random() * 8);
-        flipBit(damaged, whole, { at, bit });
+        flipBitAt(damaged, whole, { at, bit });
         const noticed = await verify(damaged).then(
           ({ ok }) => !ok,
           () => true,
         );
         if (noticed) reported += 1;
-        else expect({ at, bit, answers: await answersOf(damaged, known) }).toEqual({ at, bit, answers });
+        else
+          expect({ at, bit, answers: await answersOf(damaged, knownLedger) }).toEqual({ at, bit, answers });
       }
       const share = reported / FLIPS_ANYWHERE;
       process.stdout.write(`flipped bits anywhere in the file: ${(share * 100).toFixed(1)} % reported\n`);
@@ -117,74 +118,74 @@ describe("a flipped bit", () => {
 describe("damage to the events", () => {
   const first = runIdOf(1);
   const second = runIdOf(2);
-  const inRun = (runId: CoordinationId): string =>
+  const selectRun = (runId: CoordinationId): string =>
     `run_key = (select run_key from run where run_id = '${runId}')`;
-  const at = (runId: CoordinationId, sequence: number): string =>
-    `${inRun(runId)} and sequence = ${sequence}`;
+  const selectEvent = (runId: CoordinationId, sequence: number): string =>
+    `${selectRun(runId)} and sequence = ${sequence}`;
 
   const places: readonly [string, string, Partial<StoredProblem>][] = [
     [
       "a changed payload",
-      `update event set payload = replace(payload, 'step-1', 'step-2') where ${at(first, 3)}`,
+      `update event set payload = replace(payload, 'step-1', 'step-2') where ${selectEvent(first, 3)}`,
       { kind: "event_changed", runId: first, sequence: 3 },
     ],
     [
       "a changed type",
-      `update event set type = 'step.completed' where ${at(first, 4)}`,
+      `update event set type = 'step.completed' where ${selectEvent(first, 4)}`,
       { kind: "event_changed", runId: first, sequence: 4 },
     ],
     [
       "a changed time",
-      `update event set timestamp_ms = timestamp_ms + 1 where ${at(first, 5)}`,
+      `update event set timestamp_ms = timestamp_ms + 1 where ${selectEvent(first, 5)}`,
       { kind: "event_changed", runId: first, sequence: 5 },
     ],
     [
       "a changed node",
-      `update event set node_id = null where ${at(first, 4)}`,
+      `update event set node_id = null where ${selectEvent(first, 4)}`,
       { kind: "event_changed", runId: first, sequence: 4 },
     ],
     [
       "a changed cause",
-      `update event set causation_id = 'co-1:0' where ${at(first, 6)}`,
+      `update event set causation_id = 'co-1:0' where ${selectEvent(first, 6)}`,
       { kind: "event_changed", runId: first, sequence: 6 },
     ],
     [
       "a changed hash",
-      `update event set hash = zeroblob(32) where ${at(first, 7)}`,
+      `update event set hash = zeroblob(32) where ${selectEvent(first, 7)}`,
       { kind: "event_changed", runId: first, sequence: 7 },
     ],
     [
       "an event removed from the middle",
-      `delete from event where ${at(first, 8)}`,
+      `delete from event where ${selectEvent(first, 8)}`,
       { kind: "event_missing", runId: first, sequence: 8 },
     ],
     [
       "the first event removed",
-      `delete from event where ${at(first, 0)}`,
+      `delete from event where ${selectEvent(first, 0)}`,
       { kind: "event_missing", runId: first, sequence: 0 },
     ],
     [
       "several events removed",
-      `delete from event where ${inRun(first)} and sequence between 4 and 9`,
+      `delete from event where ${selectRun(first)} and sequence between 4 and 9`,
       { kind: "event_missing", runId: first, sequence: 4 },
     ],
     [
       "two events swapped",
-      `update event set sequence = 1000 where ${at(second, 4)};
-       update event set sequence = 4 where ${at(second, 6)};
-       update event set sequence = 6 where ${at(second, 1000)}`,
+      `update event set sequence = 1000 where ${selectEvent(second, 4)};
+       update event set sequence = 4 where ${selectEvent(second, 6)};
+       update event set sequence = 6 where ${selectEvent(second, 1000)}`,
       { kind: "event_changed", runId: second, sequence: 4 },
     ],
     [
       "an event removed and the rest moved up",
-      `delete from event where ${at(second, 5)};
-       update event set sequence = sequence - 1 where ${inRun(second)} and sequence > 5;
+      `delete from event where ${selectEvent(second, 5)};
+       update event set sequence = sequence - 1 where ${selectRun(second)} and sequence > 5;
        update run set length = length - 1 where run_id = '${second}'`,
       { kind: "event_changed", runId: second, sequence: 5 },
     ],
     [
       "an event moved to another run",
-      `update event set run_key = (select run_key from run where run_id = 'co-4'), sequence = 1000 where ${at(second, 5)}`,
+      `update event set run_key = (select run_key from run where run_id = 'co-4'), sequence = 1000 where ${selectEvent(second, 5)}`,
       { kind: "event_missing", runId: second, sequence: 5 },
     ],
     [
@@ -202,7 +203,7 @@ describe("damage to the events", () => {
 
   it("is reported where the last event was removed, with and without the run's length", async () => {
     const sequence = lastOf(first);
-    const remove = `delete from event where ${at(first, sequence)};`;
+    const remove = `delete from event where ${selectEvent(first, sequence)};`;
     expect((await verifyForged(remove)).problems).toContainEqual(
       expect.objectContaining({ kind: "event_missing", runId: first, sequence }),
     );
@@ -214,8 +215,8 @@ describe("damage to the events", () => {
 
   it("is reported where the last event was removed by someone who knows the hash", async () => {
     const { problems } = await verifyForged((database) => {
-      database.exec(`delete from event where ${at(runIdOf(4), lastOf(runIdOf(4)))}`);
-      rehash(database, runIdOf(4));
+      database.exec(`delete from event where ${selectEvent(runIdOf(4), lastOf(runIdOf(4)))}`);
+      rehashRun(database, runIdOf(4));
     });
     expect(problems).toContainEqual(expect.objectContaining({ kind: "event_missing" }));
     expect(problems).toContainEqual(
@@ -242,7 +243,7 @@ describe("damage to the events", () => {
 
   it("is reported where a run was removed and left its references", async () => {
     const { problems } = await verifyForged(
-      `delete from event where ${inRun(second)}; delete from run where run_id = '${second}'`,
+      `delete from event where ${selectRun(second)}; delete from run where run_id = '${second}'`,
     );
     expect(problems.map(({ kind }) => kind)).toContain("index_differs");
   });
@@ -293,7 +294,7 @@ describe("a forged event", () => {
     const sequence = lastOf(runId) + 1;
     const { problems } = await verifyForged((database) => {
       insert(database, sequence);
-      rehash(database, runId);
+      rehashRun(database, runId);
     });
     expect(problems.map(({ kind }) => kind)).toEqual(["projection_differs", "index_differs"]);
     expect(problems[0]).toMatchObject({ runId, sequence: sequence + 1 });
@@ -302,7 +303,7 @@ describe("a forged event", () => {
   it("in the middle with the right hashes is reported by what it should have brought with it", async () => {
     const { problems } = await verifyForged((database) => {
       insert(database, 9);
-      rehash(database, runId);
+      rehashRun(database, runId);
     });
     expect(problems[0]).toMatchObject({ runId });
     expect(problems[0]?.sequence).toBeGreaterThanOrEqual(9);
@@ -317,7 +318,7 @@ describe("a forged event", () => {
           "update event set type = 'run.completed', payload = '{}', node_id = null where type = 'step.completed' and run_key = (select run_key from run where run_id = ?)",
         )
         .run(runId);
-      rehash(database, runId);
+      rehashRun(database, runId);
     });
     expect(problems).toContainEqual(
       expect.objectContaining({ kind: "projection_differs", runId, sequence: lastOf(runId) + 1 }),
@@ -329,7 +330,7 @@ describe("a forged event", () => {
       database.exec(
         "update event set payload = replace(payload, 'host-d', 'host-x') where type = 'step.acknowledged'",
       );
-      rehash(database, runId);
+      rehashRun(database, runId);
     });
     expect(problems).toContainEqual(expect.objectContaining({ kind: "projection_differs", runId }));
   });
@@ -344,7 +345,7 @@ describe("a forged event", () => {
       database
         .prepare("update event set payload = replace(payload, '}', ' }') where event_key = ?")
         .run(before[6]?.event_key);
-      rehash(database, runId);
+      rehashRun(database, runId);
       for (const { event_key: key, hash } of before.slice(7))
         database.prepare("update event set hash = ? where event_key = ?").run(hash, key);
       database.prepare("update run set head_hash = ? where run_id = ?").run(before.at(-1)?.hash, runId);
@@ -359,7 +360,7 @@ describe("a forged event", () => {
       database
         .prepare("update event set sequence = sequence - 1 where run_key = ? and sequence > 1")
         .run(runKey);
-      rehash(database, runId);
+      rehashRun(database, runId);
     });
     expect(problems).toContainEqual({
       kind: "projection_differs",
@@ -372,7 +373,7 @@ describe("a forged event", () => {
   it("of an unknown type, with the right hashes, is reported as unreadable", async () => {
     const { problems } = await verifyForged((database) => {
       database.exec("update event set type = 'step.teleported' where event_key = 4");
-      rehash(database, runIdOf(1));
+      rehashRun(database, runIdOf(1));
     });
     expect(problems).toContainEqual(expect.objectContaining({ kind: "event_unreadable", runId: "co-1" }));
   });

@@ -4,14 +4,16 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isPublicAddress } from "../../src/infra/http/public-address.ts";
 import { createWebhookTarget } from "../../src/infra/webhook/webhook-target.ts";
-import { receiver, send, status } from "./webhook-scene.ts";
+import { startReceiver, send, replyStatus } from "./webhook-scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100) * 20;
 
-const dotted = (bits: number): string => [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).join(".");
-const grouped = (groups: readonly number[]): string => groups.map((group) => group.toString(16)).join(":");
+const formatDotted = (bits: number): string =>
+  [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).join(".");
+const formatGroups = (groups: readonly number[]): string =>
+  groups.map((group) => group.toString(16)).join(":");
 const group = fc.integer({ min: 0, max: 0xffff });
-const groups = (count: number): fc.Arbitrary<number[]> =>
+const createGroups = (count: number): fc.Arbitrary<number[]> =>
   fc.array(group, { minLength: count, maxLength: count });
 const any4 = fc.integer({ min: 0, max: 0xffff_ffff });
 
@@ -39,17 +41,19 @@ const numberOf = (address: string): number =>
 describe("an IPv4 address", () => {
   it.each(NOT_PUBLIC)("is not public from the first to the last that are %s: %s", (_, first, last) => {
     const [from, to] = [numberOf(first), numberOf(last)];
-    fc.assert(fc.property(fc.integer({ min: from, max: to }), (bits) => !isPublicAddress(dotted(bits))));
+    fc.assert(
+      fc.property(fc.integer({ min: from, max: to }), (bits) => !isPublicAddress(formatDotted(bits))),
+    );
     expect([isPublicAddress(first), isPublicAddress(last)]).toEqual([false, false]);
     const around = [from - 1, to + 1].filter((bits) => bits > 0 && bits < 0x1_0000_0000);
-    expect(around.map((bits) => isPublicAddress(dotted(bits)))).toEqual(around.map(() => true));
+    expect(around.map((bits) => isPublicAddress(formatDotted(bits)))).toEqual(around.map(() => true));
   });
 
   it("is public in every other case", () => {
     const isListed = (bits: number): boolean =>
       NOT_PUBLIC.some(([, first, last]) => bits >= numberOf(first) && bits <= numberOf(last));
     fc.assert(
-      fc.property(any4, (bits) => isPublicAddress(dotted(bits)) !== isListed(bits)),
+      fc.property(any4, (bits) => isPublicAddress(formatDotted(bits)) !== isListed(bits)),
       { numRuns: RUNS },
     );
   });
@@ -94,9 +98,9 @@ describe("an IPv6 address", () => {
 
   it("is never public outside of global unicast", () => {
     fc.assert(
-      fc.property(groups(8), (all) => {
+      fc.property(createGroups(8), (all) => {
         const isGlobal = all[0]! >> 13 === 1;
-        return isGlobal || !isPublicAddress(grouped(all));
+        return isGlobal || !isPublicAddress(formatGroups(all));
       }),
       { numRuns: RUNS },
     );
@@ -114,7 +118,7 @@ describe("an IPv6 address", () => {
     ];
     fc.assert(
       fc.property(fc.constantFrom(...forms), group, group, (form, high, low) => {
-        expect(isPublicAddress(grouped(form(high, low)))).toBe(false);
+        expect(isPublicAddress(formatGroups(form(high, low)))).toBe(false);
       }),
       { numRuns: RUNS },
     );
@@ -151,18 +155,18 @@ describe("a webhook without allowPrivate", () => {
     // One among public ones is enough.
     [["93.184.215.14", "2606:4700::1111", "192.168.0.1"]],
   ])("is refused where its name leads to %j, and nothing is connected to", async (addresses) => {
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     const port = new URL(url).port;
-    const asked: string[] = [];
+    const requests: string[] = [];
     const { outcome } = await send({
       webhook: { url: `https://hooks.example:${port}/`, allowPrivate: false },
       resolve: (name) => {
-        asked.push(name);
+        requests.push(name);
         return Promise.resolve(addresses);
       },
     });
     expect(outcome).toEqual({ kind: "failed", tries: 1, message: NOT_PUBLIC_MESSAGE });
-    expect(asked).toEqual(["hooks.example"]);
+    expect(requests).toEqual(["hooks.example"]);
     expect(received).toEqual([]);
   });
 
@@ -200,21 +204,21 @@ describe("a webhook without allowPrivate", () => {
 
 describe("a connection", () => {
   it("goes to the address that was checked, under the name of the URL, and is asked for once a try", async () => {
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     const port = new URL(url).port;
-    let asked = 0;
+    let requestCount = 0;
     const { outcome } = await send({
       // No resolver of the machine knows this name.
       webhook: { url: `http://hooks.invalid:${port}/#part` },
-      resolve: () => Promise.resolve((asked += 1) === 1 ? ["127.0.0.1"] : ["::1"]),
+      resolve: () => Promise.resolve((requestCount += 1) === 1 ? ["127.0.0.1"] : ["::1"]),
     });
     expect(outcome).toEqual({ kind: "delivered", tries: 1 });
-    expect(asked).toBe(1);
+    expect(requestCount).toBe(1);
     expect(received[0]).toMatchObject({ url: "/", headers: { host: `hooks.invalid:${port}` } });
   });
 
   it("is tried to the next of the addresses where one does not answer", async () => {
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     const port = new URL(url).port;
     const { outcome } = await send({
       webhook: { url: `http://hooks.invalid:${port}/` },

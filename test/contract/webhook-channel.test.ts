@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { START_MS } from "../support/fake-clock.ts";
-import { hangUp, hmac, HOUR_MS, receiver, send, status } from "./webhook-scene.ts";
+import { closeConnection, computeHmac, HOUR_MS, startReceiver, send, replyStatus } from "./webhook-scene.ts";
 
 describe("a notice", () => {
   it("is posted once as JSON that says everything of the question and how to answer", async () => {
-    const { url, received } = await receiver(status(204));
+    const { url, received } = await startReceiver(replyStatus(204));
     const { outcome } = await send({
       webhook: { url },
       answerUrl: "https://gateway.example/answers/ops",
@@ -37,7 +37,7 @@ describe("a notice", () => {
       },
       answer: {
         url: "https://gateway.example/answers/ops",
-        answerToken: hmac("answer:co-1:escalation-2", "base64url"),
+        answerToken: computeHmac("answer:co-1:escalation-2", "base64url"),
         choices: ["approve", "deny"],
         how: expect.stringContaining("answerToken") as string,
       },
@@ -45,7 +45,7 @@ describe("a notice", () => {
   });
 
   it("is signed over its id, its time and its bytes", async () => {
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     await send({ webhook: { url }, question: { text: "Größe → 10 €?" } });
     const { headers, body } = received[0]!;
     const seconds = Math.floor(START_MS / 1_000);
@@ -56,20 +56,20 @@ describe("a notice", () => {
       "webhook-timestamp": String(seconds),
     });
     const signed = Buffer.concat([Buffer.from(`co-1:escalation-2:0.${seconds}.`), body]);
-    expect(headers["webhook-signature"]).toBe(`v1,${hmac(signed, "base64")}`);
+    expect(headers["webhook-signature"]).toBe(`v1,${computeHmac(signed, "base64")}`);
   });
 
   it("is signed with the bytes that a secret of the form whsec_ stands for", async () => {
     const key = Buffer.from("0123456789abcdef01234567");
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     await send({ webhook: { url, secret: `whsec_${key.toString("base64")}` } });
     const { headers, body } = received[0]!;
     const signed = `${String(headers["webhook-id"])}.${String(headers["webhook-timestamp"])}.${String(body)}`;
-    expect(headers["webhook-signature"]).toBe(`v1,${hmac(signed, "base64", key)}`);
+    expect(headers["webhook-signature"]).toBe(`v1,${computeHmac(signed, "base64", key)}`);
   });
 
   it("invites no answer where answers of the webhook do not count", async () => {
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     await send({ webhook: { url, answers: false } });
     expect(JSON.parse(String(received[0]?.body))).not.toHaveProperty("answer");
   });
@@ -77,7 +77,7 @@ describe("a notice", () => {
   it.each(["pläne:1", "release.1767323045:escalation-1", "a\r\nb", "x".repeat(300)])(
     "has an id that a header and a signature can hold, whatever the coordination is called: %j",
     async (noticeId) => {
-      const { url, received } = await receiver(status(200));
+      const { url, received } = await startReceiver(replyStatus(200));
       expect((await send({ webhook: { url }, noticeId })).outcome.kind).toBe("delivered");
       expect(received[0]?.headers["webhook-id"]).toMatch(/^notice_[0-9a-f]{64}$/);
       expect(JSON.parse(String(received[0]?.body))).toMatchObject({ noticeId });
@@ -87,7 +87,12 @@ describe("a notice", () => {
 
 describe("a notice that is not taken", () => {
   it("comes again with the same id and body, newly signed, after waits that double", async () => {
-    const { url, received } = await receiver(status(500), hangUp, status(503), status(200));
+    const { url, received } = await startReceiver(
+      replyStatus(500),
+      closeConnection,
+      replyStatus(503),
+      replyStatus(200),
+    );
     const { outcome, waits } = await send({ webhook: { url } });
     expect(outcome).toEqual({ kind: "delivered", tries: 4 });
     expect(waits).toEqual([2_500, 5_000, 10_000]);
@@ -98,7 +103,7 @@ describe("a notice that is not taken", () => {
   });
 
   it("waits up to twice as long by chance", async () => {
-    const { url } = await receiver(status(500));
+    const { url } = await startReceiver(replyStatus(500));
     const { waits } = await send({ webhook: { url, triesMax: 9 }, random: () => 0.999_999 });
     expect(waits.map((ms) => Math.round(ms / 1_000))).toEqual([5, 10, 20, 40, 80, 160, 320, 600]);
   });
@@ -106,7 +111,7 @@ describe("a notice that is not taken", () => {
   it.each([408, 425, 429, 500, 502, 599])(
     "is given up after its tries where they end in status %i",
     async (code) => {
-      const { url, received } = await receiver(status(code));
+      const { url, received } = await startReceiver(replyStatus(code));
       const { outcome } = await send({ webhook: { url } });
       expect(outcome).toEqual({
         kind: "failed",
@@ -118,7 +123,7 @@ describe("a notice that is not taken", () => {
   );
 
   it.each([300, 304, 400, 401, 403, 404, 409, 410, 413])("is given up at once at status %i", async (code) => {
-    const { url, received } = await receiver(status(code));
+    const { url, received } = await startReceiver(replyStatus(code));
     const { outcome } = await send({ webhook: { url } });
     expect(outcome).toEqual({
       kind: "failed",
@@ -129,8 +134,8 @@ describe("a notice that is not taken", () => {
   });
 
   it.each([301, 302, 303, 307, 308])("does not follow a redirect of status %i", async (code) => {
-    const elsewhere = await receiver(status(200));
-    const { url } = await receiver(status(code, { location: elsewhere.url }));
+    const elsewhere = await startReceiver(replyStatus(200));
+    const { url } = await startReceiver(replyStatus(code, { location: elsewhere.url }));
     expect((await send({ webhook: { url } })).outcome).toMatchObject({ kind: "failed", tries: 1 });
     expect(elsewhere.received).toEqual([]);
   });
@@ -148,7 +153,7 @@ describe("a notice that is not taken", () => {
     // No longer than an hour.
     ["9999999999", HOUR_MS],
   ])("waits as long as Retry-After asks for, within bounds: %s", async (retryAfter, waitMs) => {
-    const { url } = await receiver(status(429, { "retry-after": retryAfter }), status(200));
+    const { url } = await startReceiver(replyStatus(429, { "retry-after": retryAfter }), replyStatus(200));
     const { outcome, waits } = await send({
       webhook: { url },
       question: { deadlineAtMs: (START_MS + 2 * HOUR_MS) as never },
@@ -158,7 +163,7 @@ describe("a notice that is not taken", () => {
   });
 
   it("is given up when no try is left before the question's deadline", async () => {
-    const { url, received } = await receiver(status(503));
+    const { url, received } = await startReceiver(replyStatus(503));
     const early = await send({ webhook: { url }, question: { deadlineAtMs: (START_MS + 7_500) as never } });
     const message = "The webhook answered with status 503. The question's time is over.";
     expect(early).toMatchObject({ outcome: { kind: "failed", tries: 2, message }, waits: [2_500] });

@@ -1,24 +1,24 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import { fakeClock } from "../support/fake-clock.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 import {
-  hangUp,
-  hmac,
-  mover,
-  rawReceiver,
-  receiver,
+  closeConnection,
+  computeHmac,
+  createMover,
+  startRawReceiver,
+  startReceiver,
   SECRET,
   send,
-  status,
+  replyStatus,
   TIMEOUT_MS,
   type Answer,
 } from "./webhook-scene.ts";
 
 describe("a receiver that misbehaves", () => {
   it("costs one try of its time when it does not answer", async () => {
-    const time = fakeClock();
-    const move = mover(time);
-    const { url, received } = await receiver(() => move(TIMEOUT_MS));
+    const time = createFakeClock();
+    const move = createMover(time);
+    const { url, received } = await startReceiver(() => move(TIMEOUT_MS));
     const { outcome } = await send({ webhook: { url, triesMax: 2 }, time, move });
     expect(outcome).toEqual({
       kind: "failed",
@@ -29,19 +29,19 @@ describe("a receiver that misbehaves", () => {
   });
 
   it("has taken the notice when its status said so, though its answer never ends", async () => {
-    const endless: Answer = (response) => {
-      const more = (): void => {
+    const replyEndlessly: Answer = (response) => {
+      const writeMore = (): void => {
         while (!response.destroyed && response.write("x".repeat(65_536)));
       };
-      response.writeHead(200).on("drain", more);
-      more();
+      response.writeHead(200).on("drain", writeMore);
+      writeMore();
     };
-    const time = fakeClock();
-    const silent: Answer = (response) => {
+    const time = createFakeClock();
+    const replySilently: Answer = (response) => {
       response.writeHead(202).write("and then", () => setImmediate(() => void time.advance(TIMEOUT_MS)));
     };
-    for (const answer of [endless, silent]) {
-      const { url } = await receiver(answer);
+    for (const answer of [replyEndlessly, replySilently]) {
+      const { url } = await startReceiver(answer);
       const { outcome } = await send({ webhook: { url }, time });
       expect(outcome).toEqual({ kind: "delivered", tries: 1 });
     }
@@ -53,7 +53,7 @@ describe("a receiver that misbehaves", () => {
         .writeHead(200, { "content-length": "10" })
         .write("x", () => response.socket?.resetAndDestroy());
     };
-    const { url } = await receiver(reset);
+    const { url } = await startReceiver(reset);
     expect((await send({ webhook: { url } })).outcome).toEqual({ kind: "delivered", tries: 1 });
   });
 
@@ -67,7 +67,7 @@ describe("a receiver that misbehaves", () => {
       "ECONNRESET",
     ],
   ])("is a failed try when it sends %s", async (_, reply, code) => {
-    const { outcome } = await send({ webhook: { url: await rawReceiver(reply), triesMax: 1 } });
+    const { outcome } = await send({ webhook: { url: await startRawReceiver(reply), triesMax: 1 } });
     const message = `The webhook could not be reached: ${code}.`;
     expect(outcome).toEqual({ kind: "failed", tries: 1, message });
   });
@@ -81,7 +81,7 @@ describe("a receiver that misbehaves", () => {
   });
 
   it("costs one try of its time when its name is never resolved", async () => {
-    const time = fakeClock();
+    const time = createFakeClock();
     const resolve = (): Promise<string[]> => {
       setImmediate(() => void time.advance(TIMEOUT_MS));
       return new Promise(() => undefined);
@@ -103,7 +103,7 @@ describe("stopping", () => {
   const message = "The webhook was stopped before the notice was delivered.";
 
   it("ends a notice before it is sent", async () => {
-    const { url, received } = await receiver(status(200));
+    const { url, received } = await startReceiver(replyStatus(200));
     const { outcome } = await send({ webhook: { url }, signal: AbortSignal.abort() });
     expect(outcome).toEqual({ kind: "failed", tries: 0, message });
     expect(received).toEqual([]);
@@ -111,7 +111,7 @@ describe("stopping", () => {
 
   it("ends a request that is under way", async () => {
     const stop = new AbortController();
-    const { url, received } = await receiver(() => stop.abort());
+    const { url, received } = await startReceiver(() => stop.abort());
     const { outcome } = await send({ webhook: { url }, signal: stop.signal });
     expect(outcome).toEqual({ kind: "failed", tries: 1, message });
     expect(received).toHaveLength(1);
@@ -119,7 +119,7 @@ describe("stopping", () => {
 
   it("ends the wait for the next try", async () => {
     const stop = new AbortController();
-    const time = fakeClock();
+    const time = createFakeClock();
     const clock: Clock = {
       now: () => time.now(),
       wakeAt: (atMs, run) => {
@@ -127,7 +127,7 @@ describe("stopping", () => {
         return time.wakeAt(atMs, run);
       },
     };
-    const { url, received } = await receiver(status(500));
+    const { url, received } = await startReceiver(replyStatus(500));
     const { outcome } = await send({ webhook: { url }, signal: stop.signal, clock, time });
     expect(outcome).toEqual({ kind: "failed", tries: 1, message });
     expect(received).toHaveLength(1);
@@ -136,9 +136,9 @@ describe("stopping", () => {
 
 describe("the secret and the address", () => {
   it("are in no outcome and no line of the log, whatever goes wrong", async () => {
-    const ok = await receiver(status(200));
-    const bad = await receiver(status(500), hangUp, status(403));
-    const leaky = (): Promise<string[]> =>
+    const ok = await startReceiver(replyStatus(200));
+    const bad = await startReceiver(replyStatus(500), closeConnection, replyStatus(403));
+    const failWithSecret = (): Promise<string[]> =>
       Promise.reject(Object.assign(new Error(`${SECRET} in-the-path`), { code: `${SECRET} in-the-code` }));
     const question = { text: "words of an agent", options: ["words"] };
     const sent = [
@@ -147,10 +147,10 @@ describe("the secret and the address", () => {
       await send({ webhook: { url: "http://127.0.0.1:1/in-the-path?key=in-the-query" } }),
       await send({ webhook: { url: ok.url, allowPrivate: false } }),
       await send({ webhook: { url: "https://user:in-the-query@hooks.example/" } }),
-      await send({ webhook: { url: "https://hooks.example/in-the-path" }, resolve: leaky }),
+      await send({ webhook: { url: "https://hooks.example/in-the-path" }, resolve: failWithSecret }),
     ];
-    const told = JSON.stringify(sent);
-    expect(told).toContain('\\"webhook\\":\\"ops\\"');
+    const message = JSON.stringify(sent);
+    expect(message).toContain('\\"webhook\\":\\"ops\\"');
     for (const part of [
       SECRET,
       "words",
@@ -158,8 +158,8 @@ describe("the secret and the address", () => {
       "127.0.0.1",
       "hooks.example",
       "v1,",
-      hmac("answer:co-1:escalation-2", "base64url"),
+      computeHmac("answer:co-1:escalation-2", "base64url"),
     ])
-      expect(told).not.toContain(part);
+      expect(message).not.toContain(part);
   });
 });

@@ -9,7 +9,7 @@ import type { WebhookConfig } from "../../src/agents/coordination/contracts/conf
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { createWebhookChannel, type WebhookParts } from "../../src/infra/webhook/webhook-channel.ts";
-import { fakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 
 export const SECRET = "a secret of the operator's";
 /** No wait between tries is as long, so a test can tell the two. */
@@ -31,7 +31,7 @@ export interface Receiver {
 }
 
 /** A server that gives these answers in turn, the last one again and again. */
-export async function receiver(...answers: readonly Answer[]): Promise<Receiver> {
+export async function startReceiver(...answers: readonly Answer[]): Promise<Receiver> {
   const received: Received[] = [];
   const server = createServer((request, response) => {
     void buffer(request).then((body) => {
@@ -54,7 +54,7 @@ export async function receiver(...answers: readonly Answer[]): Promise<Receiver>
 }
 
 /** A server that speaks no HTTP, or too much of it. */
-export async function rawReceiver(reply: string): Promise<string> {
+export async function startRawReceiver(reply: string): Promise<string> {
   const server = createTcpServer((socket) => {
     socket.on("error", () => undefined);
     socket.once("data", () => socket.end(reply));
@@ -65,15 +65,15 @@ export async function rawReceiver(reply: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-export const status =
+export const replyStatus =
   (code: number, headers: Record<string, string> = {}): Answer =>
   (response) => {
     response.writeHead(code, headers).end();
   };
-export const hangUp: Answer = (response) => void response.destroy();
+export const closeConnection: Answer = (response) => void response.destroy();
 
 /** Moves a clock once it is not moved by anybody else any more: two who move it at once would put it back. */
-export function mover(time: FakeClock): (ms: number) => void {
+export function createMover(time: FakeClock): (ms: number) => void {
   let moved = Promise.resolve();
   return (ms) => {
     moved = moved.then(() => time.advance(ms));
@@ -81,7 +81,10 @@ export function mover(time: FakeClock): (ms: number) => void {
 }
 
 /** A clock that moves by itself through the waits between tries, and only through those. */
-function steppingClock(inner: FakeClock, move: (ms: number) => void): Clock & { readonly waits: number[] } {
+function createSteppingClock(
+  inner: FakeClock,
+  move: (ms: number) => void,
+): Clock & { readonly waits: number[] } {
   const waits: number[] = [];
   return {
     waits,
@@ -122,10 +125,10 @@ export async function send({
   move,
   ...parts
 }: Scene): Promise<Sent> {
-  const inner = time ?? fakeClock();
-  const clock = steppingClock(inner, move ?? mover(inner));
+  const inner = time ?? createFakeClock();
+  const clock = createSteppingClock(inner, move ?? createMover(inner));
   const log: string[] = [];
-  const line = (fields: object, message: string): void =>
+  const recordLine = (fields: object, message: string): void =>
     void log.push(JSON.stringify({ ...fields, message }));
   const channel = createWebhookChannel({
     name: "ops",
@@ -138,16 +141,16 @@ export async function send({
       ...webhook,
     },
     clock,
-    logger: { debug: line, info: line, warn: line, error: line },
+    logger: { debug: recordLine, info: recordLine, warn: recordLine, error: recordLine },
     random: () => 0,
     ...parts,
   });
-  const outcome = await channel.notify(notice({ signal, question, noticeId }));
+  const outcome = await channel.notify(createNotice({ signal, question, noticeId }));
   expect(inner.pending).toBe(0);
   return { outcome, waits: clock.waits, log };
 }
 
-function notice({
+function createNotice({
   signal,
   question,
   noticeId,
@@ -173,7 +176,7 @@ function notice({
   };
 }
 
-export const hmac = (
+export const computeHmac = (
   text: string | Buffer,
   encoding: "base64" | "base64url",
   secret: string | Buffer = SECRET,

@@ -7,14 +7,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import {
-  at,
-  memoryEntry,
-  nodeStarted,
-  started,
-  workflowAuthor,
+  timeAt,
+  createMemoryEntry,
+  createNodeStarted,
+  createRunStarted,
+  createWorkflowAuthor,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
@@ -53,7 +53,7 @@ const deleted = fc.record({
   before: time,
   limit: fc.integer({ min: 0, max: 5 }),
 });
-const asked = fc.record({
+const questions = fc.record({
   kind: fc.constant("ask" as const),
   scope,
   now: time,
@@ -72,7 +72,7 @@ const histories = fc.array(
     { weight: 5, arbitrary: written },
     { weight: 2, arbitrary: passed },
     { weight: 1, arbitrary: deleted },
-    { weight: 6, arbitrary: asked },
+    { weight: 6, arbitrary: questions },
   ),
   { minLength: 5, maxLength: 60 },
 );
@@ -82,14 +82,19 @@ async function answer(store: WorkflowStore, authors: Authors, act: Act): Promise
   switch (act.kind) {
     case "write": {
       const entries = act.entries.map(({ id, tags, expires }) =>
-        memoryEntry(id, { tags, ...(expires !== undefined && { expiresAt: formatTimestamp(at(expires)) }) }),
+        createMemoryEntry(id, {
+          tags,
+          ...(expires !== undefined && { expiresAt: formatTimestamp(timeAt(expires)) }),
+        }),
       );
       return store.append(authors[act.by].append([], { entries, scope: act.scope }));
     }
     case "pass":
-      return store.append(authors[act.by].append(Array.from({ length: act.events }, () => nodeStarted("n"))));
+      return store.append(
+        authors[act.by].append(Array.from({ length: act.events }, () => createNodeStarted("n"))),
+      );
     case "delete":
-      return store.memory.deleteExpired(at(act.before), act.limit);
+      return store.memory.deleteExpired(timeAt(act.before), act.limit);
     case "ask":
       return ask(store, authors, act);
   }
@@ -103,7 +108,7 @@ async function ask(
   { scope: of, limit, tag, ...query }: Act & { readonly kind: "ask" },
 ): Promise<unknown> {
   const asOf = query.asOf && { runId: authors[query.asOf.by].runId, sequence: query.asOf.sequence };
-  const when = { now: at(query.now), ...(asOf && { asOf }) };
+  const when = { now: timeAt(query.now), ...(asOf && { asOf }) };
   const listed = await memory.list(of, { ...when, limit, ...(tag !== undefined && { tag }) });
   return [listed, await memory.get(of, "m", when), await memory.get(of, "n", when)];
 }
@@ -113,11 +118,11 @@ function isDefinite(acts: readonly Act[]): boolean {
   const expiries = acts.flatMap((act) =>
     act.kind === "write" ? act.entries.map(({ expires }) => expires) : [],
   );
-  const known = expiries.filter((expires) => expires !== undefined);
-  return new Set(known).size === known.length || acts.every(({ kind }) => kind !== "delete");
+  const knownValues = expiries.filter((expires) => expires !== undefined);
+  return new Set(knownValues).size === knownValues.length || acts.every(({ kind }) => kind !== "delete");
 }
 
-function definite(acts: readonly Act[]): readonly Act[] {
+function makeDefinite(acts: readonly Act[]): readonly Act[] {
   return isDefinite(acts)
     ? acts
     : acts.map((act) => (act.kind === "delete" ? { ...act, limit: 1_000 } : act));
@@ -127,21 +132,22 @@ describe("any history of memory", () => {
   it("is answered by the ledger file as by the store that looks at every entry", async () => {
     await fc.assert(
       fc.asyncProperty(histories, async (acts) => {
-        using folder = tempFolder();
+        using folder = createTempFolder();
         const path = folder.file("ledger.sqlite");
         await (await openTestLedger(path)).close();
         const database = new Database(path);
         database.prepare("insert into sqlite_sequence (name, seq) values ('event', ?)").run(FIRST_EVENT);
         database.close();
         const file = await openTestLedger(path);
-        const stores = [file.workflows, memoryWorkflowLedger().open()];
+        const stores = [file.workflows, createMemoryWorkflowLedger().open()];
         const answers: unknown[][] = [];
         for (const store of stores) {
-          const authors = { one: workflowAuthor("one"), two: workflowAuthor("two") };
-          for (const author of Object.values(authors)) await store.append(author.append([started()]));
-          const given: unknown[] = [];
-          for (const act of definite(acts)) given.push(await answer(store, authors, act));
-          answers.push(given);
+          const authors = { one: createWorkflowAuthor("one"), two: createWorkflowAuthor("two") };
+          for (const author of Object.values(authors))
+            await store.append(author.append([createRunStarted()]));
+          const args: unknown[] = [];
+          for (const act of makeDefinite(acts)) args.push(await answer(store, authors, act));
+          answers.push(args);
         }
         // The events that were left out before the first.
         const problems = (await file.inspect()).filter(({ kind }) => kind !== "event_missing");

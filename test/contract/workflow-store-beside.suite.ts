@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { KeyedRequest } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { at, definitionOf, NOW, type Open } from "./workflow-store-tested.ts";
+import { timeAt, definitionOf, NOW, type Open } from "./workflow-store-tested.ts";
 
 export function describeDefinitions(open: Open): void {
   it("are kept under their hash, for whoever opens the ledger later, and once", async () => {
@@ -20,13 +20,17 @@ export function describeDefinitions(open: Open): void {
   it("are registered by tenant and workflow id, and the newest counts, also one that was there before", async () => {
     await using tested = await open();
     const { store } = tested;
-    const of = (name: string, tenant: string) => ({ ...definitionOf(name), tenant, workflowId: "wf" });
-    const [one, two] = [of("one", "acme"), of("two", "acme")];
-    for (const definition of [one, one, two, two, of("theirs", "other"), one, one]) {
+    const createRegistration = (name: string, tenant: string) => ({
+      ...definitionOf(name),
+      tenant,
+      workflowId: "wf",
+    });
+    const [one, two] = [createRegistration("one", "acme"), createRegistration("two", "acme")];
+    for (const definition of [one, one, two, two, createRegistration("theirs", "other"), one, one]) {
       await store.putDefinition(definition);
       expect(await store.registered(definition.tenant, "wf")).toEqual(definition);
     }
-    expect(await store.registered("other", "wf")).toEqual(of("theirs", "other"));
+    expect(await store.registered("other", "wf")).toEqual(createRegistration("theirs", "other"));
     expect(await store.registered("nobody", "wf")).toBeUndefined();
     expect(await store.registered("acme", "none")).toBeUndefined();
     for (const { sha256, text } of [one, two]) expect(await store.definition(sha256)).toBe(text);
@@ -45,13 +49,13 @@ export function describeDefinitions(open: Open): void {
 const KEY = { tenant: "acme", endpoint: "POST /v1/runs", key: "key-1" };
 const ANSWER = { status: 201, body: '{"runId":"run-1"}' };
 
-function asked(runId: string, more: Partial<KeyedRequest> = {}): KeyedRequest {
+function createKeyedRequest(runId: string, more: Partial<KeyedRequest> = {}): KeyedRequest {
   const { now = NOW } = more;
   const leaseUntilMs = (now + 1_000) as EpochMs;
   return { ...KEY, digest: "digest", runId: runId as CoordinationId, now, leaseUntilMs, ...more };
 }
 
-function begunAs(runId: string): { readonly kind: "new"; readonly runId: string } {
+function matchBegun(runId: string): { readonly kind: "new"; readonly runId: string } {
   return { kind: "new", runId };
 }
 
@@ -65,14 +69,14 @@ function describeOneKey(open: Open): void {
   it("are new once, then in flight, then answered for good", async () => {
     await using tested = await open();
     const { requests } = tested.store;
-    expect(await requests.begin(asked("run-1"))).toEqual(begunAs("run-1"));
-    expect(await requests.begin(asked("run-2"))).toEqual({ kind: "in_flight" });
+    expect(await requests.begin(createKeyedRequest("run-1"))).toEqual(matchBegun("run-1"));
+    expect(await requests.begin(createKeyedRequest("run-2"))).toEqual({ kind: "in_flight" });
     await requests.finish(KEY, ANSWER);
     await requests.finish(KEY, { status: 500, body: "{}" });
     await requests.release(KEY);
     const later = await tested.ledger.open();
-    for (const now of [NOW, at(1_000_000)])
-      expect(await later.workflows.requests.begin(asked("run-3", { now }))).toEqual({
+    for (const now of [NOW, timeAt(1_000_000)])
+      expect(await later.workflows.requests.begin(createKeyedRequest("run-3", { now }))).toEqual({
         kind: "answered",
         answer: ANSWER,
       });
@@ -82,23 +86,28 @@ function describeOneKey(open: Open): void {
   it("are a mismatch where something else is asked with the key, whatever became of the first", async () => {
     await using tested = await open();
     const { requests } = tested.store;
-    await requests.begin(asked("run-1"));
-    const other = (now: EpochMs) => requests.begin(asked("run-2", { digest: "other", now }));
-    expect(await other(NOW)).toEqual({ kind: "mismatch" });
-    expect(await other(at(2_000))).toEqual({ kind: "mismatch" });
+    await requests.begin(createKeyedRequest("run-1"));
+    const beginOther = (now: EpochMs) =>
+      requests.begin(createKeyedRequest("run-2", { digest: "other", now }));
+    expect(await beginOther(NOW)).toEqual({ kind: "mismatch" });
+    expect(await beginOther(timeAt(2_000))).toEqual({ kind: "mismatch" });
     await requests.finish(KEY, ANSWER);
-    expect(await other(at(2_000))).toEqual({ kind: "mismatch" });
+    expect(await beginOther(timeAt(2_000))).toEqual({ kind: "mismatch" });
   });
 
   it("are told apart by tenant, endpoint and key", async () => {
     await using tested = await open();
     const { requests } = tested.store;
-    await requests.begin(asked("run-1"));
+    await requests.begin(createKeyedRequest("run-1"));
     await requests.finish(KEY, ANSWER);
     for (const [index, more] of [{ tenant: "b" }, { endpoint: "POST /v1/mcp" }, { key: "key-2" }].entries())
-      expect(await requests.begin(asked(`run-${index}`, more))).toEqual(begunAs(`run-${index}`));
+      expect(await requests.begin(createKeyedRequest(`run-${index}`, more))).toEqual(
+        matchBegun(`run-${index}`),
+      );
     await requests.finish({ ...KEY, key: "never began" }, ANSWER);
-    expect(await requests.begin(asked("run-9", { key: "never began" }))).toEqual(begunAs("run-9"));
+    expect(await requests.begin(createKeyedRequest("run-9", { key: "never began" }))).toEqual(
+      matchBegun("run-9"),
+    );
   });
 
   it("begin once however many stores begin them at the same time", async () => {
@@ -108,7 +117,7 @@ function describeOneKey(open: Open): void {
       const key = `round-${round}`;
       const stores = [tested.store, other.workflows, tested.store, other.workflows];
       const all = await Promise.all(
-        stores.map(({ requests }, index) => requests.begin(asked(`run-${index}`, { key }))),
+        stores.map(({ requests }, index) => requests.begin(createKeyedRequest(`run-${index}`, { key }))),
       );
       expect(all.map(({ kind }) => kind).toSorted()).toEqual(["in_flight", "in_flight", "in_flight", "new"]);
     }
@@ -120,12 +129,13 @@ function describeLeases(open: Open): void {
   it("are taken over with the first run's id when their lease ends without an answer", async () => {
     await using tested = await open();
     const { requests } = tested.store;
-    await requests.begin(asked("run-1"));
-    const begin = (runId: string, ms: number) => requests.begin(asked(runId, { now: at(ms) }));
+    await requests.begin(createKeyedRequest("run-1"));
+    const begin = (runId: string, ms: number) =>
+      requests.begin(createKeyedRequest(runId, { now: timeAt(ms) }));
     expect(await begin("run-2", 999)).toEqual({ kind: "in_flight" });
-    expect(await begin("run-3", 1_000)).toEqual(begunAs("run-1"));
+    expect(await begin("run-3", 1_000)).toEqual(matchBegun("run-1"));
     expect(await begin("run-4", 1_999)).toEqual({ kind: "in_flight" });
-    expect(await begin("run-5", 2_000)).toEqual(begunAs("run-1"));
+    expect(await begin("run-5", 2_000)).toEqual(matchBegun("run-1"));
     await requests.finish(KEY, ANSWER);
     expect(await begin("run-6", 9_000)).toEqual({ kind: "answered", answer: ANSWER });
   });
@@ -133,24 +143,32 @@ function describeLeases(open: Open): void {
   it("leave the key free when they are released, for whatever is asked next", async () => {
     await using tested = await open();
     const { requests } = tested.store;
-    await requests.begin(asked("run-1"));
+    await requests.begin(createKeyedRequest("run-1"));
     await requests.release(KEY);
-    expect(await requests.begin(asked("run-2", { digest: "other" }))).toEqual(begunAs("run-2"));
+    expect(await requests.begin(createKeyedRequest("run-2", { digest: "other" }))).toEqual(
+      matchBegun("run-2"),
+    );
     await requests.release({ ...KEY, key: "another" });
-    expect(await requests.begin(asked("run-3", { digest: "other" }))).toEqual({ kind: "in_flight" });
+    expect(await requests.begin(createKeyedRequest("run-3", { digest: "other" }))).toEqual({
+      kind: "in_flight",
+    });
   });
 
   it("are not freed by who lost the lease", async () => {
     await using tested = await open();
     const { requests } = tested.store;
-    const first = asked("run-1");
-    const second = asked("run-2", { now: at(1_000) });
+    const first = createKeyedRequest("run-1");
+    const second = createKeyedRequest("run-2", { now: timeAt(1_000) });
     await requests.begin(first);
     await requests.begin(second);
     await requests.release(first);
-    expect(await requests.begin(asked("run-3", { now: at(1_500) }))).toEqual({ kind: "in_flight" });
+    expect(await requests.begin(createKeyedRequest("run-3", { now: timeAt(1_500) }))).toEqual({
+      kind: "in_flight",
+    });
     await requests.release(second);
-    expect(await requests.begin(asked("run-4", { now: at(1_500) }))).toEqual(begunAs("run-4"));
+    expect(await requests.begin(createKeyedRequest("run-4", { now: timeAt(1_500) }))).toEqual(
+      matchBegun("run-4"),
+    );
   });
 }
 
@@ -159,15 +177,15 @@ function describeForgetting(open: Open): void {
     await using tested = await open();
     const { requests } = tested.store;
     for (const ms of [5, 3, 1, 4, 2]) {
-      await requests.begin(asked(`run-${ms}`, { key: `key-${ms}`, now: at(ms) }));
+      await requests.begin(createKeyedRequest(`run-${ms}`, { key: `key-${ms}`, now: timeAt(ms) }));
       await requests.finish({ ...KEY, key: `key-${ms}` }, ANSWER);
     }
-    expect(await requests.deleteBefore(at(4), 2)).toBe(2);
+    expect(await requests.deleteBefore(timeAt(4), 2)).toBe(2);
     const kindOf = async (ms: number) =>
-      (await requests.begin(asked("again", { key: `key-${ms}`, now: at(9) }))).kind;
+      (await requests.begin(createKeyedRequest("again", { key: `key-${ms}`, now: timeAt(9) }))).kind;
     expect(await kindOf(3)).toBe("answered");
-    expect(await requests.deleteBefore(at(4), 9)).toBe(1);
-    expect(await requests.deleteBefore(at(4), 9)).toBe(0);
+    expect(await requests.deleteBefore(timeAt(4), 9)).toBe(1);
+    expect(await requests.deleteBefore(timeAt(4), 9)).toBe(0);
     for (const ms of [1, 2, 3]) expect(await kindOf(ms)).toBe("new");
     for (const ms of [4, 5]) expect(await kindOf(ms)).toBe("answered");
   });
@@ -179,12 +197,12 @@ export function describeDrivers(open: Open): void {
     const { drivers } = tested.store;
     expect(await drivers.lastBeats()).toEqual([]);
     await drivers.beat({ id: "b", pid: 2 }, NOW);
-    await drivers.beat({ id: "a", pid: 1 }, at(1));
-    await drivers.beat({ id: "b", pid: 3 }, at(2));
+    await drivers.beat({ id: "a", pid: 1 }, timeAt(1));
+    await drivers.beat({ id: "b", pid: 3 }, timeAt(2));
     const later = await tested.ledger.open();
     expect(await later.workflows.drivers.lastBeats()).toEqual([
-      { id: "a", pid: 1, beatAtMs: at(1) },
-      { id: "b", pid: 3, beatAtMs: at(2) },
+      { id: "a", pid: 1, beatAtMs: timeAt(1) },
+      { id: "b", pid: 3, beatAtMs: timeAt(2) },
     ]);
     await later.workflows.drivers.remove("b");
     await later.workflows.drivers.remove("none");

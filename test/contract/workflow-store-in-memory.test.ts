@@ -1,11 +1,11 @@
 import { hashAgain } from "../support/hash-chain.ts";
 import type { MemoryRun } from "../support/memory-run.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
 import type { Spoiling } from "./workflow-store-tested.ts";
 
 describeWorkflowStore("memory", () => {
-  const ledger = memoryWorkflowLedger();
+  const ledger = createMemoryWorkflowLedger();
   return Promise.resolve({
     open: () => {
       const workflows = ledger.open();
@@ -14,7 +14,7 @@ describeWorkflowStore("memory", () => {
     spoil: (runId, how) => {
       const run = ledger.runs.get(runId);
       if (!run) throw new Error(`${runId} is not there`);
-      spoil(run, how);
+      damageRun(run, how);
       return Promise.resolve();
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -26,7 +26,7 @@ interface Spoilt extends Omit<MemoryRun, "events"> {
   readonly events: (string | undefined)[];
 }
 
-function spoil(run: MemoryRun, how: Spoiling): void {
+function damageRun(run: MemoryRun, how: Spoiling): void {
   const { events }: Spoilt = run;
   switch (how.kind) {
     case "remove":

@@ -4,15 +4,15 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
-  begun,
+  beginRun,
   branchOf,
   COMPLETED,
-  nodeStarted,
+  createNodeStarted,
   readAll,
-  started,
-  wholeRun,
-  workflowAuthor,
-  workflowRunId,
+  createRunStarted,
+  createWholeRun,
+  createWorkflowAuthor,
+  nameWorkflowRun,
   type Open,
   type OpenSpoilable,
   type Spoiling,
@@ -20,9 +20,9 @@ import {
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
 
-const SOURCE = workflowRunId("source");
+const SOURCE = nameWorkflowRun("source");
 const BRANCH = branchOf(SOURCE, "fork", 2);
-const FORK = workflowRunId("fork");
+const FORK = nameWorkflowRun("fork");
 const brokenRule = { name: "InvariantViolation" };
 
 interface Forked {
@@ -31,12 +31,12 @@ interface Forked {
 }
 
 /** A source of three events, and a fork that took two of them and wrote two of its own. */
-async function forked({ store }: Tested, origin: RunOrigin = BRANCH): Promise<Forked> {
-  await store.append(wholeRun("source"));
-  const author = workflowAuthor("fork", origin);
+async function forkRun({ store }: Tested, origin: RunOrigin = BRANCH): Promise<Forked> {
+  await store.append(createWholeRun("source"));
+  const author = createWorkflowAuthor("fork", origin);
   const requests = [
-    author.append([started(), nodeStarted("only")]),
-    author.append([nodeStarted("again")]),
+    author.append([createRunStarted(), createNodeStarted("only")]),
+    author.append([createNodeStarted("again")]),
     author.append([COMPLETED], { status: "completed" }),
   ];
   for (const request of requests) await store.append(request);
@@ -50,9 +50,11 @@ export function describeOrigins(open: Open): void {
   it("come with their runs, also to who opens the ledger later, as they were given", async () => {
     await using tested = await open();
     const origin = { ...BRANCH, configurable: { "ai.model": "m", nested: { list: [1, null, "ünï"] } } };
-    await forked(tested, origin);
-    await tested.store.append(begun("running").request);
-    await tested.store.append(workflowAuthor("open", branchOf(SOURCE, "open", 1)).append([started()]));
+    await forkRun(tested, origin);
+    await tested.store.append(beginRun("running").request);
+    await tested.store.append(
+      createWorkflowAuthor("open", branchOf(SOURCE, "open", 1)).append([createRunStarted()]),
+    );
     const later = await tested.ledger.open();
     for (const store of [tested.store, later.workflows]) {
       expect((await store.entry(FORK))?.origin).toEqual(origin);
@@ -73,8 +75,10 @@ export function describeOrigins(open: Open): void {
   it("are of the beginning that won, where several begin a run at the same time", async () => {
     await using tested = await open();
     const other = await tested.ledger.open();
-    const origins = [branchOf(SOURCE, "fork", 2), undefined, branchOf(workflowRunId("else"), "fork", 1)];
-    const beginnings = origins.map((origin) => workflowAuthor("fork", origin).propose([started()]));
+    const origins = [branchOf(SOURCE, "fork", 2), undefined, branchOf(nameWorkflowRun("else"), "fork", 1)];
+    const beginnings = origins.map((origin) =>
+      createWorkflowAuthor("fork", origin).propose([createRunStarted()]),
+    );
     const results = await Promise.allSettled(
       beginnings.map((request, index) => (index === 1 ? other.workflows : tested.store).append(request)),
     );
@@ -90,7 +94,7 @@ export function describeOrigins(open: Open): void {
 function describeIds(open: Open): void {
   it("give the events that were taken the ids of the source's, and the others the run's own", async () => {
     await using tested = await open();
-    const { requests } = await forked(tested);
+    const { requests } = await forkRun(tested);
     const events = await readAll(tested.store, FORK);
     expect(events).toEqual(requests.flatMap((request) => request.events));
     expect(events.map(({ eventId }) => eventId)).toEqual([
@@ -108,7 +112,7 @@ function describeIds(open: Open): void {
 
   it("give those of a fork of a fork the ids of whoever wrote each first", async () => {
     await using tested = await open();
-    await forked(tested);
+    await forkRun(tested);
     const origin: RunOrigin = {
       ...branchOf(FORK, "second", 3),
       ids: [
@@ -116,8 +120,13 @@ function describeIds(open: Open): void {
         { before: 3, runId: FORK },
       ],
     };
-    const author = workflowAuthor("second", origin);
-    const request = author.append([started(), nodeStarted("only"), nodeStarted("again"), nodeStarted("own")]);
+    const author = createWorkflowAuthor("second", origin);
+    const request = author.append([
+      createRunStarted(),
+      createNodeStarted("only"),
+      createNodeStarted("again"),
+      createNodeStarted("own"),
+    ]);
     await tested.store.append(request);
     const ids = (await readAll(tested.store, author.runId)).map(({ eventId }) => eventId);
     expect(ids).toEqual(["run-source:0", "run-source:1", "run-fork:2", "run-second:3"]);
@@ -126,8 +135,11 @@ function describeIds(open: Open): void {
   it("take the events of a log in any portions, also such as end within what is taken", async () => {
     await using tested = await open();
     const origin = branchOf(SOURCE, "fork", 40);
-    const author = workflowAuthor("fork", origin);
-    const drafts = [started(), ...Array.from({ length: 59 }, (_, index) => nodeStarted(`n${index}`))];
+    const author = createWorkflowAuthor("fork", origin);
+    const drafts = [
+      createRunStarted(),
+      ...Array.from({ length: 59 }, (_, index) => createNodeStarted(`n${index}`)),
+    ];
     const requests = [0, 7, 20, 39, 41].map((from, index, all) =>
       author.append(drafts.slice(from, all[index + 1])),
     );
@@ -145,12 +157,12 @@ function describeIds(open: Open): void {
 function describeRefusals(open: Open): void {
   it("are refused for a run that has begun, and nothing of the append is written", async () => {
     await using tested = await open();
-    const { author, request } = begun("source");
+    const { author, request } = beginRun("source");
     await tested.store.append(request);
     const { author: fork } = await forkOf(tested.store);
     for (const [runId, next] of [
-      [SOURCE, author.propose([nodeStarted("more")])],
-      [FORK, fork.propose([nodeStarted("more")])],
+      [SOURCE, author.propose([createNodeStarted("more")])],
+      [FORK, fork.propose([createNodeStarted("more")])],
     ] as const) {
       const before = await readAll(tested.store, runId);
       await expect(tested.store.append({ ...next, origin: BRANCH })).rejects.toMatchObject(brokenRule);
@@ -162,23 +174,29 @@ function describeRefusals(open: Open): void {
   it("refuse a second beginning as every run does", async () => {
     await using tested = await open();
     await forkOf(tested.store);
-    const again = workflowAuthor("fork", BRANCH).propose([started()]);
+    const again = createWorkflowAuthor("fork", BRANCH).propose([createRunStarted()]);
     await expect(tested.store.append(again)).rejects.toMatchObject({ code: "LEDGER_CONFLICT" });
   });
 
   it("refuse events with ids that are not theirs, and do not harm what waits with them", async () => {
     await using tested = await open();
     const { author } = await forkOf(tested.store);
-    const own = workflowAuthor("new").propose([started()]);
+    const ownAppend = createWorkflowAuthor("new").propose([createRunStarted()]);
     const wrong = [
       // As if they were the run's own.
-      { ...workflowAuthor("other").propose([started(), nodeStarted("a")]), origin: BRANCH },
+      {
+        ...createWorkflowAuthor("other").propose([createRunStarted(), createNodeStarted("a")]),
+        origin: BRANCH,
+      },
       // As if they were another's.
-      { ...own, events: own.events.map((event) => ({ ...event, eventId: idOf("run-source:0") })) },
-      renamed(author.propose([nodeStarted("b"), nodeStarted("c")])),
+      {
+        ...ownAppend,
+        events: ownAppend.events.map((event) => ({ ...event, eventId: idOf("run-source:0") })),
+      },
+      renameEvents(author.propose([createNodeStarted("b"), createNodeStarted("c")])),
     ];
-    const good = wholeRun("good");
-    const appends = [...wrong, good, author.propose([nodeStarted("b")])];
+    const good = createWholeRun("good");
+    const appends = [...wrong, good, author.propose([createNodeStarted("b")])];
     const results = await Promise.allSettled(appends.map((request) => tested.store.append(request)));
     expect(results.map(({ status }) => status)).toEqual([
       ...wrong.map(() => "rejected"),
@@ -186,15 +204,15 @@ function describeRefusals(open: Open): void {
     ]);
     for (const result of results.slice(0, wrong.length)) expect(result).toMatchObject({ reason: brokenRule });
     for (const name of ["other", "new"])
-      expect(await tested.store.entry(workflowRunId(name))).toBeUndefined();
+      expect(await tested.store.entry(nameWorkflowRun(name))).toBeUndefined();
     expect(await tested.store.entry(FORK)).toMatchObject({ length: 3 });
     expect(await readAll(tested.store, good.runId)).toEqual(good.events);
   });
 }
 
 async function forkOf(store: WorkflowStore): Promise<{ readonly author: WorkflowAuthor }> {
-  const author = workflowAuthor("fork", BRANCH);
-  await store.append(author.append([started(), nodeStarted("first")]));
+  const author = createWorkflowAuthor("fork", BRANCH);
+  await store.append(author.append([createRunStarted(), createNodeStarted("first")]));
   return { author };
 }
 
@@ -203,7 +221,7 @@ function idOf(text: string): WorkflowAppend["events"][number]["eventId"] {
 }
 
 /** The last event with the id of the one before it. */
-function renamed(request: WorkflowAppend): WorkflowAppend {
+function renameEvents(request: WorkflowAppend): WorkflowAppend {
   const [first, last] = request.events;
   if (!first || !last) throw new Error("two events");
   return { ...request, events: [first, { ...last, eventId: first.eventId }] };
@@ -212,7 +230,7 @@ function renamed(request: WorkflowAppend): WorkflowAppend {
 export function describeDamage(open: OpenSpoilable): void {
   it("is nowhere in a log that is whole, as far as is asked", async () => {
     await using tested = await open();
-    const { requests } = await forked(tested);
+    const { requests } = await forkRun(tested);
     const length = requests.flatMap(({ events }) => events).length;
     for (let before = 0; before <= length; before += 1)
       expect(await tested.store.damage(FORK, { before })).toBeUndefined();
@@ -221,7 +239,7 @@ export function describeDamage(open: OpenSpoilable): void {
 
   it("is behind the end of a log what is not there, and all of a run that is not there", async () => {
     await using tested = await open();
-    await forked(tested);
+    await forkRun(tested);
     expect(await tested.store.damage(FORK, { before: 5 })).toEqual({ sequence: 4, problem: "event_missing" });
     const none = "run-none" as CoordinationId;
     expect(await tested.store.damage(none, { before: 1 })).toEqual({ sequence: 0, problem: "event_missing" });
@@ -236,7 +254,7 @@ export function describeDamage(open: OpenSpoilable): void {
     for (const runId of [SOURCE, FORK])
       for (const sequence of [0, 1, 2]) {
         await using tested = await open();
-        await forked(tested);
+        await forkRun(tested);
         await tested.ledger.spoil(runId, { kind, sequence } as Spoiling);
         const later = await tested.ledger.open();
         for (const before of [0, 1, 2, 3])
@@ -257,7 +275,7 @@ export function describeDamage(open: OpenSpoilable): void {
     ["nothing that is an origin", { mode: "sideways" }, "event_unreadable"],
   ])("is the first event where a fork has %s", async (_, origin, problem) => {
     await using tested = await open();
-    await forked(tested);
+    await forkRun(tested);
     await tested.ledger.spoil(FORK, { kind: "origin", origin });
     const later = await tested.ledger.open();
     for (const before of [1, 4])
@@ -269,20 +287,20 @@ export function describeDamage(open: OpenSpoilable): void {
   it("to an origin stops reading and appending, and no other run", async () => {
     await using tested = await open();
     const { author } = await forkOf(tested.store);
-    await tested.store.append(begun("other").request);
+    await tested.store.append(beginRun("other").request);
     await tested.ledger.spoil(FORK, { kind: "origin", origin: { mode: "sideways" } });
     const later = await tested.ledger.open();
     const { workflows } = later;
     const unreadable = { code: "EVENT_UNREADABLE" };
     await expect(readAll(workflows, FORK)).rejects.toMatchObject(unreadable);
     const [appended, beside] = await Promise.allSettled([
-      workflows.append(author.propose([nodeStarted("more")])),
-      workflows.append(wholeRun("beside")),
+      workflows.append(author.propose([createNodeStarted("more")])),
+      workflows.append(createWholeRun("beside")),
     ]);
     expect(appended).toMatchObject({ status: "rejected", reason: unreadable });
     expect(beside).toMatchObject({ status: "fulfilled" });
     const listed = await workflows.list({ status: "running", order: "oldest", limit: 9 });
-    expect(listed.map(({ runId }) => runId)).toEqual([FORK, workflowRunId("other")]);
+    expect(listed.map(({ runId }) => runId)).toEqual([FORK, nameWorkflowRun("other")]);
     expect(listed[0]).not.toHaveProperty("origin");
     await later.close();
   });

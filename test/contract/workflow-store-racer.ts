@@ -8,13 +8,13 @@ import { openTestLedger } from "../support/temp-ledger.ts";
 import { FORK_PORTIONS, RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
 import {
   branchOf,
-  nodeStarted,
+  createNodeStarted,
   NOW,
   readAll,
   SOON,
-  started,
-  workflowAuthor,
-  workflowRunId,
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
 } from "./workflow-store-tested.ts";
 
 const WINS = 30;
@@ -24,18 +24,25 @@ const store = await openTestLedger(path, { busyTimeoutMs: 10_000 });
 const { requests } = store.workflows;
 const began: string[] = [];
 for (const key of RACER_KEYS) {
-  const asked = { tenant: "acme", endpoint: "POST /v1/runs", key, digest: "d", now: NOW, leaseUntilMs: SOON };
-  const begun = await requests.begin({ ...asked, runId: `run-${name}` as CoordinationId });
+  const request = {
+    tenant: "acme",
+    endpoint: "POST /v1/runs",
+    key,
+    digest: "d",
+    now: NOW,
+    leaseUntilMs: SOON,
+  };
+  const begun = await requests.begin({ ...request, runId: `run-${name}` as CoordinationId });
   if (begun.kind === "new") began.push(key);
 }
 const won: string[] = [];
 while (won.length < WINS) {
-  const author = workflowAuthor("shared");
+  const author = createWorkflowAuthor("shared");
   const length = (await readAll(store.workflows, author.runId)).length;
-  author.append(Array.from({ length }, () => nodeStarted("there")));
+  author.append(Array.from({ length }, () => createNodeStarted("there")));
   const node = `${name}-${won.length}`;
   try {
-    await store.workflows.append(author.append([nodeStarted(node)]));
+    await store.workflows.append(author.append([createNodeStarted(node)]));
     won.push(node);
   } catch (error) {
     if (!isCoordinationError(error) || error.code !== "LEDGER_CONFLICT") throw error;
@@ -43,9 +50,15 @@ while (won.length < WINS) {
 }
 const portions: number[] = [];
 for (let next = 0; next < FORK_PORTIONS; next += 1) {
-  const fork = workflowAuthor("fork", branchOf(workflowRunId("source"), "fork", 2 * FORK_PORTIONS - 7));
-  fork.append(Array.from({ length: 2 * next }, () => nodeStarted("there")));
-  const drafts = [next === 0 ? started() : nodeStarted(`a-${next}`), nodeStarted(`b-${next}`)];
+  const fork = createWorkflowAuthor(
+    "fork",
+    branchOf(nameWorkflowRun("source"), "fork", 2 * FORK_PORTIONS - 7),
+  );
+  fork.append(Array.from({ length: 2 * next }, () => createNodeStarted("there")));
+  const drafts = [
+    next === 0 ? createRunStarted() : createNodeStarted(`a-${next}`),
+    createNodeStarted(`b-${next}`),
+  ];
   try {
     await store.workflows.append(fork.append(drafts));
     portions.push(next);

@@ -51,14 +51,14 @@ export type Open = () => Promise<Tested>;
 export type OpenSpoilable = () => Promise<Tested & { readonly ledger: SpoilableLedger }>;
 
 export const NOW = TEST_EPOCH_MS as EpochMs;
-export const SOON = at(60_000);
+export const SOON = timeAt(60_000);
 
 /** A time of the test, `ms` after its beginning. */
-export function at(ms: number): EpochMs {
+export function timeAt(ms: number): EpochMs {
   return (TEST_EPOCH_MS + ms) as EpochMs;
 }
 
-export function workflowRunId(name: string): CoordinationId {
+export function nameWorkflowRun(name: string): CoordinationId {
   return `run-${name}` as CoordinationId;
 }
 
@@ -84,13 +84,13 @@ export interface WorkflowAuthor {
 export const SCOPE: MemoryScope = { tenant: "acme", scope: "notes" };
 
 /** `origin`: of a fork. */
-export function workflowAuthor(name: string, origin?: RunOrigin): WorkflowAuthor {
-  const runId = workflowRunId(name);
+export function createWorkflowAuthor(name: string, origin?: RunOrigin): WorkflowAuthor {
+  const runId = nameWorkflowRun(name);
   let length = 0;
   const propose = (drafts: readonly WorkflowDraft[], more: More = {}): WorkflowAppend => {
     const { status = "running", entries = [], scope: at = SCOPE } = more;
     const first = length + drafts.length;
-    const events = [...drafts, ...entries.map((entry) => written(entry))].map((draft, index) =>
+    const events = [...drafts, ...entries.map((entry) => createWritten(entry))].map((draft, index) =>
       eventOf({ runId, origin }, length + index, draft),
     );
     return {
@@ -127,14 +127,14 @@ function eventOf(
   draft: WorkflowDraft,
 ): WorkflowEvent {
   const eventId = findEventId(runId, origin, sequence);
-  return { ...draft, eventId, runId, sequence, timestamp: formatTimestamp(at(sequence)) };
+  return { ...draft, eventId, runId, sequence, timestamp: formatTimestamp(timeAt(sequence)) };
 }
 
-function written({ id, tags }: MemoryEntry): WorkflowDraft {
+function createWritten({ id, tags }: MemoryEntry): WorkflowDraft {
   return { type: "memory.written", payload: { memoryRef: "notes", memoryId: id, tags: [...tags] } };
 }
 
-export function started(workflowId = "wf"): WorkflowDraft {
+export function createRunStarted(workflowId = "wf"): WorkflowDraft {
   return {
     type: "run.started",
     payload: {
@@ -148,7 +148,7 @@ export function started(workflowId = "wf"): WorkflowDraft {
   };
 }
 
-export function nodeStarted(nodeId: string): WorkflowDraft {
+export function createNodeStarted(nodeId: string): WorkflowDraft {
   return { type: "node.started", nodeId, payload: { nodeId, typeId: "core.noop", attempt: 0 } };
 }
 
@@ -160,20 +160,25 @@ export function branchOf(sourceRunId: CoordinationId, name: string, fromSeq: num
     sourceRunId,
     fromSeq,
     until: fromSeq,
-    identity: workflowRunId(name),
+    identity: nameWorkflowRun(name),
     ids: [{ before: fromSeq, runId: sourceRunId }],
   };
 }
 
 /** A run that was begun, and the append that began it. */
-export function begun(name: string): { readonly author: WorkflowAuthor; readonly request: WorkflowAppend } {
-  const author = workflowAuthor(name);
-  return { author, request: author.append([started(), nodeStarted("first")]) };
+export function beginRun(name: string): {
+  readonly author: WorkflowAuthor;
+  readonly request: WorkflowAppend;
+} {
+  const author = createWorkflowAuthor(name);
+  return { author, request: author.append([createRunStarted(), createNodeStarted("first")]) };
 }
 
 /** All of a short run in one append. */
-export function wholeRun(name: string): WorkflowAppend {
-  return workflowAuthor(name).append([started(), nodeStarted("only"), COMPLETED], { status: "completed" });
+export function createWholeRun(name: string): WorkflowAppend {
+  return createWorkflowAuthor(name).append([createRunStarted(), createNodeStarted("only"), COMPLETED], {
+    status: "completed",
+  });
 }
 
 export function definitionOf(workflowId: string, tenant?: string): StoredDefinition {
@@ -181,6 +186,6 @@ export function definitionOf(workflowId: string, tenant?: string): StoredDefinit
   return { sha256: hash("sha256", text), workflowId, text, ...(tenant !== undefined && { tenant }) };
 }
 
-export function memoryEntry(id: string, more: Partial<MemoryEntry> = {}): MemoryEntry {
+export function createMemoryEntry(id: string, more: Partial<MemoryEntry> = {}): MemoryEntry {
   return { id, content: `content of ${id}`, tags: [], createdAt: formatTimestamp(NOW), ...more };
 }

@@ -11,19 +11,19 @@ import { describeDefinitions, describeDrivers, describeRequests } from "./workfl
 import { describeMemory, describeMemoryAsOf } from "./workflow-store-memory.suite.ts";
 import { describeDamage, describeOrigins } from "./workflow-store-origins.suite.ts";
 import {
-  begun,
+  beginRun,
   COMPLETED,
   definitionOf,
-  memoryEntry,
-  nodeStarted,
+  createMemoryEntry,
+  createNodeStarted,
   NOW,
   readAll,
   SCOPE,
   SOON,
-  started,
-  wholeRun,
-  workflowAuthor,
-  workflowRunId,
+  createRunStarted,
+  createWholeRun,
+  createWorkflowAuthor,
+  nameWorkflowRun,
   type Open,
   type OpenSpoilable,
   type SpoilableLedger,
@@ -66,7 +66,7 @@ const conflict = { code: "LEDGER_CONFLICT" };
 function describeAppend(open: Open): void {
   it("gives back what was appended, field by field, also to who opens the ledger later", async () => {
     await using tested = await open();
-    const { author, request } = begun("a");
+    const { author, request } = beginRun("a");
     await tested.store.append(request);
     const more = author.append([COMPLETED], { status: "completed" });
     await tested.store.append(more);
@@ -88,10 +88,10 @@ function describeAppend(open: Open): void {
     ["over events that are there", -1],
   ])("refuses an append %s and writes nothing of it", async (_, shift) => {
     await using tested = await open();
-    const { author, request } = begun("a");
+    const { author, request } = beginRun("a");
     await tested.store.append(request);
-    const next = author.append([], { entries: [memoryEntry("m")], status: "completed" });
-    await expect(tested.store.append(shifted(next, shift))).rejects.toMatchObject(conflict);
+    const next = author.append([], { entries: [createMemoryEntry("m")], status: "completed" });
+    await expect(tested.store.append(shiftEvents(next, shift))).rejects.toMatchObject(conflict);
     expect(await readAll(tested.store, author.runId)).toEqual(request.events);
     expect((await tested.store.entry(author.runId))?.summary).toEqual(request.summary);
     expect(await tested.store.memory.list(SCOPE, { now: NOW, limit: 9 })).toEqual([]);
@@ -100,17 +100,17 @@ function describeAppend(open: Open): void {
 
   it("refuses the first append of a run that does not begin at 0", async () => {
     await using tested = await open();
-    const { author } = begun("a");
+    const { author } = beginRun("a");
     await expect(tested.store.append(author.append([COMPLETED]))).rejects.toMatchObject(conflict);
     expect(await tested.store.entry(author.runId)).toBeUndefined();
   });
 
   it("writes all of an append or nothing, also when it breaks off in the middle", async () => {
     await using tested = await open();
-    const { author, request } = begun("a");
+    const { author, request } = beginRun("a");
     await tested.store.append(request);
-    const next = author.append([nodeStarted("a"), nodeStarted("b"), nodeStarted("c")], {
-      entries: [memoryEntry("m")],
+    const next = author.append([createNodeStarted("a"), createNodeStarted("b"), createNodeStarted("c")], {
+      entries: [createMemoryEntry("m")],
     });
     const torn = { ...next, memory: [], events: next.events.toSpliced(1, 1) };
     await expect(tested.store.append(torn)).rejects.toMatchObject(conflict);
@@ -119,12 +119,12 @@ function describeAppend(open: Open): void {
 
   it("does not let one failing append harm the others that wait with it", async () => {
     await using tested = await open();
-    const good = Array.from({ length: 20 }, (_, index) => wholeRun(`good-${index}`));
-    const torn = wholeRun("torn");
-    const late = wholeRun("late");
+    const good = Array.from({ length: 20 }, (_, index) => createWholeRun(`good-${index}`));
+    const torn = createWholeRun("torn");
+    const late = createWholeRun("late");
     const requests: WorkflowAppend[] = [...good];
     requests.splice(5, 0, { ...torn, events: torn.events.toSpliced(1, 1) });
-    requests.splice(11, 0, shifted(late, 3));
+    requests.splice(11, 0, shiftEvents(late, 3));
     const results = await Promise.allSettled(requests.map((request) => tested.store.append(request)));
     expect(results.flatMap(({ status }, index) => (status === "rejected" ? [index] : []))).toEqual([5, 11]);
     for (const { runId, events } of good) expect(await readAll(tested.store, runId)).toEqual(events);
@@ -133,8 +133,8 @@ function describeAppend(open: Open): void {
 
   it("lets appends to one run follow each other without waiting", async () => {
     await using tested = await open();
-    const { author, request } = begun("a");
-    const more = Array.from({ length: 30 }, (_, index) => author.append([nodeStarted(`n${index}`)]));
+    const { author, request } = beginRun("a");
+    const more = Array.from({ length: 30 }, (_, index) => author.append([createNodeStarted(`n${index}`)]));
     const requests = [request, ...more];
     await Promise.all(requests.map((each) => tested.store.append(each)));
     expect(await readAll(tested.store, author.runId)).toEqual(requests.flatMap(({ events }) => events));
@@ -142,11 +142,11 @@ function describeAppend(open: Open): void {
 
   it("takes an append of many events whole, and one without events for nothing", async () => {
     await using tested = await open();
-    const author = workflowAuthor("many");
-    const nodes = Array.from({ length: 57 }, (_, index) => nodeStarted(`n${index}`));
+    const author = createWorkflowAuthor("many");
+    const nodes = Array.from({ length: 57 }, (_, index) => createNodeStarted(`n${index}`));
     await tested.store.append({ ...author.propose([]), events: [] });
     expect(await tested.store.entry(author.runId)).toBeUndefined();
-    const request = author.append([started(), ...nodes]);
+    const request = author.append([createRunStarted(), ...nodes]);
     await tested.store.append(request);
     expect(await readAll(tested.store, author.runId)).toEqual(request.events);
   });
@@ -156,12 +156,12 @@ function describeRaces(open: Open): void {
   it("lets exactly one of two stores on one ledger win, every time", async () => {
     await using tested = await open();
     const other = await tested.ledger.open();
-    const { author, request } = begun("a");
+    const { author, request } = beginRun("a");
     await tested.store.append(request);
     const expected = [...request.events];
     for (let round = 0; round < 20; round += 1) {
-      const mine = author.propose([nodeStarted(`mine-${round}`)]);
-      const theirs = author.propose([nodeStarted(`theirs-${round}`)]);
+      const mine = author.propose([createNodeStarted(`mine-${round}`)]);
+      const theirs = author.propose([createNodeStarted(`theirs-${round}`)]);
       const appends = [() => tested.store.append(mine), () => other.workflows.append(theirs)];
       const ordered = round % 2 === 0 ? appends : appends.toReversed();
       const results = await Promise.allSettled(ordered.map((append) => append()));
@@ -171,7 +171,7 @@ function describeRaces(open: Open): void {
       const events = await readAll(tested.store, author.runId);
       const last = events.at(-1);
       expect([mine.events[0], theirs.events[0]]).toContainEqual(last);
-      author.append([nodeStarted("taken")]);
+      author.append([createNodeStarted("taken")]);
       if (last) expected.push(last);
     }
     expect(await readAll(other.workflows, author.runId)).toEqual(expected);
@@ -181,19 +181,19 @@ function describeRaces(open: Open): void {
   it("lets exactly one of several beginnings of one run win", async () => {
     await using tested = await open();
     const beginnings = Array.from({ length: 8 }, (_, index) =>
-      workflowAuthor("a").propose([started(`by-${index}`)]),
+      createWorkflowAuthor("a").propose([createRunStarted(`by-${index}`)]),
     );
     const results = await Promise.allSettled(beginnings.map((request) => tested.store.append(request)));
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     const winner = results.findIndex(({ status }) => status === "fulfilled");
-    expect(await readAll(tested.store, workflowRunId("a"))).toEqual(beginnings[winner]?.events);
+    expect(await readAll(tested.store, nameWorkflowRun("a"))).toEqual(beginnings[winner]?.events);
   });
 
   it("shows an append that resolved to every other store at once", async () => {
     await using tested = await open();
     const other = await tested.ledger.open();
     for (let round = 0; round < 10; round += 1) {
-      const request = wholeRun(`run-${round}`);
+      const request = createWholeRun(`run-${round}`);
       await tested.store.append(request);
       expect(await readAll(other.workflows, request.runId)).toEqual(request.events);
     }
@@ -217,8 +217,8 @@ const STATUSES: readonly [WorkflowStatus, boolean][] = [
 function describeRuns(open: Open): void {
   it("reads any range, and nothing of a run that is not there", async () => {
     await using tested = await open();
-    const { runId, events } = wholeRun("a");
-    await tested.store.append(wholeRun("a"));
+    const { runId, events } = createWholeRun("a");
+    await tested.store.append(createWholeRun("a"));
     for (const from of [0, 1, 2, 3, 7])
       for (const limit of [0, 1, 2, 100])
         expect(await tested.store.read(runId, { from, limit })).toEqual(events.slice(from, from + limit));
@@ -228,11 +228,11 @@ function describeRuns(open: Open): void {
 
   it.each(STATUSES)("lists a run that is %s among those that have not ended: %s", async (status, isOpen) => {
     await using tested = await open();
-    const { author, request } = begun("a");
+    const { author, request } = beginRun("a");
     await tested.store.append(request);
     expect(await tested.store.list({ status: "running", order: "oldest", limit: 9 })).toHaveLength(1);
-    await tested.store.append(author.append([nodeStarted("b")], { status }));
-    await tested.store.append(workflowAuthor("b").append([started()], { status }));
+    await tested.store.append(author.append([createNodeStarted("b")], { status }));
+    await tested.store.append(createWorkflowAuthor("b").append([createRunStarted()], { status }));
     const listed = await tested.store.list({ status: "running", order: "oldest", limit: 9 });
     expect(listed.map(({ runId }) => runId)).toEqual(isOpen ? ["run-a", "run-b"] : []);
     expect((await tested.store.entry(author.runId))?.summary.status).toBe(status);
@@ -241,8 +241,8 @@ function describeRuns(open: Open): void {
   it("lists runs that have not ended oldest first, after an ordinal, so many as asked for", async () => {
     await using tested = await open();
     for (let index = 0; index < 12; index += 1) {
-      const { request } = begun(`run-${index}`);
-      await tested.store.append(index % 3 === 0 ? wholeRun(`over-${index}`) : request);
+      const { request } = beginRun(`run-${index}`);
+      await tested.store.append(index % 3 === 0 ? createWholeRun(`over-${index}`) : request);
     }
     const names: string[] = [];
     for (let after = { ordinal: 0 }; ;) {
@@ -254,7 +254,7 @@ function describeRuns(open: Open): void {
       expect(last.ordinal).toBeGreaterThan(after.ordinal);
       after = last;
     }
-    expect(names).toEqual([1, 2, 4, 5, 7, 8, 10, 11].map((index) => workflowRunId(`run-${index}`)));
+    expect(names).toEqual([1, 2, 4, 5, 7, 8, 10, 11].map((index) => nameWorkflowRun(`run-${index}`)));
   });
 }
 
@@ -264,10 +264,10 @@ function describeClose(open: Open): void {
     const opened = await tested.ledger.open();
     const store = opened.workflows;
     await opened.close();
-    const { runId } = wholeRun("a");
+    const { runId } = createWholeRun("a");
     const key = { tenant: "acme", endpoint: "POST /v1/runs", key: "k" };
     const calls: readonly (() => Promise<unknown>)[] = [
-      () => store.append(wholeRun("a")),
+      () => store.append(createWholeRun("a")),
       () => store.read(runId, { from: 0, limit: 1 }),
       () => store.entry(runId),
       () => store.damage(runId, { before: 1 }),
@@ -291,8 +291,8 @@ function describeClose(open: Open): void {
   });
 }
 
-function shifted(request: WorkflowAppend, by: number): WorkflowAppend {
-  const moved = (event: WorkflowEvent): WorkflowEvent => ({ ...event, sequence: event.sequence + by });
+function shiftEvents(request: WorkflowAppend, by: number): WorkflowAppend {
+  const moveEvent = (event: WorkflowEvent): WorkflowEvent => ({ ...event, sequence: event.sequence + by });
   const memory = (request.memory ?? []).map((write) => ({ ...write, sequence: write.sequence + by }));
-  return { ...request, memory, events: request.events.map(moved) };
+  return { ...request, memory, events: request.events.map(moveEvent) };
 }

@@ -10,12 +10,12 @@ import {
 import type { WorkspaceAsOf, WorkspaceWritten } from "../../src/agents/coordination/ports/workspace-store.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
-  begun,
-  nodeStarted,
+  beginRun,
+  createNodeStarted,
   NOW,
-  started,
-  workflowAuthor,
-  workflowRunId,
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
   type Open,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
@@ -57,7 +57,7 @@ async function read(store: WorkflowStore, path: string, { at = OWN, ...query }: 
   return found.kind === "removed" ? `removed ${found.version}` : (found.content ?? "given up");
 }
 
-async function paths(store: WorkflowStore, { at = OWN, asOf }: Seen = {}): Promise<unknown> {
+async function listPaths(store: WorkflowStore, { at = OWN, asOf }: Seen = {}): Promise<unknown> {
   const files = await store.workspace.list(at, asOf ? { asOf } : {});
   return files?.map(({ path, version }) => `${path} ${version}`);
 }
@@ -70,11 +70,11 @@ interface RunWrite {
 }
 
 /** An append in which the run writes files, each told by its event. */
-function writes(author: WorkflowAuthor, files: readonly RunWrite[]): WorkflowAppend {
-  const told = files.map(
+function createWrites(author: WorkflowAuthor, files: readonly RunWrite[]): WorkflowAppend {
+  const report = files.map(
     ({ path, version }) => ({ type: "workspace.updated", payload: { path, version } }) as const,
   );
-  const request = author.propose(told);
+  const request = author.propose(report);
   const first = request.events[0]?.sequence ?? 0;
   const workspace = files.map(({ path, text, version, at = OWN }, index) => ({
     at,
@@ -94,20 +94,20 @@ async function append(
   author: WorkflowAuthor,
   files: readonly RunWrite[],
 ): Promise<void> {
-  const request = writes(author, files);
+  const request = createWrites(author, files);
   await store.append(request);
   author.append(
     files.map(({ path, version }) => ({ type: "workspace.updated", payload: { path, version } })),
   );
 }
 
-async function beginning(store: WorkflowStore, name: string): Promise<WorkflowAuthor> {
-  const { author, request } = begun(name);
+async function beginWorkspaceRun(store: WorkflowStore, name: string): Promise<WorkflowAuthor> {
+  const { author, request } = beginRun(name);
   await store.append(request);
   return author;
 }
 
-const before = (author: WorkflowAuthor, sequence: number): { readonly asOf: WorkspaceAsOf } => ({
+const createAsOf = (author: WorkflowAuthor, sequence: number): { readonly asOf: WorkspaceAsOf } => ({
   asOf: { runId: author.runId, sequence },
 });
 
@@ -149,10 +149,10 @@ function describeFiles(open: Open): void {
     await put(store, "a/z", "1");
     await put(store, "B", "1");
     await put(store, "b", "2");
-    expect(await paths(store)).toEqual(["B 1", "a/z 1", "b 2"]);
+    expect(await listPaths(store)).toEqual(["B 1", "a/z 1", "b 2"]);
     expect(await remove(store, "b")).toEqual({ kind: "removed", version: 3 });
     expect(await read(store, "b")).toBe("removed 3");
-    expect(await paths(store)).toEqual(["B 1", "a/z 1"]);
+    expect(await listPaths(store)).toEqual(["B 1", "a/z 1"]);
     expect(await remove(store, "b")).toEqual({ kind: "absent" });
     expect(await remove(store, "never")).toEqual({ kind: "absent" });
     expect(await put(store, "b", "again")).toMatchObject({ entry: { version: 4 } });
@@ -170,7 +170,7 @@ function describeFiles(open: Open): void {
   it("keeps tenants and scopes apart (WCT-1)", async () => {
     await using tested = await open();
     const { store } = tested;
-    const author = await beginning(store, "a");
+    const author = await beginWorkspaceRun(store, "a");
     await put(store, "a", "mine");
     const strangers = [
       { ...OWN, tenant: "evil" },
@@ -181,13 +181,13 @@ function describeFiles(open: Open): void {
     for (const at of strangers) {
       expect(await read(store, "a", { at })).toBe("none");
       expect(await read(store, "a", { at, version: 1 })).toBe("none");
-      expect(await read(store, "a", { at, ...before(author, 9) })).toBe("none");
-      expect(await paths(store, { at })).toEqual([]);
+      expect(await read(store, "a", { at, ...createAsOf(author, 9) })).toBe("none");
+      expect(await listPaths(store, { at })).toEqual([]);
       expect(await put(store, "a", "theirs", { at })).toMatchObject({ entry: { version: 1 } });
       expect(await read(store, "a", { at })).toBe("theirs");
     }
     expect(await read(store, "a")).toBe("mine");
-    expect(await paths(store)).toEqual(["a 1"]);
+    expect(await listPaths(store)).toEqual(["a 1"]);
   });
 }
 
@@ -232,8 +232,8 @@ function describeRunWrites(open: Open): void {
   it("takes a run's write with the event that tells of it, or not at all", async () => {
     await using tested = await open();
     const { store } = tested;
-    const author = await beginning(store, "a");
-    const good = writes(author, [{ path: "a", text: "run", version: 1 }]);
+    const author = await beginWorkspaceRun(store, "a");
+    const good = createWrites(author, [{ path: "a", text: "run", version: 1 }]);
     const [write] = good.workspace ?? [];
     if (!write) throw new Error("one write");
     const wrong = [
@@ -258,14 +258,14 @@ function describeRunWrites(open: Open): void {
   it("refuses a run's write where another one came first, and writes nothing of the append", async () => {
     await using tested = await open();
     const { store } = tested;
-    const author = await beginning(store, "a");
+    const author = await beginWorkspaceRun(store, "a");
     await put(store, "a", "by hand");
-    const late = writes(author, [
+    const late = createWrites(author, [
       { path: "b", text: "b", version: 1 },
       { path: "a", text: "run", version: 1 },
     ]);
     await expect(store.append(late)).rejects.toMatchObject({ code: "WORKSPACE_CONFLICT" });
-    expect(await paths(store)).toEqual(["a 1"]);
+    expect(await listPaths(store)).toEqual(["a 1"]);
     expect((await store.entry(author.runId))?.length).toBe(2);
     await append(store, author, [
       { path: "b", text: "b", version: 1 },
@@ -273,22 +273,22 @@ function describeRunWrites(open: Open): void {
       { path: "a", text: "run again", version: 3 },
     ]);
     expect(await read(store, "a")).toBe("run again");
-    expect(await paths(store)).toEqual(["a 3", "b 1"]);
+    expect(await listPaths(store)).toEqual(["a 3", "b 1"]);
   });
 
   it("gives versions that are asked for together one after the other", async () => {
     await using tested = await open();
     const { store } = tested;
-    const authors = await Promise.all(["a", "b", "c"].map((name) => beginning(store, name)));
+    const authors = await Promise.all(["a", "b", "c"].map((name) => beginWorkspaceRun(store, name)));
     const [one, two, three] = authors;
     if (!one || !two || !three) throw new Error("three runs");
-    const asked = [
+    const pendingAnswer = [
       put(store, "f", "by hand"),
-      store.append(writes(one, [{ path: "f", text: "of one", version: 1 }])),
-      store.append(writes(two, [{ path: "f", text: "of two", version: 1 }])),
-      store.append(writes(three, [{ path: "f", text: "of three", version: 2 }])),
+      store.append(createWrites(one, [{ path: "f", text: "of one", version: 1 }])),
+      store.append(createWrites(two, [{ path: "f", text: "of two", version: 1 }])),
+      store.append(createWrites(three, [{ path: "f", text: "of three", version: 2 }])),
     ];
-    const ended = await Promise.allSettled(asked);
+    const ended = await Promise.allSettled(pendingAnswer);
     const isWritten = ended.map(({ status }) => status === "fulfilled");
     const newest = (await store.workspace.get(OWN, "f"))?.version ?? 0;
     expect(newest).toBe(isWritten.filter(Boolean).length);
@@ -304,57 +304,57 @@ function describeAsOf(open: Open): void {
     await using tested = await open();
     const { store } = tested;
     await put(store, "hand", "1");
-    const one = await beginning(store, "one");
+    const one = await beginWorkspaceRun(store, "one");
     await put(store, "hand", "2");
-    const other = await beginning(store, "other");
+    const other = await beginWorkspaceRun(store, "other");
     await append(store, one, [{ path: "run", text: "1", version: 1 }]);
     await remove(store, "hand");
     await append(store, other, [{ path: "run", text: "2", version: 2 }]);
     await put(store, "hand", "4");
 
-    expect(await paths(store, before(one, 0))).toEqual(["hand 1"]);
-    expect(await paths(store, before(one, 1))).toEqual(["hand 1"]);
+    expect(await listPaths(store, createAsOf(one, 0))).toEqual(["hand 1"]);
+    expect(await listPaths(store, createAsOf(one, 1))).toEqual(["hand 1"]);
     // The run's own write is not there before the event that tells of it.
-    expect(await paths(store, before(one, 2))).toEqual(["hand 2"]);
-    expect(await read(store, "run", before(one, 2))).toBe("none");
-    expect(await read(store, "hand", before(other, 0))).toBe("2");
-    expect(await paths(store, before(other, 2))).toEqual(["run 1"]);
-    expect(await read(store, "hand", before(other, 2))).toBe("removed 3");
-    expect(await read(store, "run", { ...before(other, 2), version: 2 })).toBe("none");
+    expect(await listPaths(store, createAsOf(one, 2))).toEqual(["hand 2"]);
+    expect(await read(store, "run", createAsOf(one, 2))).toBe("none");
+    expect(await read(store, "hand", createAsOf(other, 0))).toBe("2");
+    expect(await listPaths(store, createAsOf(other, 2))).toEqual(["run 1"]);
+    expect(await read(store, "hand", createAsOf(other, 2))).toBe("removed 3");
+    expect(await read(store, "run", { ...createAsOf(other, 2), version: 2 })).toBe("none");
     // At the end of a log is what the run itself wrote, and nothing that came behind its last event.
-    expect(await paths(store, before(one, 3))).toEqual(["hand 2", "run 1"]);
-    expect(await paths(store, before(other, 3))).toEqual(["run 2"]);
-    expect(await paths(store, before(other, 99))).toEqual(["run 2"]);
-    expect(await paths(store)).toEqual(["hand 4", "run 2"]);
+    expect(await listPaths(store, createAsOf(one, 3))).toEqual(["hand 2", "run 1"]);
+    expect(await listPaths(store, createAsOf(other, 3))).toEqual(["run 2"]);
+    expect(await listPaths(store, createAsOf(other, 99))).toEqual(["run 2"]);
+    expect(await listPaths(store)).toEqual(["hand 4", "run 2"]);
   });
 
   it("gives two who look behind a run's end the same, whatever was written between them", async () => {
     await using tested = await open();
     const { store } = tested;
-    const one = await beginning(store, "one");
-    const first = await paths(store, before(one, 2));
+    const one = await beginWorkspaceRun(store, "one");
+    const first = await listPaths(store, createAsOf(one, 2));
     await put(store, "a", "late");
-    expect(await paths(store, before(one, 2))).toEqual(first);
-    await store.append(one.append([nodeStarted("second")]));
-    expect(await paths(store, before(one, 2))).toEqual(["a 1"]);
+    expect(await listPaths(store, createAsOf(one, 2))).toEqual(first);
+    await store.append(one.append([createNodeStarted("second")]));
+    expect(await listPaths(store, createAsOf(one, 2))).toEqual(["a 1"]);
   });
 
   it("knows nothing of a time that no run tells of", async () => {
     await using tested = await open();
     const { store } = tested;
     await put(store, "a", "1");
-    const asOf = { runId: workflowRunId("never"), sequence: 3 };
+    const asOf = { runId: nameWorkflowRun("never"), sequence: 3 };
     expect(await store.workspace.get(OWN, "a", { asOf })).toBeUndefined();
     expect(await store.workspace.list(OWN, { asOf })).toBeUndefined();
   });
 
   it("is found again by another store of the ledger", async () => {
     await using tested = await open();
-    const one = await beginning(tested.store, "one");
+    const one = await beginWorkspaceRun(tested.store, "one");
     await append(tested.store, one, [{ path: "a", text: "1", version: 1 }]);
     await put(tested.store, "a", "2");
     const opened = await tested.ledger.open();
-    expect(await read(opened.workflows, "a", before(one, 3))).toBe("1");
+    expect(await read(opened.workflows, "a", createAsOf(one, 3))).toBe("1");
     expect(await put(opened.workflows, "a", "3")).toMatchObject({ entry: { version: 3 } });
     await opened.close();
     expect(await read(tested.store, "a")).toBe("3");
@@ -365,16 +365,16 @@ function describeBounds(open: Open): void {
   it("keeps the contents of so many versions, and says of the others that they are given up", async () => {
     await using tested = await open();
     const { store } = tested;
-    const author = workflowAuthor("a");
+    const author = createWorkflowAuthor("a");
     await put(store, "a", "1");
-    await store.append(author.append([started()]));
+    await store.append(author.append([createRunStarted()]));
     const { workspaceVersionsMax: kept } = WORKFLOW_BOUNDS;
     for (let version = 2; version <= kept + 2; version += 1) await put(store, "a", String(version));
     expect(await read(store, "a", { version: 2 })).toBe("given up");
     expect(await read(store, "a", { version: 3 })).toBe("3");
     // It was there, and what was in it is not known any more: that is not the same as no file.
-    expect(await read(store, "a", before(author, 0))).toBe("given up");
-    expect(await paths(store, before(author, 0))).toEqual(["a 1"]);
+    expect(await read(store, "a", createAsOf(author, 0))).toBe("given up");
+    expect(await listPaths(store, createAsOf(author, 0))).toEqual(["a 1"]);
   });
 
   it("takes no more files than have room, and again when one is removed", async () => {
@@ -388,8 +388,8 @@ function describeBounds(open: Open): void {
     expect(await put(store, "elsewhere", "", { at: { ...OWN, scope: "other" } })).toMatchObject({
       kind: "written",
     });
-    const author = await beginning(store, "a");
-    const more = writes(author, [{ path: "one-more", text: "", version: 1 }]);
+    const author = await beginWorkspaceRun(store, "a");
+    const more = createWrites(author, [{ path: "one-more", text: "", version: 1 }]);
     await expect(store.append(more)).rejects.toMatchObject({ code: "WORKSPACE_CONFLICT" });
     await append(store, author, [{ path: "f2", text: "again", version: 2 }]);
     await remove(store, "f1");

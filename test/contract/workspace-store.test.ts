@@ -3,21 +3,21 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkspaceAsOf } from "../../src/agents/coordination/ports/workspace-store.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import {
-  begun,
-  nodeStarted,
+  beginRun,
+  createNodeStarted,
   NOW,
-  workflowRunId,
+  nameWorkflowRun,
   type Open,
   type TestedWorkflowLedger,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
 import { describeWorkspace } from "./workspace-store.suite.ts";
 
-async function inMemory(): Promise<TestedWorkflowLedger> {
-  const ledger = memoryWorkflowLedger();
+async function openInMemory(): Promise<TestedWorkflowLedger> {
+  const ledger = createMemoryWorkflowLedger();
   return Promise.resolve({
     open: () => {
       const workflows = ledger.open();
@@ -27,8 +27,8 @@ async function inMemory(): Promise<TestedWorkflowLedger> {
   });
 }
 
-async function inSqlite(): Promise<TestedWorkflowLedger> {
-  const folder = tempFolder();
+async function openInSqlite(): Promise<TestedWorkflowLedger> {
+  const folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
   return Promise.resolve({
     open: async () => {
@@ -61,7 +61,7 @@ const openWith =
   };
 
 describe("workspace files in SQLite", () => {
-  describeWorkspace(openWith(inSqlite));
+  describeWorkspace(openWith(openInSqlite));
 });
 
 describe("workspace files in SQLite and in memory", () => {
@@ -76,8 +76,8 @@ describe("workspace files in SQLite and in memory", () => {
   it("are the same after every history, before each event of each run", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(move, { maxLength: 30 }), async (moves) => {
-        await using sqlite = await openWith(inSqlite)();
-        await using memory = await openWith(inMemory)();
+        await using sqlite = await openWith(openInSqlite)();
+        await using memory = await openWith(openInMemory)();
         const histories: unknown[] = [];
         for (const { store } of [sqlite, memory]) histories.push(await historyOf(store, moves));
         expect(histories[0]).toEqual(histories[1]);
@@ -104,22 +104,22 @@ interface Player {
 
 /** What came of each move, and what is there before each event afterwards. */
 async function historyOf(store: WorkflowStore, moves: readonly Move[]): Promise<unknown> {
-  const runs = ["one", "two"].map((name) => ({ name, ...begun(name) }));
+  const runs = ["one", "two"].map((name) => ({ name, ...beginRun(name) }));
   for (const { request } of runs) await store.append(request);
   const player: Player = {
     store,
     authors: new Map(runs.map(({ name, author }) => [name, author])),
     lengths: new Map(runs.map(({ name, request }) => [name, request.events.length])),
   };
-  const told: unknown[] = [];
-  for (const [index, move] of moves.entries()) told.push(await play(player, move, `${index}`));
+  const reports: unknown[] = [];
+  for (const [index, move] of moves.entries()) reports.push(await playMove(player, move, `${index}`));
   for (const [name, length] of player.lengths)
     for (let sequence = 0; sequence <= length; sequence += 1)
-      told.push(await seenBefore(store, { runId: workflowRunId(name), sequence }));
-  return told;
+      reports.push(await readSeenBefore(store, { runId: nameWorkflowRun(name), sequence }));
+  return reports;
 }
 
-async function play({ store, authors, lengths }: Player, move: Move, text: string): Promise<unknown> {
+async function playMove({ store, authors, lengths }: Player, move: Move, text: string): Promise<unknown> {
   const content = { contentType: "text/plain", text };
   if (move.kind === "put" || move.kind === "remove") {
     const change = { at: AT, path: move.path, updatedAt: UPDATED };
@@ -128,20 +128,20 @@ async function play({ store, authors, lengths }: Player, move: Move, text: strin
   const author = authors.get(move.run) ?? expect.fail("there is no such run");
   const sequence = lengths.get(move.run) ?? 0;
   lengths.set(move.run, sequence + 1);
-  if (move.kind === "event") return store.append(author.append([nodeStarted(`n${text}`)]));
+  if (move.kind === "event") return store.append(author.append([createNodeStarted(`n${text}`)]));
   const { path } = move;
   const previous = (await store.workspace.get(AT, path))?.version ?? 0;
   const version = previous + 1;
-  const told = author.append([{ type: "workspace.updated", payload: { path, version } }]);
+  const append = author.append([{ type: "workspace.updated", payload: { path, version } }]);
   const write = { at: AT, path, version, previous, sequence, content, updatedAt: UPDATED };
-  return store.append({ ...told, workspace: [write] });
+  return store.append({ ...append, workspace: [write] });
 }
 
-async function seenBefore(store: WorkflowStore, asOf: WorkspaceAsOf): Promise<unknown> {
+async function readSeenBefore(store: WorkflowStore, asOf: WorkspaceAsOf): Promise<unknown> {
   const found = ["a", "b", "c/d"].map((path) => store.workspace.get(AT, path, { asOf }));
   return [await store.workspace.list(AT, { asOf, withRemoved: true }), await Promise.all(found)];
 }
 
 describe("workspace files in memory", () => {
-  describeWorkspace(openWith(inMemory));
+  describeWorkspace(openWith(openInMemory));
 });

@@ -5,21 +5,21 @@ import {
   type InstalledAgent,
 } from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { ChatModel, ChatRequest, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
-import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
-import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
+import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { checkLog, finish, hasEnded } from "../support/workflow-plays.ts";
 import {
   ALICE,
-  eventsIn,
+  listEvents,
   MALLORY,
   valueOf,
-  workflowScene,
+  createWorkflowScene,
   type AppendFaults,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
 
-function installed(agentId: string, more: object = {}): InstalledAgent {
+function installAgent(agentId: string, more: object = {}): InstalledAgent {
   const systemPrompt = "Dig.";
   const manifest = { agentId, persona: "Digger", modelClass: "general", systemPrompt, ...more };
   const parsed = readInstalledAgent({ manifest, systemPrompt, packName: "p", packVersion: "1.0.0" });
@@ -28,11 +28,11 @@ function installed(agentId: string, more: object = {}): InstalledAgent {
 }
 
 const AGENTS = [
-  installed("vendor.crash.first", {
+  installAgent("vendor.crash.first", {
     toolAllowlist: ["mcp:measure", "openwop:memory.write", "openwop:agent.handoff"],
     memoryShape: { longTerm: true },
   }),
-  installed("vendor.crash.second", { confidence: { defaultThreshold: 0.9 } }),
+  installAgent("vendor.crash.second", { confidence: { defaultThreshold: 0.9 } }),
 ];
 
 interface World {
@@ -44,10 +44,15 @@ interface World {
   readonly asked: string[];
 }
 
-const world = (): World => ({ ledger: memoryWorkflowLedger(), clock: fakeClock(), calls: [], asked: [] });
+const createWorld = (): World => ({
+  ledger: createMemoryWorkflowLedger(),
+  clock: createFakeClock(),
+  calls: [],
+  asked: [],
+});
 
 /** What the model says follows from what it is told alone. */
-function model(it: World): ChatModel {
+function createModel(world: World): ChatModel {
   const turns = [
     {
       text: "let me see",
@@ -60,33 +65,33 @@ function model(it: World): ChatModel {
     { text: "", toolCalls: [{ name: "openwop_agent_handoff", args: { toAgentId: "vendor.crash.second" } }] },
   ];
   const complete = ({ messages, tools = [] }: ChatRequest) => {
-    const said = messages.filter(({ role }) => role === "assistant").length;
-    it.asked.push(`${tools.length > 0 ? "first" : "second"} ${said + 1}`);
-    const turn = tools.length > 0 ? turns[said] : { text: '{"result":"dug","confidence":0.5}' };
+    const count = messages.filter(({ role }) => role === "assistant").length;
+    world.asked.push(`${tools.length > 0 ? "first" : "second"} ${count + 1}`);
+    const turn = tools.length > 0 ? turns[count] : { text: '{"result":"dug","confidence":0.5}' };
     const always = { kind: "answered", finishReason: "stop", model: "m", provider: "p", usage: {} } as const;
     return Promise.resolve({ ...always, text: "done", ...turn });
   };
   return { complete, target: () => ({ provider: "p", model: "m" }) };
 }
 
-function tools(it: World): Partial<ToolCaller> {
+function createTools(world: World): Partial<ToolCaller> {
   return {
     listMcp: () =>
       Promise.resolve({ kind: "listed", tools: [{ name: "measure", inputSchema: { type: "object" } }] }),
     callMcp: ({ callId = "" }) => {
-      it.calls.push(callId);
+      world.calls.push(callId);
       return Promise.resolve({ kind: "answered", ok: true, content: [], text: "three metres" });
     },
   };
 }
 
-function host(it: World, pid: number, faults?: AppendFaults): WorkflowScene {
-  return workflowScene({
-    ledger: it.ledger,
-    clock: it.clock,
+function startHost(world: World, pid: number, faults?: AppendFaults): WorkflowScene {
+  return createWorkflowScene({
+    ledger: world.ledger,
+    clock: world.clock,
     pid,
-    chat: model(it),
-    tools: tools(it),
+    chat: createModel(world),
+    tools: createTools(world),
     ...(faults && { faults }),
     agents: { installed: AGENTS, mcpServers: { well: "https://tools.example/mcp" } },
   });
@@ -94,15 +99,15 @@ function host(it: World, pid: number, faults?: AppendFaults): WorkflowScene {
 
 async function begin(scene: WorkflowScene): Promise<void> {
   const agent = { agentId: "vendor.crash.first", source: "run-api" } as const;
-  const asked = { workflowId: "", agent, inputs: { where: "here" }, transport: "rest" } as const;
-  await scene.host.create(ALICE, asked).catch(() => undefined);
+  const request = { workflowId: "", agent, inputs: { where: "here" }, transport: "rest" } as const;
+  await scene.host.create(ALICE, request).catch(() => undefined);
   await scene.settle();
 }
 
 /** The types of all events, run by run, without those that tell of a process. */
 function storyOf({ ledger }: World): string[][] {
   const stories = [...ledger.runs.keys()].map((runId) =>
-    eventsIn(ledger, runId)
+    listEvents(ledger, runId)
       .map(({ type }) => type)
       .filter((type) => type !== "run.resuming"),
   );
@@ -113,7 +118,7 @@ interface Counted extends AppendFaults {
   count: number;
 }
 
-function faultAt(k: number, when: "before" | "after", fail: () => void): Counted {
+function createFaultAt(k: number, when: "before" | "after", fail: () => void): Counted {
   const faults: Counted = {
     count: 0,
     before: () => {
@@ -127,14 +132,14 @@ function faultAt(k: number, when: "before" | "after", fail: () => void): Counted
   return faults;
 }
 
-async function undisturbed(): Promise<{ readonly story: string[][]; readonly appends: number }> {
-  const it = world();
-  const faults = faultAt(0, "before", () => undefined);
-  const scene = host(it, 1, faults);
+async function runUndisturbed(): Promise<{ readonly story: string[][]; readonly appends: number }> {
+  const world = createWorld();
+  const faults = createFaultAt(0, "before", () => undefined);
+  const scene = startHost(world, 1, faults);
   await scene.host.start();
   await begin(scene);
   await finish(scene);
-  return { story: storyOf(it), appends: faults.count };
+  return { story: storyOf(world), appends: faults.count };
 }
 
 const AGENT_EVENTS = [
@@ -148,7 +153,7 @@ const AGENT_EVENTS = [
 function check({ ledger, calls }: World, story: readonly (readonly string[])[]): void {
   expect(storyOf({ ledger } as World)).toEqual(story);
   for (const runId of ledger.runs.keys()) {
-    const events = eventsIn(ledger, runId);
+    const events = listEvents(ledger, runId);
     checkLog(events);
     expect(hasEnded(ledger, runId), `${runId} reached its end`).toBe(true);
     for (const type of AGENT_EVENTS)
@@ -162,7 +167,7 @@ function check({ ledger, calls }: World, story: readonly (readonly string[])[]):
 
 describe("an invocation with calls, memory, a handoff and a doubt", () => {
   test("does each of them once", async () => {
-    const { story } = await undisturbed();
+    const { story } = await runUndisturbed();
     const [first = [], second = []] = story;
     expect(story).toHaveLength(2);
     const count = (type: string, types: readonly string[]): number =>
@@ -176,39 +181,39 @@ describe("an invocation with calls, memory, a handoff and a doubt", () => {
   test.each(["before", "after"] as const)(
     "whose process dies %s any append goes on with the next process, as if nothing had been",
     async (when) => {
-      const { story, appends } = await undisturbed();
+      const { story, appends } = await runUndisturbed();
       expect(appends).toBeGreaterThan(10);
       for (let k = 1; k <= appends; k += 1) {
-        const it = world();
-        const first: WorkflowScene = host(
-          it,
+        const world = createWorld();
+        const first: WorkflowScene = startHost(
+          world,
           1,
-          faultAt(k, when, () => first.die()),
+          createFaultAt(k, when, () => first.die()),
         );
         await first.host.start();
         await begin(first);
         await finish(first);
-        const second = host(it, 2);
+        const second = startHost(world, 2);
         await second.host.start();
         await finish(second);
-        if (it.ledger.runs.size > 0) check(it, story);
+        if (world.ledger.runs.size > 0) check(world, story);
       }
     },
   );
 
   test("never asks the model again for a turn whose answer was recorded", async () => {
-    const { appends } = await undisturbed();
-    let known = 0;
+    const { appends } = await runUndisturbed();
+    let previousCount = 0;
     for (let k = 2; k <= appends; k += 1) {
-      const it = world();
-      const first: WorkflowScene = host(
-        it,
+      const world = createWorld();
+      const first: WorkflowScene = startHost(
+        world,
         1,
-        faultAt(k, "after", () => first.die()),
+        createFaultAt(k, "after", () => first.die()),
       );
       await begin(first);
       await finish(first);
-      const recorded = [...it.ledger.runs.keys()].flatMap((runId) =>
+      const recorded = [...world.ledger.runs.keys()].flatMap((runId) =>
         first
           .payloads(runId, "coordination.agent_turned")
           .map(
@@ -216,31 +221,31 @@ describe("an invocation with calls, memory, a handoff and a doubt", () => {
               `${first.payloads(runId, "agent.invocation.started")[0]?.agentId.split(".")[2]} ${turn}`,
           ),
       );
-      it.asked.length = 0;
-      const second = host(it, 2);
+      world.asked.length = 0;
+      const second = startHost(world, 2);
       await second.host.start();
       await finish(second);
-      known += recorded.length;
+      previousCount += recorded.length;
       expect(
-        it.asked.filter((turn) => recorded.includes(turn)),
+        world.asked.filter((turn) => recorded.includes(turn)),
         `after append ${k}`,
       ).toEqual([]);
     }
-    expect(known).toBeGreaterThan(appends);
+    expect(previousCount).toBeGreaterThan(appends);
   });
 
   test("keeps what it kept in memory once, wherever its process died", async () => {
-    const { appends } = await undisturbed();
+    const { appends } = await runUndisturbed();
     for (let k = 2; k <= appends; k += 1) {
-      const it = world();
-      const first: WorkflowScene = host(
-        it,
+      const world = createWorld();
+      const first: WorkflowScene = startHost(
+        world,
         1,
-        faultAt(k, "after", () => first.die()),
+        createFaultAt(k, "after", () => first.die()),
       );
       await begin(first);
       await finish(first);
-      const second = host(it, 2);
+      const second = startHost(world, 2);
       await second.host.start();
       await finish(second);
       const kept = await second.host.memory(ALICE, "agent:vendor.crash.first", { limit: 10 });
@@ -250,39 +255,39 @@ describe("an invocation with calls, memory, a handoff and a doubt", () => {
 });
 
 test("a run keeps the agent that it began with, whatever is installed when its next process comes", async () => {
-  const it = world();
-  const first: WorkflowScene = host(
-    it,
+  const world = createWorld();
+  const first: WorkflowScene = startHost(
+    world,
     1,
-    faultAt(1, "after", () => first.die()),
+    createFaultAt(1, "after", () => first.die()),
   );
   await begin(first);
-  const second = workflowScene({
-    ledger: it.ledger,
-    clock: it.clock,
+  const second = createWorkflowScene({
+    ledger: world.ledger,
+    clock: world.clock,
     pid: 2,
-    chat: model(it),
-    tools: tools(it),
+    chat: createModel(world),
+    tools: createTools(world),
     agents: {
-      installed: [installed("vendor.crash.second")],
+      installed: [installAgent("vendor.crash.second")],
       mcpServers: { well: "https://tools.example/mcp" },
     },
   });
   await second.host.start();
   await finish(second);
-  const [runId = ""] = it.ledger.runs.keys();
+  const [runId = ""] = world.ledger.runs.keys();
   expect(second.types(runId)).toContain("agent.handoff");
   expect(second.payloads(runId, "agent.invocation.started")[0]?.agentId).toBe("vendor.crash.first");
 });
 
 describe("running an agent from within the process", () => {
   const source = "chat-mention";
-  const asked = { agentId: "vendor.crash.second", source, inputs: { text: "dig" } } as const;
+  const request = { agentId: "vendor.crash.second", source, inputs: { text: "dig" } } as const;
 
   test("is the run of every other entry point, told as a mention, and waits where people are asked", async () => {
-    const it = world();
-    const scene = host(it, 1);
-    const running = scene.host.runAgent(ALICE, asked, new AbortController().signal);
+    const world = createWorld();
+    const scene = startHost(world, 1);
+    const running = scene.host.runAgent(ALICE, request, new AbortController().signal);
     await scene.settle();
     const { runId, snapshot } = valueOf(await running);
     expect(snapshot.status).toBe("waiting-approval");
@@ -297,22 +302,22 @@ describe("running an agent from within the process", () => {
   });
 
   test("refuses an agent that is not installed", async () => {
-    const scene = host(world(), 1);
+    const scene = startHost(createWorld(), 1);
     const { signal } = new AbortController();
-    const refused = await scene.host.runAgent(ALICE, { ...asked, agentId: "vendor.crash.nobody" }, signal);
+    const refused = await scene.host.runAgent(ALICE, { ...request, agentId: "vendor.crash.nobody" }, signal);
     expect(refused).toMatchObject({ kind: "refused", code: "workflow_not_found" });
   });
 
   test("stops waiting when nobody waits any more, and lets the run go on", async () => {
-    const it = world();
-    const scene = workflowScene({
-      ledger: it.ledger,
-      clock: it.clock,
+    const world = createWorld();
+    const scene = createWorkflowScene({
+      ledger: world.ledger,
+      clock: world.clock,
       agents: { installed: AGENTS },
       chat: { complete: () => new Promise(() => undefined) },
     });
     const waiting = new AbortController();
-    const running = scene.host.runAgent(ALICE, asked, waiting.signal);
+    const running = scene.host.runAgent(ALICE, request, waiting.signal);
     await scene.settle();
     waiting.abort();
     expect(valueOf(await running).snapshot.status).toBe("running");
@@ -320,21 +325,21 @@ describe("running an agent from within the process", () => {
 });
 
 test("a node that is tried again is another invocation, and the one that failed is closed before it", async () => {
-  const it = world();
-  let asked = 0;
-  const definition = workflow("tries-again", {
-    nodes: [{ ...node("work"), agent: { agentId: "vendor.crash.second" } }],
+  const world = createWorld();
+  let requestCount = 0;
+  const definition = createWorkflow("tries-again", {
+    nodes: [{ ...createNode("work"), agent: { agentId: "vendor.crash.second" } }],
     settings: { maxRetries: 1 },
   });
-  const scene = workflowScene({
-    ledger: it.ledger,
-    clock: it.clock,
+  const scene = createWorkflowScene({
+    ledger: world.ledger,
+    clock: world.clock,
     definitions: [definition],
     agents: { installed: AGENTS },
     chat: {
       complete: () =>
         Promise.resolve(
-          (asked += 1) === 1
+          (requestCount += 1) === 1
             ? { kind: "unknown", code: "unavailable", message: "later" }
             : { kind: "answered", text: "done", finishReason: "stop", model: "m", provider: "p", usage: {} },
         ),

@@ -5,8 +5,8 @@ import {
   type InstalledAgent,
 } from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { ChatModel } from "../../src/agents/coordination/ports/outbound.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { ALICE, createWorkflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
 
 const AGENT_ID = "vendor.memory.keeper";
 
@@ -47,12 +47,16 @@ async function runChild(
   memoryRef?: string,
 ): Promise<{ scene: WorkflowScene; scope: string }> {
   const agent = { agentId: AGENT_ID, ...(memoryRef !== undefined && { memoryRef }) };
-  const scene = workflowScene({
+  const scene = createWorkflowScene({
     chat: keepOnce,
     agents: { installed: [installKeeper()] },
     definitions: [
-      workflow("child", { nodes: [node("keep", "openclaw.agent", { task: "keep it" }, { agent })] }),
-      workflow("parent", { nodes: [node("call", "core.subWorkflow", { workflowId: "child", ...config })] }),
+      createWorkflow("child", {
+        nodes: [createNode("keep", "openclaw.agent", { task: "keep it" }, { agent })],
+      }),
+      createWorkflow("parent", {
+        nodes: [createNode("call", "core.subWorkflow", { workflowId: "child", ...config })],
+      }),
     ],
   });
   const runId = await scene.run("parent");

@@ -18,14 +18,14 @@ import {
 import { createToolRates } from "../../src/agents/coordination/runtime/workflow-host/agents/tool-rates.ts";
 import { AGENT as AGENT_TYPE } from "../../src/agents/coordination/workflow/state/graph.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { workflowScene } from "../support/workflow-scene.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createWorkflowScene } from "../support/workflow-scene.ts";
 
 const AGENT = "vendor.test.buyer";
 const SAID = { kind: "answered", finishReason: "stop", model: "m", provider: "p", usage: {} } as const;
 
-function buyer(toolAllowlist: readonly string[], agentId = AGENT): InstalledAgent {
+function createBuyer(toolAllowlist: readonly string[], agentId = AGENT): InstalledAgent {
   const manifest = { agentId, persona: "Buyer", modelClass: "general", systemPrompt: "Buy." };
   const parsed = readInstalledAgent({
     manifest: { ...manifest, toolAllowlist },
@@ -50,8 +50,8 @@ async function surfaceOf(
     );
   };
   const mcpServers = Object.fromEntries(Object.keys(servers).map((name) => [name, `http://${name}/mcp`]));
-  const scene = workflowScene({
-    agents: { ...NO_AGENTS, installed: [buyer(toolAllowlist)], mcpServers },
+  const scene = createWorkflowScene({
+    agents: { ...NO_AGENTS, installed: [createBuyer(toolAllowlist)], mcpServers },
     tools: { listMcp },
     chat: { complete: () => new Promise(() => undefined) },
   });
@@ -97,8 +97,8 @@ describe("the gate of a tool", () => {
     { toolName: "mcp:bank.pay", tool: { server: "bank", tool: "pay" } },
     { toolName: "mcp:bank/pay", tool: { server: "bank", tool: "pay" } },
   ];
-  const gate = (toolScopes: Readonly<Record<string, readonly string[]>>, burst = 10) => {
-    const toolRates = createToolRates(fakeClock(), { perMinute: 1, burst });
+  const createGate = (toolScopes: Readonly<Record<string, readonly string[]>>, burst = 10) => {
+    const toolRates = createToolRates(createFakeClock(), { perMinute: 1, burst });
     return (tool: GatedTool) =>
       findToolDenial({ agentHost: { ...NO_AGENTS, toolScopes }, toolRates }, run, tool);
   };
@@ -106,14 +106,14 @@ describe("the gate of a tool", () => {
   test("asks for the scopes of each name of it, whichever it is called by", () => {
     for (const { toolName } of named)
       for (const tool of named)
-        expect(gate({ [toolName]: ["money"] })(tool), `${tool.toolName} by ${toolName}`).toMatchObject({
+        expect(createGate({ [toolName]: ["money"] })(tool), `${tool.toolName} by ${toolName}`).toMatchObject({
           status: "forbidden",
         });
-    for (const tool of named) expect(gate({ look: ["money"] })(tool)).toBeUndefined();
+    for (const tool of named) expect(createGate({ look: ["money"] })(tool)).toBeUndefined();
   });
 
   test("counts its calls together, whichever name it is called by", () => {
-    const rated = gate({}, named.length - 1);
+    const rated = createGate({}, named.length - 1);
     expect(named.map((tool) => rated(tool)?.status)).toEqual([
       undefined,
       undefined,
@@ -125,18 +125,18 @@ describe("the gate of a tool", () => {
 });
 
 test("an agent whose node names no inputs is not told the variables that are sensitive", async () => {
-  const definition = (more: Readonly<Record<string, unknown>>) => {
-    const told = workflow("told", {
-      nodes: [node("agent", AGENT_TYPE, { agentId: AGENT }, more)],
+  const createDefinition = (more: Readonly<Record<string, unknown>>) => {
+    const report = createWorkflow("told", {
+      nodes: [createNode("agent", AGENT_TYPE, { agentId: AGENT }, more)],
       variables: { word: "open", pin: "1234" },
     });
-    const variables = told.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
-    return { ...told, variables };
+    const variables = report.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
+    return { ...report, variables };
   };
   const taskOf = async (more: Readonly<Record<string, unknown>>): Promise<unknown> => {
-    const scene = workflowScene({
-      definitions: [definition(more)],
-      agents: { ...NO_AGENTS, installed: [buyer([])] },
+    const scene = createWorkflowScene({
+      definitions: [createDefinition(more)],
+      agents: { ...NO_AGENTS, installed: [createBuyer([])] },
       chat: { complete: () => new Promise(() => undefined) },
     });
     const runId = await scene.run("told");
@@ -149,13 +149,13 @@ test("an agent whose node names no inputs is not told the variables that are sen
 });
 
 test("a task that a model, or who asked it, wrote does not say on which host another agent works", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const peerUrl = "https://elsewhere.example";
   const next = ["vendor.test.second", "vendor.test.third"];
-  const scene = workflowScene({
+  const scene = createWorkflowScene({
     agents: {
       ...NO_AGENTS,
-      installed: [AGENT, ...next].map((agentId) => buyer(["openwop:agent.handoff"], agentId)),
+      installed: [AGENT, ...next].map((agentId) => createBuyer(["openwop:agent.handoff"], agentId)),
     },
     chat: {
       complete: (): Promise<ChatAnswer> => {
@@ -167,14 +167,14 @@ test("a task that a model, or who asked it, wrote does not say on which host ano
     },
     peers: {
       createRun: (url) => {
-        asked.push(url);
+        requests.push(url);
         return Promise.resolve({ kind: "refused", code: "rejected", message: "no" });
       },
     },
   });
   const inputs = { peerUrl };
   const runId = await scene.run("", { agent: { agentId: AGENT, source: "chat-mention" }, inputs });
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
   expect(await scene.snapshot(runId)).toMatchObject({
     status: "completed",
     outputs: { result: "bought", agentId: "vendor.test.third" },
@@ -188,10 +188,14 @@ describe("what is nested so deep that it cannot be written", () => {
   const called: McpAnswer = { kind: "answered", ok: true, text: "", content: [] };
 
   /** How often the model and the tool were asked until the run had failed, and a while after. */
-  async function asked(args: Readonly<Record<string, unknown>>, answer: McpAnswer): Promise<unknown[]> {
+  async function askTool(args: Readonly<Record<string, unknown>>, answer: McpAnswer): Promise<unknown[]> {
     const counts = { model: 0, tool: 0 };
-    const scene = workflowScene({
-      agents: { ...NO_AGENTS, installed: [buyer(["mcp:pay"])], mcpServers: { bank: "http://bank/mcp" } },
+    const scene = createWorkflowScene({
+      agents: {
+        ...NO_AGENTS,
+        installed: [createBuyer(["mcp:pay"])],
+        mcpServers: { bank: "http://bank/mcp" },
+      },
       tools: {
         listMcp: () => Promise.resolve({ kind: "listed", tools: [{ name: "pay", inputSchema: {} }] }),
         callMcp: () => {
@@ -217,10 +221,10 @@ describe("what is nested so deep that it cannot be written", () => {
   }
 
   test("ends the agent whose model said it, which is not asked over and over", async () => {
-    expect(await asked(DEEP, called)).toEqual([1, 0]);
+    expect(await askTool(DEEP, called)).toEqual([1, 0]);
   });
 
   test("ends the agent whose tool answered it, which is not called over and over", async () => {
-    expect(await asked({}, { ...called, structured: DEEP })).toEqual([1, 1]);
+    expect(await askTool({}, { ...called, structured: DEEP })).toEqual([1, 1]);
   });
 });

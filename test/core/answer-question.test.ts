@@ -4,9 +4,9 @@ import {
   questionIdOf,
   parseQuestionId,
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
-import { scriptedRunner } from "../support/scripted-runner.ts";
-import { escalationsWith, eventsIn, gatesWith, quiet } from "./gates-world.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
+import { createScriptedRunner } from "../support/scripted-runner.ts";
+import { createEscalationsWith, listEvents, createGatesWith, waitUntilQuiet } from "./gates-world.ts";
 import { plan, PLAN_ID, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
 
 const approve = (questionId: string, rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
@@ -27,26 +27,30 @@ const CONTRACT = {
 };
 
 /** A plan whose step `a` gave a result of low confidence, and people are asked. */
-async function doubted(
+async function runDoubtedPlan(
   fields: Fields = {},
-  it: World = doubtingWorld(),
-): Promise<{ it: World; run: PlanRun }> {
-  const run = await submitTo(it, plan([step("a", fields)]));
-  await quiet(it);
+  world: World = createDoubtingWorld(),
+): Promise<{ world: World; run: PlanRun }> {
+  const run = await submitTo(world, plan([step("a", fields)]));
+  await waitUntilQuiet(world);
   expect(await run.fates()).toMatchObject({ a: "held" });
-  return { it, run };
+  return { world: world, run };
 }
 
-const doubtingWorld = (): World =>
-  world({}, scriptedRunner(scriptOf({ a: [{ outcome: "completed", reply: '{"n":1,"confidence":0.2}' }] })), {
-    gates: gatesWith([]),
-    escalations: escalationsWith({}),
-  });
+const createDoubtingWorld = (): World =>
+  createWorld(
+    {},
+    createScriptedRunner(scriptOf({ a: [{ outcome: "completed", reply: '{"n":1,"confidence":0.2}' }] })),
+    {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({}),
+    },
+  );
 
-const outputOf = async ({ it }: { it: World }): Promise<unknown> => {
-  const [completed] = eventsIn(it, "step.completed").filter(({ payload }) => payload.stepId === "a");
+const outputOf = async ({ world }: { world: World }): Promise<unknown> => {
+  const [completed] = listEvents(world, "step.completed").filter(({ payload }) => payload.stepId === "a");
   const sha256 = completed?.payload.output?.sha256;
-  const text = sha256 && (await it.ledger.open(it.clock).get(sha256));
+  const text = sha256 && (await world.ledger.open(world.clock).get(sha256));
   return text === undefined || text === "" ? undefined : (JSON.parse(text) as unknown);
 };
 
@@ -63,13 +67,13 @@ describe("naming a question", () => {
 
 describe("an answer", () => {
   it("that approves lets the result through, and its end is told", async () => {
-    const { it, run } = await doubted();
+    const { world, run } = await runDoubtedPlan();
     expect(await run.coordinator.answer(approve(QUESTION))).toEqual({
       kind: "accepted",
       questionId: QUESTION,
       resolution: "approved",
     });
-    await quiet(it);
+    await waitUntilQuiet(world);
     expect((await run.view()).status).toBe("success");
     await run.close();
   });
@@ -77,7 +81,7 @@ describe("an answer", () => {
   it.each(["plan-1:escalation-9", "plan-2:escalation-1", "nonsense", "", "plan-1:", ":escalation-1"])(
     "to %j, which is no question, is refused",
     async (questionId) => {
-      const { run } = await doubted();
+      const { run } = await runDoubtedPlan();
       expect(await run.coordinator.answer(approve(questionId))).toMatchObject({
         kind: "refused",
         code: "NOT_FOUND",
@@ -87,37 +91,37 @@ describe("an answer", () => {
   );
 
   it("of two at once counts once, and the other one is told that it came too late", async () => {
-    const { it, run } = await doubted();
+    const { world, run } = await runDoubtedPlan();
     const answers = await Promise.all([
       run.coordinator.answer(approve(QUESTION)),
       run.coordinator.answer(approve(QUESTION, { answer: "deny", through: "cli" })),
       run.coordinator.answer(approve(QUESTION, { answer: "answer", text: "{}" })),
     ]);
     expect(answers.filter(({ kind }) => kind === "accepted")).toHaveLength(1);
-    const counted = eventsIn(it, "escalation.answered").filter(({ payload }) => !payload.refused);
+    const counted = listEvents(world, "escalation.answered").filter(({ payload }) => !payload.refused);
     expect(counted).toHaveLength(1);
-    expect(eventsIn(it, "escalation.answered")).toHaveLength(3);
-    expect(eventsIn(it, "escalation.closed")).toHaveLength(1);
+    expect(listEvents(world, "escalation.answered")).toHaveLength(3);
+    expect(listEvents(world, "escalation.closed")).toHaveLength(1);
     await run.close();
   });
 
   it("of two processes at once counts once", async () => {
-    const { it, run } = await doubted();
-    const other = it.start();
+    const { world, run } = await runDoubtedPlan();
+    const other = world.start();
     const answers = await Promise.all([
       run.coordinator.answer(approve(QUESTION)),
       other.answer(approve(QUESTION, { answer: "deny", through: "cli" })),
     ]);
     expect(answers.filter(({ kind }) => kind === "accepted")).toHaveLength(1);
-    expect(eventsIn(it, "escalation.closed")).toHaveLength(1);
+    expect(listEvents(world, "escalation.closed")).toHaveLength(1);
     await other.stop();
     await run.coordinator.stop();
   });
 
   it("that comes after the end of all is refused with how it ended", async () => {
-    const { it, run } = await doubted();
+    const { world, run } = await runDoubtedPlan();
     await run.coordinator.answer(approve(QUESTION, { answer: "deny" }));
-    await quiet(it);
+    await waitUntilQuiet(world);
     const late = await run.coordinator.answer(approve(QUESTION));
     expect(late).toMatchObject({ kind: "refused", code: "QUESTION_CLOSED" });
     expect(late).toMatchObject({ reason: expect.stringContaining("denied") as unknown });
@@ -125,14 +129,14 @@ describe("an answer", () => {
   });
 
   it("that comes after the deadline is refused, though nobody had noticed yet", async () => {
-    const { it, run } = await doubted();
-    it.clock.jump(it.clock.now() + 10 * 24 * 3_600_000);
+    const { world, run } = await runDoubtedPlan();
+    world.clock.jump(world.clock.now() + 10 * 24 * 3_600_000);
     expect(await run.coordinator.answer(approve(QUESTION))).toMatchObject({
       kind: "refused",
       code: "QUESTION_CLOSED",
     });
-    expect(eventsIn(it, "escalation.answered")[0]?.payload).toMatchObject({ refused: "expired" });
-    expect(eventsIn(it, "step.completed")).toEqual([]);
+    expect(listEvents(world, "escalation.answered")[0]?.payload).toMatchObject({ refused: "expired" });
+    expect(listEvents(world, "step.completed")).toEqual([]);
     await run.coordinator.stop();
   });
 
@@ -143,65 +147,67 @@ describe("an answer", () => {
       ["[7]", { text: "[7]" }],
       ["7", { text: "7" }],
     ] as const) {
-      const given = await doubted();
-      const answered = await given.run.coordinator.answer(approve(QUESTION, { answer: "answer", text }));
+      const doubted = await runDoubtedPlan();
+      const answered = await doubted.run.coordinator.answer(approve(QUESTION, { answer: "answer", text }));
       expect(answered).toMatchObject({ kind: "accepted", resolution: "answered" });
-      await quiet(given.it);
-      expect(await outputOf(given)).toEqual(outputs);
-      await given.run.close();
+      await waitUntilQuiet(doubted.world);
+      expect(await outputOf(doubted)).toEqual(outputs);
+      await doubted.run.close();
     }
   });
 
   it("that replaces a result meets the contract of its step, or the question stays open", async () => {
-    const it = world(
+    const world = createWorld(
       {},
-      scriptedRunner(
+      createScriptedRunner(
         scriptOf({ a: [{ outcome: "completed", reply: '```json\n{"n":1}\n```\n{"confidence":0.2}' }] }),
       ),
-      { gates: gatesWith([]) },
+      { gates: createGatesWith([]) },
     );
-    const given = await doubted({ outputSchema: CONTRACT }, it);
-    const { coordinator } = given.run;
+    const doubted = await runDoubtedPlan({ outputSchema: CONTRACT }, world);
+    const { coordinator } = doubted.run;
     for (const text of ["Seven.", '{"n":"7"}', "{}"])
       expect(await coordinator.answer(approve(QUESTION, { answer: "answer", text }))).toMatchObject({
         kind: "refused",
         code: "ANSWER_REFUSED",
         reason: expect.stringContaining("contract of step a") as unknown,
       });
-    expect(await given.run.fates()).toMatchObject({ a: "held" });
+    expect(await doubted.run.fates()).toMatchObject({ a: "held" });
     await coordinator.answer(approve(QUESTION, { answer: "answer", text: '{"n":7}' }));
-    await quiet(it);
-    expect(await outputOf(given)).toEqual({ n: 7 });
-    await given.run.close();
+    await waitUntilQuiet(world);
+    expect(await outputOf(doubted)).toEqual({ n: 7 });
+    await doubted.run.close();
   });
 
   it.each(["", "  \n", "x".repeat(200_001)])("with an empty or endless text is refused", async (text) => {
-    const { run } = await doubted();
+    const { run } = await runDoubtedPlan();
     const answered = await run.coordinator.answer(approve(QUESTION, { answer: "answer", text }));
     expect(answered).toMatchObject({ kind: "refused", code: "TEXT_TOO_LONG" });
     await run.close();
   });
 
   it("with a text that is no answer, or an answer without one, is refused and leaves the question open", async () => {
-    const { it, run } = await doubted();
+    const { world, run } = await runDoubtedPlan();
     expect(await run.coordinator.answer(approve(QUESTION, { text: "yes" }))).toMatchObject({
       code: "ANSWER_REFUSED",
     });
     expect(await run.coordinator.answer(approve(QUESTION, { answer: "answer" }))).toMatchObject({
       code: "ANSWER_REFUSED",
     });
-    expect(eventsIn(it, "escalation.answered")).toHaveLength(2);
+    expect(listEvents(world, "escalation.answered")).toHaveLength(2);
     expect(await run.fates()).toMatchObject({ a: "held" });
     await run.close();
   });
 
   it("is there again after a restart, and lets the result through once", async () => {
-    const { it, run } = await doubted();
+    const { world, run } = await runDoubtedPlan();
     await run.restart();
     await run.coordinator.answer(approve(QUESTION));
     await run.restart();
-    await quiet(it);
-    expect(eventsIn(it, "step.completed").filter(({ payload }) => payload.stepId === "a")).toHaveLength(1);
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "step.completed").filter(({ payload }) => payload.stepId === "a")).toHaveLength(
+      1,
+    );
     expect(run.ordersOf("a")).toHaveLength(1);
     expect((await run.view()).status).toBe("success");
     await run.close();

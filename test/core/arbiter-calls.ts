@@ -88,19 +88,23 @@ export function read(files: Files, session: SessionKey, name: string): ToolCall 
 }
 
 /** A shell command that may change anything, and does what is given. */
-export function shell(files: Files, session: SessionKey, does: () => void = () => undefined): ToolCall {
+export function createShellCall(
+  files: Files,
+  session: SessionKey,
+  does: () => void = () => undefined,
+): ToolCall {
   const call = change(files, session, { tool: "exec", changes: [] });
   return { ...call, mayTouchAnything: true, undetermined: { because: "undeclared" }, tools: does };
 }
 
 /** A shell command whose outputs are declared: a folder, or whatever it is. */
-export function output(files: Files, session: SessionKey, name: string): ToolCall {
+export function createOutputCall(files: Files, session: SessionKey, name: string): ToolCall {
   const call = change(files, session, { tool: "exec", changes: [] });
   return { ...call, targets: [{ at: { path: name, folder: files.folder }, replaces: true }] };
 }
 
 /** What a message to somebody, or a place in a queue, is. */
-export function named(files: Files, session: SessionKey, resource: string): ToolCall {
+export function createNamedCall(files: Files, session: SessionKey, resource: string): ToolCall {
   const call = change(files, session, { tool: "sessions_send", changes: [] });
   return { ...call, targets: [{ at: { resource }, replaces: false }] };
 }
@@ -108,12 +112,12 @@ export function named(files: Files, session: SessionKey, resource: string): Tool
 export type Refused = WriteAnswer & { kind: "refused" };
 export type Review = WriteAnswer & { kind: "review" };
 
-export function refused(answer: WriteAnswer): Refused {
+export function requireRefused(answer: WriteAnswer): Refused {
   if (answer.kind !== "refused") throw new Error(`not refused, but ${answer.kind}`);
   return answer;
 }
 
-export function reviewed(answer: WriteAnswer): Review {
+export function requireReview(answer: WriteAnswer): Review {
   if (answer.kind !== "review") throw new Error(`not reviewed, but ${JSON.stringify(answer)}`);
   return answer;
 }

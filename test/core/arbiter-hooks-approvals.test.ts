@@ -2,8 +2,15 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { PluginHooks } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
-import { read, refused, write } from "./arbiter-calls.ts";
-import { answersOf, asked, asking, closedOf, says, type Asking } from "./arbiter-hooks-scene.ts";
+import { read, requireRefused, write } from "./arbiter-calls.ts";
+import {
+  answersOf,
+  openAskedScene,
+  openAskingScene,
+  closedOf,
+  answerQuestion,
+  type Asking,
+} from "./arbiter-hooks-scene.ts";
 import { LEASE_MS, type Scene } from "./arbiter-scene.ts";
 
 describe("what people approved", () => {
@@ -13,29 +20,29 @@ describe("what people approved", () => {
   };
 
   /** A step at work names notes.md as its own and never claims it: it stands against every write. */
-  async function declared(): Promise<{ s: Scene; other: SessionKey; questionId: string }> {
-    const s = await asked();
+  async function openDeclaredScene(): Promise<{ s: Scene; other: SessionKey; questionId: string }> {
+    const s = await openAskedScene();
     await s.plan(DECLARED.steps, { conflictPolicy: DECLARED.conflictPolicy });
     const other = s.sessionOf("other");
-    refused(await s.ask(write(s, other, { "notes.md": "1" })));
+    requireRefused(await s.ask(write(s, other, { "notes.md": "1" })));
     return { s, other, questionId: "plan-1:escalation-1" };
   }
 
   it("goes through once, also against who holds no claim that could end", async () => {
-    const { s, other, questionId } = await declared();
+    const { s, other, questionId } = await openDeclaredScene();
     await using _ = s;
-    await says(s, "approve", questionId);
+    await answerQuestion(s, "approve", questionId);
     await s.clock.advance(10);
     expect((await s.does(write(s, other, { "notes.md": "1" }))).kind).toBe("granted");
-    expect(refused(await s.ask(write(s, other, { "notes.md": "2" }))).sentence).toContain(
+    expect(requireRefused(await s.ask(write(s, other, { "notes.md": "2" }))).sentence).toContain(
       "plan-1:escalation-2",
     );
   });
 
   it("goes through once, also when two calls are made at once", async () => {
-    const { s, other, questionId } = await declared();
+    const { s, other, questionId } = await openDeclaredScene();
     await using _ = s;
-    await says(s, "approve", questionId);
+    await answerQuestion(s, "approve", questionId);
     const first = write(s, other, { "notes.md": "1" });
     const answer = await s.ask(first);
     expect(answer.kind).toBe("granted");
@@ -44,9 +51,9 @@ describe("what people approved", () => {
   });
 
   it("can be tried again where the call changed nothing", async () => {
-    const { s, other, questionId } = await declared();
+    const { s, other, questionId } = await openDeclaredScene();
     await using _ = s;
-    await says(s, "approve", questionId);
+    await answerQuestion(s, "approve", questionId);
     const failed = write(s, other, { "notes.md": "1" });
     expect((await s.ask(failed)).kind).toBe("granted");
     await s.coordinator.arbiter.callEnded(failed.callKey, { hasFailed: true });
@@ -54,15 +61,15 @@ describe("what people approved", () => {
   });
 
   it("does not hold against somebody whom they did not know of", async () => {
-    const { s, other, questionId } = await declared();
+    const { s, other, questionId } = await openDeclaredScene();
     await using _ = s;
-    await says(s, "approve", questionId);
+    await answerQuestion(s, "approve", questionId);
     await s.clock.advance(10);
     s.put("notes.md", "by an outsider");
     await s.does(read(s, s.sessionOf("owner"), "notes.md"));
     await s.does(read(s, other, "notes.md"));
     s.put("notes.md", "by an outsider, again");
-    expect(refused(await s.ask(write(s, other, { "notes.md": "1" }))).sentence).toContain(
+    expect(requireRefused(await s.ask(write(s, other, { "notes.md": "1" }))).sentence).toContain(
       "plan-1:escalation-2",
     );
   });
@@ -74,47 +81,49 @@ describe("what people approved", () => {
       arbitrate: () => Promise.resolve(void (count += 1)),
       decide: () => Promise.resolve(undefined),
     };
-    const s = await asked({ parts: { hooks } });
+    const s = await openAskedScene({ parts: { hooks } });
     await using _ = s;
     await s.plan(DECLARED.steps, { conflictPolicy: DECLARED.conflictPolicy });
     const other = s.sessionOf("other");
-    refused(await s.ask(write(s, other, { "notes.md": "1" })));
+    requireRefused(await s.ask(write(s, other, { "notes.md": "1" })));
     expect(count).toBe(1);
-    await says(s, "approve", "plan-1:escalation-1");
+    await answerQuestion(s, "approve", "plan-1:escalation-1");
     expect((await s.does(write(s, other, { "notes.md": "1" }))).kind).toBe("granted");
     expect(count).toBe(1);
   });
 
   it("does not hold against what others had under way and did after people answered", async () => {
-    const { s, a, b } = await asking();
+    const { s, a, b } = await openAskingScene();
     await using _ = s;
     const late = write(s, a, { "notes.md": "a2" });
     expect((await s.ask(late)).kind).toBe("granted");
-    await says(s, "approve");
+    await answerQuestion(s, "approve");
     await s.clock.advance(10);
     await s.runs(late, { kind: "granted" });
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain("co-1:escalation-2");
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(
+      "co-1:escalation-2",
+    );
   });
 
   it("is not used up by what the requester changed before", async () => {
-    const s = await asked();
+    const s = await openAskedScene();
     await using _ = s;
     await s.plan(DECLARED.steps, { conflictPolicy: {} });
     const { other, owner } = { other: s.sessionOf("other"), owner: s.sessionOf("owner") };
-    refused(await s.ask(write(s, other, { "notes.md": "1" })));
-    await says(s, "approve", "plan-1:escalation-1");
+    requireRefused(await s.ask(write(s, other, { "notes.md": "1" })));
+    await answerQuestion(s, "approve", "plan-1:escalation-1");
     await s.does(write(s, other, { "notes.md": "1" }));
     await s.clock.advance(LEASE_MS + 1);
     await s.does(read(s, owner, "notes.md"));
-    refused(await s.ask(write(s, other, { "notes.md": "2" })));
-    await says(s, "approve", "plan-1:escalation-2");
+    requireRefused(await s.ask(write(s, other, { "notes.md": "2" })));
+    await answerQuestion(s, "approve", "plan-1:escalation-2");
     expect((await s.does(write(s, other, { "notes.md": "2" }))).kind).toBe("granted");
   });
 
   /** People approve, and what follows cannot be recorded until `up`. */
-  async function unclaimed(): Promise<Asking & { readonly up: () => void }> {
+  async function openUnclaimedScene(): Promise<Asking & { readonly up: () => void }> {
     let isDown = false;
-    const given = await asking({
+    const asking = await openAskingScene({
       settings: { escalateMs: 10_000, stepTimeoutMs: 600_000 },
       wrap: (store) => ({
         ...store,
@@ -124,19 +133,19 @@ describe("what people approved", () => {
             : store.append(request),
       }),
     });
-    const { s } = given;
+    const { s } = asking;
     isDown = true;
-    expect(await says(s, "approve")).toBe("approved");
+    expect(await answerQuestion(s, "approve")).toBe("approved");
     expect(answersOf(s)).toEqual([]);
     expect(s.lines).toContainEqual({
       level: "warn",
       message: "an approved write could not be claimed yet",
     });
-    return { ...given, up: () => void (isDown = false) };
+    return { ...asking, up: () => void (isDown = false) };
   }
 
   it("is claimed with the next call where the process that was told died before", async () => {
-    const { s, b, up } = await unclaimed();
+    const { s, b, up } = await openUnclaimedScene();
     await using _ = s;
     up();
     await s.restart();
@@ -145,7 +154,7 @@ describe("what people approved", () => {
   });
 
   it("is withdrawn, and not closed twice, where the step ends before it was claimed", async () => {
-    const { s, b, up } = await unclaimed();
+    const { s, b, up } = await openUnclaimedScene();
     await using _ = s;
     up();
     await s.ends(b);
@@ -154,7 +163,7 @@ describe("what people approved", () => {
   });
 
   it("is withdrawn where nobody claimed it in time", async () => {
-    const { s, up } = await unclaimed();
+    const { s, up } = await openUnclaimedScene();
     await using _ = s;
     up();
     await s.clock.advance(90_000);

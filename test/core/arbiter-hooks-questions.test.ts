@@ -2,22 +2,22 @@ import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { edit, read, refused, reviewed, write } from "./arbiter-calls.ts";
+import { edit, read, requireRefused, requireReview, write } from "./arbiter-calls.ts";
 import {
   answersOf,
-  asked,
-  asking,
+  openAskedScene,
+  openAskingScene,
   closedOf,
   ESCALATE_MS,
   FIRST,
-  says,
+  answerQuestion,
   TELLS,
 } from "./arbiter-hooks-scene.ts";
-import { LEASE_MS, scene, type Scene } from "./arbiter-scene.ts";
+import { LEASE_MS, openScene, type Scene } from "./arbiter-scene.ts";
 
 describe("a child's contested write where the host can ask nobody", () => {
   it("becomes a question to people, whose id the refused call is told", async () => {
-    const { s, b, answer } = await asking();
+    const { s, b, answer } = await openAskingScene();
     await using _ = s;
     expect(answer.sentence).toContain(`A person was asked (${FIRST})`);
     expect(answer.sentence).toContain("if they approve, make the same call again");
@@ -42,27 +42,27 @@ describe("a child's contested write where the host can ask nobody", () => {
   });
 
   it("is the same question when the same call is made again", async () => {
-    const { s, b } = await asking();
+    const { s, b } = await openAskingScene();
     await using _ = s;
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(FIRST);
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(FIRST);
     await s.clock.advance(60_000);
-    expect(refused(await s.ask(write(s, b, { "notes.md": "other" }))).sentence).toContain(FIRST);
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "other" }))).sentence).toContain(FIRST);
     expect(s.events("coordination.escalated")).toHaveLength(1);
     expect(s.events("conflict.detected")).toHaveLength(1);
   });
 
   it("is the same question after a restart", async () => {
-    const { s, b } = await asking();
+    const { s, b } = await openAskingScene();
     await using _ = s;
     await s.restart();
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(FIRST);
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(FIRST);
     expect(s.events("coordination.escalated")).toHaveLength(1);
   });
 
   it("happens once when they approve: the others' claims end and it holds one", async () => {
-    const { s, a, b } = await asking();
+    const { s, a, b } = await openAskingScene();
     await using _ = s;
-    expect(await says(s, "approve")).toBe("approved");
+    expect(await answerQuestion(s, "approve")).toBe("approved");
     expect(s.events("conflict.resolved")).toMatchObject([
       { winner: "step-2", losers: ["step-1"], rule: "people", because: "approved" },
     ]);
@@ -73,31 +73,33 @@ describe("a child's contested write where the host can ask nobody", () => {
   });
 
   it("takes it also from a step of another coordination", async () => {
-    const s = await asked();
+    const s = await openAskedScene();
     await using _ = s;
     const a = await s.child("a", { trace: "trace-2", source: "agent:main:other" as SessionKey });
     const b = await s.child("b");
     await s.does(write(s, a, { "notes.md": "a" }));
-    const { sentence } = refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    const { sentence } = requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     const [, questionId] = /asked \(([^)]+)\)/u.exec(sentence) ?? [];
-    expect(await says(s, "approve", questionId)).toBe("approved");
+    expect(await answerQuestion(s, "approve", questionId)).toBe("approved");
     expect((await s.does(write(s, b, { "notes.md": "b" }))).kind).toBe("granted");
     expect(await s.holders("notes.md")).toEqual(["co-2/step-1"]);
   });
 
   it("stays refused when they deny, and the next call is another question", async () => {
-    const { s, a, b } = await asking();
+    const { s, a, b } = await openAskingScene();
     await using _ = s;
-    expect(await says(s, "deny")).toBe("denied");
+    expect(await answerQuestion(s, "deny")).toBe("denied");
     expect(answersOf(s)).toEqual(["denied"]);
     expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
     expect((await s.does(write(s, a, { "notes.md": "a2" }))).kind).toBe("granted");
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain("co-1:escalation-2");
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(
+      "co-1:escalation-2",
+    );
   });
 
   it("stays refused when nobody answers in time, also after a restart", async () => {
     for (const isRestarted of [false, true]) {
-      const { s } = await asking({ settings: { escalateMs: 10_000, stepTimeoutMs: 600_000 } });
+      const { s } = await openAskingScene({ settings: { escalateMs: 10_000, stepTimeoutMs: 600_000 } });
       await using _ = s;
       if (isRestarted) await s.restart();
       await s.clock.advance(9_000);
@@ -105,87 +107,93 @@ describe("a child's contested write where the host can ask nobody", () => {
       await s.clock.advance(80_000);
       expect(answersOf(s)).toEqual(["unanswered"]);
       expect(closedOf(s)).toEqual(["expired"]);
-      expect(await says(s, "approve")).toBe("QUESTION_CLOSED");
+      expect(await answerQuestion(s, "approve")).toBe("QUESTION_CLOSED");
       expect(answersOf(s)).toEqual(["unanswered"]);
     }
   });
 
   it("is withdrawn with its question when its step ends", async () => {
-    const { s, b } = await asking();
+    const { s, b } = await openAskingScene();
     await using _ = s;
     await s.ends(b);
     expect(answersOf(s)).toEqual(["withdrawn"]);
     expect(closedOf(s)).toEqual(["cancelled"]);
-    expect(await says(s, "approve")).toBe("QUESTION_CLOSED");
+    expect(await answerQuestion(s, "approve")).toBe("QUESTION_CLOSED");
     expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
   });
 
   it("is approved for as long as a lease", async () => {
-    const { s, a, b } = await asking();
+    const { s, a, b } = await openAskingScene();
     await using _ = s;
-    await says(s, "approve");
+    await answerQuestion(s, "approve");
     await s.clock.advance(LEASE_MS + 1);
     await s.does(read(s, a, "notes.md"));
     await s.does(write(s, a, { "notes.md": "a2" }));
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain("co-1:escalation-2");
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(
+      "co-1:escalation-2",
+    );
   });
 
   it("is not put to people where nobody is told of questions", async () => {
-    await using s = await scene({ conflicts: { strategy: "manual_review" } });
+    await using s = await openScene({ conflicts: { strategy: "manual_review" } });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "notes.md": "a" }));
-    const { sentence } = refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    const { sentence } = requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     expect(sentence).toContain("nobody can be asked from here");
     expect(s.events("coordination.escalated")).toEqual([]);
   });
 
   it("is not put to people where its agent can mend it", async () => {
-    const s = await asked({ conflicts: { strategy: "merge_if_safe" } });
+    const s = await openAskedScene({ conflicts: { strategy: "merge_if_safe" } });
     await using _ = s;
     s.put("notes.md", "one\n");
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(edit(s, a, ["notes.md", "one", "a"]));
     s.put("notes.md", "a\n");
-    const { sentence } = refused(await s.ask(write(s, b, { "notes.md": "b\n" })));
+    const { sentence } = requireRefused(await s.ask(write(s, b, { "notes.md": "b\n" })));
     expect(sentence).toContain("Read it again");
     expect(s.events("coordination.escalated")).toEqual([]);
   });
 
   it("is not put to people where something else of the same call has to be mended first", async () => {
     const overrides = [{ resource: "1.md", strategy: "manual_review" as const }];
-    const s = await asked({ conflicts: { strategy: "merge_if_safe", overrides } });
+    const s = await openAskedScene({ conflicts: { strategy: "merge_if_safe", overrides } });
     await using _ = s;
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "1.md": "a", "2.md": "a" }));
-    const { sentence } = refused(await s.ask(write(s, b, { "1.md": "b", "2.md": "b" })));
+    const { sentence } = requireRefused(await s.ask(write(s, b, { "1.md": "b", "2.md": "b" })));
     expect(sentence).toMatch(/2\.md .*Read it again/u);
     expect(s.events("coordination.escalated")).toEqual([]);
   });
 
   it("asks about everything that the call would change, up to a bound", async () => {
-    const s = await asked();
+    const s = await openAskedScene();
     await using _ = s;
     const [a, b] = [await s.child("a"), await s.child("b")];
-    const names = (count: number, text: string): Record<string, string> =>
+    const createNames = (count: number, text: string): Record<string, string> =>
       Object.fromEntries(Array.from({ length: count }, (_each, index) => [`${index}.md`, text]));
-    await s.does(write(s, a, names(17, "a")));
-    expect(refused(await s.ask(write(s, b, names(17, "b")))).sentence).toContain("nobody can be asked");
+    await s.does(write(s, a, createNames(17, "a")));
+    expect(requireRefused(await s.ask(write(s, b, createNames(17, "b")))).sentence).toContain(
+      "nobody can be asked",
+    );
     expect(s.events("coordination.escalated")).toEqual([]);
-    expect(refused(await s.ask(write(s, b, names(2, "b")))).sentence).toContain(
+    expect(requireRefused(await s.ask(write(s, b, createNames(2, "b")))).sentence).toContain(
       "(co-1:escalation-1, co-1:escalation-2)",
     );
-    await says(s, "approve");
-    expect(refused(await s.ask(write(s, b, names(2, "b")))).sentence).toContain("(co-1:escalation-2)");
-    await says(s, "approve", "co-1:escalation-2");
-    expect((await s.does(write(s, b, names(2, "b")))).kind).toBe("granted");
+    await answerQuestion(s, "approve");
+    expect(requireRefused(await s.ask(write(s, b, createNames(2, "b")))).sentence).toContain(
+      "(co-1:escalation-2)",
+    );
+    await answerQuestion(s, "approve", "co-1:escalation-2");
+    expect((await s.does(write(s, b, createNames(2, "b")))).kind).toBe("granted");
     expect(s.events("coordination.escalated")).toHaveLength(2);
   });
 
   it("may not be approved by the session that asked, where another one must", async () => {
     const { escalations } = TELLS;
     const different = { ...TELLS, escalations: { ...escalations, requireDifferentApprover: true } };
-    const { s, b } = await asking({ parts: different as never });
+    const { s, b } = await openAskingScene({ parts: different as never });
     await using _ = s;
     const by = { kind: "person", session: b } as const;
     const answered = await s.coordinator.answer({
@@ -200,35 +208,35 @@ describe("a child's contested write where the host can ask nobody", () => {
 });
 
 describe("an owner's contested write where the host asked nobody", () => {
-  async function unanswerable(): Promise<{ s: Scene; a: SessionKey }> {
-    const s = await asked();
+  async function openUnanswerableScene(): Promise<{ s: Scene; a: SessionKey }> {
+    const s = await openAskedScene();
     const a = await s.child("a");
     await s.does(write(s, a, { "notes.md": "a" }));
-    await reviewed(await s.ask(write(s, OWNER, { "notes.md": "o" }))).settle("nobody_to_ask");
+    await requireReview(await s.ask(write(s, OWNER, { "notes.md": "o" }))).settle("nobody_to_ask");
     return { s, a };
   }
 
   it("becomes a question with the next call, which outlasts the turn", async () => {
-    const { s } = await unanswerable();
+    const { s } = await openUnanswerableScene();
     await using _ = s;
-    expect(refused(await s.ask(write(s, OWNER, { "notes.md": "o" }))).sentence).toContain(FIRST);
+    expect(requireRefused(await s.ask(write(s, OWNER, { "notes.md": "o" }))).sentence).toContain(FIRST);
     const [question] = s.events("coordination.escalated");
     expect(question).toMatchObject({ cause: "conflict", askedBy: OWNER });
     expect(question).not.toHaveProperty("stepId");
     s.coordinator.turnBegan(OWNER, "run-1");
     await s.coordinator.turnEnded(OWNER, "run-1");
     expect(closedOf(s)).toEqual([]);
-    await says(s, "approve");
+    await answerQuestion(s, "approve");
     s.coordinator.turnBegan(OWNER, "run-2");
     expect((await s.does(write(s, OWNER, { "notes.md": "o" }))).kind).toBe("granted");
   });
 
   it("keeps what was approved over a turn in which nothing was done with it, and no longer", async () => {
-    const { s } = await unanswerable();
+    const { s } = await openUnanswerableScene();
     await using _ = s;
-    refused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
+    requireRefused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
     s.coordinator.turnBegan(OWNER, "run-1");
-    await says(s, "approve");
+    await answerQuestion(s, "approve");
     await s.coordinator.turnEnded(OWNER, "run-1");
     expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
     s.coordinator.turnBegan(OWNER, "run-2");
@@ -239,10 +247,10 @@ describe("an owner's contested write where the host asked nobody", () => {
   });
 
   it("does not keep a claim that was made after the approved one had ended", async () => {
-    const { s } = await unanswerable();
+    const { s } = await openUnanswerableScene();
     await using _ = s;
-    refused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
-    await says(s, "approve");
+    requireRefused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
+    await answerQuestion(s, "approve");
     await s.clock.advance(LEASE_MS + 1);
     s.coordinator.turnBegan(OWNER, "run-1");
     await s.does(read(s, OWNER, "notes.md"));
@@ -253,9 +261,9 @@ describe("an owner's contested write where the host asked nobody", () => {
   });
 
   it("is closed with the coordination", async () => {
-    const { s, a } = await unanswerable();
+    const { s, a } = await openUnanswerableScene();
     await using _ = s;
-    refused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
+    requireRefused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
     await s.coordinator.cancel({ coordinationId: "co-1" as never, by: "operator" });
     await s.ends(a, "cancelled");
     await s.clock.advance(600_000);

@@ -1,19 +1,19 @@
 /** Owns: steps whose contested writes become questions to people, and people who answer them. */
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { settled } from "../support/fake-clock.ts";
-import { gateParts } from "../support/gate-parts.ts";
-import { refused, write, type Refused } from "./arbiter-calls.ts";
-import { scene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { createGateParts } from "../support/gate-parts.ts";
+import { requireRefused, write, type Refused } from "./arbiter-calls.ts";
+import { openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 export const ESCALATE_MS = 3_600_000;
-export const TELLS = gateParts({
+export const TELLS = createGateParts({
   escalations: { notify: [{ channel: "chat", afterMs: 0 }] },
   channelOf: () => ({ notify: () => Promise.resolve({ kind: "delivered", tries: 1 }) }),
 });
 
 /** Somebody is told of questions. */
-export function asked(options: SceneOptions = {}): Promise<Scene> {
-  return scene({
+export function openAskedScene(options: SceneOptions = {}): Promise<Scene> {
+  return openScene({
     ...options,
     conflicts: { strategy: "manual_review", ...options.conflicts },
     settings: { escalateMs: ESCALATE_MS, ...options.settings },
@@ -29,19 +29,23 @@ export interface Asking {
 }
 
 /** `a` holds notes.md, and `b` wants it. */
-export async function asking(options: SceneOptions = {}): Promise<Asking> {
-  const s = await asked(options);
+export async function openAskingScene(options: SceneOptions = {}): Promise<Asking> {
+  const s = await openAskedScene(options);
   const [a, b] = [await s.child("a"), await s.child("b")];
   await s.does(write(s, a, { "notes.md": "a" }));
-  return { s, a, b, answer: refused(await s.ask(write(s, b, { "notes.md": "b" }))) };
+  return { s, a, b, answer: requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))) };
 }
 
 export const FIRST = "co-1:escalation-1";
 
-export async function says(s: Scene, answer: "approve" | "deny", questionId = FIRST): Promise<string> {
+export async function answerQuestion(
+  s: Scene,
+  answer: "approve" | "deny",
+  questionId = FIRST,
+): Promise<string> {
   const by = { kind: "operator" } as const;
   const answered = await s.coordinator.answer({ questionId, answer, by, through: "cli" });
-  for (let turn = 0; turn < 5; turn += 1) await settled();
+  for (let turn = 0; turn < 5; turn += 1) await waitUntilSettled();
   return answered.kind === "accepted" ? answered.resolution : answered.code;
 }
 

@@ -6,8 +6,8 @@ import type {
   PluginHooks,
 } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
 import type { OWNER } from "../support/fake-clock-host.ts";
-import { edit, read, refused, write } from "./arbiter-calls.ts";
-import { LEASE_MS, scene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
+import { edit, read, requireRefused, write } from "./arbiter-calls.ts";
+import { LEASE_MS, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 interface Plugin extends PluginHooks {
   readonly asked: PluginContest[];
@@ -15,17 +15,17 @@ interface Plugin extends PluginHooks {
 }
 
 /** A plugin that rules on writes, and how often it was looked for. */
-function plugin(
+function createPlugin(
   say: (contest: PluginContest) => ContestSaid | undefined | Promise<ContestSaid | undefined>,
 ): Plugin {
-  const asked: PluginContest[] = [];
+  const contests: PluginContest[] = [];
   const deadlines: EpochMs[] = [];
   return {
-    asked,
+    asked: contests,
     deadlines,
     hasAny: () => true,
     arbitrate: async (contest, deadlineAtMs) => {
-      asked.push(contest);
+      contests.push(contest);
       deadlines.push(deadlineAtMs);
       return say(contest);
     },
@@ -34,16 +34,16 @@ function plugin(
 }
 
 const reason = "Vendored files stay as they are.";
-const forHolder = (): ContestSaid => ({ award: "holder", plugin: "guard", reason });
-const forRequester = (): ContestSaid => ({ award: "requester", plugin: "guard", reason });
-const never = (): Promise<undefined> => new Promise(() => undefined);
+const awardHolder = (): ContestSaid => ({ award: "holder", plugin: "guard", reason });
+const awardRequester = (): ContestSaid => ({ award: "requester", plugin: "guard", reason });
+const waitForever = (): Promise<undefined> => new Promise(() => undefined);
 
 /** `a` holds notes.md, and `b` is to want it. */
-async function contended(
+async function openContendedScene(
   hooks: PluginHooks,
   options: SceneOptions = {},
 ): Promise<{ s: Scene; b: typeof OWNER }> {
-  const s = await scene({ ...options, parts: { ...options.parts, hooks } });
+  const s = await openScene({ ...options, parts: { ...options.parts, hooks } });
   const [a, b] = [await s.child("a"), await s.child("b")];
   expect((await s.does(write(s, a, { "notes.md": "a" }))).kind).toBe("granted");
   return { s, b };
@@ -51,8 +51,8 @@ async function contended(
 
 describe("a plugin that rules on contested writes", () => {
   it("is asked before the strategy, and its requester gets what another one held", async () => {
-    const hooks = plugin(forRequester);
-    const { s, b } = await contended(hooks);
+    const hooks = createPlugin(awardRequester);
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
     expect((await s.does(write(s, b, { "notes.md": "b" }))).kind).toBe("granted");
     expect(await s.holders("notes.md")).toEqual(["co-1/step-2"]);
@@ -65,8 +65,8 @@ describe("a plugin that rules on contested writes", () => {
   });
 
   it("hears who wants what, from whom and by which tool, and no content", async () => {
-    const hooks = plugin(forHolder);
-    const { s, b } = await contended(hooks);
+    const hooks = createPlugin(awardHolder);
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
     await s.ask(write(s, b, { "notes.md": "secret" }));
     const priority = "normal";
@@ -84,9 +84,9 @@ describe("a plugin that rules on contested writes", () => {
   });
 
   it("refuses the call for the holders, in its own words for the model and in none for the log", async () => {
-    const { s, b } = await contended(plugin(forHolder));
+    const { s, b } = await openContendedScene(createPlugin(awardHolder));
     await using _ = s;
-    const { sentence, conflictId } = refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    const { sentence, conflictId } = requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     expect(sentence).toContain(`the plugin guard ruled so: ${reason}`);
     expect(sentence).toContain("held by step-1");
     expect(sentence).toContain(`(conflict ${String(conflictId)})`);
@@ -100,18 +100,18 @@ describe("a plugin that rules on contested writes", () => {
   });
 
   it("leaves it to the strategy where it has no opinion", async () => {
-    const hooks = plugin(() => undefined);
-    const { s, b } = await contended(hooks);
+    const hooks = createPlugin(() => undefined);
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
-    refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     expect(hooks.asked).toHaveLength(1);
     expect(s.events("conflict.detected")[0]?.contest).not.toHaveProperty("hook");
     expect(s.events("conflict.resolved")).toMatchObject([{ rule: "lease", because: "lease-holder" }]);
   });
 
   it("is not asked where nobody stands against the call", async () => {
-    const hooks = plugin(forHolder);
-    await using s = await scene({ parts: { hooks } });
+    const hooks = createPlugin(awardHolder);
+    await using s = await openScene({ parts: { hooks } });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "1.md": "a" }));
     expect((await s.does(write(s, b, { "2.md": "b" }))).kind).toBe("granted");
@@ -119,23 +119,25 @@ describe("a plugin that rules on contested writes", () => {
   });
 
   it("is not asked about what is high-risk, which stays with people", async () => {
-    const hooks = plugin(forRequester);
-    const { s, b } = await contended(hooks, { conflicts: { highRisk: ["notes.md"] } });
+    const hooks = createPlugin(awardRequester);
+    const { s, b } = await openContendedScene(hooks, { conflicts: { highRisk: ["notes.md"] } });
     await using _ = s;
-    refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     expect(hooks.asked).toEqual([]);
   });
 
   it("is not even called where no plugin has such a hook", async () => {
-    const hooks: PluginHooks = { ...plugin(forRequester), hasAny: (kind) => kind === "decide" };
-    const { s, b } = await contended(hooks);
+    const hooks: PluginHooks = { ...createPlugin(awardRequester), hasAny: (kind) => kind === "decide" };
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
-    refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     expect(s.events("conflict.resolved")).toMatchObject([{ rule: "lease" }]);
   });
 
   it("rules where a merge would be tried, and then nothing is merged", async () => {
-    const { s, b } = await contended(plugin(forHolder), { conflicts: { strategy: "merge_if_safe" } });
+    const { s, b } = await openContendedScene(createPlugin(awardHolder), {
+      conflicts: { strategy: "merge_if_safe" },
+    });
     await using _ = s;
     await s.ask(edit(s, b, ["notes.md", "a", "b"]));
     expect(s.events("conflict.detected")[0]?.contest).not.toHaveProperty("merge");
@@ -143,8 +145,8 @@ describe("a plugin that rules on contested writes", () => {
   });
 
   it("lets a later call of the same message be merged with what it let happen", async () => {
-    const hooks = plugin(({ tool }) => (tool === "write" ? forRequester() : undefined));
-    const s = await scene({ parts: { hooks } });
+    const hooks = createPlugin(({ tool }) => (tool === "write" ? awardRequester() : undefined));
+    const s = await openScene({ parts: { hooks } });
     await using _ = s;
     await s.plan([{ stepId: "owner", resources: ["file:notes.md"] }, { stepId: "other" }], {
       conflictPolicy: { strategy: "merge_if_safe" },
@@ -162,11 +164,13 @@ describe("a plugin that rules on contested writes", () => {
   });
 
   it("is asked about each contested target of a call, and all must be for the requester", async () => {
-    const hooks = plugin(({ resource }) => (resource.endsWith("1.md") ? forRequester() : forHolder()));
-    await using s = await scene({ parts: { hooks } });
+    const hooks = createPlugin(({ resource }) =>
+      resource.endsWith("1.md") ? awardRequester() : awardHolder(),
+    );
+    await using s = await openScene({ parts: { hooks } });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "1.md": "a", "2.md": "a" }));
-    expect(refused(await s.ask(write(s, b, { "1.md": "b", "2.md": "b" }))).sentence).toContain("2.md");
+    expect(requireRefused(await s.ask(write(s, b, { "1.md": "b", "2.md": "b" }))).sentence).toContain("2.md");
     expect(hooks.asked).toHaveLength(2);
     expect(await s.holders("1.md")).toEqual(["co-1/step-1"]);
   });
@@ -182,7 +186,7 @@ describe("a plugin that fails to rule", () => {
     ],
     [
       "whose id cannot be recorded",
-      () => ({ ...forRequester(), plugin: "x".repeat(500) }),
+      () => ({ ...awardRequester(), plugin: "x".repeat(500) }),
       "no usable id",
       { award: "holder", failed: true },
     ],
@@ -193,9 +197,9 @@ describe("a plugin that fails to rule", () => {
       { award: "holder", failed: true },
     ],
   ])("%s rules for the holders, and is recorded so", async (_name, say, words, hook) => {
-    const { s, b } = await contended(plugin(say));
+    const { s, b } = await openContendedScene(createPlugin(say));
     await using _ = s;
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(words);
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(words);
     expect(s.events("conflict.detected")[0]?.contest?.hook).toEqual(hook);
     expect(s.events("conflict.resolved")).toMatchObject([
       { winner: "step-1", losers: ["step-2"], rule: "hook" },
@@ -203,51 +207,53 @@ describe("a plugin that fails to rule", () => {
   });
 
   it("by never answering is given up before the host gives up the call", async () => {
-    const hooks = plugin(never);
-    const { s, b } = await contended(hooks);
+    const hooks = createPlugin(waitForever);
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
     const beganAtMs = s.clock.now();
     const answer = s.ask(write(s, b, { "notes.md": "b" }));
     await s.clock.advance(11_000);
-    expect(refused(await answer).sentence).toContain("did not answer in time");
+    expect(requireRefused(await answer).sentence).toContain("did not answer in time");
     expect(hooks.deadlines).toEqual([beganAtMs + 10_000]);
     expect(s.events("conflict.detected")[0]?.contest?.hook).toEqual({ award: "holder", failed: true });
   });
 
   it("by keeping the thread for longer than the call has is refused at once", async () => {
-    const hooks = plugin(() => {
+    const hooks = createPlugin(() => {
       s.clock.jump(s.clock.now() + 20_000);
       return { failed: "guard", message: "late" };
     });
-    const { s, b } = await contended(hooks);
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain("waiting for too long");
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(
+      "waiting for too long",
+    );
     expect(s.events("conflict.detected")).toEqual([]);
   });
 });
 
 describe("while a plugin is asked", () => {
   it("calls of other sessions are ruled on, and what they claim elsewhere is no news to it", async () => {
-    const said = Promise.withResolvers<ContestSaid>();
-    const hooks = plugin(() => said.promise);
-    const { s, b } = await contended(hooks);
+    const ruling = Promise.withResolvers<ContestSaid>();
+    const hooks = createPlugin(() => ruling.promise);
+    const { s, b } = await openContendedScene(hooks);
     await using _ = s;
     const answer = s.ask(write(s, b, { "notes.md": "b" }));
     const c = await s.child("c");
     expect((await s.does(write(s, c, { "other.md": "c" }))).kind).toBe("granted");
-    said.resolve(forHolder());
-    refused(await answer);
+    ruling.resolve(awardHolder());
+    requireRefused(await answer);
     expect(hooks.asked).toHaveLength(1);
   });
 
   it("its time runs, and what changes at the end of it is not asked about again", async () => {
-    const hooks = plugin(
+    const hooks = createPlugin(
       () =>
         new Promise((resolve) => {
-          s.clock.wakeAt((s.clock.now() + 10_000) as EpochMs, () => resolve(forRequester()));
+          s.clock.wakeAt((s.clock.now() + 10_000) as EpochMs, () => resolve(awardRequester()));
         }),
     );
-    const s = await scene({ parts: { hooks } });
+    const s = await openScene({ parts: { hooks } });
     await using _ = s;
     const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
     await s.does(write(s, a, { "notes.md": "a" }));
@@ -257,14 +263,14 @@ describe("while a plugin is asked", () => {
     await s.does(read(s, c, "notes.md"));
     await s.does(write(s, c, { "notes.md": "c" }));
     await s.clock.advance(10_000);
-    expect(refused(await answer).sentence).toContain("did not answer in time");
+    expect(requireRefused(await answer).sentence).toContain("did not answer in time");
     expect(hooks.asked).toHaveLength(1);
   });
 
   it("what it was asked about may change, and then it is asked again", async () => {
-    const said = Promise.withResolvers<ContestSaid>();
-    const hooks = plugin(() => (hooks.asked.length === 1 ? said.promise : forHolder()));
-    const s = await scene({ parts: { hooks } });
+    const ruling = Promise.withResolvers<ContestSaid>();
+    const hooks = createPlugin(() => (hooks.asked.length === 1 ? ruling.promise : awardHolder()));
+    const s = await openScene({ parts: { hooks } });
     await using _ = s;
     const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
     await s.does(write(s, a, { "notes.md": "a" }));
@@ -273,8 +279,8 @@ describe("while a plugin is asked", () => {
     await s.ends(a);
     await s.does(read(s, c, "notes.md"));
     await s.does(write(s, c, { "notes.md": "c" }));
-    said.resolve(forRequester());
-    refused(await answer);
+    ruling.resolve(awardRequester());
+    requireRefused(await answer);
     expect(hooks.asked.map(({ holders }) => holders.map(({ stepId }) => stepId))).toEqual([
       ["step-1"],
       ["step-3"],
@@ -283,8 +289,8 @@ describe("while a plugin is asked", () => {
   });
 
   it("the other side may end, and then the call needs no ruling", async () => {
-    const said = Promise.withResolvers<ContestSaid>();
-    const s = await scene({ parts: { hooks: plugin(() => said.promise) } });
+    const ruling = Promise.withResolvers<ContestSaid>();
+    const s = await openScene({ parts: { hooks: createPlugin(() => ruling.promise) } });
     await using _ = s;
     const [a, b] = [await s.child("a"), await s.child("b")];
     const call = write(s, a, { "notes.md": "a" });
@@ -293,31 +299,31 @@ describe("while a plugin is asked", () => {
     const answer = s.ask(write(s, b, { "notes.md": "b" }));
     await s.clock.advance(1);
     await s.ends(a);
-    said.resolve(forHolder());
+    ruling.resolve(awardHolder());
     expect((await answer).kind).toBe("granted");
     expect(s.events("conflict.detected")).toEqual([]);
   });
 
   it("a renewed lease of the other side is no news, and it is asked once", async () => {
-    const hooks = plugin(forHolder);
-    const { s, b } = await contended(hooks, {
+    const hooks = createPlugin(awardHolder);
+    const { s, b } = await openContendedScene(hooks, {
       conflicts: { onConflict: "wait", waitMs: 8_000, leaseMs: 9_000 },
     });
     await using _ = s;
     const answer = s.ask(write(s, b, { "notes.md": "b" }));
     await s.clock.advance(8_001);
-    refused(await answer);
+    requireRefused(await answer);
     expect(hooks.asked).toHaveLength(1);
   });
 
   it("the time to wait for a lease runs too", async () => {
-    const hooks = plugin(
+    const hooks = createPlugin(
       () =>
         new Promise(
-          (resolve) => void s.clock.wakeAt((s.clock.now() + 7_000) as EpochMs, () => resolve(forHolder())),
+          (resolve) => void s.clock.wakeAt((s.clock.now() + 7_000) as EpochMs, () => resolve(awardHolder())),
         ),
     );
-    const { s, b } = await contended(hooks, { conflicts: { onConflict: "wait", waitMs: 8_000 } });
+    const { s, b } = await openContendedScene(hooks, { conflicts: { onConflict: "wait", waitMs: 8_000 } });
     await using _ = s;
     const beganAtMs = s.clock.now();
     let endedAtMs = 0;
@@ -325,7 +331,7 @@ describe("while a plugin is asked", () => {
       endedAtMs = s.clock.now();
     });
     await s.clock.advance(12_000);
-    refused(await answer);
+    requireRefused(await answer);
     expect(endedAtMs - beganAtMs).toBe(8_000);
   });
 });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { edit, read, refused, remove, shell, write } from "./arbiter-calls.ts";
-import { realSceneFiles, scene, type Scene } from "./arbiter-scene.ts";
+import { edit, read, requireRefused, remove, createShellCall, write } from "./arbiter-calls.ts";
+import { createRealSceneFiles, openScene, type Scene } from "./arbiter-scene.ts";
 
 const HALF_AN_HOUR_MS = 30 * 60_000;
 
 /** Two steps; what the second changes, it does not hold any more. */
-async function changedBySecond(s: Scene, text: string): Promise<{ a: SessionKey; b: SessionKey }> {
+async function changeBySecond(s: Scene, text: string): Promise<{ a: SessionKey; b: SessionKey }> {
   const [a, b] = [await s.child("a"), await s.child("b")];
   await s.does(read(s, a, "notes.md"));
   await s.does(read(s, b, "notes.md"));
@@ -18,7 +18,7 @@ async function changedBySecond(s: Scene, text: string): Promise<{ a: SessionKey;
 }
 
 async function start(text: string | undefined = "v0\n"): Promise<Scene> {
-  const s = await scene({ files: realSceneFiles() });
+  const s = await openScene({ files: createRealSceneFiles() });
   if (text !== "") s.put("notes.md", text);
   return s;
 }
@@ -26,8 +26,8 @@ async function start(text: string | undefined = "v0\n"): Promise<Scene> {
 describe("a change of a file that another step has changed since", () => {
   it("is refused where the whole file is replaced, and made after reading it again", async () => {
     await using s = await start();
-    const { a } = await changedBySecond(s, "v1\n");
-    const answer = refused(await s.does(write(s, a, { "notes.md": "a\n" })));
+    const { a } = await changeBySecond(s, "v1\n");
+    const answer = requireRefused(await s.does(write(s, a, { "notes.md": "a\n" })));
     expect(answer.sentence).toMatch(/was changed by step-2 since you read it; .* Read it again/u);
     expect(s.text("notes.md")).toBe("v1\n");
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("refused");
@@ -46,18 +46,20 @@ describe("a change of a file that another step has changed since", () => {
     s.clock.jump(s.clock.now() - 10_000);
     await s.does(write(s, b, { "notes.md": "v1\n" }));
     await s.ends(b);
-    expect(refused(await s.does(edit(s, a, ["notes.md", "v1", "v2"]))).sentence).toContain("step-2");
+    expect(requireRefused(await s.does(edit(s, a, ["notes.md", "v1", "v2"]))).sentence).toContain("step-2");
   });
 
   it("is refused for an edit, too, where the session saw it before", async () => {
     await using s = await start();
-    const { a } = await changedBySecond(s, "v0\nmore\n");
-    expect(refused(await s.does(edit(s, a, ["notes.md", "v0", "v1"]))).sentence).toContain("Read it again");
+    const { a } = await changeBySecond(s, "v0\nmore\n");
+    expect(requireRefused(await s.does(edit(s, a, ["notes.md", "v0", "v1"]))).sentence).toContain(
+      "Read it again",
+    );
   });
 
   it("is refused for a deletion, too", async () => {
     await using s = await start();
-    const { a } = await changedBySecond(s, "v1\n");
+    const { a } = await changeBySecond(s, "v1\n");
     expect((await s.does(remove(s, a, "notes.md"))).kind).toBe("refused");
   });
 
@@ -69,7 +71,7 @@ describe("a change of a file that another step has changed since", () => {
     await s.does(read(s, b, "notes.md"));
     await s.does(write(s, b, { "notes.md": "v1\n" }));
     await s.ends(b);
-    const answer = refused(await s.does(write(s, a, { "notes.md": "a\n" })));
+    const answer = requireRefused(await s.does(write(s, a, { "notes.md": "a\n" })));
     expect(answer.sentence).toContain("changed by step-1 of coordination co-2");
   });
 
@@ -81,8 +83,8 @@ describe("a change of a file that another step has changed since", () => {
     await s.does(remove(s, b, "notes.md"));
     await s.does(write(s, b, { "new.md": "b\n" }));
     await s.ends(b);
-    expect(refused(await s.does(write(s, a, { "notes.md": "a\n" }))).sentence).toContain("step-2");
-    expect(refused(await s.does(write(s, a, { "new.md": "a\n" }))).sentence).toContain("step-2");
+    expect(requireRefused(await s.does(write(s, a, { "notes.md": "a\n" }))).sentence).toContain("step-2");
+    expect(requireRefused(await s.does(write(s, a, { "new.md": "a\n" }))).sentence).toContain("step-2");
     expect(s.events("resource.changed").map(({ version }) => version)).toContain("absent");
   });
 
@@ -111,14 +113,14 @@ describe("a change of a file that another step has changed since", () => {
 
   it("is not refused where the file is again what the session saw", async () => {
     await using s = await start();
-    const { a } = await changedBySecond(s, "v1\n");
+    const { a } = await changeBySecond(s, "v1\n");
     s.put("notes.md", "v0\n");
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
   });
 
   it("is refused after a restart only by what the ledger says", async () => {
     await using s = await start();
-    const { a } = await changedBySecond(s, "v1\n");
+    const { a } = await changeBySecond(s, "v1\n");
     await s.restart();
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("refused");
     expect((await s.does(edit(s, a, ["notes.md", "v1", "v2"]))).kind).toBe("granted");
@@ -131,7 +133,7 @@ describe("a change of a file that somebody outside has changed since", () => {
     const a = await s.child("a");
     await s.does(read(s, a, "notes.md"));
     s.put("notes.md", "person\n");
-    const answer = refused(await s.does(write(s, a, { "notes.md": "a\n" })));
+    const answer = requireRefused(await s.does(write(s, a, { "notes.md": "a\n" })));
     expect(answer.sentence).toContain("changed by somebody outside of this coordination");
     await s.does(read(s, a, "notes.md"));
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
@@ -155,7 +157,7 @@ describe("a change of a file that somebody outside has changed since", () => {
     s.put("notes.md", "a\nperson\n");
     expect((await s.does(edit(s, a, ["notes.md", "a\n", "b\n"]))).kind).toBe("granted");
     s.put("notes.md", "person again\n");
-    expect(refused(await s.does(write(s, a, { "notes.md": "c\n" }))).sentence).toContain(
+    expect(requireRefused(await s.does(write(s, a, { "notes.md": "c\n" }))).sentence).toContain(
       "by somebody outside",
     );
   });
@@ -165,7 +167,7 @@ describe("a change of a file that somebody outside has changed since", () => {
     const a = await s.child("a");
     await s.does(read(s, a, "notes.md"));
     await s.clock.advance(1_000);
-    const ran = await s.does(shell(s, a, () => s.put("notes.md", "by its own command\n")));
+    const ran = await s.does(createShellCall(s, a, () => s.put("notes.md", "by its own command\n")));
     expect(ran).toEqual({ kind: "granted" });
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
   });
@@ -173,7 +175,7 @@ describe("a change of a file that somebody outside has changed since", () => {
   it("is refused where the shell command was before it saw the file", async () => {
     await using s = await start();
     const a = await s.child("a");
-    await s.does(shell(s, a));
+    await s.does(createShellCall(s, a));
     await s.clock.advance(1_000);
     await s.does(read(s, a, "notes.md"));
     s.put("notes.md", "person\n");
@@ -181,12 +183,12 @@ describe("a change of a file that somebody outside has changed since", () => {
   });
 
   it("is made where a shell command ran since that people had allowed", async () => {
-    await using s = await scene({ conflicts: { unknownWrites: "review" } });
+    await using s = await openScene({ conflicts: { unknownWrites: "review" } });
     await s.child("a");
     s.put("notes.md", "v0\n");
     await s.does(read(s, OWNER, "notes.md"));
     await s.clock.advance(1_000);
-    const call = shell(s, OWNER, () => s.put("notes.md", "by its own command\n"));
+    const call = createShellCall(s, OWNER, () => s.put("notes.md", "by its own command\n"));
     const answer = await s.ask(call);
     if (answer.kind === "review") await answer.settle("approved");
     await s.runs(call, answer);
@@ -241,7 +243,7 @@ describe("a session's own changes", () => {
   });
 
   it("that end at the same time are recorded once each", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const children = [await s.child("a"), await s.child("b"), await s.child("c")];
     const calls = children.map((child, index) => write(s, child, { [`${index}.md`]: "new\n" }));
     for (const [index, call] of calls.entries()) {
@@ -254,7 +256,7 @@ describe("a session's own changes", () => {
   });
 
   it("whose end the host never told do not switch the protection off for good", async () => {
-    await using s = await scene({ settings: { stepTimeoutMs: 10 * HALF_AN_HOUR_MS } });
+    await using s = await openScene({ settings: { stepTimeoutMs: 10 * HALF_AN_HOUR_MS } });
     s.put("notes.md", "v0\n");
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(read(s, a, "notes.md"));

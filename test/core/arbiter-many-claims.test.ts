@@ -2,9 +2,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { output, write } from "./arbiter-calls.ts";
-import { host, scene, spawnChild, startCoordinator, valueFiles, type Store } from "./arbiter-scene.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createOutputCall, write } from "./arbiter-calls.ts";
+import {
+  createHost,
+  openScene,
+  spawnChild,
+  startCoordinator,
+  createValueFiles,
+  type Store,
+} from "./arbiter-scene.ts";
 
 const CLAIMS = 10_000;
 const STEPS = 20;
@@ -12,8 +19,8 @@ const PER_CALL = 250;
 const REPEATS = 25;
 const BOUND_MS = 50;
 
-const files = valueFiles();
-const it_ = host();
+const files = createValueFiles();
+const it_ = createHost();
 let folder: TempFolder;
 let store: Store & { close(): Promise<void> };
 let coordinator: Coordinator;
@@ -22,7 +29,7 @@ let late: SessionKey;
 
 /** The claims of twenty steps of four coordinations. */
 beforeAll(async () => {
-  folder = tempFolder();
+  folder = createTempFolder();
   store = await openTestLedger(folder.file("ledger.sqlite"), { clock: it_.clock });
   coordinator = startCoordinator({ store, host: it_, files, conflicts: { leaseMs: 3_600_000 } });
   for (let step = 0; step < STEPS; step += 1)
@@ -43,10 +50,13 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-async function medianMs(kind: "granted" | "refused", nameOf: (index: number) => string): Promise<number> {
+async function measureMedianMs(
+  kind: "granted" | "refused",
+  nameOf: (index: number) => string,
+): Promise<number> {
   const times: number[] = [];
   for (let index = 0; index < REPEATS; index += 1) {
-    const call = output(files, late, nameOf(index));
+    const call = createOutputCall(files, late, nameOf(index));
     const began = performance.now();
     const answer = await coordinator.arbiter.request(call);
     times.push(performance.now() - began);
@@ -63,10 +73,10 @@ describe(`beside ${CLAIMS} claims below one folder`, () => {
     ["a file that the step holds already", "granted", () => "src/new/1"],
     ["the folder itself", "refused", () => "src"],
     ["a folder above it", "refused", () => "."],
-  ] as const)("a ruling on %s takes a moment", async (what, kind, nameOf) => {
+  ] as const)("a ruling on %s takes a moment", async (subject, kind, nameOf) => {
     expect((await store.claims({ after: 0, limit: 20_000 })).length).toBeGreaterThanOrEqual(CLAIMS);
-    const ms = await medianMs(kind, nameOf);
-    if (process.env["ARBITER_FIGURES"]) process.stdout.write(`${what}: ${ms.toFixed(2)} ms\n`);
+    const ms = await measureMedianMs(kind, nameOf);
+    if (process.env["ARBITER_FIGURES"]) process.stdout.write(`${subject}: ${ms.toFixed(2)} ms\n`);
     expect(ms).toBeLessThan(BOUND_MS);
   });
 });
@@ -79,7 +89,7 @@ describe("who takes a folder over", () => {
     "ends everything below that %s claims of another coordination hold, in a few appends",
     async (_, claims) => {
       let appends = 0;
-      await using s = await scene({
+      await using s = await openScene({
         conflicts: { strategy: "priority_wins" },
         wrap: (inner) => ({
           ...inner,
@@ -99,7 +109,7 @@ describe("who takes a folder over", () => {
       }
       await s.plan([{ stepId: "high", priority: "high" }], { ownerSession: "agent:main:other" });
       appends = 0;
-      expect(await s.ask(output(s, s.sessionOf("high"), "src"))).toEqual({ kind: "granted" });
+      expect(await s.ask(createOutputCall(s, s.sessionOf("high"), "src"))).toEqual({ kind: "granted" });
       expect([...new Set(await s.holders("src"))]).toEqual(["plan-1/high"]);
       expect(appends).toBeLessThan(10);
     },
@@ -108,7 +118,7 @@ describe("who takes a folder over", () => {
 
 describe("who wants a folder", () => {
   it("is ruled against also by who holds one thing in it, beside thousands that another step holds", async () => {
-    await using s = await scene({ conflicts: { strategy: "priority_wins" } });
+    await using s = await openScene({ conflicts: { strategy: "priority_wins" } });
     await s.plan([
       { stepId: "low", priority: "low" },
       { stepId: "normal" },
@@ -121,7 +131,7 @@ describe("who wants a folder", () => {
       await s.coordinator.arbiter.callEnded(call.callKey);
     }
     await s.does(write(s, s.sessionOf("high"), { "src/high": "x" }));
-    expect((await s.ask(output(s, s.sessionOf("normal"), "src"))).kind).toBe("refused");
+    expect((await s.ask(createOutputCall(s, s.sessionOf("normal"), "src"))).kind).toBe("refused");
     expect((await s.holders("src/high")).at(-1)).toBe("plan-1/high");
   });
 });

@@ -8,31 +8,34 @@ import {
   type CallUnderWay,
 } from "../../src/agents/coordination/runtime/arbiter/writes-under-way.ts";
 
-const session = (name: string | number): SessionKey => `agent:main:subagent:${name}` as SessionKey;
-const at = (ms: number): EpochMs => ms as EpochMs;
+const nameSession = (name: string | number): SessionKey => `agent:main:subagent:${name}` as SessionKey;
+const timeAt = (ms: number): EpochMs => ms as EpochMs;
 
 describe("what sessions have seen", () => {
   it("is the newest of each file, and of each session its own", () => {
-    const known = createKnownVersions();
-    known.see(session(1), "file:/a", { version: "v1", atMs: at(1) });
-    known.see(session(1), "file:/a", { version: "v2", atMs: at(2) });
-    known.touchAnything(session(2), at(3));
-    expect(known.seen(session(1), "file:/a")).toMatchObject({ version: "v2", atMs: 2 });
-    expect(known.seen(session(2), "file:/a")).toBeUndefined();
-    expect([known.touchedAtMs(session(1)), known.touchedAtMs(session(2))]).toEqual([undefined, 3]);
+    const versions = createKnownVersions();
+    versions.see(nameSession(1), "file:/a", { version: "v1", atMs: timeAt(1) });
+    versions.see(nameSession(1), "file:/a", { version: "v2", atMs: timeAt(2) });
+    versions.touchAnything(nameSession(2), timeAt(3));
+    expect(versions.seen(nameSession(1), "file:/a")).toMatchObject({ version: "v2", atMs: 2 });
+    expect(versions.seen(nameSession(2), "file:/a")).toBeUndefined();
+    expect([versions.touchedAtMs(nameSession(1)), versions.touchedAtMs(nameSession(2))]).toEqual([
+      undefined,
+      3,
+    ]);
   });
 
   it("is forgotten of the session and the file that were used least lately", () => {
-    const known = createKnownVersions();
-    const seen = { version: "v", atMs: at(1) };
-    for (let index = 0; index < 2_000; index += 1) known.see(session(index), "file:/a", seen);
-    known.see(session(0), "file:/b", seen);
-    known.see(session("new"), "file:/a", seen);
-    expect(known.seen(session(0), "file:/a")).toBeDefined();
-    expect(known.seen(session(1), "file:/a")).toBeUndefined();
-    for (let index = 0; index < 4_000; index += 1) known.see(session(0), `file:/many/${index}`, seen);
-    expect(known.seen(session(0), "file:/a")).toBeUndefined();
-    expect(known.seen(session(0), "file:/many/0")).toBeDefined();
+    const versions = createKnownVersions();
+    const seen = { version: "v", atMs: timeAt(1) };
+    for (let index = 0; index < 2_000; index += 1) versions.see(nameSession(index), "file:/a", seen);
+    versions.see(nameSession(0), "file:/b", seen);
+    versions.see(nameSession("new"), "file:/a", seen);
+    expect(versions.seen(nameSession(0), "file:/a")).toBeDefined();
+    expect(versions.seen(nameSession(1), "file:/a")).toBeUndefined();
+    for (let index = 0; index < 4_000; index += 1) versions.see(nameSession(0), `file:/many/${index}`, seen);
+    expect(versions.seen(nameSession(0), "file:/a")).toBeUndefined();
+    expect(versions.seen(nameSession(0), "file:/many/0")).toBeDefined();
   });
 });
 
@@ -40,11 +43,11 @@ describe("calls under way", () => {
   const call = (key: string, resource: string, token = 1): CallUnderWay => ({
     callKey: key,
     tool: "write",
-    atMs: at(0),
+    atMs: timeAt(0),
     mayTouchAnything: false,
     seenOrder: 0,
     looks: [],
-    participant: { session: session(key) } as Participant,
+    participant: { session: nameSession(key) } as Participant,
     changes: [{ resource, replaces: true, isNew: true, token, before: "absent", text: key }],
   });
 
@@ -52,26 +55,26 @@ describe("calls under way", () => {
     const underWay = createWritesUnderWay();
     underWay.begin(call("a", "file:/src/lib"));
     for (const resource of ["file:/src/lib", "file:/src", "file:/src/lib/deep"])
-      expect(underWay.ofOthers(session("b"), resource, at(1))?.callKey).toBe("a");
-    expect(underWay.ofOthers(session("b"), "file:/src/libs", at(1))).toBeUndefined();
-    expect(underWay.ofOthers(session("a"), "file:/src/lib", at(1))).toBeUndefined();
-    expect(underWay.ofOwn(session("a"), "file:/src/lib", at(1))?.text).toBe("a");
+      expect(underWay.ofOthers(nameSession("b"), resource, timeAt(1))?.callKey).toBe("a");
+    expect(underWay.ofOthers(nameSession("b"), "file:/src/libs", timeAt(1))).toBeUndefined();
+    expect(underWay.ofOthers(nameSession("a"), "file:/src/lib", timeAt(1))).toBeUndefined();
+    expect(underWay.ofOwn(nameSession("a"), "file:/src/lib", timeAt(1))?.text).toBe("a");
   });
 
   it("are taken once, are in the way until they are over, and then wake who waits, once", () => {
     const underWay = createWritesUnderWay();
     let woken = 0;
     underWay.begin(call("a", "file:/a"));
-    const taken = underWay.take("a");
+    const takenCall = underWay.take("a");
     expect(underWay.take("a")).toBeUndefined();
-    expect(underWay.ofOthers(session("b"), "file:/a", at(1))).toBeDefined();
+    expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))).toBeDefined();
     underWay.onFree(() => (woken += 1));
     const cancel = underWay.onFree(() => (woken += 100));
     cancel();
-    if (taken) underWay.end(taken);
+    if (takenCall) underWay.end(takenCall);
     underWay.freed([7]);
     expect(woken).toBe(1);
-    expect(underWay.ofOthers(session("b"), "file:/a", at(1))).toBeUndefined();
+    expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))).toBeUndefined();
   });
 
   it("are in nobody's way any more when their claim has ended, but can still be told over", () => {
@@ -80,9 +83,9 @@ describe("calls under way", () => {
     underWay.begin(call("a", "file:/a", 7));
     underWay.onFree(() => (woken += 1));
     underWay.freed([]);
-    expect([woken, underWay.ofOthers(session("b"), "file:/a", at(1))?.callKey]).toEqual([0, "a"]);
+    expect([woken, underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))?.callKey]).toEqual([0, "a"]);
     underWay.freed([7]);
-    expect([woken, underWay.ofOthers(session("b"), "file:/a", at(1))]).toEqual([1, undefined]);
+    expect([woken, underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))]).toEqual([1, undefined]);
     expect(underWay.take("a")?.callKey).toBe("a");
   });
 
@@ -90,10 +93,10 @@ describe("calls under way", () => {
     const underWay = createWritesUnderWay();
     expect(underWay.take("a")).toBeUndefined();
     expect(underWay.begin(call("a", "file:/a"))).toBe(false);
-    expect(underWay.ofOthers(session("b"), "file:/a", at(1))).toBeUndefined();
-    expect(underWay.ofOwn(session("a"), "file:/a", at(1))).toBeUndefined();
+    expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))).toBeUndefined();
+    expect(underWay.ofOwn(nameSession("a"), "file:/a", timeAt(1))).toBeUndefined();
     expect(underWay.begin(call("a", "file:/a"))).toBe(true);
-    expect(underWay.ofOthers(session("b"), "file:/a", at(1))?.callKey).toBe("a");
+    expect(underWay.ofOthers(nameSession("b"), "file:/a", timeAt(1))?.callKey).toBe("a");
   });
 
   it("whose end was told too early are remembered by number, the newest", () => {
@@ -107,9 +110,9 @@ describe("calls under way", () => {
   it("whose end nobody tells are forgotten in time, and by number", () => {
     const underWay = createWritesUnderWay();
     underWay.begin(call("a", "file:/a"));
-    const hour = at(60 * 60_000);
-    expect(underWay.ofOthers(session("b"), "file:/a", hour)).toBeUndefined();
-    expect(underWay.ofOwn(session("a"), "file:/a", hour)).toBeUndefined();
+    const hour = timeAt(60 * 60_000);
+    expect(underWay.ofOthers(nameSession("b"), "file:/a", hour)).toBeUndefined();
+    expect(underWay.ofOwn(nameSession("a"), "file:/a", hour)).toBeUndefined();
     for (let index = 0; index < 10_000; index += 1) underWay.begin(call(`n${index}`, "file:/n"));
     expect(underWay.take("a")).toBeUndefined();
     expect(underWay.take("n9999")).toBeDefined();

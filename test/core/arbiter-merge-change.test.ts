@@ -19,18 +19,18 @@ const parts = {
   refOf: (text: string) => ({ sha256: hash("sha256", text), bytes: text.length }),
 };
 
-const text = (of: string): FileLook => ({ kind: "text", version: versionOf(of), text: of });
+const createTextLook = (of: string): FileLook => ({ kind: "text", version: versionOf(of), text: of });
 const ABSENT: FileLook = { kind: "absent", version: "absent" };
-const writes = (what: string) => (): Proposed => ({ kind: "text", text: what });
-const edits =
+const createWriteProposal = (subject: string) => (): Proposed => ({ kind: "text", text: subject });
+const createEditProposal =
   (from: string, to: string) =>
   (before: string | undefined): Proposed =>
     before?.includes(from) ? { kind: "text", text: before.replace(from, to) } : { kind: "fails" };
 
-async function said(change: Partial<Mergeable>): Promise<string | undefined> {
+async function mergeAndDescribe(change: Partial<Mergeable>): Promise<string | undefined> {
   const merged: MergedChange = await mergeChange(parts, {
-    propose: writes("x\n"),
-    look: text(BASE),
+    propose: createWriteProposal("x\n"),
+    look: createTextLook(BASE),
     base: versionOf(BASE),
     isBeingWritten: false,
     ...change,
@@ -47,37 +47,41 @@ describe("a merge", () => {
   it.each<readonly [string, Partial<Mergeable>, string]>([
     [
       "of a write with what others wrote",
-      { look: text("ONE\n-\ntwo\n"), propose: writes("one\n-\nTWO\n") },
+      { look: createTextLook("ONE\n-\ntwo\n"), propose: createWriteProposal("one\n-\nTWO\n") },
       "ONE\n-\nTWO\n",
     ],
-    ["of a file that nobody has changed is what was proposed", { propose: writes("new\n") }, "new\n"],
+    [
+      "of a file that nobody has changed is what was proposed",
+      { propose: createWriteProposal("new\n") },
+      "new\n",
+    ],
     [
       "of an edit with what others wrote",
-      { look: text("ONE\n-\ntwo\n"), propose: edits("two", "2") },
+      { look: createTextLook("ONE\n-\ntwo\n"), propose: createEditProposal("two", "2") },
       "ONE\n-\n2\n",
     ],
     [
       "of an edit that fits only what is there now was made with it in view",
-      { look: text("ONE\n-\ntwo\n"), propose: edits("ONE", "1") },
+      { look: createTextLook("ONE\n-\ntwo\n"), propose: createEditProposal("ONE", "1") },
       "1\n-\ntwo\n",
     ],
     [
       "of a file that is still to be created",
-      { look: ABSENT, base: undefined, propose: writes("new\n") },
+      { look: ABSENT, base: undefined, propose: createWriteProposal("new\n") },
       "new\n",
     ],
     [
       "of a file that was not there and still is not",
-      { look: ABSENT, base: "absent", propose: writes("n\n") },
+      { look: ABSENT, base: "absent", propose: createWriteProposal("n\n") },
       "n\n",
     ],
     [
       "of two who created the same text",
-      { look: text("same\n"), base: "absent", propose: writes("same\n") },
+      { look: createTextLook("same\n"), base: "absent", propose: createWriteProposal("same\n") },
       "same\n",
     ],
   ])("%s", async (_, change, result) => {
-    expect(await said(change)).toBe(result);
+    expect(await mergeAndDescribe(change)).toBe(result);
   });
 });
 
@@ -85,35 +89,43 @@ describe("there is no merge", () => {
   it.each<readonly [string, Partial<Mergeable>, string]>([
     [
       "where both changed the same lines",
-      { look: text("a\n-\ntwo\n"), propose: writes("b\n-\ntwo\n") },
+      { look: createTextLook("a\n-\ntwo\n"), propose: createWriteProposal("b\n-\ntwo\n") },
       "overlapping_changes",
     ],
     [
       "where both created a file",
-      { look: text("a\n"), base: "absent", propose: writes("b\n") },
+      { look: createTextLook("a\n"), base: "absent", propose: createWriteProposal("b\n") },
       "overlapping_changes",
     ],
     ["while somebody writes it", { isBeingWritten: true }, "being_written"],
-    ["where the base is not known", { base: undefined, look: text("a\n") }, "no_base"],
-    ["where nobody kept the base", { base: versionOf("gone"), look: text("a\n") }, "no_base"],
+    ["where the base is not known", { base: undefined, look: createTextLook("a\n") }, "no_base"],
+    ["where nobody kept the base", { base: versionOf("gone"), look: createTextLook("a\n") }, "no_base"],
     ["of what is no text", { look: { kind: "other", version: "v", because: "not_text" } }, "not_text"],
     ["of what is too large", { look: { kind: "other", version: "v", because: "too_large" } }, "too_large"],
     ["of a folder", { look: { kind: "folder", version: "folder" } }, "not_a_file"],
     ["of what cannot be read", { look: { kind: "unreadable" } }, "not_a_file"],
-    ["of a deletion", { look: text("a\n-\ntwo\n"), propose: () => ({ kind: "deleted" }) }, "not_a_file"],
-    ["of a change that nobody can foretell", { look: text("a\n-\ntwo\n"), propose: undefined }, "not_a_file"],
-    ["of a file that somebody deleted", { look: ABSENT, propose: writes("b\n") }, "not_a_file"],
+    [
+      "of a deletion",
+      { look: createTextLook("a\n-\ntwo\n"), propose: () => ({ kind: "deleted" }) },
+      "not_a_file",
+    ],
+    [
+      "of a change that nobody can foretell",
+      { look: createTextLook("a\n-\ntwo\n"), propose: undefined },
+      "not_a_file",
+    ],
+    ["of a file that somebody deleted", { look: ABSENT, propose: createWriteProposal("b\n") }, "not_a_file"],
     [
       "of an edit of a file that is not there",
-      { look: ABSENT, base: "absent", propose: edits("a", "b") },
+      { look: ABSENT, base: "absent", propose: createEditProposal("a", "b") },
       "not_a_file",
     ],
     [
       "of an edit that fits neither what was there nor what is there",
-      { look: text("a\n"), propose: edits("nowhere", "x") },
+      { look: createTextLook("a\n"), propose: createEditProposal("nowhere", "x") },
       "does_not_apply",
     ],
   ])("%s", async (_, change, obstacle) => {
-    expect(await said(change)).toBe(obstacle);
+    expect(await mergeAndDescribe(change)).toBe(obstacle);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { edit, read, refused, remove, reviewed, write } from "./arbiter-calls.ts";
+import { edit, read, requireRefused, remove, requireReview, write } from "./arbiter-calls.ts";
 import {
-  realSceneFiles,
-  scene,
-  valueFiles,
+  createRealSceneFiles,
+  openScene,
+  createValueFiles,
   versionOf,
   type Scene,
   type SceneOptions,
@@ -15,9 +15,12 @@ const FIRST = "ONE\ntwo\nthree\nfour\nfive\n";
 const LAST = "one\ntwo\nthree\nfour\nFIVE\n";
 const BOTH = "ONE\ntwo\nthree\nfour\nFIVE\n";
 
-async function merging(content: string | Buffer | undefined = BASE, more: SceneOptions = {}): Promise<Scene> {
-  const s = await scene({
-    files: realSceneFiles(),
+async function openMergingScene(
+  content: string | Buffer | undefined = BASE,
+  more: SceneOptions = {},
+): Promise<Scene> {
+  const s = await openScene({
+    files: createRealSceneFiles(),
     ...more,
     conflicts: { strategy: "merge_if_safe", ...more.conflicts },
   });
@@ -27,7 +30,7 @@ async function merging(content: string | Buffer | undefined = BASE, more: SceneO
 
 describe("merge_if_safe", () => {
   it("rewrites a whole write so that both changes are in the file, and both keep their claims", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": FIRST }));
@@ -47,7 +50,7 @@ describe("merge_if_safe", () => {
   });
 
   it("merges an edit whose lines nobody else changed, without rewriting it", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(edit(s, a, ["notes.md", "one", "ONE"]));
@@ -56,7 +59,7 @@ describe("merge_if_safe", () => {
   });
 
   it("merges several files of one call, each with what is in it", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     s.put("free.md", "free\n");
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const name of ["notes.md", "free.md"])
@@ -68,7 +71,7 @@ describe("merge_if_safe", () => {
   });
 
   it("takes the version that was there when the other one claimed it where the session saw none", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "notes.md": FIRST }));
     expect(await s.does(write(s, b, { "notes.md": LAST }))).toMatchObject({ kind: "granted" });
@@ -76,7 +79,7 @@ describe("merge_if_safe", () => {
   });
 
   it("merges with the change of a step that has ended, as the session saw the file before", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": FIRST }));
@@ -87,7 +90,7 @@ describe("merge_if_safe", () => {
   });
 
   it("merges with the change of another coordination", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const a = await s.child("a");
     const b = await s.child("b", { trace: "trace-2" });
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
@@ -98,7 +101,7 @@ describe("merge_if_safe", () => {
   });
 
   it("lets two edits of one message follow each other into the merged file", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": FIRST }));
@@ -114,7 +117,7 @@ describe("merge_if_safe", () => {
   });
 
   it("waits for a call that is under way and merges with what it left", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     const first = write(s, a, { "notes.md": FIRST });
@@ -128,7 +131,7 @@ describe("merge_if_safe", () => {
   it("lets five steps write five parts of one file at once", async () => {
     const lines = ["one", "two", "three", "four", "five"];
     const base = lines.join("\n-\n");
-    await using s = await merging(base);
+    await using s = await openMergingScene(base);
     const steps = await Promise.all(lines.map((line) => s.child(line)));
     for (const session of steps) await s.does(read(s, session, "notes.md"));
     const answers = await Promise.all(
@@ -142,19 +145,19 @@ describe("merge_if_safe", () => {
   });
 
   it("lets nobody merge from what the other one's claim began with when only later changes are known", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(read(s, b, "notes.md"));
     s.put("notes.md", "somebody else\n");
     await s.does(write(s, a, { "notes.md": "somebody else\nand a\n" }));
     await s.ends(a);
     // Nobody kept what `b` saw.
-    expect(refused(await s.does(write(s, b, { "notes.md": LAST }))).sentence).toContain("(no-base)");
+    expect(requireRefused(await s.does(write(s, b, { "notes.md": LAST }))).sentence).toContain("(no-base)");
   });
 });
 
 describe("what is not merged is for people:", () => {
-  const obstacle = async (s: Scene, second: "write" | "delete" | "edit"): Promise<string> => {
+  const describeObstacle = async (s: Scene, second: "write" | "delete" | "edit"): Promise<string> => {
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": "a\n" }));
@@ -164,14 +167,14 @@ describe("what is not merged is for people:", () => {
         : second === "delete"
           ? remove(s, b, "notes.md")
           : edit(s, b, ["notes.md", "nowhere", "x"]);
-    const { sentence } = refused(await s.does(call));
+    const { sentence } = requireRefused(await s.does(call));
     expect(s.text("notes.md")).toBe("a\n");
     return sentence;
   };
 
   it("changes of the same lines", async () => {
-    await using s = await merging();
-    expect(await obstacle(s, "write")).toContain(
+    await using s = await openMergingScene();
+    expect(await describeObstacle(s, "write")).toContain(
       "could not be merged with theirs (overlapping-changes). Read it again",
     );
     expect(s.events("conflict.resolved")).toMatchObject([
@@ -180,41 +183,43 @@ describe("what is not merged is for people:", () => {
   });
 
   it("deletions", async () => {
-    await using s = await merging();
-    expect(await obstacle(s, "delete")).toContain("(not-a-file)");
+    await using s = await openMergingScene();
+    expect(await describeObstacle(s, "delete")).toContain("(not-a-file)");
   });
 
   it("an edit that fits neither what was there nor what is there", async () => {
-    await using s = await merging();
-    expect(await obstacle(s, "edit")).toContain("(does-not-apply)");
+    await using s = await openMergingScene();
+    expect(await describeObstacle(s, "edit")).toContain("(does-not-apply)");
   });
 
   it("a file that both create", async () => {
-    await using s = await merging("");
-    expect(await obstacle(s, "write")).toContain("(overlapping-changes)");
+    await using s = await openMergingScene("");
+    expect(await describeObstacle(s, "write")).toContain("(overlapping-changes)");
   });
 
   it.each([
     ["files that are no text", Buffer.from([0xff, 0xfe, 0x00]), "not-text"],
     ["files that are too large", Buffer.alloc(5 * 1024 * 1024 + 1, "x"), "too-large"],
   ] as const)("%s", async (_, content, because) => {
-    await using s = await merging(content);
+    await using s = await openMergingScene(content);
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     const first = write(s, a, { "notes.md": "a\n" });
     await s.ask(first);
     await s.coordinator.arbiter.callEnded(first.callKey);
-    expect(refused(await s.does(write(s, b, { "notes.md": "b\n" }))).sentence).toContain(`(${because})`);
+    expect(requireRefused(await s.does(write(s, b, { "notes.md": "b\n" }))).sentence).toContain(
+      `(${because})`,
+    );
   });
 
   it("a second whole text in one message, which knows nothing of what was merged into the first", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": FIRST }));
     const first = write(s, b, { "notes.md": LAST });
     const allowed = await s.ask(first);
-    expect(refused(await s.ask(write(s, b, { "notes.md": LAST }))).sentence).toContain(
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": LAST }))).sentence).toContain(
       "is being changed just now",
     );
     await s.runs(first, allowed);
@@ -222,24 +227,24 @@ describe("what is not merged is for people:", () => {
   });
 
   it("calls whose tool cannot be made to write the merged text", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": FIRST }));
     const call = { ...write(s, b, { "notes.md": LAST }), rewrite: () => undefined };
-    expect(refused(await s.does(call)).sentence).toContain("(does-not-apply)");
+    expect(requireRefused(await s.does(call)).sentence).toContain("(does-not-apply)");
     const { rewrite: _, ...without } = write(s, b, { "notes.md": LAST });
     expect((await s.ask(without)).kind).toBe("refused");
     expect(s.text("notes.md")).toBe(FIRST);
   });
 
   it("and of a call of the owner's session people are asked", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     const a = await s.child("a");
     for (const session of [a, OWNER]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": FIRST }));
     const call = { ...write(s, OWNER, { "notes.md": LAST }), rewrite: () => undefined };
-    const review = reviewed(await s.ask(call));
+    const review = requireReview(await s.ask(call));
     await review.settle("approved");
     await s.runs(call, { kind: "granted" });
     expect(s.text("notes.md")).toBe(LAST);
@@ -247,13 +252,13 @@ describe("what is not merged is for people:", () => {
   });
 
   it("a file that somebody is still writing when the time to wait is over", async () => {
-    await using s = await merging(BASE, { files: valueFiles() });
+    await using s = await openMergingScene(BASE, { files: createValueFiles() });
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.ask(write(s, a, { "notes.md": FIRST }));
     const second = s.does(write(s, b, { "notes.md": LAST }));
     await s.clock.advance(1_900);
     await s.clock.advance(200);
-    expect(refused(await second).sentence).toContain("is being changed just now");
+    expect(requireRefused(await second).sentence).toContain("is being changed just now");
   });
 });

@@ -23,10 +23,12 @@ export interface Model {
   lastToken: number;
 }
 
-const covers = (above: string, below: string): boolean => above === below || below.startsWith(`${above}/`);
-const overlap = (one: string, other: string): boolean => covers(one, other) || covers(other, one);
+const isCoveringPath = (above: string, below: string): boolean =>
+  above === below || below.startsWith(`${above}/`);
+const isOverlappingPath = (one: string, other: string): boolean =>
+  isCoveringPath(one, other) || isCoveringPath(other, one);
 
-export function active(model: Model, now: number): ModelClaim[] {
+export function listActiveClaims(model: Model, now: number): ModelClaim[] {
   return model.claims.filter(({ expiresAtMs }) => expiresAtMs > now);
 }
 
@@ -36,10 +38,10 @@ export function request(
   strategy: "owner_wins" | "priority_wins",
   { slot, path, now }: { readonly slot: Slot; readonly path: string; readonly now: number },
 ): "granted" | "refused" {
-  const live = active(model, now);
-  const others = live.filter((claim) => claim.slot !== slot && overlap(claim.path, path));
-  const held = live.find((claim) => claim.slot === slot && covers(claim.path, path));
-  const mine = held?.token ?? model.lastToken + 1;
+  const live = listActiveClaims(model, now);
+  const others = live.filter((claim) => claim.slot !== slot && isOverlappingPath(claim.path, path));
+  const heldClaim = live.find((claim) => claim.slot === slot && isCoveringPath(claim.path, path));
+  const mine = heldClaim?.token ?? model.lastToken + 1;
   const rank = (of: Slot): number => (strategy === "priority_wins" ? PRIORITIES.indexOf(of) : 0);
   const isBeaten = others.some(
     (other) => rank(other.slot) > rank(slot) || (rank(other.slot) === rank(slot) && other.token < mine),
@@ -47,8 +49,8 @@ export function request(
   if (isBeaten) return "refused";
   const losers = new Set(others);
   model.claims = model.claims.filter((claim) => !losers.has(claim));
-  if (held) {
-    if (held.expiresAtMs - now <= LEASE_MS / 2) held.expiresAtMs = now + LEASE_MS;
+  if (heldClaim) {
+    if (heldClaim.expiresAtMs - now <= LEASE_MS / 2) heldClaim.expiresAtMs = now + LEASE_MS;
     return "granted";
   }
   model.lastToken += 1;

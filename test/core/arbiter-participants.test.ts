@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { type SessionKey, DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { Scripted } from "../support/scripted-runner.ts";
-import { read, refused, shell, write } from "./arbiter-calls.ts";
-import { LEASE_MS, scene, type Scene } from "./arbiter-scene.ts";
+import { read, requireRefused, createShellCall, write } from "./arbiter-calls.ts";
+import { LEASE_MS, openScene, type Scene } from "./arbiter-scene.ts";
 
 const OTHER = "agent:main:other" as SessionKey;
 
 describe("the owner of a coordination", () => {
   it("holds what it wrote until its turn ends", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.child("a");
     expect(await s.does(write(s, OWNER, { "notes.md": "o" }))).toEqual({ kind: "granted" });
     expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
@@ -20,23 +20,25 @@ describe("the owner of a coordination", () => {
   });
 
   it("stands against the children of another owner", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.child("a");
     const b = await s.child("b", { source: OTHER });
     await s.does(write(s, OWNER, { "notes.md": "o" }));
-    const answer = refused(await s.does(write(s, b, { "notes.md": "b" })));
+    const answer = requireRefused(await s.does(write(s, b, { "notes.md": "b" })));
     expect(answer.sentence).toContain("@owner of coordination co-1");
   });
 
   it("is refused what its child holds", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const a = await s.child("a");
     await s.does(write(s, a, { "notes.md": "a" }));
-    expect(refused(await s.does(write(s, OWNER, { "notes.md": "o" }))).sentence).toContain("held by step-1");
+    expect(requireRefused(await s.does(write(s, OWNER, { "notes.md": "o" }))).sentence).toContain(
+      "held by step-1",
+    );
   });
 
   it("hands what it holds to its child, under the reason `delegated`", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const a = await s.child("a");
     await s.does(write(s, OWNER, { "notes.md": "o" }));
     await s.does(read(s, a, "notes.md"));
@@ -47,7 +49,7 @@ describe("the owner of a coordination", () => {
   });
 
   it("takes part as the owner of its newest open coordination, also after a restart", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.child("a");
     await s.clock.advance(1_000);
     await s.child("b", { trace: "trace-2" });
@@ -61,7 +63,7 @@ describe("the owner of a coordination", () => {
   });
 
   it("does not stand against itself or its children in another coordination that it owns", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.child("a");
     await s.does(write(s, OWNER, { "1.md": "o", "2.md": "o" }));
     const b = await s.child("b", { trace: "trace-2" });
@@ -73,8 +75,8 @@ describe("the owner of a coordination", () => {
 });
 
 describe("the owner of a plan that is being told the result", () => {
-  const told = async (answer: Scripted): Promise<Scene> => {
-    const s = await scene({
+  const openToldScene = async (answer: Scripted): Promise<Scene> => {
+    const s = await openScene({
       script: (order) => (order.envelope.stepId === DELIVERY_STEP_ID ? answer : "work"),
     });
     await s.plan([{ stepId: "a" }]);
@@ -85,19 +87,19 @@ describe("the owner of a plan that is being told the result", () => {
   };
 
   it("changes files as before", async () => {
-    await using s = await told("work");
+    await using s = await openToldScene("work");
     expect((await s.does(write(s, OWNER, { "notes.md": "o" }))).kind).toBe("granted");
   });
 
   it("changes files also when it could not be told and is told again", async () => {
-    await using s = await told({ refuse: "the session is busy" });
+    await using s = await openToldScene({ refuse: "the session is busy" });
     expect((await s.does(write(s, OWNER, { "notes.md": "o" }))).kind).toBe("granted");
   });
 });
 
 describe("a parent", () => {
   it("hands what it holds to its descendants, not to its siblings", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const [parent, sibling] = [await s.child("parent"), await s.child("sibling")];
     const child = await s.child("child", { source: parent });
     const grandchild = await s.child("grandchild", { source: child });
@@ -111,7 +113,7 @@ describe("a parent", () => {
   });
 
   it("whose child runs a plan hands it to the plan's steps, and the claim ends as `delegated`", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const parent = await s.child("parent");
     await s.does(write(s, parent, { "notes.md": "p" }));
     await s.plan([{ stepId: "a" }], { ownerSession: parent });
@@ -131,9 +133,9 @@ describe("a plan's declared owner", () => {
   ];
 
   it("that is running keeps others of its plan out before it has written anything", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.plan(steps);
-    const answer = refused(await s.does(write(s, s.sessionOf("other"), { "notes.md": "x" })));
+    const answer = requireRefused(await s.does(write(s, s.sessionOf("other"), { "notes.md": "x" })));
     expect(answer.sentence).toMatch(/is declared by editor .*as its own in the plan, until that step ends/u);
     expect((await s.does(write(s, s.sessionOf("editor"), { "notes.md": "e" }))).kind).toBe("granted");
     expect(s.events("conflict.resolved")).toMatchObject([
@@ -142,7 +144,7 @@ describe("a plan's declared owner", () => {
   });
 
   it("takes the resource from a step that holds it", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.plan([{ stepId: "early" }, { ...steps[0], dependsOn: ["early"] }, steps[1] ?? {}]);
     const other = s.sessionOf("other");
     await s.does(write(s, other, { "notes.md": "x" }));
@@ -155,7 +157,7 @@ describe("a plan's declared owner", () => {
   });
 
   it("that does not run yet, or has ended, keeps nobody out", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.plan(steps);
     const other = s.sessionOf("other");
     expect((await s.does(write(s, other, { "late.md": "x" }))).kind).toBe("granted");
@@ -165,7 +167,7 @@ describe("a plan's declared owner", () => {
   });
 
   it("is not one for the steps of another coordination", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.plan(steps, { ownerSession: OTHER });
     const stranger = await s.child("stranger");
     expect((await s.does(write(s, stranger, { "notes.md": "x" }))).kind).toBe("granted");
@@ -179,16 +181,16 @@ describe("an attempt that was given up", () => {
   ];
 
   it("is refused every change, and keeps what it looks at and what changes nothing", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     s.plans.cancel = () => new Promise(() => undefined);
     await s.plan(steps);
     const first = s.sessionOf("slow");
     await s.does(write(s, first, { "notes.md": "1" }));
     await s.clock.advance(20_000);
     expect(s.sessionOf("slow")).not.toBe(first);
-    const answer = refused(await s.does(write(s, first, { "notes.md": "1" })));
+    const answer = requireRefused(await s.does(write(s, first, { "notes.md": "1" })));
     expect(answer.sentence).toContain("this attempt of step slow was given up");
-    expect((await s.does(shell(s, first))).kind).toBe("refused");
+    expect((await s.does(createShellCall(s, first))).kind).toBe("refused");
     expect((await s.does(read(s, first, "notes.md"))).kind).toBe("free");
     const second = s.sessionOf("slow");
     await s.does(read(s, second, "notes.md"));
@@ -196,7 +198,7 @@ describe("an attempt that was given up", () => {
   });
 
   it("has no claim any more", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     s.plans.cancel = () => new Promise(() => undefined);
     await s.plan(steps);
     await s.does(write(s, s.sessionOf("slow"), { "notes.md": "1" }));
@@ -206,7 +208,7 @@ describe("an attempt that was given up", () => {
   });
 
   it("of a spawn is refused, too, while its coordination goes on", async () => {
-    await using s = await scene({ settings: { stepTimeoutMs: 10_000 } });
+    await using s = await openScene({ settings: { stepTimeoutMs: 10_000 } });
     const a = await s.child("a");
     await s.clock.advance(35_000);
     const b = await s.child("b");
@@ -219,7 +221,7 @@ describe("an attempt that was given up", () => {
 
 describe("an operator", () => {
   it("releases a claim by its token, once, and whoever comes next gets the resource", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "1.md": "a", "2.md": "a" }));
     await s.does(read(s, b, "2.md"));
@@ -234,7 +236,7 @@ describe("an operator", () => {
   });
 
   it("releases a claim that has run out", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     await s.does(write(s, await s.child("a"), { "1.md": "a" }));
     await s.clock.advance(LEASE_MS);
     expect(await s.coordinator.arbiter.release(1)).toEqual({ runId: "co-1" });

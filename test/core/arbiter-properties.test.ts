@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PRIORITIES } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { settled } from "../support/fake-clock.ts";
-import { active, PATHS, request, SLOTS, type Model, type Slot } from "./arbiter-model.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { listActiveClaims, PATHS, request, SLOTS, type Model, type Slot } from "./arbiter-model.ts";
 import { write, type ToolCall } from "./arbiter-calls.ts";
-import { scene, type Fields, type Scene } from "./arbiter-scene.ts";
+import { openScene, type Fields, type Scene } from "./arbiter-scene.ts";
 
 const RUNS = Number(process.env["ARBITER_RUNS"] ?? 60);
 const GENERATIONS = 6;
@@ -58,7 +58,7 @@ interface Play {
 const stepOf = (slot: Slot, generation: number): string => `${slot}-${generation}`;
 
 async function begin(strategy: Strategy): Promise<Play> {
-  const s = await scene({
+  const s = await openScene({
     conflicts: { strategy },
     settings: { stepTimeoutMs: 100 * 3_600_000, sweepMs: 3_600_000 },
   });
@@ -85,7 +85,7 @@ async function act(play: Play, action: Action): Promise<void> {
       return;
     }
     case "next":
-      return next(play, action.slot);
+      return startNextGeneration(play, action.slot);
     case "pass":
       if (action.asleep) s.clock.jump(s.clock.now() + action.ms);
       else await s.clock.advance(action.ms);
@@ -103,7 +103,7 @@ async function ask(play: Play, { slot, path, isLeft }: Action & { kind: "request
   const { s, model, strategy, left } = play;
   const call = write(s, s.sessionOf(stepOf(slot, play.generation[slot])), { [path]: "x" });
   const wouldBe: Model = { claims: model.claims.map((claim) => ({ ...claim })), lastToken: model.lastToken };
-  const said = request(wouldBe, strategy, { slot, path, now: s.clock.now() });
+  const verdict = request(wouldBe, strategy, { slot, path, now: s.clock.now() });
   const mayWait = left.some((other) => other.slot !== slot);
   const asking = s.ask(call);
   const answer = mayWait ? await withTime(s, asking) : await asking;
@@ -112,7 +112,7 @@ async function ask(play: Play, { slot, path, isLeft }: Action & { kind: "request
     expect(mayWait).toBe(true);
     return;
   }
-  expect(answer.kind, JSON.stringify([slot, path, model])).toBe(said);
+  expect(answer.kind, JSON.stringify([slot, path, model])).toBe(verdict);
   Object.assign(model, wouldBe);
   if (answer.kind !== "granted") return;
   if (isLeft) left.push({ call, slot });
@@ -120,13 +120,13 @@ async function ask(play: Play, { slot, path, isLeft }: Action & { kind: "request
 }
 
 async function withTime(s: Scene, asking: Promise<WriteAnswer>): Promise<WriteAnswer> {
-  const first = await Promise.race([asking, settled()]);
+  const first = await Promise.race([asking, waitUntilSettled()]);
   // What is waited for does not end meanwhile.
   if (first === undefined) await s.clock.advance(2_000);
   return asking;
 }
 
-async function next(play: Play, slot: Slot): Promise<void> {
+async function startNextGeneration(play: Play, slot: Slot): Promise<void> {
   const { s, model, left, generation } = play;
   if (generation[slot] >= GENERATIONS - 1) return;
   await end(s, stepOf(slot, generation[slot]));
@@ -137,7 +137,7 @@ async function next(play: Play, slot: Slot): Promise<void> {
 
 async function end(s: Scene, stepId: string): Promise<void> {
   s.plans.end(stepId, { outcome: "completed", reply: "{}" });
-  for (let turn = 0; turn < 6; turn += 1) await settled();
+  for (let turn = 0; turn < 6; turn += 1) await waitUntilSettled();
   await s.clock.advance(100);
 }
 
@@ -152,13 +152,13 @@ async function check({ s, model }: Play): Promise<void> {
     stepId.split("-")[0],
     expiresAtMs,
   ]);
-  const told = active(model, now).map(({ token, path, slot, expiresAtMs }) => [
+  const message = listActiveClaims(model, now).map(({ token, path, slot, expiresAtMs }) => [
     token,
     s.resource(path),
     slot,
     expiresAtMs,
   ]);
-  expect(shown).toEqual(told);
+  expect(shown).toEqual(message);
   // Everything is in everything else here: all that counts is of one step.
   expect(new Set(stored.map(({ stepId }) => stepId)).size).toBeLessThanOrEqual(1);
 }

@@ -2,16 +2,24 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { settled } from "../support/fake-clock.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { memoryLedger } from "../support/memory-store.ts";
-import { edit, output, read, refused, shell, write, type ToolCall } from "./arbiter-calls.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import {
-  host,
-  scene,
+  edit,
+  createOutputCall,
+  read,
+  requireRefused,
+  createShellCall,
+  write,
+  type ToolCall,
+} from "./arbiter-calls.ts";
+import {
+  createHost,
+  openScene,
   spawnChild,
   startCoordinator,
-  valueFiles,
+  createValueFiles,
   versionOf,
   type Scene,
   type SceneOptions,
@@ -22,13 +30,13 @@ const LINES = "one\n-\ntwo\n-\nthree\n";
 const FAILED = { hasFailed: true };
 
 /** A call that is allowed, and whose tool fails. */
-async function fails(s: Scene, call: ToolCall): Promise<void> {
+async function failCall(s: Scene, call: ToolCall): Promise<void> {
   expect((await s.ask(call)).kind).toBe("granted");
   await s.coordinator.arbiter.callEnded(call.callKey, FAILED);
 }
 
 /** A store that another program can hold. */
-function spoilable(): { isBusy: boolean; readonly wrap: NonNullable<SceneOptions["wrap"]> } {
+function createSpoilable(): { isBusy: boolean; readonly wrap: NonNullable<SceneOptions["wrap"]> } {
   const spoiled = {
     isBusy: false,
     wrap: (inner: Store): Store => ({
@@ -45,7 +53,7 @@ function spoilable(): { isBusy: boolean; readonly wrap: NonNullable<SceneOptions
 
 describe("what a session knows of a file", () => {
   it("is what it wrote, not what was merged into that: its next whole write keeps the other's lines", async () => {
-    await using s = await scene({ conflicts: { strategy: "merge_if_safe" } });
+    await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
     s.put("notes.md", LINES);
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
@@ -58,7 +66,7 @@ describe("what a session knows of a file", () => {
   });
 
   it("is what it wrote also by several edits of one message, the first of which was merged", async () => {
-    await using s = await scene({ conflicts: { strategy: "merge_if_safe" } });
+    await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
     s.put("notes.md", LINES);
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
@@ -73,7 +81,7 @@ describe("what a session knows of a file", () => {
   });
 
   it("is what it wrote also once the other has ended", async () => {
-    await using s = await scene({ conflicts: { strategy: "merge_if_safe" } });
+    await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
     s.put("notes.md", LINES);
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
@@ -85,19 +93,19 @@ describe("what a session knows of a file", () => {
   });
 
   it("is not what it would have written: a merged write that failed is merged again when it is made again", async () => {
-    await using s = await scene({ conflicts: { strategy: "merge_if_safe" } });
+    await using s = await openScene({ conflicts: { strategy: "merge_if_safe" } });
     s.put("notes.md", LINES);
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
     await s.does(write(s, a, { "notes.md": LINES.replace("one", "ONE") }));
     const mine = { "notes.md": LINES.replace("three", "THREE") };
-    await fails(s, write(s, b, mine));
+    await failCall(s, write(s, b, mine));
     await s.does(write(s, b, mine));
     expect(s.text("notes.md")).toBe("ONE\n-\ntwo\n-\nTHREE\n");
   });
 
   it("does not hold what a read of the same message would show it", async () => {
-    await using s = await changedByAnother();
+    await using s = await changeByAnother();
     const look = read(s, s.a, "notes.md");
     const looked = await s.ask(look);
     expect((await s.ask(write(s, s.a, { "notes.md": "a\n" }))).kind).toBe("refused");
@@ -106,19 +114,19 @@ describe("what a session knows of a file", () => {
   });
 
   it("does not hold what a read that failed would have shown it", async () => {
-    await using s = await changedByAnother();
-    await fails(s, read(s, s.a, "notes.md"));
+    await using s = await changeByAnother();
+    await failCall(s, read(s, s.a, "notes.md"));
     expect((await s.ask(write(s, s.a, { "notes.md": "a\n" }))).kind).toBe("refused");
   });
 
   it("does not hold what it edited a part of without having seen it", async () => {
-    await using s = await changedByAnother("never seen");
+    await using s = await changeByAnother("never seen");
     expect((await s.does(edit(s, s.a, ["notes.md", "v0", "v1"]))).kind).toBe("granted");
     expect((await s.ask(write(s, s.a, { "notes.md": "v1\n" }))).kind).toBe("refused");
   });
 
   it("does not hold what a person changed beside its own edit", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     s.put("notes.md", "v0\n");
     const a = await s.child("a");
     await s.does(read(s, a, "notes.md"));
@@ -128,7 +136,7 @@ describe("what a session knows of a file", () => {
   });
 
   it("is what it left by several edits of one message", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     s.put("notes.md", "one\ntwo\n");
     const a = await s.child("a");
     await s.does(read(s, a, "notes.md"));
@@ -139,17 +147,17 @@ describe("what a session knows of a file", () => {
   });
 
   it("does not hold a file that an edit of it failed on", async () => {
-    await using s = await changedByAnother("never seen");
-    await fails(s, edit(s, s.a, ["notes.md", "nowhere", "x"]));
+    await using s = await changeByAnother("never seen");
+    await failCall(s, edit(s, s.a, ["notes.md", "nowhere", "x"]));
     expect((await s.ask(write(s, s.a, { "notes.md": "a\n" }))).kind).toBe("refused");
   });
 });
 
 /** Another step has added a line to the file, and is gone. */
-async function changedByAnother(
+async function changeByAnother(
   seen = "before",
 ): Promise<Scene & { readonly a: Awaited<ReturnType<Scene["child"]>> }> {
-  const s = await scene();
+  const s = await openScene();
   s.put("notes.md", "v0\n");
   const [a, b] = [await s.child("a"), await s.child("b")];
   if (seen === "before") await s.does(read(s, a, "notes.md"));
@@ -162,27 +170,27 @@ async function changedByAnother(
 
 describe("who takes part", () => {
   it("is known of an owner at once after a restart, before recovery has reached anything", async () => {
-    const it_ = host();
-    const ledger = memoryLedger();
-    using files = valueFiles();
-    const boot = () => startCoordinator({ store: ledger.open(it_.clock), host: it_, files });
-    const before = boot();
+    const it_ = createHost();
+    const ledger = createMemoryLedger();
+    using files = createValueFiles();
+    const bootCoordinator = () => startCoordinator({ store: ledger.open(it_.clock), host: it_, files });
+    const before = bootCoordinator();
     await before.start();
     const a = await spawnChild(before, it_.observer, { task: "a" });
     await before.arbiter.request(write(files, a, { "notes.md": "a" }));
     await before.stop();
-    const after = boot();
+    const after = bootCoordinator();
     expect((await after.arbiter.request(write(files, OWNER, { "notes.md": "o" }))).kind).toBe("refused");
     await after.stop();
   });
 
   it("is still a child whose step has ended: it is refused what others hold, and free elsewhere", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.ends(a);
     await s.does(write(s, b, { "src/notes.md": "b" }));
-    expect(refused(await s.does(write(s, a, { "src/notes.md": "a" }))).sentence).toContain("notes.md");
-    expect((await s.ask(output(s, a, "src"))).kind).toBe("refused");
+    expect(requireRefused(await s.does(write(s, a, { "src/notes.md": "a" }))).sentence).toContain("notes.md");
+    expect((await s.ask(createOutputCall(s, a, "src"))).kind).toBe("refused");
     expect((await s.ask(read(s, a, "src/notes.md"))).kind).toBe("free");
     expect((await s.does(write(s, a, { "other.md": "a" }))).kind).toBe("free");
     await s.ends(b);
@@ -192,23 +200,23 @@ describe("who takes part", () => {
 
 describe("while the ledger is busy", () => {
   it("the loser of a ruling is refused also where the refusal cannot be recorded", async () => {
-    const store = spoilable();
-    await using s = await scene({ wrap: store.wrap });
+    const store = createSpoilable();
+    await using s = await openScene({ wrap: store.wrap });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "notes.md": "a" }));
     store.isBusy = true;
-    const answer = refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    const answer = requireRefused(await s.ask(write(s, b, { "notes.md": "b" })));
     expect(answer).not.toHaveProperty("conflictId");
     expect(answer.sentence).toContain("held by");
     const errors = s.lines.splice(0).filter(({ level }) => level === "error");
     expect(errors).toMatchObject([{ message: "a refused write could not be recorded" }]);
     store.isBusy = false;
-    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).conflictId).toBeDefined();
+    expect(requireRefused(await s.ask(write(s, b, { "notes.md": "b" }))).conflictId).toBeDefined();
   });
 
   it("a change that could not be recorded is recorded before anybody is ruled on again", async () => {
-    const store = spoilable();
-    await using s = await scene({ wrap: store.wrap });
+    const store = createSpoilable();
+    await using s = await openScene({ wrap: store.wrap });
     s.put("notes.md", "v0\n");
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(read(s, b, "notes.md"));
@@ -225,8 +233,8 @@ describe("while the ledger is busy", () => {
   });
 
   it("the loser is refused also where an earlier change is not recorded yet", async () => {
-    const store = spoilable();
-    await using s = await scene({ wrap: store.wrap });
+    const store = createSpoilable();
+    await using s = await openScene({ wrap: store.wrap });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "held.md": "a" }));
     const call = write(s, a, { "other.md": "a" });
@@ -241,7 +249,7 @@ describe("while the ledger is busy", () => {
   it("a call whose end is told before its ruling is on disk keeps nobody out, and is recorded", async () => {
     const later = Promise.withResolvers<undefined>();
     let isSlow = false;
-    await using s = await scene({
+    await using s = await openScene({
       wrap: (inner) => ({
         ...inner,
         append: async (request) => {
@@ -253,25 +261,25 @@ describe("while the ledger is busy", () => {
     const a = await s.child("a");
     isSlow = true;
     const call = write(s, a, { "notes.md": "a\n" });
-    const asked = s.ask(call);
-    for (let turn = 0; turn < 10; turn += 1) await settled();
+    const pendingAnswer = s.ask(call);
+    for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
     await s.runs(call, { kind: "free" });
     later.resolve(undefined);
-    expect(await asked).toEqual({ kind: "granted" });
+    expect(await pendingAnswer).toEqual({ kind: "granted" });
     expect(s.events("resource.changed")).toMatchObject([{ version: versionOf("a\n") }]);
     const b = await s.child("b");
-    const answer = refused(await s.ask(write(s, b, { "notes.md": "b\n" })));
+    const answer = requireRefused(await s.ask(write(s, b, { "notes.md": "b\n" })));
     expect(answer.sentence).not.toContain("being changed");
   });
 });
 
 describe("what nobody can look at", () => {
   it("is refused, also where calls are allowed that may change anything", async () => {
-    await using s = await scene({ conflicts: { unknownWrites: "allow" } });
+    await using s = await openScene({ conflicts: { unknownWrites: "allow" } });
     const a = await s.child("a");
     const call = { ...write(s, a, { "notes.md": "a" }), undetermined: { because: "too_many" } as const };
-    expect(refused(await s.does(call)).sentence).toContain(String(BOUNDS.resourcesPerCallMax));
+    expect(requireRefused(await s.does(call)).sentence).toContain(String(BOUNDS.resourcesPerCallMax));
     expect(s.events("write.undetermined")).toMatchObject([{ because: "too_many", action: "denied" }]);
-    expect((await s.does(shell(s, a))).kind).toBe("granted");
+    expect((await s.does(createShellCall(s, a))).kind).toBe("granted");
   });
 });

@@ -2,20 +2,29 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { named, read, refused, reviewed, shell, write, type Review, type ToolCall } from "./arbiter-calls.ts";
-import { LEASE_MS, REVIEW_MS, scene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
+import {
+  createNamedCall,
+  read,
+  requireRefused,
+  requireReview,
+  createShellCall,
+  write,
+  type Review,
+  type ToolCall,
+} from "./arbiter-calls.ts";
+import { LEASE_MS, REVIEW_MS, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 const MANUAL: SceneOptions = { conflicts: { strategy: "manual_review" } };
 
 /** The owner wants what its child holds. */
-async function asking(
+async function openReviewScene(
   options: SceneOptions = MANUAL,
 ): Promise<{ s: Scene; a: SessionKey; call: ToolCall; review: Review }> {
-  const s = await scene(options);
+  const s = await openScene(options);
   const a = await s.child("a");
   await s.does(write(s, a, { "notes.md": "a" }));
   const call = write(s, OWNER, { "notes.md": "o" });
-  return { s, a, call, review: reviewed(await s.ask(call)) };
+  return { s, a, call, review: requireReview(await s.ask(call)) };
 }
 
 function answersOf(s: Scene): string[] {
@@ -24,7 +33,7 @@ function answersOf(s: Scene): string[] {
 
 describe("a call that people are asked about", () => {
   it("happens when they approve: the others' claims end and it holds one", async () => {
-    const { s, a, call, review } = await asking();
+    const { s, a, call, review } = await openReviewScene();
     await using _ = s;
     expect(review.timeoutMs).toBe(REVIEW_MS);
     await review.settle("approved");
@@ -42,7 +51,7 @@ describe("a call that people are asked about", () => {
   });
 
   it("does not happen when they deny, and everything stays as it was", async () => {
-    const { s, a, review } = await asking();
+    const { s, a, review } = await openReviewScene();
     await using _ = s;
     await review.settle("denied");
     expect(answersOf(s)).toEqual(["denied"]);
@@ -51,19 +60,19 @@ describe("a call that people are asked about", () => {
   });
 
   it("is asked about and recorded anew when it is made again after they denied", async () => {
-    const { s, call, review } = await asking();
+    const { s, call, review } = await openReviewScene();
     await using _ = s;
     await review.settle("denied");
-    const again = reviewed(await s.ask({ ...call, callKey: "again" }));
+    const again = requireReview(await s.ask({ ...call, callKey: "again" }));
     await again.settle("approved");
     expect(answersOf(s)).toEqual(["denied", "approved"]);
     expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
   });
 
   it("is a question of its own, also beside another one about the same file", async () => {
-    const { s, call, review } = await asking();
+    const { s, call, review } = await openReviewScene();
     await using _ = s;
-    const other = reviewed(await s.ask({ ...call, callKey: "other" }));
+    const other = requireReview(await s.ask({ ...call, callKey: "other" }));
     await review.settle("denied");
     await other.settle("approved");
     expect(answersOf(s)).toEqual(["denied", "approved"]);
@@ -74,7 +83,7 @@ describe("a call that people are asked about", () => {
 
   it("that nobody answered is closed by the sweep, also after a restart", async () => {
     for (const isRestarted of [false, true]) {
-      const { s } = await asking();
+      const { s } = await openReviewScene();
       await using _ = s;
       if (isRestarted) await s.restart();
       await s.clock.advance(REVIEW_MS + 14_000);
@@ -85,7 +94,7 @@ describe("a call that people are asked about", () => {
   });
 
   it("holds nothing that could keep others out while people think", async () => {
-    const { s, a } = await asking();
+    const { s, a } = await openReviewScene();
     await using _ = s;
     const b = await s.child("b", { trace: "trace-2", source: "agent:main:other" as SessionKey });
     await s.ends(a);
@@ -96,7 +105,7 @@ describe("a call that people are asked about", () => {
   it.each(["trace-1", "trace-2"])(
     "takes the file also from who claimed it while people thought (%s)",
     async (trace) => {
-      const { s, a, call, review } = await asking();
+      const { s, a, call, review } = await openReviewScene();
       await using _ = s;
       await s.ends(a);
       const b = await s.child("b", { trace });
@@ -111,12 +120,12 @@ describe("a call that people are asked about", () => {
   it.each(["trace-1", "trace-2"])(
     "takes also what it had not to contend for when it was asked about (%s)",
     async (trace) => {
-      const s = await scene(MANUAL);
+      const s = await openScene(MANUAL);
       await using _ = s;
       const a = await s.child("a");
       await s.does(write(s, a, { "notes.md": "a" }));
       const call = write(s, OWNER, { "free.md": "o", "notes.md": "o" });
-      const review = reviewed(await s.ask(call));
+      const review = requireReview(await s.ask(call));
       const b = await s.child("b", { trace });
       await s.does(write(s, b, { "free.md": "b" }));
       await review.settle("approved");
@@ -128,11 +137,11 @@ describe("a call that people are asked about", () => {
   );
 
   it("is approved for a new lease where its own claim ran out while people thought", async () => {
-    await using s = await scene({ conflicts: { strategy: "manual_review", reviewMs: 2 * LEASE_MS } });
+    await using s = await openScene({ conflicts: { strategy: "manual_review", reviewMs: 2 * LEASE_MS } });
     const a = await s.child("a");
     await s.does(write(s, OWNER, { "1.md": "o" }));
     await s.does(write(s, a, { "notes.md": "a" }));
-    const review = reviewed(await s.ask(write(s, OWNER, { "1.md": "o2", "notes.md": "o" })));
+    const review = requireReview(await s.ask(write(s, OWNER, { "1.md": "o2", "notes.md": "o" })));
     await s.clock.advance(LEASE_MS);
     await review.settle("approved");
     expect(await s.holders("1.md")).toEqual(["co-1/@owner"]);
@@ -141,7 +150,7 @@ describe("a call that people are asked about", () => {
 
   it("is recorded as approved also when another process claims something in between", async () => {
     let races = 0;
-    const s = await scene({
+    const s = await openScene({
       ...MANUAL,
       wrap: (store) => ({
         ...store,
@@ -158,13 +167,13 @@ describe("a call that people are asked about", () => {
     await using _ = s;
     const a = await s.child("a");
     await s.does(write(s, a, { "notes.md": "a" }));
-    await reviewed(await s.ask(write(s, OWNER, { "notes.md": "o" }))).settle("approved");
+    await requireReview(await s.ask(write(s, OWNER, { "notes.md": "o" }))).settle("approved");
     expect(races).toBe(2);
     expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
   });
 
   it("is withdrawn when the turn of its session ends", async () => {
-    const { s, review } = await asking();
+    const { s, review } = await openReviewScene();
     await using _ = s;
     s.coordinator.turnBegan(OWNER, "run-1");
     await s.coordinator.turnEnded(OWNER, "run-1");
@@ -174,11 +183,11 @@ describe("a call that people are asked about", () => {
   });
 
   it("is refused from then on where nobody could be asked, with the id of the conflict", async () => {
-    const { s, review } = await asking();
+    const { s, review } = await openReviewScene();
     await using _ = s;
     await review.settle("nobody_to_ask");
     expect(answersOf(s)).toEqual(["nobody-to-ask"]);
-    const answer = refused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
+    const answer = requireRefused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
     expect(answer.sentence).toMatch(
       /nobody can be asked from here.* report this in your result \(conflict co-1:conflict-\d\)/u,
     );
@@ -186,19 +195,19 @@ describe("a call that people are asked about", () => {
   });
 
   it("is not asked about when another of its targets is lost anyway", async () => {
-    await using s = await scene({ conflicts: { highRisk: ["*.env"] } });
+    await using s = await openScene({ conflicts: { highRisk: ["*.env"] } });
     const a = await s.child("a");
     await s.does(write(s, a, { "prod.env": "a", "notes.md": "a" }));
-    refused(await s.ask(write(s, OWNER, { "prod.env": "o", "notes.md": "o" })));
+    requireRefused(await s.ask(write(s, OWNER, { "prod.env": "o", "notes.md": "o" })));
     expect(s.events("conflict.detected")).toMatchObject([{ resource: s.resource("notes.md") }]);
   });
 
   it("is about all of its contested targets at once", async () => {
-    await using s = await scene(MANUAL);
+    await using s = await openScene(MANUAL);
     const a = await s.child("a");
     await s.does(write(s, a, { "1.md": "a", "2.md": "a" }));
     const call = write(s, OWNER, { "1.md": "o", "2.md": "o" });
-    const review = reviewed(await s.ask(call));
+    const review = requireReview(await s.ask(call));
     expect(review.description).toMatch(/1\.md: also wanted by step-1.*2\.md: also wanted by step-1/u);
     await review.settle("approved");
     await s.runs(call, { kind: "granted" });
@@ -209,40 +218,42 @@ describe("a call that people are asked about", () => {
 
 describe("a call of which nobody can say what it changes", () => {
   it("is let go where the operator allows it, without a record", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const a = await s.child("a");
-    expect(await s.does(shell(s, a))).toEqual({ kind: "granted" });
+    expect(await s.does(createShellCall(s, a))).toEqual({ kind: "granted" });
     expect(s.events("write.undetermined")).toEqual([]);
   });
 
   it("is refused where the operator denies it", async () => {
-    await using s = await scene({ conflicts: { unknownWrites: "deny" } });
+    await using s = await openScene({ conflicts: { unknownWrites: "deny" } });
     const a = await s.child("a");
-    expect(refused(await s.does(shell(s, a))).sentence).toContain("what exec would change cannot be told");
+    expect(requireRefused(await s.does(createShellCall(s, a))).sentence).toContain(
+      "what exec would change cannot be told",
+    );
     expect(s.events("write.undetermined")).toMatchObject([
       { stepId: "step-1", tool: "exec", because: "undeclared", action: "denied" },
     ]);
   });
 
   it("is asked about for an owner and refused for a child under `review`", async () => {
-    await using s = await scene({ conflicts: { unknownWrites: "review" } });
+    await using s = await openScene({ conflicts: { unknownWrites: "review" } });
     const a = await s.child("a");
-    expect((await s.does(shell(s, a))).kind).toBe("refused");
-    const review = reviewed(await s.ask(shell(s, OWNER)));
+    expect((await s.does(createShellCall(s, a))).kind).toBe("refused");
+    const review = requireReview(await s.ask(createShellCall(s, OWNER)));
     expect(review.title).toBe("Unchecked call of exec");
     await review.settle("nobody_to_ask");
-    expect((await s.ask(shell(s, OWNER))).kind).toBe("refused");
+    expect((await s.ask(createShellCall(s, OWNER))).kind).toBe("refused");
     expect(s.events("write.undetermined").map(({ action }) => action)).toEqual(["denied", "asked", "denied"]);
   });
 
   it("is refused with the extractor's name where an extractor failed, whatever the operator allows", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const a = await s.child("a");
     const call: ToolCall = {
-      ...named(s, a, "crm:customer/1"),
+      ...createNamedCall(s, a, "crm:customer/1"),
       undetermined: { because: "extractor_failed", extractor: "crm.customers" },
     };
-    expect(refused(await s.ask(call)).sentence).toContain('the extractor "crm.customers"');
+    expect(requireRefused(await s.ask(call)).sentence).toContain('the extractor "crm.customers"');
     expect(s.events("write.undetermined")).toMatchObject([
       { because: "extractor_failed", extractor: "crm.customers", action: "denied" },
     ]);
@@ -251,7 +262,7 @@ describe("a call of which nobody can say what it changes", () => {
   it("is ruled on by what can be named, also where another path leads nowhere", async () => {
     const nowhere = { path: "\0", folder: "/repo" };
     for (const unknownWrites of ["allow", "review", "deny"] as const) {
-      await using s = await scene({
+      await using s = await openScene({
         conflicts: { unknownWrites },
         parts: {
           files: {
@@ -269,13 +280,13 @@ describe("a call of which nobody can say what it changes", () => {
   });
 
   it("is ruled on by what can be named before people are asked about the rest", async () => {
-    await using s = await scene({ conflicts: { unknownWrites: "review" } });
+    await using s = await openScene({ conflicts: { unknownWrites: "review" } });
     const a = await s.child("a");
     await s.does(write(s, a, { "notes.md": "a" }));
     const call: ToolCall = {
       ...write(s, OWNER, { "notes.md": "o" }),
       undetermined: { because: "unreadable" },
     };
-    expect(refused(await s.ask(call)).sentence).toContain("held by step-1");
+    expect(requireRefused(await s.ask(call)).sentence).toContain("held by step-1");
   });
 });

@@ -20,10 +20,10 @@ import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/sp
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { WriteAnswer, WriteCall } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { ToolCall } from "./arbiter-calls.ts";
-import { arbitrationParts } from "../support/arbitration-parts.ts";
-import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
+import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import {
-  fakeHost,
+  createFakeClockHost,
   openLanes,
   OWNER,
   SETTINGS,
@@ -31,11 +31,11 @@ import {
   type FakeHost,
   type LogLine,
 } from "../support/fake-clock-host.ts";
-import { gateParts } from "../support/gate-parts.ts";
-import { memoryLedger } from "../support/memory-store.ts";
+import { createGateParts } from "../support/gate-parts.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import { planParts } from "../support/plan-parts.ts";
-import { scriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createScriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 
 export type Store = LedgerStore & ContentStore;
 export type Fields = Readonly<Record<string, unknown>>;
@@ -53,11 +53,11 @@ export interface SceneFiles extends Disposable {
   readonly remove: (name: string) => void;
 }
 
-export function realSceneFiles(): SceneFiles {
-  const folder = tempFolder();
+export function createRealSceneFiles(): SceneFiles {
+  const folder = createTempFolder();
   const path = realpathSync(folder.path);
   return {
-    files: arbitrationParts().files,
+    files: createArbitrationParts().files,
     folder: path,
     put: (name, content) => {
       mkdirSync(dirname(join(path, name)), { recursive: true });
@@ -76,7 +76,7 @@ export function realSceneFiles(): SceneFiles {
 }
 
 /** Values: nothing waits for a disk, so that moving a clock lets everything finish. */
-export function valueFiles(): SceneFiles {
+export function createValueFiles(): SceneFiles {
   const texts = new Map<string, string>();
   const folder = "/repo";
   return {
@@ -115,9 +115,9 @@ export interface Host {
   readonly lines: LogLine[];
 }
 
-export function host(script: Script = () => "work"): Host {
-  const clock = fakeClock();
-  return { clock, observer: fakeHost(clock), plans: scriptedRunner(script), lines: [] };
+export function createHost(script: Script = () => "work"): Host {
+  const clock = createFakeClock();
+  return { clock, observer: createFakeClockHost(clock), plans: createScriptedRunner(script), lines: [] };
 }
 
 export interface Process {
@@ -144,9 +144,9 @@ export function startCoordinator(process: Process): Coordinator {
     clock,
     runner: observer,
     ...planParts(plans),
-    ...arbitrationParts({ leaseMs: LEASE_MS, reviewMs: REVIEW_MS, ...conflicts }, files.folder),
+    ...createArbitrationParts({ leaseMs: LEASE_MS, reviewMs: REVIEW_MS, ...conflicts }, files.folder),
     files: files.files,
-    ...gateParts(),
+    ...createGateParts(),
     ...process.parts,
     logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
     lanes: openLanes(),
@@ -196,55 +196,55 @@ export interface Scene extends AsyncDisposable, Host, Omit<SceneFiles, "files" |
   restart(): Promise<void>;
 }
 
-export async function scene(options: SceneOptions = {}): Promise<Scene> {
-  const { files = valueFiles(), wrap = (plain: Store): Store => plain, ...rest } = options;
-  const it = host(options.script);
-  const ledger = memoryLedger();
-  const store = ledger.open(it.clock);
-  const boot = (): Coordinator =>
-    startCoordinator({ ...rest, store: wrap(ledger.open(it.clock)), host: it, files });
-  let coordinator = boot();
+export async function openScene(options: SceneOptions = {}): Promise<Scene> {
+  const { files = createValueFiles(), wrap = (plain: Store): Store => plain, ...rest } = options;
+  const host = createHost(options.script);
+  const ledger = createMemoryLedger();
+  const store = ledger.open(host.clock);
+  const bootCoordinator = (): Coordinator =>
+    startCoordinator({ ...rest, store: wrap(ledger.open(host.clock)), host: host, files });
+  let coordinator = bootCoordinator();
   await coordinator.start();
   const ask = (call: WriteCall): Promise<WriteAnswer> => coordinator.arbiter.request(call);
-  const runs: Scene["runs"] = async ({ tools, callKey }, answer) => {
+  const runCall: Scene["runs"] = async ({ tools, callKey }, answer) => {
     tools(answer.kind === "granted" ? answer.params : undefined);
     await coordinator.arbiter.callEnded(callKey);
   };
   const { put, text, remove, folder } = files;
   return {
-    ...it,
+    ...host,
     put,
     text,
     remove,
     folder,
     store,
     ask,
-    runs,
+    runs: runCall,
     get coordinator() {
       return coordinator;
     },
     resource: (name) => `file:${join(folder, name)}`,
-    child: (task, words = {}) => spawnChild(coordinator, it.observer, { task, ...words }),
+    child: (task, words = {}) => spawnChild(coordinator, host.observer, { task, ...words }),
     plan: async (steps, fields = {}) => {
       const submitted = await coordinator.submitPlan({
         plan: planOf(steps, fields),
         ownerAgent: "main" as AgentId,
       });
       expect(submitted).toMatchObject({ kind: "accepted" });
-      for (let turn = 0; turn < 10; turn += 1) await settled();
+      for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
     },
     sessionOf: (stepId) => {
-      const order = it.plans.orders.findLast(({ envelope }) => envelope.stepId === stepId);
+      const order = host.plans.orders.findLast(({ envelope }) => envelope.stepId === stepId);
       if (!order) throw new Error(`no attempt of ${stepId} began`);
       return order.childSessionKey;
     },
     ends: async (session, outcome = "completed") => {
-      it.observer.end(session, { outcome });
+      host.observer.end(session, { outcome });
       await coordinator.endChild(session, { outcome });
     },
     does: async (call) => {
       const answer = await ask(call);
-      if (answer.kind === "granted" || answer.kind === "free") await runs(call, answer);
+      if (answer.kind === "granted" || answer.kind === "free") await runCall(call, answer);
       return answer;
     },
     events: (type) =>
@@ -254,19 +254,19 @@ export async function scene(options: SceneOptions = {}): Promise<Scene> {
         .flatMap((event) => (event.type === type ? [event.payload as PayloadOf<typeof type>] : [])),
     holders: async (name) => {
       const resource = `file:${join(folder, name)}`;
-      const { claims } = await store.overlapping({ resource, atMs: it.clock.now(), limit: 1_000 });
+      const { claims } = await store.overlapping({ resource, atMs: host.clock.now(), limit: 1_000 });
       return claims.map(({ runId, stepId }) => `${runId}/${stepId}`);
     },
     restart: async () => {
       await coordinator.stop();
-      coordinator = boot();
+      coordinator = bootCoordinator();
       await coordinator.start();
     },
     [Symbol.asyncDispose]: async () => {
       await coordinator.stop();
       files[Symbol.dispose]();
       expect((await verifyLedger(store)).problems).toEqual([]);
-      expect(it.lines.filter(({ level }) => level === "error")).toEqual([]);
+      expect(host.lines.filter(({ level }) => level === "error")).toEqual([]);
     },
   };
 }
@@ -276,7 +276,7 @@ export async function spawnChild(
   observer: FakeHost,
   words: { readonly task: string; readonly trace?: string; readonly source?: SessionKey },
 ): Promise<SessionKey> {
-  const request = hashed(spawnOf(words));
+  const request = hashRequest(spawnOf(words));
   const admission = await coordinator.admitSpawn(request);
   if (admission.kind === "refused") throw new Error(admission.reason);
   const { coordinationId, stepId, sourceSession } = admission.envelope;
@@ -287,13 +287,13 @@ export async function spawnChild(
 }
 
 /** A ledger file proves the hash of what it keeps. */
-function hashed(request: SpawnRequest): SpawnRequest {
-  const real = ({ text }: SpawnRequest["input"]): SpawnRequest["input"] => ({
+function hashRequest(request: SpawnRequest): SpawnRequest {
+  const hashInput = ({ text }: SpawnRequest["input"]): SpawnRequest["input"] => ({
     ref: { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) },
     text,
   });
   const { input, objective } = request;
-  return { ...request, input: real(input), objective: real(objective) };
+  return { ...request, input: hashInput(input), objective: hashInput(objective) };
 }
 
 function planOf(steps: readonly Fields[], fields: Fields): Fields {

@@ -6,14 +6,14 @@ import type { ResourceFiles } from "../../src/agents/coordination/ports/resource
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { random } from "../crash/sweep-schedule.ts";
+import { createRandom } from "../crash/sweep-schedule.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
-import { output, read, write } from "./arbiter-calls.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
+import { createOutputCall, read, write } from "./arbiter-calls.ts";
 import {
-  host,
-  realSceneFiles,
+  createHost,
+  createRealSceneFiles,
   spawnChild,
   startCoordinator,
   type Host,
@@ -30,8 +30,8 @@ interface Interleaver {
   during<T>(work: Promise<T>): Promise<T>;
 }
 
-function interleaver(seed: number): Interleaver {
-  const next = random(seed);
+function createInterleaver(seed: number): Interleaver {
+  const next = createRandom(seed);
   const waiting: (() => void)[] = [];
   let isOn = false;
   return {
@@ -42,7 +42,7 @@ function interleaver(seed: number): Interleaver {
     during: async (work) => {
       isOn = true;
       let isOver = false;
-      const done = work.finally(() => (isOver = true));
+      const completion = work.finally(() => (isOver = true));
       while (!isOver) {
         await new Promise((resolve) => setImmediate(resolve));
         const [go] = waiting.splice(Math.floor(next() * waiting.length), 1);
@@ -50,7 +50,7 @@ function interleaver(seed: number): Interleaver {
       }
       isOn = false;
       for (const go of waiting) go();
-      return done;
+      return completion;
     },
   };
 }
@@ -74,39 +74,40 @@ interface Race extends AsyncDisposable {
 }
 
 async function race(seed: number, conflicts: { readonly strategy?: "merge_if_safe" } = {}): Promise<Race> {
-  const folder = tempFolder();
-  const files = realSceneFiles();
-  const order = interleaver(seed);
-  const { clock, ...rest } = host();
+  const folder = createTempFolder();
+  const files = createRealSceneFiles();
+  const order = createInterleaver(seed);
+  const { clock, ...rest } = createHost();
   const gateways: Gateway[] = [];
   for (const name of ["p", "q"]) {
     const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
     const outside: Host = { ...rest, clock };
     const coordinator = startCoordinator({
-      store: slowed(store, order),
+      store: slowStore(store, order),
       host: outside,
       name,
       conflicts,
-      files: { ...files, files: slowedFiles(files.files, order) },
+      files: { ...files, files: slowFiles(files.files, order) },
     });
     gateways.push({ coordinator, store, host: outside });
   }
   const [first, second] = gateways as [Gateway, Gateway];
-  const at = (index: number): Gateway => (index === 0 ? first : second);
-  const arbiter: Race["arbiter"] = (index) => at(index).coordinator.arbiter;
+  const pickGateway = (index: number): Gateway => (index === 0 ? first : second);
+  const pickArbiter: Race["arbiter"] = (index) => pickGateway(index).coordinator.arbiter;
   return {
     files,
     gateways,
     order,
     clock,
-    arbiter,
+    arbiter: pickArbiter,
     claims: () => first.store.claims({ after: 0, limit: 100 }),
     sees: async (index, session) => {
       const call = read(files, session, "notes.md");
-      await arbiter(index).request(call);
-      await arbiter(index).callEnded(call.callKey);
+      await pickArbiter(index).request(call);
+      await pickArbiter(index).callEnded(call.callKey);
     },
-    spawn: (index, words) => spawnChild(at(index).coordinator, at(index).host.observer, words),
+    spawn: (index, words) =>
+      spawnChild(pickGateway(index).coordinator, pickGateway(index).host.observer, words),
     [Symbol.asyncDispose]: async () => {
       for (const { coordinator } of gateways) await coordinator.stop();
       const { problems } = await verifyLedger(first.store);
@@ -119,7 +120,7 @@ async function race(seed: number, conflicts: { readonly strategy?: "merge_if_saf
   };
 }
 
-function slowed(store: Store, { pass }: Interleaver): Store {
+function slowStore(store: Store, { pass }: Interleaver): Store {
   return {
     ...store,
     append: (request) => pass(() => store.append(request)),
@@ -129,11 +130,11 @@ function slowed(store: Store, { pass }: Interleaver): Store {
   };
 }
 
-function slowedFiles(files: ResourceFiles, { pass }: Interleaver): ResourceFiles {
+function slowFiles(files: ResourceFiles, { pass }: Interleaver): ResourceFiles {
   return { ...files, look: (resource) => pass(() => files.look(resource)) };
 }
 
-async function does(
+async function askAndRun(
   { arbiter: of }: Race,
   index: number,
   call: ReturnType<typeof write>,
@@ -147,7 +148,7 @@ async function does(
 }
 
 /** What each process believes that a coordination holds. */
-async function heldIn({ gateways }: Race, runIds: readonly string[]): Promise<unknown[]> {
+async function listHeldIn({ gateways }: Race, runIds: readonly string[]): Promise<unknown[]> {
   return Promise.all(
     gateways.map(async ({ coordinator, store }) => {
       const views = await Promise.all(runIds.map((runId) => coordinator.view(runId as CoordinationId)));
@@ -170,14 +171,14 @@ describe("of two gateways over one ledger", () => {
       r.files.put("notes.md", "v0");
       const a = await r.spawn(0, { task: "a" });
       const b = await r.spawn(1, { task: "b", source: "agent:main:other" as SessionKey });
-      const calls = [write(r.files, a, { [one]: "a" }), output(r.files, b, other)] as const;
+      const calls = [write(r.files, a, { [one]: "a" }), createOutputCall(r.files, b, other)] as const;
       const answers = await r.order.during(
         Promise.all(calls.map((call, index) => r.arbiter(index).request(call))),
       );
       const kinds = answers.map(({ kind }) => kind);
       expect(kinds.toSorted(), `seed ${seed}`).toEqual(["granted", "refused"]);
       winners.add(kinds.indexOf("granted"));
-      const [p, q] = await heldIn(r, ["p-1", "q-1"]);
+      const [p, q] = await listHeldIn(r, ["p-1", "q-1"]);
       expect(p).toEqual(q);
       expect(await r.claims()).toHaveLength(1);
     }
@@ -201,7 +202,11 @@ describe("of two gateways over one ledger", () => {
           Promise.all(
             [...left].map(async ([index, session]) => {
               await r.sees(index % 2, session);
-              const answer = await does(r, index % 2, write(r.files, session, { "notes.md": `${index}` }));
+              const answer = await askAndRun(
+                r,
+                index % 2,
+                write(r.files, session, { "notes.md": `${index}` }),
+              );
               return { index, session, answer };
             }),
           ),
@@ -227,8 +232,8 @@ describe("of two gateways over one ledger", () => {
       const b = await r.spawn(1, { task: "b", source: "agent:main:other" as SessionKey });
       for (const [index, session] of [a, b].entries()) await r.sees(index, session);
       // One after the other: at the same moment two gateways can lose a change (ADR 0009).
-      const first = await r.order.during(does(r, 0, write(r.files, a, { "notes.md": "ONE\n-\ntwo\n" })));
-      const then = await r.order.during(does(r, 1, write(r.files, b, { "notes.md": "one\n-\nTWO\n" })));
+      const first = await r.order.during(askAndRun(r, 0, write(r.files, a, { "notes.md": "ONE\n-\ntwo\n" })));
+      const then = await r.order.during(askAndRun(r, 1, write(r.files, b, { "notes.md": "one\n-\nTWO\n" })));
       expect([first.kind, then.kind]).toEqual(["granted", "granted"]);
       expect(r.files.text("notes.md")).toBe("ONE\n-\nTWO\n");
       expect(await r.claims()).toHaveLength(2);
@@ -240,11 +245,11 @@ describe("of two gateways over one ledger", () => {
     r.files.put("notes.md", "v0");
     const a = await r.spawn(0, { task: "a" });
     const b = await r.spawn(1, { task: "b", source: "agent:main:other" as SessionKey });
-    await does(r, 0, write(r.files, a, { "notes.md": "a" }));
+    await askAndRun(r, 0, write(r.files, a, { "notes.md": "a" }));
     expect(await r.arbiter(1).release(1)).toEqual({ runId: "p-1" });
     await r.sees(1, b);
-    expect((await does(r, 1, write(r.files, b, { "notes.md": "b" }))).kind).toBe("granted");
-    expect((await does(r, 0, write(r.files, a, { "notes.md": "a" }))).kind).toBe("refused");
+    expect((await askAndRun(r, 1, write(r.files, b, { "notes.md": "b" }))).kind).toBe("granted");
+    expect((await askAndRun(r, 0, write(r.files, a, { "notes.md": "a" }))).kind).toBe("refused");
     expect(r.files.text("notes.md")).toBe("b");
   });
 
@@ -259,9 +264,9 @@ describe("of two gateways over one ledger", () => {
       await r.sees(0, a);
       await r.sees(1, b);
       r.clock.jump(r.clock.now() + 70_000);
-      expect((await does(r, 0, write(r.files, a, { "notes.md": `a${round}` }))).kind).toBe("granted");
+      expect((await askAndRun(r, 0, write(r.files, a, { "notes.md": `a${round}` }))).kind).toBe("granted");
       r.clock.jump(r.clock.now() + 70_000);
-      const answer = await does(r, 1, write(r.files, b, { "notes.md": "b" }));
+      const answer = await askAndRun(r, 1, write(r.files, b, { "notes.md": "b" }));
       expect(answer).toMatchObject({ kind: "refused" });
       expect("sentence" in answer && answer.sentence).toContain("changed by step-1 of coordination p-1");
       expect(r.files.text("notes.md")).toBe(`a${round}`);

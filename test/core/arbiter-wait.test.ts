@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { settled } from "../support/fake-clock.ts";
-import { edit, read, refused, write } from "./arbiter-calls.ts";
-import { LEASE_MS, scene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { edit, read, requireRefused, write } from "./arbiter-calls.ts";
+import { LEASE_MS, openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 const WAIT_MS = 5_000;
 const waiting: SceneOptions = { conflicts: { onConflict: "wait", waitMs: WAIT_MS } };
@@ -15,19 +15,19 @@ interface Asked {
   now(): WriteAnswer | undefined;
 }
 
-async function asked(s: Scene, ...call: Parameters<Scene["ask"]>): Promise<Asked> {
+async function askScene(s: Scene, ...call: Parameters<Scene["ask"]>): Promise<Asked> {
   let now: WriteAnswer | undefined;
-  const answer = s.ask(...call).then((given) => (now = given));
-  await settled();
+  const answer = s.ask(...call).then((writeAnswer) => (now = writeAnswer));
+  await waitUntilSettled();
   return { answer, now: () => now };
 }
 
 /** A file that the first step holds, and that the second has read; the first has run half of its lease but for `ms`. */
-async function held(
+async function openHeldScene(
   options: SceneOptions,
   leftMs: number,
 ): Promise<{ s: Scene; a: SessionKey; b: SessionKey }> {
-  const s = await scene(options);
+  const s = await openScene(options);
   const [a, b] = [await s.child("a"), await s.child("b")];
   await s.does(write(s, a, { "notes.md": "a" }));
   await s.clock.advance(LEASE_MS - leftMs);
@@ -37,74 +37,74 @@ async function held(
 
 describe("a call that waits for a lease", () => {
   it("is granted as soon as the lease has ended", async () => {
-    const { s, b } = await held(waiting, 3_000);
+    const { s, b } = await openHeldScene(waiting, 3_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.clock.advance(2_999);
     expect(call.now()).toBeUndefined();
     await s.clock.advance(1);
-    await settled();
+    await waitUntilSettled();
     expect(call.now()).toEqual({ kind: "granted" });
     expect(s.events("conflict.detected")).toEqual([]);
   });
 
   it("is granted as soon as the holder's step has ended", async () => {
-    const { s, a, b } = await held(waiting, 30_000);
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.clock.advance(1_000);
     await s.ends(a);
-    await settled();
+    await waitUntilSettled();
     expect(call.now()).toEqual({ kind: "granted" });
   });
 
   it("is granted as soon as an operator has released the claim", async () => {
-    const { s, b } = await held(waiting, 30_000);
+    const { s, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.coordinator.arbiter.release(1);
-    await settled();
+    await waitUntilSettled();
     expect(call.now()).toEqual({ kind: "granted" });
   });
 
   it("is refused when its time is out, once, with the conflict recorded then", async () => {
-    const { s, b } = await held(waiting, 30_000);
+    const { s, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.clock.advance(WAIT_MS - 1);
     expect(call.now()).toBeUndefined();
     expect(s.events("conflict.detected")).toEqual([]);
     await s.clock.advance(1);
-    await settled();
-    expect(refused(await call.answer).conflictId).toBe("co-1:conflict-1");
+    await waitUntilSettled();
+    expect(requireRefused(await call.answer).conflictId).toBe("co-1:conflict-1");
     expect(s.events("conflict.detected")).toHaveLength(1);
   });
 
   it("is refused when the lease is renewed while it waits", async () => {
-    const { s, a, b } = await held(waiting, 3_000);
+    const { s, a, b } = await openHeldScene(waiting, 3_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.does(write(s, a, { "notes.md": "a2" }));
     await s.clock.advance(WAIT_MS);
-    await settled();
+    await waitUntilSettled();
     expect((await call.answer).kind).toBe("refused");
   });
 
   it("is told to read again when what it waited for was changed meanwhile", async () => {
-    const { s, a, b } = await held(waiting, 30_000);
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.clock.advance(1_000);
     await s.does(write(s, a, { "notes.md": "a2" }));
     await s.ends(a);
-    await settled();
-    expect(refused(await call.answer).sentence).toContain("Read it again");
+    await waitUntilSettled();
+    expect(requireRefused(await call.answer).sentence).toContain("Read it again");
   });
 
   it("holds up no other ruling, also not one for the same session", async () => {
-    const { s, a, b } = await held(waiting, 30_000);
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     expect((await s.does(write(s, a, { "other.md": "a" }))).kind).toBe("granted");
     expect((await s.does(write(s, b, { "third.md": "b" }))).kind).toBe("granted");
     expect((await s.does(write(s, a, { "notes.md": "a3" }))).kind).toBe("granted");
@@ -114,72 +114,72 @@ describe("a call that waits for a lease", () => {
   });
 
   it("is refused when its own step ends while it waits", async () => {
-    const { s, a, b } = await held(waiting, 30_000);
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
-    const call = await asked(s, write(s, b, { "notes.md": "b" }));
+    const call = await askScene(s, write(s, b, { "notes.md": "b" }));
     await s.ends(b);
     await s.ends(a);
-    await settled();
+    await waitUntilSettled();
     expect((await call.answer).kind).toBe("refused");
     expect(await s.holders("notes.md")).toEqual([]);
   });
 
   it("leaves one winner of several that wait for the same lease", async () => {
-    const { s, a, b } = await held(waiting, 30_000);
+    const { s, a, b } = await openHeldScene(waiting, 30_000);
     await using _ = s;
     const c = await s.child("c");
     await s.does(read(s, c, "notes.md"));
     const calls = [
-      await asked(s, write(s, b, { "notes.md": "b" })),
-      await asked(s, write(s, c, { "notes.md": "c" })),
+      await askScene(s, write(s, b, { "notes.md": "b" })),
+      await askScene(s, write(s, c, { "notes.md": "c" })),
     ];
     await s.ends(a);
     await s.clock.advance(WAIT_MS);
-    await settled();
+    await waitUntilSettled();
     expect(calls.map((call) => call.now()?.kind)).toEqual(["granted", "refused"]);
   });
 
   it("does not wait for what waiting does not change: a file that was changed, a declared owner without a claim", async () => {
-    await using s = await scene(waiting);
+    await using s = await openScene(waiting);
     await s.plan([{ stepId: "editor", resources: ["file:mine.md"] }, { stepId: "b" }, { stepId: "c" }]);
     const [b, c] = [s.sessionOf("b"), s.sessionOf("c")];
-    expect((await asked(s, write(s, b, { "mine.md": "b" }))).now()?.kind).toBe("refused");
+    expect((await askScene(s, write(s, b, { "mine.md": "b" }))).now()?.kind).toBe("refused");
     s.put("notes.md", "v0");
     await s.does(read(s, b, "notes.md"));
     await s.does(write(s, c, { "notes.md": "c" }));
     s.plans.end("c", { outcome: "completed", reply: "{}" });
     await s.clock.advance(100);
-    expect((await asked(s, write(s, b, { "notes.md": "b" }))).now()?.kind).toBe("refused");
+    expect((await askScene(s, write(s, b, { "notes.md": "b" }))).now()?.kind).toBe("refused");
   });
 });
 
 describe("a call that somebody else's call is in the way of", () => {
   it("waits for its end and is ruled on by what it left", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     s.put("notes.md", "v0");
     const a = await s.child("a");
     await s.does(read(s, a, "notes.md"));
     const first = write(s, OWNER, { "notes.md": "o" });
     const allowed = await s.ask(first);
     // What the owner holds does not stand against its child; what it is writing does.
-    const second = await asked(s, write(s, a, { "notes.md": "a" }));
+    const second = await askScene(s, write(s, a, { "notes.md": "a" }));
     expect(second.now()).toBeUndefined();
     await s.runs(first, allowed);
-    await settled();
-    expect(refused(await second.answer).sentence).toMatch(
+    await waitUntilSettled();
+    expect(requireRefused(await second.answer).sentence).toMatch(
       /changed by the session that began .*Read it again/u,
     );
   });
 
   it("is refused at once under owner_wins, because waiting would change nothing", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.ask(write(s, a, { "notes.md": "a" }));
-    expect((await asked(s, write(s, b, { "notes.md": "b" }))).now()?.kind).toBe("refused");
+    expect((await askScene(s, write(s, b, { "notes.md": "b" }))).now()?.kind).toBe("refused");
   });
 
   it("waits two seconds for a loser's call to end before it takes the file over", async () => {
-    await using s = await scene({ conflicts: { strategy: "priority_wins" } });
+    await using s = await openScene({ conflicts: { strategy: "priority_wins" } });
     await s.plan([
       { stepId: "low", priority: "low" },
       { stepId: "high", priority: "high" },
@@ -187,50 +187,50 @@ describe("a call that somebody else's call is in the way of", () => {
     const [low, high] = [s.sessionOf("low"), s.sessionOf("high")];
     const first = write(s, low, { "notes.md": "low" });
     const allowed = await s.ask(first);
-    const second = await asked(s, write(s, high, { "notes.md": "high" }));
+    const second = await askScene(s, write(s, high, { "notes.md": "high" }));
     await s.clock.advance(1_000);
     expect(second.now()).toBeUndefined();
     await s.runs(first, allowed);
-    await settled();
+    await waitUntilSettled();
     // It never saw what the other one wrote.
     expect(second.now()?.kind).toBe("granted");
     expect(await s.holders("notes.md")).toEqual(["plan-1/high"]);
   });
 
   it("is refused after two seconds where the other call goes on", async () => {
-    await using s = await scene({ conflicts: { strategy: "priority_wins" } });
+    await using s = await openScene({ conflicts: { strategy: "priority_wins" } });
     await s.plan([
       { stepId: "low", priority: "low" },
       { stepId: "high", priority: "high" },
     ]);
     await s.ask(write(s, s.sessionOf("low"), { "notes.md": "low" }));
-    const second = await asked(s, write(s, s.sessionOf("high"), { "notes.md": "high" }));
+    const second = await askScene(s, write(s, s.sessionOf("high"), { "notes.md": "high" }));
     await s.clock.advance(2_000);
-    await settled();
-    expect(refused(await second.answer).sentence).toMatch(
+    await waitUntilSettled();
+    expect(requireRefused(await second.answer).sentence).toMatch(
       /is being changed just now by low .*Try again in a moment/u,
     );
     expect(await s.holders("notes.md")).toEqual(["plan-1/low"]);
   });
 
   it("never is in the way of a call of its own session", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const a = await s.child("a");
     const calls = [
       write(s, a, { "notes.md": "one two" }),
       edit(s, a, ["notes.md", "one", "1"]),
       write(s, a, { "notes.md/..": "folder" }),
     ];
-    for (const call of calls) expect((await asked(s, call)).now()).toEqual({ kind: "granted" });
+    for (const call of calls) expect((await askScene(s, call)).now()).toEqual({ kind: "granted" });
   });
 
   it("is no longer in the way when its step has died, or its claim was released", async () => {
-    await using s = await scene();
+    await using s = await openScene();
     const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
     await s.ask(write(s, a, { "notes.md": "a" }));
     await s.ends(a, "cancelled");
-    expect((await asked(s, write(s, b, { "notes.md": "b" }))).now()).toEqual({ kind: "granted" });
+    expect((await askScene(s, write(s, b, { "notes.md": "b" }))).now()).toEqual({ kind: "granted" });
     await s.coordinator.arbiter.release(2);
-    expect((await asked(s, write(s, c, { "notes.md": "c" }))).now()).toEqual({ kind: "granted" });
+    expect((await askScene(s, write(s, c, { "notes.md": "c" }))).now()).toEqual({ kind: "granted" });
   });
 });

@@ -10,11 +10,11 @@ import {
 } from "../../src/agents/coordination/contracts/plan.ts";
 import { draftResolutionByRules } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
 import {
-  asks,
-  atWork,
-  contest,
-  contestant,
-  holder,
+  createAsk,
+  openAtWork,
+  createContest,
+  createContestant,
+  createHolder,
   NOTES,
   openOf,
   payloadsOf,
@@ -22,8 +22,8 @@ import {
 } from "./claims-scene.ts";
 import { stepId } from "./scene.ts";
 
-const ME = contestant(1, 9);
-const CLAIMS = [holder(3, 2), holder(2, 1), ME];
+const ME = createContestant(1, 9);
+const CLAIMS = [createHolder(3, 2), createHolder(2, 1), ME];
 const FOR_ME: PluginRuling = { plugin: "plugin:guard", award: "requester" };
 const FOR_THEM: PluginRuling = { plugin: "plugin:guard", award: "holder" };
 
@@ -68,19 +68,19 @@ describe("what a plugin ruled", () => {
 });
 
 describe("a contest that a plugin ruled on", () => {
-  const asked = (hook: PluginRuling, from: "default" | "high_risk" = "default") => {
+  const createAskedScene = (hook: PluginRuling, from: "default" | "high_risk" = "default") => {
     const strategy = from === "high_risk" ? "manual_review" : "owner_wins";
-    const claims = [holder(2, 1), contestant(1, 2)];
-    const held = request(2, asks(NOTES, 1));
-    return atWork(
+    const claims = [createHolder(2, 1), createContestant(1, 2)];
+    const heldRequest = request(2, createAsk(NOTES, 1));
+    return openAtWork(
       2,
-      held,
-      request(1, asks(NOTES, 2, { contest: contest(claims, { hook, from, strategy }) })),
+      heldRequest,
+      request(1, createAsk(NOTES, 2, { contest: createContest(claims, { hook, from, strategy }) })),
     );
   };
 
   it("is recorded with the plugin and whom it ruled for, and with nothing that it said", () => {
-    const { log } = asked(FOR_ME);
+    const { log } = createAskedScene(FOR_ME);
     expect(payloadsOf(log, "conflict.detected")[0]?.contest?.hook).toEqual(FOR_ME);
     expect(payloadsOf(log, "conflict.resolved")).toMatchObject([
       { strategy: "owner_wins", winner: "step-1", losers: ["step-2"], rule: "hook", because: "plugin:guard" },
@@ -90,29 +90,29 @@ describe("a contest that a plugin ruled on", () => {
 
   it("A1: is resolved by what is recorded as it was resolved, for ever", () => {
     for (const hook of [FOR_ME, FOR_THEM, { award: "holder", failed: true } as const]) {
-      const scene = asked(hook);
+      const scene = createAskedScene(hook);
       const [conflict] = openOf(scene).conflicts;
       expect(conflict && draftResolutionByRules(conflict)?.payload).toEqual(conflict?.resolution);
     }
   });
 
   it("stays with people where it is high-risk", () => {
-    const { log } = asked(FOR_ME, "high_risk");
+    const { log } = createAskedScene(FOR_ME, "high_risk");
     expect(payloadsOf(log, "conflict.resolved")).toMatchObject([
       { losers: ["step-1"], rule: "strategy", because: "manual-review" },
     ]);
   });
 
   it("is another conflict than the same one ruled on by the strategy", () => {
-    const claims = [holder(2, 1), contestant(1, 2)];
-    const again = (hook?: PluginRuling) =>
-      request(1, asks(NOTES, 2, { contest: contest(claims, hook ? { hook } : {}) }));
-    const scene = atWork(2, request(2, asks(NOTES, 1)), again(), again(FOR_THEM));
+    const claims = [createHolder(2, 1), createContestant(1, 2)];
+    const requestAgain = (hook?: PluginRuling) =>
+      request(1, createAsk(NOTES, 2, { contest: createContest(claims, hook ? { hook } : {}) }));
+    const scene = openAtWork(2, request(2, createAsk(NOTES, 1)), requestAgain(), requestAgain(FOR_THEM));
     expect(payloadsOf(scene.log, "conflict.resolved").map(({ because }) => because)).toEqual([
       "lease-holder",
       "plugin:guard",
     ]);
-    for (const hook of [undefined, FOR_THEM]) expect(scene.when(again(hook)).kind).toBe("replay");
-    expect(scene.when(again({ award: "holder", failed: true })).kind).toBe("accepted");
+    for (const hook of [undefined, FOR_THEM]) expect(scene.when(requestAgain(hook)).kind).toBe("replay");
+    expect(scene.when(requestAgain({ award: "holder", failed: true })).kind).toBe("accepted");
   });
 });

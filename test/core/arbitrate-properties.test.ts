@@ -24,7 +24,8 @@ const contestants: fc.Arbitrary<Contestant> = fc.record(
   { requiredKeys: ["stepId", "priority", "claimedSequence"] },
 );
 
-const whoIs = ({ coordinationId, stepId: step }: Contestant): string => `${coordinationId ?? ""}:${step}`;
+const nameContestant = ({ coordinationId, stepId: step }: Contestant): string =>
+  `${coordinationId ?? ""}:${step}`;
 
 const merges = fc.oneof(
   fc.constant({ kind: "clean" as const, base: "a", current: "b", merged: "c" }),
@@ -37,13 +38,13 @@ const merges = fc.oneof(
 const contests: fc.Arbitrary<Contest> = fc
   .record({
     mine: contestants,
-    others: fc.uniqueArray(contestants, { selector: whoIs, minLength: 1, maxLength: 7 }),
+    others: fc.uniqueArray(contestants, { selector: nameContestant, minLength: 1, maxLength: 7 }),
     place: fc.nat({ max: 7 }),
     strategy: fc.constantFrom(...conflictStrategySchema.options),
     merge: fc.option(merges, { nil: undefined }),
   })
   .map(({ mine: { coordinationId: _, ...mine }, others, place, strategy, merge }) => {
-    const claims = others.filter((other) => whoIs(other) !== whoIs(mine));
+    const claims = others.filter((other) => nameContestant(other) !== nameContestant(mine));
     claims.splice(place, 0, mine);
     return { requester: mine.stepId, claims, strategy, ...(merge && { merge }) };
   })
@@ -75,7 +76,10 @@ describe("for every contest", () => {
         expect(contest.claims).toContain(winner);
         expect(losers).not.toContain(winner);
         if (because === "merged") expect(losers).toEqual([]);
-        else expect([winner, ...losers].map(whoIs).sort()).toEqual(contest.claims.map(whoIs).sort());
+        else
+          expect([winner, ...losers].map(nameContestant).sort()).toEqual(
+            contest.claims.map(nameContestant).sort(),
+          );
       }),
       { numRuns: RUNS },
     );
@@ -86,7 +90,7 @@ describe("for every contest", () => {
       fc.property(contests, (contest) => {
         const ruling = arbitrate(contest);
         if (ruling.kind !== "granted" && ruling.kind !== "refused") return;
-        expect(ruling.kind === "granted").toBe(whoIs(ruling.winner) === `:${contest.requester}`);
+        expect(ruling.kind === "granted").toBe(nameContestant(ruling.winner) === `:${contest.requester}`);
       }),
       { numRuns: RUNS },
     );
@@ -125,13 +129,13 @@ describe("for every contest", () => {
           ...(claim.expiresAtMs !== undefined && { expiresAtMs: 1 as EpochMs }),
           ...(claim.changedAtMs !== undefined && { changedAtMs: 2 as EpochMs }),
         }));
-        const outcome = (claims: readonly Contestant[]): unknown => {
+        const describeOutcome = (claims: readonly Contestant[]): unknown => {
           const ruling = arbitrate({ ...contest, claims });
           if (ruling.kind !== "granted" && ruling.kind !== "refused") return ruling;
           const { kind, winner, losers, rule, because } = ruling;
-          return { kind, rule, because, winner: whoIs(winner), losers: losers.map(whoIs) };
+          return { kind, rule, because, winner: nameContestant(winner), losers: losers.map(nameContestant) };
         };
-        expect(outcome(later)).toEqual(outcome(contest.claims));
+        expect(describeOutcome(later)).toEqual(describeOutcome(contest.claims));
       }),
       { numRuns: RUNS },
     );

@@ -10,20 +10,20 @@ import {
   conflictStrategySchema,
   type ConflictStrategy,
 } from "../../src/agents/coordination/contracts/plan.ts";
-import { contestant, FOREIGN, holder } from "./claims-scene.ts";
-import { at, stepId } from "./scene.ts";
+import { createContestant, FOREIGN, createHolder } from "./claims-scene.ts";
+import { timeAt, stepId } from "./scene.ts";
 
 /** The requester is step 1; its claim would get the token 9. */
 const REQUESTER = stepId(1);
-const me = (rest: Partial<Contestant> = {}): Contestant => contestant(1, 9, rest);
-const changer = (step: number, token: number, rest: Partial<Contestant> = {}): Contestant =>
-  contestant(step, token, { changedAtMs: at(0), ...rest });
+const createRequester = (rest: Partial<Contestant> = {}): Contestant => createContestant(1, 9, rest);
+const createChanger = (step: number, token: number, rest: Partial<Contestant> = {}): Contestant =>
+  createContestant(step, token, { changedAtMs: timeAt(0), ...rest });
 const declared = { declared: true };
 const high = { priority: "high" } as const;
 const low = { priority: "low" } as const;
 
 /** As one line: granted or refused, to whom, by which rule, why. */
-function told(ruling: Ruling): string {
+function describeRuling(ruling: Ruling): string {
   if (ruling.kind === "merge") return "merge";
   if (ruling.kind === "review") return `review: ${ruling.because}`;
   const { kind, winner, rule, because } = ruling;
@@ -48,145 +48,150 @@ const THEIRS = "refused: step-2";
 const SITUATIONS: readonly Situation[] = [
   {
     when: "another step holds it",
-    claims: [me(), holder(2, 3)],
+    claims: [createRequester(), createHolder(2, 3)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${THEIRS}, lease, lease-holder`,
   },
   {
     when: "another step of higher priority holds it",
-    claims: [me(), holder(2, 3, high)],
+    claims: [createRequester(), createHolder(2, 3, high)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${THEIRS}, strategy, highest-priority`,
   },
   {
     when: "another step of lower priority holds it",
-    claims: [me(), holder(2, 3, low)],
+    claims: [createRequester(), createHolder(2, 3, low)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${MINE}, strategy, highest-priority`,
   },
   {
     when: "the requester declared it and another step holds it",
-    claims: [me(declared), holder(2, 3)],
+    claims: [createRequester(declared), createHolder(2, 3)],
     owner: `${MINE}, ownership, declared-owner`,
     priority: `${MINE}, ownership, declared-owner`,
   },
   {
     when: "the requester declared it and a step of higher priority holds it",
-    claims: [me(declared), holder(2, 3, high)],
+    claims: [createRequester(declared), createHolder(2, 3, high)],
     owner: `${MINE}, ownership, declared-owner`,
     priority: `${THEIRS}, strategy, highest-priority`,
   },
   {
     when: "another step declared it and has not claimed it",
-    claims: [me(), contestant(2, 0, declared)],
+    claims: [createRequester(), createContestant(2, 0, declared)],
     owner: `${THEIRS}, ownership, declared-owner`,
     priority: `${THEIRS}, ownership, declared-owner`,
   },
   {
     when: "another step of lower priority declared it and has not claimed it",
-    claims: [me(), contestant(2, 0, { ...declared, ...low })],
+    claims: [createRequester(), createContestant(2, 0, { ...declared, ...low })],
     owner: `${THEIRS}, ownership, declared-owner`,
     priority: `${MINE}, strategy, highest-priority`,
   },
   {
     when: "the requester holds it already and another step declared it",
-    claims: [holder(1, 1), contestant(2, 0, declared)],
+    claims: [createHolder(1, 1), createContestant(2, 0, declared)],
     owner: `${THEIRS}, ownership, declared-owner`,
     priority: `${THEIRS}, ownership, declared-owner`,
   },
   {
     when: "both declared it and the other one holds it",
-    claims: [me(declared), holder(2, 3, declared)],
+    claims: [createRequester(declared), createHolder(2, 3, declared)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${THEIRS}, lease, lease-holder`,
   },
   {
     when: "both declared it and nobody holds it",
-    claims: [me(declared), contestant(2, 0, declared)],
+    claims: [createRequester(declared), createContestant(2, 0, declared)],
     owner: `${MINE}, lease, earliest-claim`,
     priority: `${MINE}, lease, earliest-claim`,
   },
   {
     when: "another step has changed it since",
-    claims: [me(), changer(2, 3)],
+    claims: [createRequester(), createChanger(2, 3)],
     owner: `${THEIRS}, lease, changed-since`,
     priority: `${THEIRS}, lease, changed-since`,
   },
   {
     when: "another step of lower priority has changed it since",
-    claims: [me(), changer(2, 3, low)],
+    claims: [createRequester(), createChanger(2, 3, low)],
     owner: `${THEIRS}, lease, changed-since`,
     priority: `${MINE}, strategy, highest-priority`,
   },
   {
     when: "the requester declared it and another step has changed it since",
-    claims: [me(declared), changer(2, 3)],
+    claims: [createRequester(declared), createChanger(2, 3)],
     owner: `${MINE}, ownership, declared-owner`,
     priority: `${MINE}, ownership, declared-owner`,
   },
   {
     when: "the requester has held it for longer, and another step has changed it since",
-    claims: [holder(1, 1), changer(2, 3)],
+    claims: [createHolder(1, 1), createChanger(2, 3)],
     owner: `${THEIRS}, lease, changed-since`,
     priority: `${THEIRS}, lease, changed-since`,
   },
   {
     when: "one step holds it and another has changed it since",
-    claims: [me(), holder(3, 3), changer(2, 5)],
+    claims: [createRequester(), createHolder(3, 3), createChanger(2, 5)],
     owner: `${THEIRS}, lease, changed-since`,
     priority: `${THEIRS}, lease, changed-since`,
   },
   {
     when: "somebody outside has changed it since",
-    claims: [me(), contestant(OUTSIDE_STEP_ID, 0, { changedAtMs: at(0) })],
+    claims: [createRequester(), createContestant(OUTSIDE_STEP_ID, 0, { changedAtMs: timeAt(0) })],
     owner: `refused: ${OUTSIDE_STEP_ID}, lease, changed-since`,
     priority: `refused: ${OUTSIDE_STEP_ID}, lease, changed-since`,
   },
   {
     when: "the requester holds what is above it, and another step claimed it later",
-    claims: [holder(1, 2), holder(2, 3)],
+    claims: [createHolder(1, 2), createHolder(2, 3)],
     owner: `${MINE}, lease, lease-holder`,
     priority: `${MINE}, lease, lease-holder`,
   },
   {
     when: "the requester holds it, and another step held it before",
-    claims: [holder(1, 5), holder(2, 3)],
+    claims: [createHolder(1, 5), createHolder(2, 3)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${THEIRS}, lease, lease-holder`,
   },
   {
     when: "the step of the same name in another coordination holds it",
-    claims: [me(), holder(1, 3, { coordinationId: FOREIGN })],
+    claims: [createRequester(), createHolder(1, 3, { coordinationId: FOREIGN })],
     owner: `refused: step-1 of ${FOREIGN}, lease, lease-holder`,
     priority: `refused: step-1 of ${FOREIGN}, lease, lease-holder`,
   },
   {
     when: "the step of the same name in another coordination holds it with lower priority",
-    claims: [me(), holder(1, 3, { coordinationId: FOREIGN, ...low })],
+    claims: [createRequester(), createHolder(1, 3, { coordinationId: FOREIGN, ...low })],
     owner: `refused: step-1 of ${FOREIGN}, lease, lease-holder`,
     priority: `${MINE}, strategy, highest-priority`,
   },
   {
     when: "the owner's session holds it",
-    claims: [me(), contestant(OWNER_STEP_ID, 3, { expiresAtMs: at(1) })],
+    claims: [createRequester(), createContestant(OWNER_STEP_ID, 3, { expiresAtMs: timeAt(1) })],
     owner: `refused: ${OWNER_STEP_ID}, lease, lease-holder`,
     priority: `refused: ${OWNER_STEP_ID}, lease, lease-holder`,
   },
   {
     when: "several steps hold it",
-    claims: [holder(4, 7), me(), holder(2, 3), holder(3, 5)],
+    claims: [createHolder(4, 7), createRequester(), createHolder(2, 3), createHolder(3, 5)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${THEIRS}, lease, lease-holder`,
   },
   {
     when: "several steps of different priority hold it",
-    claims: [me(high), holder(2, 3), holder(3, 5, { priority: "critical" }), holder(4, 7, high)],
+    claims: [
+      createRequester(high),
+      createHolder(2, 3),
+      createHolder(3, 5, { priority: "critical" }),
+      createHolder(4, 7, high),
+    ],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: "refused: step-3, strategy, highest-priority",
   },
   {
     when: "two steps of equal priority, higher than the requester's, hold it",
-    claims: [me(low), holder(3, 5, high), holder(2, 3, high)],
+    claims: [createRequester(low), createHolder(3, 5, high), createHolder(2, 3, high)],
     owner: `${THEIRS}, lease, lease-holder`,
     priority: `${THEIRS}, lease, lease-holder`,
   },
@@ -194,8 +199,8 @@ const SITUATIONS: readonly Situation[] = [
 
 describe.each(SITUATIONS)("when $when", ({ claims, owner, priority }) => {
   it("owner_wins and priority_wins rule", () => {
-    expect(told(rule("owner_wins", claims))).toBe(owner);
-    expect(told(rule("priority_wins", claims))).toBe(priority);
+    expect(describeRuling(rule("owner_wins", claims))).toBe(owner);
+    expect(describeRuling(rule("priority_wins", claims))).toBe(priority);
   });
 
   it("everybody but the winner loses, in the order of their claims", () => {
@@ -233,30 +238,37 @@ const CLEAN: MergeEvidence = { kind: "clean", base: "sha256:1", current: "sha256
 
 describe("a merge that cannot be made", () => {
   it.each(mergeObstacleSchema.options)("is for people because of %s", (obstacle) => {
-    const ruling = rule("merge_if_safe", [me(declared), holder(2, 3)], { kind: "obstacle", obstacle });
+    const ruling = rule("merge_if_safe", [createRequester(declared), createHolder(2, 3)], {
+      kind: "obstacle",
+      obstacle,
+    });
     expect(ruling).toEqual({ kind: "review", because: obstacle.replaceAll("_", "-") });
   });
 });
 
 describe("a contest", () => {
   it.each(conflictStrategySchema.options)("by %s leaves its claims as they were", (strategy) => {
-    const claims = Object.freeze([me(), holder(3, 5), holder(2, 3)].map((claim) => Object.freeze(claim)));
+    const claims = Object.freeze(
+      [createRequester(), createHolder(3, 5), createHolder(2, 3)].map((claim) => Object.freeze(claim)),
+    );
     const before = structuredClone(claims);
     rule(strategy, claims, CLEAN);
     expect(claims).toEqual(before);
   });
 
   it.each(["owner_wins", "priority_wins"] as const)("of one side is no conflict to %s", (strategy) => {
-    expect(() => rule(strategy, [me()])).toThrow(/A1: a conflict has two sides/u);
+    expect(() => rule(strategy, [createRequester()])).toThrow(/A1: a conflict has two sides/u);
   });
 
   it("without its requester cannot be merged", () => {
-    expect(() => rule("merge_if_safe", [holder(2, 3), holder(3, 4)], CLEAN)).toThrow(/A1: the requester/u);
+    expect(() => rule("merge_if_safe", [createHolder(2, 3), createHolder(3, 4)], CLEAN)).toThrow(
+      /A1: the requester/u,
+    );
   });
 
   it("of the owner's session is one like another", () => {
-    const claims = [contestant(OWNER_STEP_ID, 9, declared), holder(2, 3)];
-    const given: Contest = { requester: OWNER_STEP_ID, claims, strategy: "owner_wins" };
-    expect(told(arbitrate(given))).toBe(`granted: ${OWNER_STEP_ID}, ownership, declared-owner`);
+    const claims = [createContestant(OWNER_STEP_ID, 9, declared), createHolder(2, 3)];
+    const contest: Contest = { requester: OWNER_STEP_ID, claims, strategy: "owner_wins" };
+    expect(describeRuling(arbitrate(contest))).toBe(`granted: ${OWNER_STEP_ID}, ownership, declared-owner`);
   });
 });

@@ -1,23 +1,23 @@
 import type { GivenGates } from "../support/gate-parts.ts";
-import { world } from "../support/fake-clock-host.ts";
-import { done, scriptedRunner, type Scripted } from "../support/scripted-runner.ts";
-import { gatesWith, quiet, scriptedVerifier, type Answers } from "./gates-world.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
+import { endDone, createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
+import { createGatesWith, waitUntilQuiet, createScriptedVerifier, type Answers } from "./gates-world.ts";
 import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
 
 export interface Checked {
   readonly run: PlanRun;
-  readonly asked: ReturnType<typeof scriptedVerifier>["asked"];
+  readonly asked: ReturnType<typeof createScriptedVerifier>["asked"];
 }
 
 /** A plan of one step `a` whose results `main`'s checks rule on. */
-export async function checked(
+export async function runCheckedPlan(
   answers: Answers,
   {
     checks = ["lint"],
     gates = {},
     more = {},
     fields = {},
-    scripts = [done({ n: 1 })],
+    scripts = [endDone({ n: 1 })],
   }: {
     readonly checks?: readonly string[];
     readonly gates?: object;
@@ -26,10 +26,10 @@ export async function checked(
     readonly scripts?: readonly Scripted[];
   } = {},
 ): Promise<Checked> {
-  const { asked, verifier } = scriptedVerifier(answers);
-  const given = { gates: gatesWith(checks, gates), verifier, ...more };
-  const it = world({}, scriptedRunner(scriptOf({ a: scripts })), given);
-  const run = await submitTo(it, plan([step("a", fields)]));
-  await quiet(it);
-  return { run, asked };
+  const { asked: checkRequests, verifier } = createScriptedVerifier(answers);
+  const gateSettings = { gates: createGatesWith(checks, gates), verifier, ...more };
+  const world = createWorld({}, createScriptedRunner(scriptOf({ a: scripts })), gateSettings);
+  const run = await submitTo(world, plan([step("a", fields)]));
+  await waitUntilQuiet(world);
+  return { run, asked: checkRequests };
 }

@@ -31,8 +31,8 @@ import {
   type HeldClaim,
   type OpenCoordination,
 } from "../../src/agents/coordination/ledger/state.ts";
-import { atWork, FOREIGN, openOf } from "./claims-scene.ts";
-import { ack, at, complete, fail, SETTLE, spawn, stepId } from "./scene.ts";
+import { openAtWork, FOREIGN, openOf } from "./claims-scene.ts";
+import { acknowledge, timeAt, complete, fail, SETTLE, spawn, stepId } from "./scene.ts";
 
 export const STEPS = 3;
 const RESOURCES = ["file:/w", "file:/w/a", "file:/w/b", "queue:q"];
@@ -72,7 +72,10 @@ export interface Move {
 const steps = fc.integer({ min: 0, max: STEPS });
 const nat = fc.nat({ max: 9 });
 
-const requesting = (strategies: readonly ConflictStrategy[], mayMeetOthers: boolean): fc.Arbitrary<Act> =>
+const createRequesting = (
+  strategies: readonly ConflictStrategy[],
+  mayMeetOthers: boolean,
+): fc.Arbitrary<Act> =>
   fc.record({
     kind: fc.constant("request" as const),
     step: steps,
@@ -86,7 +89,7 @@ const requesting = (strategies: readonly ConflictStrategy[], mayMeetOthers: bool
     careless: fc.constantFrom(false, false, false, true),
   });
 
-const acts = (requests: fc.Arbitrary<Act>): fc.Arbitrary<Act> =>
+const createActs = (requests: fc.Arbitrary<Act>): fc.Arbitrary<Act> =>
   fc.oneof(
     { weight: 14, arbitrary: requests },
     {
@@ -127,14 +130,14 @@ const anyway = fc.oneof(
 );
 
 const movesOf = (requests: fc.Arbitrary<Act>, afterMs: fc.Arbitrary<number>): fc.Arbitrary<Move[]> =>
-  fc.array(fc.record({ act: acts(requests), afterMs, times: fc.constantFrom(1, 1, 1, 2) }), {
+  fc.array(fc.record({ act: createActs(requests), afterMs, times: fc.constantFrom(1, 1, 1, 2) }), {
     maxLength: 40,
   });
 
 /** By every strategy, with others in the way, on a clock that jumps. */
-export const claimHistories = movesOf(requesting(conflictStrategySchema.options, true), anyway);
+export const claimHistories = movesOf(createRequesting(conflictStrategySchema.options, true), anyway);
 /** Where only rules decide, within one coordination, on a clock that never goes back. */
-export const ruledHistories = movesOf(requesting(["owner_wins", "priority_wins"], false), forward);
+export const ruledHistories = movesOf(createRequesting(["owner_wins", "priority_wins"], false), forward);
 
 export interface Played {
   readonly state: Coordination;
@@ -152,12 +155,12 @@ export interface Played {
 }
 
 export function playClaims(moves: readonly Move[]): Played {
-  const scene = atWork(STEPS);
+  const scene = openAtWork(STEPS);
   let state: Coordination = openOf(scene);
   const log = [...scene.log];
   const played: Played["steps"][number][] = [];
   const tokens = { newest: FOREIGN_TOKEN };
-  let now = at(10_000);
+  let now = timeAt(10_000);
   for (const { act, afterMs, times } of moves) {
     now = addMs(now, afterMs);
     for (let time = 0; time < times; time += 1) {
@@ -189,7 +192,7 @@ interface Moment {
   readonly tokens: { newest: number };
 }
 
-const whoIs = (step: number): StepId => (step === 0 ? OWNER_STEP_ID : stepId(step));
+const nameStep = (step: number): StepId => (step === 0 ? OWNER_STEP_ID : stepId(step));
 
 function commandsOf(state: OpenCoordination, act: Act, moment: Moment): Command[] {
   switch (act.kind) {
@@ -198,56 +201,58 @@ function commandsOf(state: OpenCoordination, act: Act, moment: Moment): Command[
     case "answer": {
       const open = state.reviews.keySeq().toArray();
       const conflictId = open[act.pick % Math.max(open.length, 1)] ?? "conflict-0";
-      const claim = { token: nextToken(moment), expiresAtMs: addMs(moment.now, 60_000) };
+      const claim = { token: takeNextToken(moment), expiresAtMs: addMs(moment.now, 60_000) };
       return [{ type: "settleReview", conflictId, answer: act.said, ...(act.pick > 0 && { claim }) }];
     }
     case "release": {
-      const held = state.claims.keySeq().toArray();
-      const token = held[act.pick] ?? 1;
-      const which = act.pick % 2 === 0 ? { stepId: whoIs(act.step) } : { tokens: [token] };
+      const heldTokens = state.claims.keySeq().toArray();
+      const token = heldTokens[act.pick] ?? 1;
+      const which = act.pick % 2 === 0 ? { stepId: nameStep(act.step) } : { tokens: [token] };
       return [{ type: "releaseClaims", because: "operator", ...which }];
     }
     case "change": {
       const { resource, version } = act;
-      return [{ type: "recordChange", stepId: whoIs(act.step), resource, version, tool: "write", token: 1 }];
+      return [
+        { type: "recordChange", stepId: nameStep(act.step), resource, version, tool: "write", token: 1 },
+      ];
     }
     case "end":
       return [act.well ? complete(act.step) : fail(act.step)];
     case "undetermined": {
-      const told = { tool: "exec", because: "undeclared", action: "denied" } as const;
-      return [{ type: "recordUndetermined", stepId: whoIs(act.step), ...told }];
+      const report = { tool: "exec", because: "undeclared", action: "denied" } as const;
+      return [{ type: "recordUndetermined", stepId: nameStep(act.step), ...report }];
     }
     case "spawn": {
       const number = state.steps.size + 1;
-      return [spawn(`call-${number}`), ack(number)];
+      return [spawn(`call-${number}`), acknowledge(number)];
     }
     case "settle":
-      return [...state.openSteps.toArray().map(completing), SETTLE];
+      return [...state.openSteps.toArray().map(createCompletion), SETTLE];
   }
 }
 
-function completing(step: StepId): Command {
+function createCompletion(step: StepId): Command {
   return { type: "completeStep", stepId: step, attempt: 1, via: "hook" };
 }
 
 function requestOf(state: OpenCoordination, act: Request, moment: Moment): RequestResources {
-  const step = whoIs(act.step);
+  const step = nameStep(act.step);
   const requests = act.resources.map((resource): ResourceRequest => {
-    const held = ownClaim(state, resource, { act, moment });
-    const token = nextToken(moment);
+    const heldClaim = ownClaim(state, resource, { act, moment });
+    const token = takeNextToken(moment);
     const expiresAtMs = addMs(moment.now, act.leaseMs);
-    const asked = { resource, token, expiresAtMs, ...(held && { held: held.token }) };
-    const against = othersOn(state, resource, { step, now: moment.now });
-    if (act.foreign) against.push(foreigner(moment));
-    if (against.length === 0) return asked;
+    const request = { resource, token, expiresAtMs, ...(heldClaim && { held: heldClaim.token }) };
+    const against = listOthersOn(state, resource, { step, now: moment.now });
+    if (act.foreign) against.push(createForeigner(moment));
+    if (against.length === 0) return request;
     const me: Contestant = {
       stepId: step,
       priority: "normal",
-      claimedSequence: asked.held ?? token,
+      claimedSequence: request.held ?? token,
       declared: act.declared,
-      ...(held && { expiresAtMs: held.expiresAtMs }),
+      ...(heldClaim && { expiresAtMs: heldClaim.expiresAtMs }),
     };
-    return { ...asked, contest: contestOf(act, [...against, me], moment) };
+    return { ...request, contest: contestOf(act, [...against, me], moment) };
   });
   return { type: "requestResources", stepId: step, requests };
 }
@@ -257,8 +262,8 @@ function ownClaim(
   resource: string,
   { act, moment }: { readonly act: Request; readonly moment: Moment },
 ): HeldClaim | undefined {
-  const own = claims.get(holdings.get(holdingOf(whoIs(act.step), resource)) ?? 0);
-  return own && (act.careless || own.expiresAtMs > moment.now) ? own : undefined;
+  const heldClaim = claims.get(holdings.get(holdingOf(nameStep(act.step), resource)) ?? 0);
+  return heldClaim && (act.careless || heldClaim.expiresAtMs > moment.now) ? heldClaim : undefined;
 }
 
 function contestOf(
@@ -280,7 +285,7 @@ function contestOf(
 }
 
 /** The leases of other steps that run on the resource, and who changed it without holding it any more. */
-function othersOn(
+function listOthersOn(
   state: OpenCoordination,
   resource: string,
   { step, now }: { readonly step: StepId; readonly now: EpochMs },
@@ -288,7 +293,9 @@ function othersOn(
   const live = state.claims
     .valueSeq()
     .toArray()
-    .filter((claim) => claim.stepId !== step && claim.expiresAtMs > now && overlaps(claim.resource, resource))
+    .filter(
+      (claim) => claim.stepId !== step && claim.expiresAtMs > now && isOverlapping(claim.resource, resource),
+    )
     .map(({ stepId: holder, priority, token, expiresAtMs }) => ({
       stepId: holder,
       priority,
@@ -301,16 +308,16 @@ function othersOn(
   return [...live, { stepId: changer, priority: "normal", claimedSequence: token, changedAtMs: atMs }];
 }
 
-export function overlaps(one: string, other: string): boolean {
+export function isOverlapping(one: string, other: string): boolean {
   return isCovering(one, other) || isCovering(other, one);
 }
 
-function foreigner({ now }: Moment): Contestant {
-  const who = { stepId: stepId(99), coordinationId: FOREIGN, priority: "high" } as const;
-  return { ...who, claimedSequence: FOREIGN_TOKEN, expiresAtMs: addMs(now, 1_000) };
+function createForeigner({ now }: Moment): Contestant {
+  const participant = { stepId: stepId(99), coordinationId: FOREIGN, priority: "high" } as const;
+  return { ...participant, claimedSequence: FOREIGN_TOKEN, expiresAtMs: addMs(now, 1_000) };
 }
 
-function nextToken({ tokens }: Moment): number {
+function takeNextToken({ tokens }: Moment): number {
   tokens.newest += 1;
   return tokens.newest;
 }

@@ -9,19 +9,19 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { holdingOf, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
   claimHistories,
-  overlaps,
+  isOverlapping,
   playClaims,
   ruledHistories,
   type Move,
   type Played,
 } from "./claims-play.ts";
-import { ruledByRecord, payloadsOf, saidOf } from "./claims-scene.ts";
+import { ruleByRecord, payloadsOf, describeDecision } from "./claims-scene.ts";
 import { RUN } from "./scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 const GRACE_MS = 15_000;
 
-function holds(check: (played: Played) => void, histories: fc.Arbitrary<Move[]> = claimHistories): void {
+function prove(check: (played: Played) => void, histories: fc.Arbitrary<Move[]> = claimHistories): void {
   fc.assert(
     fc.property(histories, (moves) => {
       check(playClaims(moves));
@@ -31,7 +31,7 @@ function holds(check: (played: Played) => void, histories: fc.Arbitrary<Move[]> 
 }
 
 type Known = Exclude<Coordination, { kind: "unopened" }>;
-const known = (state: Coordination): Known => {
+const requireKnown = (state: Coordination): Known => {
   if (state.kind === "unopened") throw new Error("nothing was opened");
   return state;
 };
@@ -43,7 +43,7 @@ interface Lease {
 }
 
 /** The leases by the plainest reading of the log. */
-function leasesIn(log: readonly RunEvent[]): Map<number, Lease> {
+function listLeases(log: readonly RunEvent[]): Map<number, Lease> {
   const leases = new Map<number, Lease>();
   for (const { type, payload } of log) {
     if (type === "claim.acquired") leases.set(payload.token, payload);
@@ -60,7 +60,9 @@ function leasesIn(log: readonly RunEvent[]): Map<number, Lease> {
 function refusalOf(before: Known, { stepId, requests }: RequestResources, now: number): string | undefined {
   if (stepId !== OWNER_STEP_ID && !before.openSteps.has(stepId)) return "STEP_ENDED";
   const isOver = (token: number): boolean => (before.claims.get(token)?.expiresAtMs ?? 0) <= now;
-  return requests.some(({ held }) => held !== undefined && isOver(held)) ? "STALE_TOKEN" : undefined;
+  return requests.some(({ held: heldToken }) => heldToken !== undefined && isOver(heldToken))
+    ? "STALE_TOKEN"
+    : undefined;
 }
 
 function isHeldUp(events: readonly RunEvent[], { stepId }: RequestResources): boolean {
@@ -69,15 +71,15 @@ function isHeldUp(events: readonly RunEvent[], { stepId }: RequestResources): bo
   return isAsked || rulings.some(({ winner }) => winner !== stepId);
 }
 
-function leaseOn({ command, after }: Played["steps"][number], resource: string): number {
+function findLeaseOn({ command, after }: Played["steps"][number], resource: string): number {
   if (command.type !== "requestResources") throw new Error(command.type);
-  const token = known(after).holdings.get(holdingOf(command.stepId, resource)) ?? 0;
-  return known(after).claims.get(token)?.expiresAtMs ?? 0;
+  const token = requireKnown(after).holdings.get(holdingOf(command.stepId, resource)) ?? 0;
+  return requireKnown(after).claims.get(token)?.expiresAtMs ?? 0;
 }
 
 describe("for every history of claims", () => {
   it("L4: the log folds to what it folded to step by step, also out of its JSON", () => {
-    holds(({ log, state }) => {
+    prove(({ log, state }) => {
       const stored = log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(stored).toStrictEqual(log);
       expect(fold(RUN, stored)).toStrictEqual(state);
@@ -85,7 +87,7 @@ describe("for every history of claims", () => {
   });
 
   it("L3: every cause is an earlier event", () => {
-    holds(({ log }) => {
+    prove(({ log }) => {
       const seen = new Set<string | undefined>();
       for (const { eventId, causationId, sequence } of log) {
         if (sequence > 0) expect(seen.has(causationId), eventId).toBe(true);
@@ -95,11 +97,11 @@ describe("for every history of claims", () => {
   });
 
   it("A1: what the rules decided follows from what is recorded with the conflict", () => {
-    holds(({ log }) => {
+    prove(({ log }) => {
       const detected = payloadsOf(log, "conflict.detected");
       for (const resolved of payloadsOf(log, "conflict.resolved")) {
         const conflict = detected.find(({ conflictId }) => conflictId === resolved.conflictId);
-        const ruled = conflict && ruledByRecord(conflict);
+        const ruled = conflict && ruleByRecord(conflict);
         if (resolved.rule === "people") expect(ruled).toBeUndefined();
         else expect(ruled).toEqual(resolved);
       }
@@ -107,17 +109,17 @@ describe("for every history of claims", () => {
   });
 
   it("A2: tokens only grow", () => {
-    holds(({ log }) => {
+    prove(({ log }) => {
       const tokens = payloadsOf(log, "claim.acquired").map(({ token }) => token);
       expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     });
   });
 
   it("A2: a lease that has ended is never renewed, and no renewal ends one sooner", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { before, events, now } of steps) {
         for (const { token, expiresAtMs } of payloadsOf(events, "claim.renewed")) {
-          const was = known(before).claims.get(token)?.expiresAtMs ?? 0;
+          const was = requireKnown(before).claims.get(token)?.expiresAtMs ?? 0;
           expect(was).toBeGreaterThan(now);
           expect(expiresAtMs).toBeGreaterThan(was);
         }
@@ -126,8 +128,8 @@ describe("for every history of claims", () => {
   });
 
   it("A3: every conflict has one resolution, or people may still answer", () => {
-    holds(({ log, state }) => {
-      const { conflicts, reviews } = known(state);
+    prove(({ log, state }) => {
+      const { conflicts, reviews } = requireKnown(state);
       const ids = payloadsOf(log, "conflict.resolved").map(({ conflictId }) => conflictId);
       expect(new Set(ids).size).toBe(ids.length);
       const open = conflicts.filter(({ resolution }) => !resolution).map(({ conflictId }) => conflictId);
@@ -136,16 +138,16 @@ describe("for every history of claims", () => {
   });
 
   it("D5: when it has ended, nothing is held and nothing is asked", () => {
-    holds(({ state }) => {
+    prove(({ state }) => {
       if (state.kind !== "ended") return;
       expect([state.claims.size, state.holdings.size, state.reviews.size]).toEqual([0, 0, 0]);
     });
   });
 
   it("a claim and a question are of the owner or of a step that is at work", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { after } of steps) {
-        const { claims, conflicts, reviews, steps: all } = known(after);
+        const { claims, conflicts, reviews, steps: all } = requireKnown(after);
         const askers = conflicts
           .filter(({ conflictId }) => reviews.has(conflictId))
           .map(({ contest }) => contest?.requester ?? OWNER_STEP_ID);
@@ -156,9 +158,9 @@ describe("for every history of claims", () => {
   });
 
   it("what a step holds of a resource is the newest of its claims on it", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { after } of steps) {
-        const { claims, holdings } = known(after);
+        const { claims, holdings } = requireKnown(after);
         const newest: Record<string, number> = {};
         for (const { stepId, resource, token } of claims.values())
           newest[holdingOf(stepId, resource)] = token;
@@ -168,36 +170,37 @@ describe("for every history of claims", () => {
   });
 
   it("what is kept beside the log is what the state holds, and what the log says", () => {
-    holds(({ log, state }) => {
+    prove(({ log, state }) => {
       const kept = new Map<number, number>();
       for (const change of log.flatMap(claimChangesOf)) {
         if (change.kind === "released") kept.delete(change.token);
         else kept.set(change.token, change.expiresAtMs);
       }
-      const held = [...known(state).claims.values()];
-      expect([...kept]).toEqual(held.map(({ token, expiresAtMs }) => [token, expiresAtMs]));
-      const leases = [...leasesIn(log)].map(([token, lease]) => [token, lease.stepId, lease.resource]);
-      expect(leases).toEqual(held.map(({ token, stepId, resource }) => [token, stepId, resource]));
+      const heldClaims = [...requireKnown(state).claims.values()];
+      expect([...kept]).toEqual(heldClaims.map(({ token, expiresAtMs }) => [token, expiresAtMs]));
+      const leases = [...listLeases(log)].map(([token, lease]) => [token, lease.stepId, lease.resource]);
+      expect(leases).toEqual(heldClaims.map(({ token, stepId, resource }) => [token, stepId, resource]));
     });
   });
 
   it("a request has everything or nothing, as the leases and the rulings say", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const step of steps) {
         const { before, command, decision, now } = step;
         if (command.type !== "requestResources") continue;
-        const code = refusalOf(known(before), command, now);
-        if (code) expect(saidOf(decision)).toEqual([code]);
+        const code = refusalOf(requireKnown(before), command, now);
+        if (code) expect(describeDecision(decision)).toEqual([code]);
         else if (isHeldUp(step.events, command) || decision.kind !== "accepted")
           expect(step.events.filter(({ type }) => type.startsWith("claim."))).toEqual([]);
         else
-          for (const { resource } of command.requests) expect(leaseOn(step, resource)).toBeGreaterThan(now);
+          for (const { resource } of command.requests)
+            expect(findLeaseOn(step, resource)).toBeGreaterThan(now);
       }
     });
   });
 
   it("D2: a request that was not won by a ruling is recorded once", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const [index, { again, command, before, after }] of steps.entries()) {
         if (!again || command.type !== "requestResources") continue;
         // Each question to people is one of its own.
@@ -209,7 +212,7 @@ describe("for every history of claims", () => {
   });
 
   it("a question that is overdue is closed, nothing is planned before the deadline, and something at it", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { after } of steps) {
         const due = findNextDeadline(after);
         if (after.kind !== "open" || due === undefined) continue;
@@ -231,12 +234,12 @@ describe("for every history of claims", () => {
 
 describe("where only the rules decide", () => {
   it("no two steps hold leases on one resource, or on what is below it, at the same time", () => {
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { after, now } of steps) {
-        const live = [...known(after).claims.values()].filter(({ expiresAtMs }) => expiresAtMs > now);
+        const live = [...requireKnown(after).claims.values()].filter(({ expiresAtMs }) => expiresAtMs > now);
         for (const one of live)
           for (const other of live)
-            if (one.stepId !== other.stepId) expect(overlaps(one.resource, other.resource)).toBe(false);
+            if (one.stepId !== other.stepId) expect(isOverlapping(one.resource, other.resource)).toBe(false);
       }
     }, ruledHistories);
   });

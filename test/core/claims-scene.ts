@@ -14,14 +14,14 @@ import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordinat
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import type { OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
-import { ack, at, given, OPEN, RUN, spawn, stepId, type Scene } from "./scene.ts";
+import { acknowledge, timeAt, openScene, OPEN, RUN, spawn, stepId, type Scene } from "./scene.ts";
 
 export const NOTES = "file:/repo/notes.md";
 export const REPORT = "file:/repo/report.md";
 export const LEASE_MS = 300_000;
 export const FOREIGN = "co-2" as CoordinationId;
 
-export const contestant = (
+export const createContestant = (
   step: number | StepId,
   claimedSequence: number,
   rest: Partial<Contestant> = {},
@@ -33,22 +33,22 @@ export const contestant = (
 });
 
 /** A contestant whose lease runs. */
-export const holder = (step: number, token: number, rest: Partial<Contestant> = {}): Contestant =>
-  contestant(step, token, { expiresAtMs: at(LEASE_MS), ...rest });
+export const createHolder = (step: number, token: number, rest: Partial<Contestant> = {}): Contestant =>
+  createContestant(step, token, { expiresAtMs: timeAt(LEASE_MS), ...rest });
 
-export const contest = (
+export const createContest = (
   claims: readonly Contestant[],
   rest: Partial<ResourceContest> = {},
 ): ResourceContest => ({ cause: "overlap", strategy: "owner_wins", from: "default", claims, ...rest });
 
-export const asks = (
+export const createAsk = (
   resource: string,
   token: number,
   rest: Partial<ResourceRequest> = {},
 ): ResourceRequest => ({
   resource,
   token,
-  expiresAtMs: at(LEASE_MS),
+  expiresAtMs: timeAt(LEASE_MS),
   ...rest,
 });
 
@@ -81,23 +81,26 @@ export const change = (
   ...rest,
 });
 
-export const conflictId = (number: number): string => `${RUN}:conflict-${number}`;
+export const nameConflict = (number: number): string => `${RUN}:conflict-${number}`;
 
 export const answer = (
   number: number,
-  said: SettleReview["answer"],
+  resolution: SettleReview["answer"],
   claim?: SettleReview["claim"],
 ): Command => ({
   type: "settleReview",
-  conflictId: conflictId(number),
-  answer: said,
+  conflictId: nameConflict(number),
+  answer: resolution,
   ...(claim && { claim }),
 });
 
 /** An observed coordination with that many steps at work. */
-export function atWork(steps: number, ...more: readonly Command[]): Scene {
-  const spawned = Array.from({ length: steps }, (_, index) => [spawn(`call-${index + 1}`), ack(index + 1)]);
-  return given(OPEN, ...spawned.flat(), ...more);
+export function openAtWork(steps: number, ...more: readonly Command[]): Scene {
+  const spawned = Array.from({ length: steps }, (_, index) => [
+    spawn(`call-${index + 1}`),
+    acknowledge(index + 1),
+  ]);
+  return openScene(OPEN, ...spawned.flat(), ...more);
 }
 
 export function openOf({ state }: Pick<Scene, "state">): OpenCoordination {
@@ -109,7 +112,7 @@ export function openOf({ state }: Pick<Scene, "state">): OpenCoordination {
 export const tokensOf = (scene: Pick<Scene, "state">): number[] => openOf(scene).claims.keySeq().toArray();
 
 /** The types of the facts of a decision, or its code. */
-export function saidOf(decision: Decision): readonly string[] {
+export function describeDecision(decision: Decision): readonly string[] {
   if (decision.kind === "refused") return [decision.code];
   return decision.kind === "replay" ? ["replay"] : decision.facts.map(({ type }) => type);
 }
@@ -123,7 +126,7 @@ export function payloadsOf<T extends RunEvent["type"]>(log: readonly RunEvent[],
 type Detected = FactPayloads["conflict.detected"];
 
 /** What the rules make of a conflict as it is recorded; `undefined` where people rule, or only a 0.1.0 knew why. */
-export function ruledByRecord({
+export function ruleByRecord({
   conflictId: id,
   claims,
   contest: recorded,
@@ -134,16 +137,24 @@ export function ruledByRecord({
   if (ruling.kind === "merge") throw new Error(`${id}: a merge was recorded without what came of it`);
   if (ruling.kind !== "review") {
     const { winner, losers, rule, because } = ruling;
-    const lost = losers.map((loser) => loser.stepId);
+    const lostSteps = losers.map((loser) => loser.stepId);
     const elsewhere = winner.coordinationId && { winnerCoordinationId: winner.coordinationId };
-    return { conflictId: id, strategy, winner: winner.stepId, ...elsewhere, losers: lost, rule, because };
+    return {
+      conflictId: id,
+      strategy,
+      winner: winner.stepId,
+      ...elsewhere,
+      losers: lostSteps,
+      rule,
+      because,
+    };
   }
   if (reviewByMs !== undefined) return undefined;
   return { conflictId: id, strategy, losers: [requester], because: ruling.because, rule: "strategy" };
 }
 
 /** The claims that hold at a time. */
-export function liveTokens(state: OpenCoordination, now: EpochMs): number[] {
+export function listLiveTokens(state: OpenCoordination, now: EpochMs): number[] {
   return state.claims
     .valueSeq()
     .filter(({ expiresAtMs }) => expiresAtMs > now)

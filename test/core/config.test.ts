@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 
-const phase1 = (config: object): unknown => ({ coordination: { phase1: config } });
+const wrapPhase1 = (config: object): unknown => ({ coordination: { phase1: config } });
 
 describe("the plugin's configuration", () => {
-  it.each([undefined, null, {}, { coordination: {} }, phase1({})])(
+  it.each([undefined, null, {}, { coordination: {} }, wrapPhase1({})])(
     "is off and has every default for %j",
     (value) => {
       const config = parsePluginConfig(value);
@@ -22,7 +22,7 @@ describe("the plugin's configuration", () => {
 
   it("keeps what is set", () => {
     const set = { enabled: true, strict: true, agents: ["main"], stepTimeoutMs: 1_000, settleMs: 0 };
-    expect(parsePluginConfig(phase1(set))).toMatchObject(set);
+    expect(parsePluginConfig(wrapPhase1(set))).toMatchObject(set);
   });
 
   it.each([
@@ -38,7 +38,7 @@ describe("the plugin's configuration", () => {
     [{ contentRetentionDays: 1.5 }, "coordination.phase1.contentRetentionDays: expected int, got number 1.5"],
     [{ enable: true }, 'coordination.phase1: expected no key "enable", got it'],
   ])("refuses %j and says what is wrong with it", (config, message) => {
-    expect(() => parsePluginConfig(phase1(config))).toThrow(
+    expect(() => parsePluginConfig(wrapPhase1(config))).toThrow(
       expect.objectContaining({ code: "CONFIG_INVALID", recovery: "fix-config", message }),
     );
   });

@@ -15,13 +15,13 @@ import {
   describeCallUnderWay,
 } from "../../src/agents/coordination/runtime/arbiter/conflict-sentence.ts";
 import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
-import { atWork } from "./claims-scene.ts";
+import { openAtWork } from "./claims-scene.ts";
 
-const { state } = atWork(3);
+const { state } = openAtWork(3);
 const SINCE = Date.UTC(2026, 0, 2, 10, 0, 0) as EpochMs;
 const UNTIL = Date.UTC(2026, 0, 2, 10, 5, 0) as EpochMs;
 
-const contestant = (stepId: string, rest: Partial<Contestant> = {}): Contestant => ({
+const createContestant = (stepId: string, rest: Partial<Contestant> = {}): Contestant => ({
   stepId: stepId as StepId,
   priority: "normal",
   claimedSequence: 1,
@@ -37,16 +37,16 @@ interface Given {
   readonly requester?: string;
 }
 
-function assessed({ against, strategy = "owner_wins", cause = "overlap", ...rest }: Given): Assessed {
+function assessContest({ against, strategy = "owner_wins", cause = "overlap", ...rest }: Given): Assessed {
   const { resource = "file:/repo/notes.md", from = "default", requester = "step-1" } = rest;
-  const me = contestant(requester, { claimedSequence: 9 });
+  const me = createContestant(requester, { claimedSequence: 9 });
   const contest = { strategy, cause, from, claims: [...against, me] } as const;
-  const held = against.filter(({ expiresAtMs }) => expiresAtMs !== undefined);
+  const holders = against.filter(({ expiresAtMs }) => expiresAtMs !== undefined);
   return {
     target: { resource, index: 0, propose: undefined, replaces: true },
     request: { resource, token: 9, expiresAtMs: UNTIL, contest },
     ruling: arbitrate(contestOf(me.stepId, contest)),
-    holders: held.map(({ stepId, claimedSequence: token }) => ({
+    holders: holders.map(({ stepId, claimedSequence: token }) => ({
       resource,
       stepId,
       token,
@@ -60,60 +60,60 @@ function assessed({ against, strategy = "owner_wins", cause = "overlap", ...rest
   };
 }
 
-const sentence = (given: Given, conflictId?: string): string =>
-  describeRefusal(assessed(given), state, conflictId);
-const holder = (stepId: string, rest: Partial<Contestant> = {}): Contestant =>
-  contestant(stepId, { expiresAtMs: UNTIL, ...rest });
+const describeSentence = (situation: Given, conflictId?: string): string =>
+  describeRefusal(assessContest(situation), state, conflictId);
+const createHolder = (stepId: string, rest: Partial<Contestant> = {}): Contestant =>
+  createContestant(stepId, { expiresAtMs: UNTIL, ...rest });
 
 describe("the sentence for a refused call", () => {
   it("says who holds what, since when, until when, what to do, and the conflict", () => {
-    expect(sentence({ against: [holder("step-2")] }, "co-1:conflict-4")).toMatch(
+    expect(describeSentence({ against: [createHolder("step-2")] }, "co-1:conflict-4")).toMatch(
       /^Coordination refused this call: \/repo\/notes\.md is held by step-2.* since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z, or until that step ends\. Go on with other work and try again then; do not write it under another name \(conflict co-1:conflict-4\)\.$/u,
     );
   });
 
   it("names a step of another coordination with its id, and the owner as what it is", () => {
     const coordinationId = "co-7" as CoordinationId;
-    expect(sentence({ against: [holder("step-2", { coordinationId })] })).toContain(
+    expect(describeSentence({ against: [createHolder("step-2", { coordinationId })] })).toContain(
       "held by step-2 of coordination co-7 since",
     );
-    expect(sentence({ against: [holder("@owner")] })).toContain(
+    expect(describeSentence({ against: [createHolder("@owner")] })).toContain(
       "held by the session that began this work since",
     );
   });
 
   it("says that a plan declares the file where its owner has not claimed it", () => {
-    expect(sentence({ against: [contestant("step-2", { declared: true, claimedSequence: 0 })] })).toMatch(
-      /is declared by step-2.* as its own in the plan, until that step ends\./u,
-    );
+    expect(
+      describeSentence({ against: [createContestant("step-2", { declared: true, claimedSequence: 0 })] }),
+    ).toMatch(/is declared by step-2.* as its own in the plan, until that step ends\./u);
   });
 
   it("says to read again what others have changed, and who they are", () => {
-    const changed = contestant("step-2", { changedAtMs: SINCE });
-    expect(sentence({ against: [changed], cause: "stale_base" }, "c-1")).toMatch(
+    const changed = createContestant("step-2", { changedAtMs: SINCE });
+    expect(describeSentence({ against: [changed], cause: "stale_base" }, "c-1")).toMatch(
       /notes\.md was changed by step-2.* since you read it; your change would undo that\. Read it again and make your change to what it is now \(conflict c-1\)\.$/u,
     );
-    const outside = contestant("@outside", { changedAtMs: SINCE, claimedSequence: 0 });
-    expect(sentence({ against: [outside], cause: "stale_base" })).toContain(
+    const outside = createContestant("@outside", { changedAtMs: SINCE, claimedSequence: 0 });
+    expect(describeSentence({ against: [outside], cause: "stale_base" })).toContain(
       "changed by somebody outside of this coordination",
     );
   });
 
   it("says to read again also where somebody else holds the file but a change of it won", () => {
-    const changed = contestant("step-3", { changedAtMs: SINCE, claimedSequence: 2 });
-    const said = sentence({ against: [holder("step-2"), changed] });
-    expect(said).toMatch(/changed by step-3.*Read it again/u);
-    expect(said).not.toContain("declared");
+    const changed = createContestant("step-3", { changedAtMs: SINCE, claimedSequence: 2 });
+    const words = describeSentence({ against: [createHolder("step-2"), changed] });
+    expect(words).toMatch(/changed by step-3.*Read it again/u);
+    expect(words).not.toContain("declared");
   });
 
   it("says to report the conflict where people must decide", () => {
-    expect(sentence({ against: [holder("step-2")], strategy: "manual_review" }, "c-1")).toBe(
+    expect(describeSentence({ against: [createHolder("step-2")], strategy: "manual_review" }, "c-1")).toBe(
       "Coordination refused this call: a person must decide who may change /repo/notes.md, held by step-2 since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z (manual-review), and nobody can be asked from here. Go on with other work, and report this in your result (conflict c-1).",
     );
   });
 
   it("shows other resources by their whole name", () => {
-    expect(sentence({ against: [holder("step-2")], resource: "queue:mail" })).toContain(
+    expect(describeSentence({ against: [createHolder("step-2")], resource: "queue:mail" })).toContain(
       "call: queue:mail is held",
     );
   });
@@ -148,14 +148,16 @@ describe("other sentences", () => {
 
 describe("what a person is asked", () => {
   /** Only owners' calls can be asked about. */
-  const asked = (...given: readonly Given[]): { readonly title: string; readonly description: string } =>
+  const createReview = (
+    ...situation: readonly Given[]
+  ): { readonly title: string; readonly description: string } =>
     createReviewText(
-      given.map((one) => assessed({ strategy: "manual_review", requester: "@owner", ...one })),
+      situation.map((one) => assessContest({ strategy: "manual_review", requester: "@owner", ...one })),
       state,
     );
 
   it("names the file, who wants it, and what is at stake", () => {
-    const { title, description } = asked({ against: [holder("step-2")] });
+    const { title, description } = createReview({ against: [createHolder("step-2")] });
     expect(title).toBe("Contested write: /repo/notes.md");
     expect(description).toMatch(
       /^\/repo\/notes\.md: also wanted by step-2.*\. If you allow it, this call overwrites what they have there and their claims end\.$/u,
@@ -164,21 +166,21 @@ describe("what a person is asked", () => {
 
   it("names those who want it, the owner of another coordination, too, but not who asks", () => {
     const coordinationId = "co-7" as CoordinationId;
-    const { description } = asked({ against: [holder("@owner", { coordinationId })] });
+    const { description } = createReview({ against: [createHolder("@owner", { coordinationId })] });
     expect(description).toContain("of coordination co-7");
     expect(description).not.toContain("the session that began this work");
   });
 
   it("says where a file is marked high-risk", () => {
-    expect(asked({ against: [holder("step-2")], from: "high_risk" }).description).toContain(
+    expect(createReview({ against: [createHolder("step-2")], from: "high_risk" }).description).toContain(
       "notes.md, which is marked high-risk: also wanted by",
     );
   });
 
   it("stays within what the host takes, and says what is at stake however much else there is to say", () => {
-    const { title, description } = asked(
+    const { title, description } = createReview(
       ...Array.from({ length: 40 }, (_, index) => ({
-        against: Array.from({ length: 20 }, (__, step) => holder(`step-${step + 2}`)),
+        against: Array.from({ length: 20 }, (__, step) => createHolder(`step-${step + 2}`)),
         resource: `file:/${"deep/".repeat(30)}file-${index}`,
       })),
     );
@@ -192,7 +194,7 @@ describe("what a person is asked", () => {
   });
 
   it("counts those beyond three", () => {
-    const five = Array.from({ length: 5 }, (_, step) => holder(`step-${step + 2}`));
-    expect(asked({ against: five }).description).toContain("and 2 more");
+    const five = Array.from({ length: 5 }, (_, step) => createHolder(`step-${step + 2}`));
+    expect(createReview({ against: five }).description).toContain("and 2 more");
   });
 });

@@ -38,26 +38,28 @@ function maximumOf(checks: readonly z.core.$ZodCheck[]): number | undefined {
 }
 
 /** What in a schema has no bound, by path. Any JSON is bounded where values come in: by size, depth and counts. */
-function unboundedIn(schema: z.core.$ZodType, path: string): string[] {
+function findUnbounded(schema: z.core.$ZodType, path: string): string[] {
   const { def } = schema._zod as { def: z.core.$ZodTypes["_zod"]["def"] };
   switch (def.type) {
     case "string":
     case "array": {
       const maximum = maximumOf(def.checks ?? []);
       const isBounded = maximum !== undefined && (NAMED.has(maximum) || DERIVED.has(maximum));
-      const own = isBounded ? [] : [`${path} (${def.type}, ${String(maximum)})`];
-      return def.type === "array" ? [...own, ...unboundedIn(def.element, `${path}[]`)] : own;
+      const ownProblems = isBounded ? [] : [`${path} (${def.type}, ${String(maximum)})`];
+      return def.type === "array"
+        ? [...ownProblems, ...findUnbounded(def.element, `${path}[]`)]
+        : ownProblems;
     }
     case "object":
-      return Object.entries(def.shape).flatMap(([key, field]) => unboundedIn(field, `${path}.${key}`));
+      return Object.entries(def.shape).flatMap(([key, field]) => findUnbounded(field, `${path}.${key}`));
     case "record":
-      return [...unboundedIn(def.keyType, `${path}{key}`), ...unboundedIn(def.valueType, `${path}{}`)];
+      return [...findUnbounded(def.keyType, `${path}{key}`), ...findUnbounded(def.valueType, `${path}{}`)];
     case "union":
-      return def.options.flatMap((option, index) => unboundedIn(option, `${path}|${index}`));
+      return def.options.flatMap((option, index) => findUnbounded(option, `${path}|${index}`));
     case "optional":
     case "default":
     case "prefault":
-      return unboundedIn(def.innerType, path);
+      return findUnbounded(def.innerType, path);
     case "lazy":
     case "number":
     case "boolean":
@@ -73,7 +75,7 @@ describe("bounds", () => {
   it.each(Object.entries(SCHEMAS))(
     "has a named bound for every string and every array of %s",
     (name, schema) => {
-      expect(unboundedIn(schema, name)).toEqual([]);
+      expect(findUnbounded(schema, name)).toEqual([]);
     },
   );
 
@@ -86,7 +88,7 @@ describe("bounds", () => {
       either: z.union([z.string(), z.int()]),
       date: z.date(),
     });
-    expect(unboundedIn(loose, "loose")).toHaveLength(8);
+    expect(findUnbounded(loose, "loose")).toHaveLength(8);
   });
 
   it.each(Object.entries(BOUNDS))("%s is a positive whole number", (_, bound) => {
@@ -109,11 +111,11 @@ describe("bounds", () => {
     ["events", EVENT_BOUNDS],
   ])("of %s as a whole", (_, bounds) => {
     const any = z.unknown();
-    const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) });
+    const nestLevels = (levels: number): unknown => (levels === 0 ? 1 : { a: nestLevels(levels - 1) });
 
     it("take the last level and no more", () => {
-      expect(parseBounded(any, nested(bounds.depthMax), bounds).ok).toBe(true);
-      expect(parseBounded(any, nested(bounds.depthMax + 1), bounds)).toMatchObject({
+      expect(parseBounded(any, nestLevels(bounds.depthMax), bounds).ok).toBe(true);
+      expect(parseBounded(any, nestLevels(bounds.depthMax + 1), bounds)).toMatchObject({
         problems: [{ expected: `at most ${bounds.depthMax} levels`, received: "a deeper value" }],
       });
     });

@@ -29,12 +29,12 @@ const EDGES: Readonly<
     valid: ENVELOPE,
   },
   plan: { take: (value) => parsePlan(value).ok, valid: PLAN },
-  event: { take: (value) => takes(() => decodeEvent(value), "EVENT_UNREADABLE"), valid: EVENT },
-  config: { take: (value) => takes(() => parsePluginConfig(value), "CONFIG_INVALID"), valid: {} },
+  event: { take: (value) => isTaken(() => decodeEvent(value), "EVENT_UNREADABLE"), valid: EVENT },
+  config: { take: (value) => isTaken(() => parsePluginConfig(value), "CONFIG_INVALID"), valid: {} },
 };
 
 /** Anything thrown but the one error that the edge may throw is thrown on. */
-function takes(parse: () => unknown, code: string): boolean {
+function isTaken(parse: () => unknown, code: string): boolean {
   try {
     parse();
     return true;
@@ -44,39 +44,39 @@ function takes(parse: () => unknown, code: string): boolean {
   }
 }
 
-function nested(levels: number, wrap: (inner: unknown) => unknown): unknown {
+function nestLevels(levels: number, wrap: (inner: unknown) => unknown): unknown {
   let value: unknown = "core";
   for (let level = 0; level < levels; level += 1) value = wrap(value);
   return value;
 }
 
-function cyclic(): object {
+function createCycle(): object {
   const cycle: Record<string, unknown> = { a: 1 };
   cycle["self"] = cycle;
   cycle["list"] = [cycle, cycle];
   return cycle;
 }
 
-function sparse(length: number): unknown[] {
+function createSparse(length: number): unknown[] {
   const items: unknown[] = [];
   items.length = length;
   return items;
 }
 
-const throwing = (): never => {
+const throwHostile = (): never => {
   throw new RangeError("hostile");
 };
 
-const trap = (handler: ProxyHandler<object>): object => new Proxy({}, handler);
+const createTrap = (handler: ProxyHandler<object>): object => new Proxy({}, handler);
 
 /** A proxy that has more of itself below every key. */
-function endless(): object {
+function createEndless(): object {
   return new Proxy(
     {},
     {
       ownKeys: () => ["a", "b"],
       getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
-      get: (_, key) => (typeof key === "string" ? endless() : undefined),
+      get: (_, key) => (typeof key === "string" ? createEndless() : undefined),
     },
   );
 }
@@ -92,20 +92,21 @@ const HOSTILE: Readonly<Record<string, () => unknown>> = {
   "a huge array": () => Array.from({ length: MEGABYTE }, () => 1),
   "many large arrays": () => Array.from({ length: 100 }, () => Array.from({ length: 9_999 }, () => 1)),
   "an array of ten thousand objects": () => Array.from({ length: 10_000 }, () => ({ a: 1, b: "2", c: null })),
-  "ten thousand nested objects": () => nested(10_000, (inner) => ({ inner })),
-  "ten thousand nested arrays": () => nested(10_000, (inner) => [inner]),
-  "a tree that is wide and deep": () => nested(20, (inner) => [inner, inner, inner]),
-  "a tree of objects that is wide and deep": () => nested(40, (inner) => ({ a: inner, b: inner, c: inner })),
+  "ten thousand nested objects": () => nestLevels(10_000, (inner) => ({ inner })),
+  "ten thousand nested arrays": () => nestLevels(10_000, (inner) => [inner]),
+  "a tree that is wide and deep": () => nestLevels(20, (inner) => [inner, inner, inner]),
+  "a tree of objects that is wide and deep": () =>
+    nestLevels(40, (inner) => ({ a: inner, b: inner, c: inner })),
   "a __proto__ key": () =>
     JSON.parse('{"__proto__": {"polluted": true}, "constructor": {"prototype": 1}}') as unknown,
-  "a cyclic object": cyclic,
-  "a sparse array": () => sparse(2 ** 32 - 1),
-  "a getter that throws": () => Object.defineProperty({}, "stepId", { enumerable: true, get: throwing }),
+  "a cyclic object": createCycle,
+  "a sparse array": () => createSparse(2 ** 32 - 1),
+  "a getter that throws": () => Object.defineProperty({}, "stepId", { enumerable: true, get: throwHostile }),
   "an array with a getter that throws": () =>
-    Object.defineProperty([1], 0, { enumerable: true, get: throwing }),
-  "a proxy that throws on keys": () => trap({ ownKeys: throwing }),
-  "a proxy that throws on reads": () => new Proxy({ stepId: 1 }, { get: throwing }),
-  "a proxy without an end": endless,
+    Object.defineProperty([1], 0, { enumerable: true, get: throwHostile }),
+  "a proxy that throws on keys": () => createTrap({ ownKeys: throwHostile }),
+  "a proxy that throws on reads": () => new Proxy({ stepId: 1 }, { get: throwHostile }),
+  "a proxy without an end": createEndless,
   "a revoked proxy": () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
@@ -113,13 +114,13 @@ const HOSTILE: Readonly<Record<string, () => unknown>> = {
   },
   "a BigInt": () => 10n ** 1000n,
   "a symbol": () => Symbol("x"),
-  "a function": () => throwing,
+  "a function": () => throwHostile,
   "a map": () => new Map([["a", 1]]),
   "a typed array": () => new Uint8Array(100_000),
 };
 
 /** Where the hostile value is put: alone, and inside of something that is otherwise right. */
-function places(valid: object, hostile: unknown): Readonly<Record<string, unknown>> {
+function placeHostile(valid: object, hostile: unknown): Readonly<Record<string, unknown>> {
   return {
     alone: hostile,
     "in an unknown field": { ...valid, extra: hostile },
@@ -153,7 +154,7 @@ describe.each(Object.entries(EDGES))("a hostile value at the edge of %s", (edge,
   it.each(Object.entries(HOSTILE))(
     "that is %s is refused in time, whatever place it is in",
     (hostile, make) => {
-      for (const [place, value] of Object.entries(places(valid, make()))) {
+      for (const [place, value] of Object.entries(placeHostile(valid, make()))) {
         const durations: number[] = [];
         const results = new Set<boolean>();
         for (let tries = 0; tries < TRIES; tries += 1) {
@@ -170,7 +171,7 @@ describe.each(Object.entries(EDGES))("a hostile value at the edge of %s", (edge,
 });
 
 describe("a hostile plan of the right shape", () => {
-  const times = (value: unknown): { readonly ok: boolean; readonly fastest: number } => {
+  const measureParse = (value: unknown): { readonly ok: boolean; readonly fastest: number } => {
     const durations: number[] = [];
     let ok = true;
     for (let tries = 0; tries < TRIES; tries += 1) {
@@ -208,7 +209,7 @@ describe("a hostile plan of the right shape", () => {
       },
     ],
   ])("with %s is refused in time", (_, change) => {
-    const { ok, fastest } = times({ ...PLAN, ...change });
+    const { ok, fastest } = measureParse({ ...PLAN, ...change });
     expect(ok).toBe(false);
     expect(fastest).toBeLessThan(BUDGET_MS);
   });

@@ -24,7 +24,7 @@ interface Contract {
 const BUDGET = ["budget", "budget.spawns", "budget.tokens", "budget.costUsd", "budget.wallMs"];
 const USAGE = ["usage", "usage.tokens", "usage.costMicroUsd"];
 const STATED = ["confidence", "confidenceUnreadable"];
-const limitsAt = (path: string): string[] => [
+const findLimitsAt = (path: string): string[] => [
   path,
   ...["spawns", "tokens", "costMicroUsd", "wallMs"].map((name) => `${path}.${name}`),
 ];
@@ -46,13 +46,13 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   ],
   "coordination.created": [
     ...["trace.traceId", "trace.runId", "trace.spanId", "trace.causalRef"],
-    ...["plan", "plan.deadlineAtMs", "parent", ...limitsAt("plan.budget")],
+    ...["plan", "plan.deadlineAtMs", "parent", ...findLimitsAt("plan.budget")],
     ...["plan.decision", "plan.decision.confidence", "plan.successCriteria"],
     ...["questions", "questions.notify", "questions.requireDifferentApprover"],
   ],
   "step.admitted": [
     ...["parentStepId", "name", "call.toolCallId", "call.runId", "call.spanId", "problems"],
-    ...["planned", ...limitsAt("planned.budget"), "decision", "decision.confidence"],
+    ...["planned", ...findLimitsAt("planned.budget"), "decision", "decision.confidence"],
     ...["gate", "gate.requireConfidence", "gate.checks", "gate.criticThreshold", "gate.revisionsMax"],
     ...["gate.verifyMs", "gate.allowSelf"],
   ],
@@ -99,20 +99,20 @@ const STRICT = [
   ...["core.workflowChain.event", "core.workflowChain.confidence-escalated", "interrupt.requested"],
 ];
 
-function contract(name: string, schema: z.ZodType, valid: object): Contract {
+function createContract(name: string, schema: z.ZodType, valid: object): Contract {
   return { name, schema, valid, optional: OPTIONAL[name] ?? [], strict: STRICT.includes(name) };
 }
 
 const CONTRACTS: readonly Contract[] = [
-  contract("envelope", coordinationEnvelopeSchema, ENVELOPE),
-  contract("policy", arbiterPolicySchema, POLICY),
-  contract("plan", coordinationPlanSchema, { ...PLAN, steps: PLAN.steps.slice(1) }),
-  contract("step", coordinationStepSchema, PLAN.steps[0]!),
+  createContract("envelope", coordinationEnvelopeSchema, ENVELOPE),
+  createContract("policy", arbiterPolicySchema, POLICY),
+  createContract("plan", coordinationPlanSchema, { ...PLAN, steps: PLAN.steps.slice(1) }),
+  createContract("step", coordinationStepSchema, PLAN.steps[0]!),
   ...Object.entries(FACT_PAYLOADS).map(([type, schema]) =>
-    contract(type, schema, FACTS[type as keyof typeof FACTS]),
+    createContract(type, schema, FACTS[type as keyof typeof FACTS]),
   ),
   ...Object.entries(OPENWOP_PAYLOADS).map(([type, schema]) =>
-    contract(type, schema, OPENWOP[type as keyof typeof OPENWOP]),
+    createContract(type, schema, OPENWOP[type as keyof typeof OPENWOP]),
   ),
 ];
 
@@ -142,7 +142,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** A copy in which one field is changed, or removed where `change` returns `undefined`. */
-function changed(value: object, path: string, change: (field: unknown) => unknown): object {
+function changeField(value: object, path: string, change: (field: unknown) => unknown): object {
   const copy = structuredClone(value) as Record<string, unknown>;
   const keys = path.split(".");
   const last = keys.pop() ?? "";
@@ -161,7 +161,7 @@ describe.each(CONTRACTS)("the contract of $name", ({ schema, valid, optional, st
   it.each(fieldsOf(valid))("refuses a wrong %s and says where, what was expected and what came", (path) => {
     const problems = problemsOf(
       schema,
-      changed(valid, path, (field) => (isObject(field) ? 7 : { nothing: "valid" })),
+      changeField(valid, path, (field) => (isObject(field) ? 7 : { nothing: "valid" })),
     );
     const problem = problems.find((each) => each.path === path);
     expect(problem, JSON.stringify(problems)).toBeDefined();
@@ -174,7 +174,7 @@ describe.each(CONTRACTS)("the contract of $name", ({ schema, valid, optional, st
   it.each(fieldsOf(valid))("takes %s as absent only where it is optional", (path) => {
     const problems = problemsOf(
       schema,
-      changed(valid, path, () => undefined),
+      changeField(valid, path, () => undefined),
     );
     if (optional.includes(path)) expect(problems).toEqual([]);
     else expect(problems).toContainEqual(expect.objectContaining({ path, received: "nothing" }));
@@ -205,14 +205,14 @@ describe("the set of contracts", () => {
   });
 
   it("has the ten event types of QM2 and this host's own as facts, and no other", () => {
-    const own = [
+    const ownProblems = [
       ...["step.admitted", "step.reported", "step.outcome_refused", "step.skipped", "step.retry_granted"],
       ...["step.child_stopped", "coordination.cancel_requested", "escalation.closed"],
       ...["result.withheld", "result.held", "result.verified", "verification.failed", "result.revised"],
       ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
     ];
-    expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...own].toSorted());
+    expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...ownProblems].toSorted());
     expect(QM2_EVENT_TYPES).toHaveLength(10);
   });
 
@@ -247,7 +247,7 @@ describe("the evidence of a merge", () => {
 
 describe("what an orchestrator decided", () => {
   const { agentId } = OPENWOP["runOrchestrator.decided"];
-  const decided = (decision: unknown): unknown =>
+  const findDecisionProblems = (decision: unknown): unknown =>
     problemsOf(OPENWOP_PAYLOADS["runOrchestrator.decided"], { agentId, decision, iteration: 1 });
   const criteria = [{ key: "shipped", met: false }];
 
@@ -256,7 +256,7 @@ describe("what an orchestrator decided", () => {
     { kind: "terminate" },
     { kind: "terminate", reason: "done", successCriteria: criteria },
   ])("may be %j", (decision) => {
-    expect(decided(decision)).toEqual([]);
+    expect(findDecisionProblems(decision)).toEqual([]);
   });
 
   it.each([
@@ -268,7 +268,7 @@ describe("what an orchestrator decided", () => {
     ["decision.successCriteria[0].met", { kind: "terminate", successCriteria: [{ key: "shipped" }] }],
     ["decision.successCriteria[0].key", { kind: "terminate", successCriteria: [{ key: " ", met: true }] }],
   ])("is refused at %s in %j", (path, decision) => {
-    expect(decided(decision)).toEqual([expect.objectContaining({ path })]);
+    expect(findDecisionProblems(decision)).toEqual([expect.objectContaining({ path })]);
   });
 });
 
@@ -301,7 +301,7 @@ describe("what is checked of a step", () => {
 });
 
 describe("a problem's wording", () => {
-  const wording = (change: object): unknown =>
+  const findWordingProblems = (change: object): unknown =>
     problemsOf(coordinationEnvelopeSchema, { ...ENVELOPE, ...change });
 
   it.each([
@@ -315,7 +315,7 @@ describe("a problem's wording", () => {
     [{ trace: null }, "object", "null"],
     [{ trace: [1, 2] }, "object", "an array of 2 items"],
   ])("of %j is what was expected and what came", (change, expected, received) => {
-    expect(wording(change)).toEqual([{ path: Object.keys(change)[0], expected, received }]);
+    expect(findWordingProblems(change)).toEqual([{ path: Object.keys(change)[0], expected, received }]);
   });
 
   it("names the forms that a union allows", () => {

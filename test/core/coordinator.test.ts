@@ -7,8 +7,8 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { settled } from "../support/fake-clock.ts";
-import { OWNER, spawnOf, world, type SpawnWords, type World } from "../support/fake-clock-host.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { OWNER, spawnOf, createWorld, type SpawnWords, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 
 async function admit(coordinator: Coordinator, words: SpawnWords): Promise<CoordinationEnvelope> {
@@ -51,7 +51,10 @@ const childOf = ({ childSessionKey, childRunId }: { childSessionKey: SessionKey;
 const typesOf = (events: readonly RunEvent[] = [], only = /^(coordination|step)\./u): string[] =>
   events.map(({ type }) => type).filter((type) => only.test(type));
 
-const of = <T extends RunEvent["type"]>({ ledger }: World, type: T): Extract<RunEvent, { type: T }>[] =>
+const findEventsOfType = <T extends RunEvent["type"]>(
+  { ledger }: World,
+  type: T,
+): Extract<RunEvent, { type: T }>[] =>
   ledger
     .events()
     .flat()
@@ -61,7 +64,7 @@ const HOUR = 3_600_000;
 
 describe("a spawn", () => {
   it("is recorded before it is answered, and becomes a whole coordination", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const envelope = await admit(coordinator, { task: "a" });
     expect(envelope).toMatchObject({ coordinationId: "co-1", stepId: "step-1", targetSession: "unbound" });
@@ -89,33 +92,33 @@ describe("a spawn", () => {
   });
 
   it("keeps its texts beside the log, or none where retention is 0", async () => {
-    const kept = world();
+    const kept = createWorld();
     await admit(kept.start(), { task: "secret task", call: "call-1" });
     expect([...kept.ledger.contents.values()].map(({ text }) => text)).toEqual([
       "secret task",
       "objective of trace-1",
     ]);
     expect(JSON.stringify(kept.ledger.events())).not.toContain("secret");
-    const none = world({ contentMs: 0 });
+    const none = createWorld({ contentMs: 0 });
     await admit(none.start(), { task: "secret task" });
     expect(none.ledger.contents.size).toBe(0);
   });
 
   it("of 50 in parallel on one trace opens one coordination between them", async () => {
-    const w = world();
-    const coordinator = w.start(slow);
+    const w = createWorld();
+    const coordinator = w.start(slowStore);
     const tasks = Array.from({ length: 50 }, (_, index) => `task-${index}`);
     const envelopes = await Promise.all(tasks.map((task) => admit(coordinator, { task })));
     expect(w.ledger.runs.size).toBe(1);
     expect(new Set(envelopes.map(({ stepId }) => stepId)).size).toBe(50);
-    expect(of(w, "step.dispatched")).toHaveLength(50);
+    expect(findEventsOfType(w, "step.dispatched")).toHaveLength(50);
   });
 
   it("of several in parallel opens one coordination also when the first opening fails", async () => {
-    const w = world();
+    const w = createWorld();
     let appends = 0;
     const coordinator = w.start((store) =>
-      slow({
+      slowStore({
         ...store,
         append: (request) =>
           (appends += 1) === 1
@@ -131,7 +134,7 @@ describe("a spawn", () => {
   });
 
   it("on another trace, or of another session, opens another coordination", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await admit(coordinator, { task: "a" });
     await admit(coordinator, { task: "a", trace: "trace-2" });
@@ -140,17 +143,17 @@ describe("a spawn", () => {
   });
 
   it("without a trace is grouped by the run that asked for it", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
-    const untraced = ({ traceId: _, ...request }: SpawnRequest): SpawnRequest => request;
-    await coordinator.admitSpawn(untraced(spawnOf({ task: "a" })));
-    await coordinator.admitSpawn(untraced(spawnOf({ task: "b" })));
-    await coordinator.admitSpawn(untraced(spawnOf({ task: "c", trace: "trace-2" })));
+    const removeTrace = ({ traceId: _, ...request }: SpawnRequest): SpawnRequest => request;
+    await coordinator.admitSpawn(removeTrace(spawnOf({ task: "a" })));
+    await coordinator.admitSpawn(removeTrace(spawnOf({ task: "b" })));
+    await coordinator.admitSpawn(removeTrace(spawnOf({ task: "c", trace: "trace-2" })));
     expect([...w.ledger.runs.values()].map(({ summary }) => summary.steps.total)).toEqual([2, 1]);
   });
 
   it("of a child joins the coordination of its parent, on whatever trace", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const parent = await run(w, coordinator, { task: "a" });
     const nested = await run(w, coordinator, { task: "b", source: parent.child, trace: "other" });
@@ -158,41 +161,39 @@ describe("a spawn", () => {
     expect(w.ledger.runs.size).toBe(1);
     expect(nested.envelope).toMatchObject({ parentStepId: "step-1", sourceSession: parent.child });
     expect(deeper.envelope).toMatchObject({ parentStepId: "step-2" });
-    const causes = of(w, "step.admitted").map(({ causationId }) => causationId);
-    const acknowledged = of(w, "step.acknowledged").map(({ eventId }) => eventId);
+    const causes = findEventsOfType(w, "step.admitted").map(({ causationId }) => causationId);
+    const acknowledged = findEventsOfType(w, "step.acknowledged").map(({ eventId }) => eventId);
     expect(causes).toEqual(["co-1:0", acknowledged[0], acknowledged[1]]);
   });
 
   it("after the end opens a new coordination that names the one before", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const { child } = await run(w, coordinator, { task: "a" });
     await coordinator.endChild(child, { outcome: "completed" });
     await w.clock.advance(10_000);
     await admit(coordinator, { task: "b" });
     await admit(coordinator, { task: "c", source: child, trace: "other" });
-    expect(of(w, "coordination.created").map(({ payload }) => payload.trace.causalRef)).toEqual([
-      undefined,
-      "co-1",
-      "co-1",
-    ]);
+    expect(findEventsOfType(w, "coordination.created").map(({ payload }) => payload.trace.causalRef)).toEqual(
+      [undefined, "co-1", "co-1"],
+    );
   });
 
   it("that is asked for twice by one call is one step, until the host has answered", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const [first, second] = await Promise.all([
       admit(coordinator, { task: "a" }),
       admit(coordinator, { task: "a" }),
     ]);
     expect(second).toEqual(first);
-    expect(of(w, "step.dispatched")).toHaveLength(1);
+    expect(findEventsOfType(w, "step.dispatched")).toHaveLength(1);
     await run(w, coordinator, { task: "a" });
     expect((await admit(coordinator, { task: "a" })).stepId).toBe("step-2");
   });
 
   it("cannot be recorded when the ledger is gone, and then nothing is", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start((store) => ({
       ...store,
       append: () => Promise.reject(new CoordinationError("LEDGER_FULL", "full")),
@@ -205,7 +206,7 @@ describe("a spawn", () => {
   });
 
   it("with a field that the ledger could not read again is refused before it is written", async () => {
-    const w = world();
+    const w = createWorld();
     const request = spawnOf({ task: "a" });
     const long = { ...request, spawn: { ...request.spawn, name: "x".repeat(BOUNDS.nameCharsMax + 1) } };
     await expect(w.start().admitSpawn(long)).rejects.toMatchObject({ code: "INPUT_INVALID" });
@@ -214,42 +215,42 @@ describe("a spawn", () => {
 });
 
 /** A store whose answers take some turns. */
-function slow(store: MemoryStore): MemoryStore {
-  const later = async <T>(answer: Promise<T>): Promise<T> => {
+function slowStore(store: MemoryStore): MemoryStore {
+  const answerLater = async <T>(answer: Promise<T>): Promise<T> => {
     const result = await answer;
-    await settled();
+    await waitUntilSettled();
     return result;
   };
   return {
     ...store,
     append: async (request) => {
-      await settled();
-      await later(store.append(request));
+      await waitUntilSettled();
+      await answerLater(store.append(request));
     },
-    find: (name) => later(store.find(name)),
-    read: (runId, range) => later(store.read(runId, range)),
+    find: (name) => answerLater(store.find(name)),
+    read: (runId, range) => answerLater(store.read(runId, range)),
   };
 }
 
 describe("a refused spawn", () => {
   it("is a failed step with the host's sentence, cut to its bound", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const envelope = await admit(coordinator, { task: "a" });
     await coordinator.refuseSpawn(claimOf(envelope, "a"), "no ".repeat(1_000));
-    const [failed] = of(w, "step.failed");
+    const [failed] = findEventsOfType(w, "step.failed");
     expect(failed?.payload).toMatchObject({ cancelled: false, error: { code: "spawn_refused" } });
     expect(failed?.payload.error.message).toHaveLength(BOUNDS.errorMessageCharsMax);
     await w.clock.advance(10_000);
-    expect(of(w, "coordination.terminal")[0]?.payload.status).toBe("failed");
+    expect(findEventsOfType(w, "coordination.terminal")[0]?.payload.status).toBe("failed");
   });
 
   it("does not end a step whose child the host did make for the same call", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const { envelope } = await run(w, coordinator, { task: "a" });
     await coordinator.refuseSpawn(claimOf(envelope, "a"), "too many children");
-    expect(of(w, "step.failed")).toEqual([]);
+    expect(findEventsOfType(w, "step.failed")).toEqual([]);
   });
 });
 
@@ -260,7 +261,7 @@ describe("H3: a claim", () => {
     ["of a step that is not there", { stepId: "step-9" as StepId }],
     ["of a coordination that is not there", { coordinationId: "co-9" as CoordinationId }],
   ])("%s changes nothing", async (_, change) => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const envelope = await admit(coordinator, { task: "a" });
     const before = w.ledger.events();
@@ -273,7 +274,7 @@ describe("H3: a claim", () => {
   });
 
   it("is about no session but the children that the ledger knows", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await coordinator.endChild("agent:main:main" as SessionKey, { outcome: "completed" });
     expect(await coordinator.envelopeForChild(OWNER)).toBeUndefined();
@@ -283,7 +284,7 @@ describe("H3: a claim", () => {
 
 describe("a child that the ledger did not expect", () => {
   it("gets a step of its own when one call made two, once", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const { envelope } = await run(w, coordinator, { task: "a" });
     const second = w.host.spawn(spawnOf({ task: "a" }));
@@ -293,29 +294,29 @@ describe("a child that the ledger did not expect", () => {
       [1, 2].map(() => coordinator.confirmSpawn(claimOf(envelope, "a"), childOf(second))),
     );
     expect(again).toEqual([adopted, adopted]);
-    expect(of(w, "step.admitted")).toHaveLength(2);
+    expect(findEventsOfType(w, "step.admitted")).toHaveLength(2);
     await coordinator.endChild(second.childSessionKey, { outcome: "failed", message: "x" });
-    expect(of(w, "step.failed").map(({ payload }) => payload.stepId)).toEqual(["step-2"]);
+    expect(findEventsOfType(w, "step.failed").map(({ payload }) => payload.stepId)).toEqual(["step-2"]);
   });
 
   it("gets a step of its own when the host made it after its step was given up", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     coordinator.turnBegan(OWNER, "run-1");
     const envelope = await admit(coordinator, { task: "a" });
     await w.clock.advance(40_000);
-    expect(of(w, "step.failed")[0]?.payload.error.code).toBe("spawn_not_confirmed");
+    expect(findEventsOfType(w, "step.failed")[0]?.payload.error.code).toBe("spawn_not_confirmed");
     const late = w.host.spawn(spawnOf({ task: "a" }));
     const adopted = await coordinator.confirmSpawn(claimOf(envelope, "a"), childOf(late));
     expect(adopted).toMatchObject({ stepId: "step-2", targetSession: late.childSessionKey });
   });
 
   it("has no envelope when it comes after the end", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const envelope = await admit(coordinator, { task: "a" });
     await w.clock.advance(60_000);
-    expect(of(w, "coordination.terminal")).toHaveLength(1);
+    expect(findEventsOfType(w, "coordination.terminal")).toHaveLength(1);
     const late = w.host.spawn(spawnOf({ task: "a" }));
     expect(await coordinator.confirmSpawn(claimOf(envelope, "a"), childOf(late))).toBeUndefined();
   });
@@ -323,32 +324,32 @@ describe("a child that the ledger did not expect", () => {
 
 describe("the end of a coordination", () => {
   it("waits for the owner's turn, and then for quiet", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     coordinator.turnBegan(OWNER, "run-1");
     const { child } = await run(w, coordinator, { task: "a" });
     await coordinator.endChild(child, { outcome: "completed" });
     await w.clock.advance(HOUR);
-    expect(of(w, "coordination.terminal")).toEqual([]);
+    expect(findEventsOfType(w, "coordination.terminal")).toEqual([]);
     await coordinator.turnEnded(OWNER, "run-1");
     await w.clock.advance(w.settings.settleMs - 1);
-    expect(of(w, "coordination.terminal")).toEqual([]);
+    expect(findEventsOfType(w, "coordination.terminal")).toEqual([]);
     await w.clock.advance(w.settings.settleMs + 2);
-    expect(of(w, "coordination.terminal")).toHaveLength(1);
+    expect(findEventsOfType(w, "coordination.terminal")).toHaveLength(1);
   });
 
   it("does not wait for ever for a turn whose end was never seen", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     coordinator.turnBegan(OWNER, "run-1");
     const { child } = await run(w, coordinator, { task: "a" });
     await coordinator.endChild(child, { outcome: "completed" });
     await w.clock.advance(7 * HOUR);
-    expect(of(w, "coordination.terminal")).toHaveLength(1);
+    expect(findEventsOfType(w, "coordination.terminal")).toHaveLength(1);
   });
 
   it("is put off by a new spawn", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     const { child } = await run(w, coordinator, { task: "a" });
     await coordinator.endChild(child, { outcome: "completed" });
@@ -356,6 +357,6 @@ describe("the end of a coordination", () => {
     const next = await run(w, coordinator, { task: "b" });
     expect(next.envelope.coordinationId).toBe("co-1");
     await w.clock.advance(10_000);
-    expect(of(w, "coordination.terminal")).toEqual([]);
+    expect(findEventsOfType(w, "coordination.terminal")).toEqual([]);
   });
 });

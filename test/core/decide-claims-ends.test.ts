@@ -6,13 +6,13 @@ import { decodeEvent } from "../../src/agents/coordination/contracts/run-event.t
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { HeldClaim, OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
-  asks,
-  atWork,
+  createAsk,
+  openAtWork,
   change,
-  conflictId,
-  contest,
-  contestant,
-  holder,
+  nameConflict,
+  createContest,
+  createContestant,
+  createHolder,
   LEASE_MS,
   NOTES,
   openOf,
@@ -20,8 +20,8 @@ import {
   release,
   REPORT,
   request,
-  ruledByRecord,
-  saidOf,
+  ruleByRecord,
+  describeDecision,
   tokensOf,
 } from "./claims-scene.ts";
 import {
@@ -29,21 +29,24 @@ import {
   DELIVERY,
   dispatch,
   finish,
-  goWrong,
+  failStep,
   openPlan,
   planScene,
-  plannedStep,
+  planStep,
   SETTLE_PLAN,
 } from "./planned-scene.ts";
-import { at, complete, fail, SETTLE, stepId, timeOut, type Scene } from "./scene.ts";
+import { timeAt, complete, fail, SETTLE, stepId, timeOut, type Scene } from "./scene.ts";
 
-const HELD_BY_2 = request(2, asks(NOTES, 3));
-const wanted = (rest: Partial<ResourceContest> = {}): Command =>
-  request(1, asks(NOTES, 4, { contest: contest([contestant(1, 4), holder(2, 3)], rest) }));
+const HELD_BY_2 = request(2, createAsk(NOTES, 3));
+const requestWanted = (rest: Partial<ResourceContest> = {}): Command =>
+  request(
+    1,
+    createAsk(NOTES, 4, { contest: createContest([createContestant(1, 4), createHolder(2, 3)], rest) }),
+  );
 
 describe("claims that are released", () => {
-  const scene = (): Scene =>
-    atWork(2, request(1, asks(NOTES, 1), asks(REPORT, 2)), request(2, asks("queue:q", 3)));
+  const openScene = (): Scene =>
+    openAtWork(2, request(1, createAsk(NOTES, 1), createAsk(REPORT, 2)), request(2, createAsk("queue:q", 3)));
 
   it.each<readonly [string, Parameters<typeof release>[0], readonly number[]]>([
     ["by their tokens", { tokens: [2] }, [1, 3]],
@@ -52,19 +55,19 @@ describe("claims that are released", () => {
     ["of one step", { stepId: stepId(1) }, [3]],
     ["of all", {}, []],
   ])("%s end", (_, rest, left) => {
-    const held = scene();
-    held.when(release(rest));
-    expect(tokensOf(held)).toEqual(left);
+    const scene = openScene();
+    scene.when(release(rest));
+    expect(tokensOf(scene)).toEqual(left);
   });
 
   it("say why, and a second time nothing", () => {
-    const held = scene();
-    held.when(release({ stepId: stepId(2), because: "turn_ended" }));
-    expect(payloadsOf(held.log, "claim.released")).toEqual([
+    const scene = openScene();
+    scene.when(release({ stepId: stepId(2), because: "turn_ended" }));
+    expect(payloadsOf(scene.log, "claim.released")).toEqual([
       { stepId: "step-2", token: 3, because: "turn_ended" },
     ]);
-    expect(saidOf(held.when(release({ stepId: stepId(2) })))).toEqual(["replay"]);
-    expect(saidOf(held.when(release({ tokens: [3] })))).toEqual(["replay"]);
+    expect(describeDecision(scene.when(release({ stepId: stepId(2) })))).toEqual(["replay"]);
+    expect(describeDecision(scene.when(release({ tokens: [3] })))).toEqual(["replay"]);
   });
 
   it.each([
@@ -72,47 +75,44 @@ describe("claims that are released", () => {
     ["fails", fail(1)],
     ["times out", timeOut(1)],
   ] as const)("are those of a step that %s, right behind its outcome", (_, end) => {
-    const held = scene();
-    expect(saidOf(held.when(end)).slice(1)).toEqual(["claim.released", "claim.released"]);
-    expect(payloadsOf(held.log, "claim.released").map(({ because }) => because)).toEqual([
+    const scene = openScene();
+    expect(describeDecision(scene.when(end)).slice(1)).toEqual(["claim.released", "claim.released"]);
+    expect(payloadsOf(scene.log, "claim.released").map(({ because }) => because)).toEqual([
       "step_ended",
       "step_ended",
     ]);
-    expect(tokensOf(held)).toEqual([3]);
+    expect(tokensOf(scene)).toEqual([3]);
   });
 
   it("are the owner's when the coordination ends, before its terminal event", () => {
-    const held = atWork(1, request(OWNER_STEP_ID, asks(NOTES, 1)), complete(1));
-    expect(saidOf(held.when(SETTLE))).toEqual(["claim.released", "coordination.terminal"]);
-    expect(payloadsOf(held.log, "claim.released")[0]?.because).toBe("coordination_ended");
+    const scene = openAtWork(1, request(OWNER_STEP_ID, createAsk(NOTES, 1)), complete(1));
+    expect(describeDecision(scene.when(SETTLE))).toEqual(["claim.released", "coordination.terminal"]);
+    expect(payloadsOf(scene.log, "claim.released")[0]?.because).toBe("coordination_ended");
   });
 });
 
 describe("in a plan, claims", () => {
-  const claiming = (name: string, token: number): Command => request(name as StepId, asks(NOTES, token));
-  const running = planScene(
-    openPlan({ steps: 1 }),
-    admit(plannedStep("a", { retryBudget: 1 })),
-    dispatch("a"),
-  );
+  const requestAs = (name: string, token: number): Command =>
+    request(name as StepId, createAsk(NOTES, token));
+  const running = planScene(openPlan({ steps: 1 }), admit(planStep("a", { retryBudget: 1 })), dispatch("a"));
 
   it("end with each attempt, behind what follows for the step", () => {
-    const scene = running.then(claiming("a", 1));
-    expect(scene.says(goWrong("a"))).toBe("step.failed claim.released");
-    expect(scene.says(claiming("a", 2))).toBe("STEP_ENDED");
-    scene.then(dispatch("a", 2), claiming("a", 3));
-    expect(scene.says(goWrong("a", 2))).toBe("step.failed claim.released");
+    const scene = running.then(requestAs("a", 1));
+    expect(scene.says(failStep("a"))).toBe("step.failed claim.released");
+    expect(scene.says(requestAs("a", 2))).toBe("STEP_ENDED");
+    scene.then(dispatch("a", 2), requestAs("a", 3));
+    expect(scene.says(failStep("a", 2))).toBe("step.failed claim.released");
   });
 
   it("of the owner end with the plan, before its terminal event", () => {
     const scene = planScene(
       openPlan({ steps: 1 }),
-      admit(plannedStep("a")),
+      admit(planStep("a")),
       dispatch("a"),
       finish("a"),
       SETTLE_PLAN,
     );
-    scene.then(claiming(OWNER_STEP_ID, 1), dispatch(DELIVERY), claiming(DELIVERY, 2));
+    scene.then(requestAs(OWNER_STEP_ID, 1), dispatch(DELIVERY), requestAs(DELIVERY, 2));
     expect(scene.says(finish(DELIVERY))).toBe("step.completed claim.released");
     expect(scene.says(SETTLE_PLAN)).toBe("claim.released coordination.terminal");
     expect(payloadsOf(scene.log, "claim.released").map(({ because }) => because)).toEqual([
@@ -123,22 +123,22 @@ describe("in a plan, claims", () => {
 
 describe("a change", () => {
   it("is recorded each time, also to the same version: somebody elsewhere may have changed it in between", () => {
-    const scene = atWork(2);
-    expect(saidOf(scene.when(change(1, "a")))).toEqual(["resource.changed"]);
-    expect(saidOf(scene.when(change(1, "a")))).toEqual(["resource.changed"]);
-    expect(saidOf(scene.when(change(2, "b")))).toEqual(["resource.changed"]);
+    const scene = openAtWork(2);
+    expect(describeDecision(scene.when(change(1, "a")))).toEqual(["resource.changed"]);
+    expect(describeDecision(scene.when(change(1, "a")))).toEqual(["resource.changed"]);
+    expect(describeDecision(scene.when(change(2, "b")))).toEqual(["resource.changed"]);
   });
 
   it("is recorded of a step that has ended meanwhile, because it happened", () => {
-    expect(saidOf(atWork(1, complete(1)).when(change(1, "a")))).toEqual(["resource.changed"]);
+    expect(describeDecision(openAtWork(1, complete(1)).when(change(1, "a")))).toEqual(["resource.changed"]);
   });
 
   it("of a step that there is not is refused", () => {
-    expect(saidOf(atWork(1).when(change(2, "a")))).toEqual(["UNKNOWN_STEP"]);
+    expect(describeDecision(openAtWork(1).when(change(2, "a")))).toEqual(["UNKNOWN_STEP"]);
   });
 
   it("that cannot be told is recorded each time", () => {
-    const scene = atWork(1);
+    const scene = openAtWork(1);
     const unknown: Command = {
       type: "recordUndetermined",
       stepId: stepId(1),
@@ -146,16 +146,18 @@ describe("a change", () => {
       because: "undeclared",
       action: "denied",
     };
-    expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
-    expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
-    expect(saidOf(scene.when({ ...unknown, stepId: stepId(2) }))).toEqual(["UNKNOWN_STEP"]);
-    expect(saidOf(scene.when({ ...unknown, stepId: OWNER_STEP_ID }))).toEqual(["write.undetermined"]);
+    expect(describeDecision(scene.when(unknown))).toEqual(["write.undetermined"]);
+    expect(describeDecision(scene.when(unknown))).toEqual(["write.undetermined"]);
+    expect(describeDecision(scene.when({ ...unknown, stepId: stepId(2) }))).toEqual(["UNKNOWN_STEP"]);
+    expect(describeDecision(scene.when({ ...unknown, stepId: OWNER_STEP_ID }))).toEqual([
+      "write.undetermined",
+    ]);
   });
 });
 
 describe("bounds", () => {
-  const holding = (state: OpenCoordination, count: number): OpenCoordination => {
-    const [claim] = openOf(atWork(1, request(1, asks(NOTES, 1)))).claims.values();
+  const holdMany = (state: OpenCoordination, count: number): OpenCoordination => {
+    const [claim] = openOf(openAtWork(1, request(1, createAsk(NOTES, 1)))).claims.values();
     const claims = state.claims.withMutations((all) => {
       for (let token = 1; token <= count; token += 1) all.set(token, { ...(claim as HeldClaim), token });
     });
@@ -163,23 +165,23 @@ describe("bounds", () => {
   };
 
   it("a coordination holds so many claims and no more", () => {
-    const state = openOf(atWork(1));
-    const one = request(1, asks(REPORT, BOUNDS.claimsPerStepMax + 1));
-    const full = decide(holding(state, BOUNDS.claimsPerStepMax), one, at(0));
-    expect(saidOf(full)).toEqual(["TOO_MANY_CLAIMS"]);
-    const room = decide(holding(state, BOUNDS.claimsPerStepMax - 1), one, at(0));
-    expect(saidOf(room)).toEqual(["claim.acquired"]);
+    const state = openOf(openAtWork(1));
+    const one = request(1, createAsk(REPORT, BOUNDS.claimsPerStepMax + 1));
+    const full = decide(holdMany(state, BOUNDS.claimsPerStepMax), one, timeAt(0));
+    expect(describeDecision(full)).toEqual(["TOO_MANY_CLAIMS"]);
+    const room = decide(holdMany(state, BOUNDS.claimsPerStepMax - 1), one, timeAt(0));
+    expect(describeDecision(room)).toEqual(["claim.acquired"]);
   });
 
   it("a full coordination renews what it holds", () => {
-    const full = holding(openOf(atWork(1)), BOUNDS.claimsPerStepMax);
-    const renewed = request(1, asks(NOTES, 9, { held: 1, expiresAtMs: at(LEASE_MS + 1) }));
-    expect(saidOf(decide(full, renewed, at(0)))).toEqual(["claim.renewed"]);
+    const full = holdMany(openOf(openAtWork(1)), BOUNDS.claimsPerStepMax);
+    const renewed = request(1, createAsk(NOTES, 9, { held: 1, expiresAtMs: timeAt(LEASE_MS + 1) }));
+    expect(describeDecision(decide(full, renewed, timeAt(0)))).toEqual(["claim.renewed"]);
   });
 
   it("a coordination has so many conflicts and no more", () => {
-    const scene = atWork(2, HELD_BY_2);
-    scene.when(wanted());
+    const scene = openAtWork(2, HELD_BY_2);
+    scene.when(requestWanted());
     const state = openOf(scene);
     const [conflict] = state.conflicts;
     if (!conflict) throw new Error("no conflict");
@@ -187,27 +189,29 @@ describe("bounds", () => {
       ...state,
       conflicts: Array.from({ length: count }, (_, index) => ({
         ...conflict,
-        conflictId: conflictId(index + 1),
+        conflictId: nameConflict(index + 1),
       })),
     });
-    const other = wanted({ cause: "stale_base" });
-    expect(saidOf(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), other, at(0)))).toEqual([
-      "TOO_MANY_CONFLICTS",
-    ]);
-    expect(saidOf(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax - 1), other, at(0)))).toEqual([
-      ...["conflict.detected", "conflict.resolved"],
-    ]);
-    const uncontested = request(1, asks(REPORT, 9));
-    const claimed = decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), uncontested, at(0));
-    expect(saidOf(claimed)).toEqual(["claim.acquired"]);
+    const other = requestWanted({ cause: "stale_base" });
+    expect(
+      describeDecision(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), other, timeAt(0))),
+    ).toEqual(["TOO_MANY_CONFLICTS"]);
+    expect(
+      describeDecision(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax - 1), other, timeAt(0))),
+    ).toEqual([...["conflict.detected", "conflict.resolved"]]);
+    const uncontested = request(1, createAsk(REPORT, 9));
+    const claimed = decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), uncontested, timeAt(0));
+    expect(describeDecision(claimed)).toEqual(["claim.acquired"]);
   });
 
   it("a conflict of as many claims as an event holds can be read and is ruled on again as it was", () => {
-    const scene = atWork(1);
-    const others = Array.from({ length: BOUNDS.claimsMax - 1 }, (_, index) => holder(index + 2, index + 1));
-    scene.when(wanted({ claims: [contestant(1, 999), ...others] }));
+    const scene = openAtWork(1);
+    const others = Array.from({ length: BOUNDS.claimsMax - 1 }, (_, index) =>
+      createHolder(index + 2, index + 1),
+    );
+    scene.when(requestWanted({ claims: [createContestant(1, 999), ...others] }));
     const read = scene.log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
     const [detected] = payloadsOf(read, "conflict.detected");
-    expect(detected && ruledByRecord(detected)).toEqual(payloadsOf(read, "conflict.resolved")[0]);
+    expect(detected && ruleByRecord(detected)).toEqual(payloadsOf(read, "conflict.resolved")[0]);
   });
 });

@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { CriterionMet } from "../../src/agents/coordination/contracts/verification.ts";
-import { answer, FLOOR, ofType, OWNER, question, typesFrom, type SessionKey } from "./gates-scene.ts";
+import {
+  answer,
+  FLOOR,
+  filterByType,
+  OWNER,
+  findQuestion,
+  listTypesFrom,
+  type SessionKey,
+} from "./gates-scene.ts";
 import {
   admit,
   cancel,
@@ -8,44 +16,44 @@ import {
   dispatch,
   expire,
   finish,
-  goWrong,
+  failStep,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
   retry,
   SETTLE_PLAN,
   skip,
-  started,
+  startStep,
   TRIP,
   type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
-import { at } from "./scene.ts";
+import { timeAt } from "./scene.ts";
 
 const DOUBT = { confidence: 3_000, floor: FLOOR } as const;
 
 /** A plan whose step `a` its planner doubts; `others` come with it. */
-const doubted = (
+const createDoubtedScene = (
   fields: StepFields = {},
-  others: readonly ReturnType<typeof plannedStep>[] = [],
+  others: readonly ReturnType<typeof planStep>[] = [],
   opened: Partial<Opened> = {},
 ): PlanScene =>
   planScene(
     openPlan({ steps: 1 + others.length, ...opened }),
-    admit(plannedStep("a", { decision: DOUBT, ...fields }), ...others),
+    admit(planStep("a", { decision: DOUBT, ...fields }), ...others),
   );
 
 const dispatchesOf = (scene: PlanScene, name: string) =>
-  ofType(scene, "step.dispatched").filter(({ payload }) => payload.stepId === name);
+  filterByType(scene, "step.dispatched").filter(({ payload }) => payload.stepId === name);
 
 const deliver = (scene: PlanScene): PlanScene =>
   scene.then(SETTLE_PLAN, dispatch(DELIVERY), finish(DELIVERY), SETTLE_PLAN);
 
 describe("a step that its planner doubts", () => {
   it("is admitted, and people are asked in that append: the doubt, then the interrupt, and no dispatch", () => {
-    const scene = doubted();
-    expect(typesFrom(scene, "coordination.escalated")).toEqual([
+    const scene = createDoubtedScene();
+    expect(listTypesFrom(scene, "coordination.escalated")).toEqual([
       ...["coordination.escalated", "core.workflowChain.confidence-escalated"],
       ...["interrupt.requested", "node.suspended"],
     ]);
@@ -59,26 +67,30 @@ describe("a step that its planner doubts", () => {
       kind: "approval",
       key: "escalation-1",
     });
-    expect(question(scene)).toMatchObject({ cause: "confidence", stepId: "a", answers: ["approve", "deny"] });
+    expect(findQuestion(scene)).toMatchObject({
+      cause: "confidence",
+      stepId: "a",
+      answers: ["approve", "deny"],
+    });
     expect(scene.plans()).toEqual([]);
     expect(scene.says(dispatch("a"))).toBe("NOT_READY");
   });
 
   it("is dispatched exactly once when it is approved, and only then", () => {
-    const scene = doubted();
+    const scene = createDoubtedScene();
     expect(scene.says(answer("approve"))).toBe("escalation.answered escalation.closed");
     expect(scene.last("interrupt.resolved").payload.resumeValue).toEqual({ action: "accept" });
     expect(scene.plans()).toEqual(["runStep a 1"]);
     scene.then(dispatch("a"));
     expect(scene.says(dispatch("a"))).toBe("replay");
     expect(scene.says(answer("approve"))).toBe("QUESTION_CLOSED escalation.answered");
-    scene.then(started("a"), finish("a"));
+    scene.then(startStep("a"), finish("a"));
     expect(scene.plans()).toEqual(["endCoordination"]);
     expect(dispatchesOf(scene, "a")).toHaveLength(1);
   });
 
   it("never begins when it is denied", () => {
-    const scene = doubted({}, [plannedStep("b", { after: ["a"] })]);
+    const scene = createDoubtedScene({}, [planStep("b", { after: ["a"] })]);
     expect(scene.says(answer("deny"))).toBe("escalation.answered escalation.closed step.skipped");
     expect(scene.step("a").phase).toMatchObject({ status: "skipped", because: "denied" });
     expect(scene.says(answer("approve"))).toBe("QUESTION_CLOSED escalation.answered");
@@ -91,8 +103,8 @@ describe("a step that its planner doubts", () => {
   });
 
   it("never begins when nobody answers", () => {
-    const scene = doubted();
-    const ms = question(scene).deadlineAtMs - at(0);
+    const scene = createDoubtedScene();
+    const ms = findQuestion(scene).deadlineAtMs - timeAt(0);
     expect(scene.plans(ms - 1)).toEqual([]);
     expect(scene.plans(ms)).toEqual(["expireQuestion"]);
     expect(scene.says(expire(), ms)).toBe("escalation.closed step.skipped");
@@ -105,98 +117,98 @@ describe("a step that its planner doubts", () => {
   });
 
   it("does not hold up steps that do not depend on it", () => {
-    const scene = doubted({}, [plannedStep("b")]);
+    const scene = createDoubtedScene({}, [planStep("b")]);
     expect(scene.plans()).toEqual(["runStep b 1"]);
   });
 
   it("waits for its dependencies too, whichever comes first", () => {
-    const scene = () => doubted({ after: ["b"] }, [plannedStep("b")]);
-    const early = scene().then(answer("approve"));
+    const openScene = () => createDoubtedScene({ after: ["b"] }, [planStep("b")]);
+    const early = openScene().then(answer("approve"));
     expect(early.plans()).toEqual(["runStep b 1"]);
     expect(early.says(dispatch("a"))).toBe("NOT_READY");
-    early.then(dispatch("b"), started("b"), finish("b"));
+    early.then(dispatch("b"), startStep("b"), finish("b"));
     expect(early.plans()).toEqual(["runStep a 1"]);
-    const late = scene().then(dispatch("b"), started("b"), finish("b"));
+    const late = openScene().then(dispatch("b"), startStep("b"), finish("b"));
     expect(late.plans()).toEqual([]);
     late.then(answer("approve"));
     expect(late.plans()).toEqual(["runStep a 1"]);
   });
 
   it("is not asked about any more once it can never run", () => {
-    const scene = doubted({ after: ["b"] }, [plannedStep("b")]).then(
+    const scene = createDoubtedScene({ after: ["b"] }, [planStep("b")]).then(
       dispatch("b"),
-      started("b"),
-      goWrong("b"),
+      startStep("b"),
+      failStep("b"),
     );
     expect(scene.plans()).toEqual(["skipSteps a"]);
     scene.then(skip("a"));
-    expect(question(scene).closed).toMatchObject({ resolution: "cancelled" });
+    expect(findQuestion(scene).closed).toMatchObject({ resolution: "cancelled" });
     expect(scene.step("a").phase).toMatchObject({ status: "skipped", because: "dependency" });
     expect(scene.says(answer("approve"))).toBe("QUESTION_CLOSED escalation.answered");
   });
 
   it.each(["a", undefined])("is not asked about any more once it is cancelled (%j)", (name) => {
-    const scene = doubted().then(cancel(name));
+    const scene = createDoubtedScene().then(cancel(name));
     if (!name) scene.then(skip("a"));
     expect(scene.step("a").phase).toMatchObject({ status: "skipped", because: "cancelled" });
-    expect(question(scene).closed).toMatchObject({ resolution: "cancelled" });
+    expect(findQuestion(scene).closed).toMatchObject({ resolution: "cancelled" });
     expect(scene.last("interrupt.resolved").payload.resumeValue).toEqual({ action: "cancelled" });
   });
 
   it("is asked about once: its later attempts are not", () => {
-    const scene = doubted({ retryBudget: 1 }).then(
+    const scene = createDoubtedScene({ retryBudget: 1 }).then(
       answer("approve"),
       dispatch("a"),
-      started("a"),
-      goWrong("a"),
+      startStep("a"),
+      failStep("a"),
     );
     scene.passes(60_000);
     expect(scene.plans()).toEqual(["runStep a 2"]);
     scene.then(dispatch("a", 2));
-    expect(ofType(scene, "coordination.escalated")).toHaveLength(1);
+    expect(filterByType(scene, "coordination.escalated")).toHaveLength(1);
   });
 
   it("cannot be begun by a retry in place of an answer", () => {
-    const scene = doubted();
+    const scene = createDoubtedScene();
     expect(scene.says(retry("a"))).toBe("NOTHING_TO_RETRY");
     expect(scene.says(retry())).toBe("NOTHING_TO_RETRY");
   });
 
   it("is one of several, each with a question of its own", () => {
-    const scene = doubted({}, [plannedStep("b", { decision: DOUBT }), plannedStep("c")]);
-    expect([question(scene, 1).stepId, question(scene, 2).stepId]).toEqual(["a", "b"]);
+    const scene = createDoubtedScene({}, [planStep("b", { decision: DOUBT }), planStep("c")]);
+    expect([findQuestion(scene, 1).stepId, findQuestion(scene, 2).stepId]).toEqual(["a", "b"]);
     scene.then(answer("deny", { number: 1 }), answer("approve", { number: 2 }));
     expect(scene.plans().toSorted()).toEqual(["runStep b 1", "runStep c 1"]);
     expect(
-      new Set(ofType(scene, "coordination.escalated").map(({ payload }) => payload.escalationId)).size,
+      new Set(filterByType(scene, "coordination.escalated").map(({ payload }) => payload.escalationId)).size,
     ).toBe(2);
   });
 
   it("asked about without a number says none", () => {
-    const scene = planScene(openPlan({ steps: 1 }), admit(plannedStep("a", { decision: { floor: FLOOR } })));
-    expect(question(scene).confidence).toEqual({ floor: FLOOR, of: "decision" });
-    expect(ofType(scene, "core.workflowChain.confidence-escalated")).toEqual([]);
+    const scene = planScene(openPlan({ steps: 1 }), admit(planStep("a", { decision: { floor: FLOOR } })));
+    expect(findQuestion(scene).confidence).toEqual({ floor: FLOOR, of: "decision" });
+    expect(filterByType(scene, "core.workflowChain.confidence-escalated")).toEqual([]);
     expect(scene.plans()).toEqual([]);
   });
 
   it("is decided in OpenWOP once, with the approval, and not where it was denied", () => {
-    const scene = doubted();
-    const decided = () => ofType(scene, "runOrchestrator.decided");
-    expect(decided()).toEqual([]);
+    const scene = createDoubtedScene();
+    const listDecided = () => filterByType(scene, "runOrchestrator.decided");
+    expect(listDecided()).toEqual([]);
     scene.then(answer("approve"), dispatch("a"));
-    expect(decided().map(({ payload }) => payload.decision)).toEqual([
+    expect(listDecided().map(({ payload }) => payload.decision)).toEqual([
       { kind: "next-worker", nextWorkerIds: ["a"] },
     ]);
     const types = scene.log.map(({ type }) => type);
     expect(types.indexOf("runOrchestrator.decided")).toBeGreaterThan(types.indexOf("interrupt.resolved"));
-    expect(ofType(doubted().then(answer("deny")), "runOrchestrator.decided")).toEqual([]);
+    expect(filterByType(createDoubtedScene().then(answer("deny")), "runOrchestrator.decided")).toEqual([]);
   });
 });
 
 describe("a plan that its planner doubts", () => {
   const plan = (opened: Partial<NonNullable<Opened["plan"]>> = {}): PlanScene =>
     planScene(openPlan({ steps: 2, plan: { decision: DOUBT, ...opened } }));
-  const steps = admit(plannedStep("a"), plannedStep("b", { decision: DOUBT }));
+  const steps = admit(planStep("a"), planStep("b", { decision: DOUBT }));
 
   it("is asked about before anything of it is admitted", () => {
     const scene = plan();
@@ -213,19 +225,19 @@ describe("a plan that its planner doubts", () => {
   it("begins when it is approved; what is doubted of it is still asked about", () => {
     const scene = plan().then(steps, answer("approve"));
     expect(scene.plans()).toEqual(["runStep a 1"]);
-    expect(question(scene, 2)).toMatchObject({ stepId: "b" });
+    expect(findQuestion(scene, 2)).toMatchObject({ stepId: "b" });
   });
 
   it.each(["deny", "expire"])("never begins after %s: all of it is skipped", (end) => {
     const scene = plan().then(steps);
     if (end === "deny") scene.then(answer("deny"));
-    else scene.when(expire(), question(scene).deadlineAtMs - at(0));
+    else scene.when(expire(), findQuestion(scene).deadlineAtMs - timeAt(0));
     expect(scene.plans()).toContain("skipSteps a,b");
     scene.then(skip("a", "b"));
     expect(scene.step("a").phase).toMatchObject({ status: "skipped", because: "denied" });
     if (scene.plans().includes("expireQuestion")) scene.when(expire(2));
     deliver(scene);
-    expect(ofType(scene, "step.dispatched").map(({ payload }) => payload.stepId)).toEqual([DELIVERY]);
+    expect(filterByType(scene, "step.dispatched").map(({ payload }) => payload.stepId)).toEqual([DELIVERY]);
     expect(scene.last("coordination.terminal").payload.status).toBe(end === "deny" ? "failed" : "escalated");
   });
 
@@ -242,7 +254,7 @@ describe("a plan that its planner doubts", () => {
   it("that is cancelled meanwhile is not asked about any more", () => {
     const scene = plan().then(steps, cancel(), skip("a", "b"));
     deliver(scene);
-    expect(ofType(scene, "escalation.closed").map(({ payload }) => payload.resolution)).toEqual([
+    expect(filterByType(scene, "escalation.closed").map(({ payload }) => payload.resolution)).toEqual([
       "cancelled",
       "cancelled",
     ]);
@@ -252,17 +264,17 @@ describe("a plan that its planner doubts", () => {
 
 describe("a doubt about a plan or a step", () => {
   const DIFFERENT = { questions: { answerMs: 60_000, requireDifferentApprover: true } } as const;
-  const doubtedAs = (what: string, opened: Partial<Opened> = DIFFERENT): PlanScene =>
-    what === "step"
-      ? doubted({}, [], opened)
-      : planScene(openPlan({ steps: 1, plan: { decision: DOUBT }, ...opened }), admit(plannedStep("a")));
+  const createDoubtAs = (subject: string, opened: Partial<Opened> = DIFFERENT): PlanScene =>
+    subject === "step"
+      ? createDoubtedScene({}, [], opened)
+      : planScene(openPlan({ steps: 1, plan: { decision: DOUBT }, ...opened }), admit(planStep("a")));
 
   it.each(["step", "plan"])(
     "of a %s is not for the session whose plan it is, where another approver is demanded",
-    (what) => {
-      const scene = doubtedAs(what);
-      const own = { by: { kind: "person", session: OWNER } } as const;
-      expect(scene.says(answer("approve", own))).toBe("ANSWER_REFUSED escalation.answered");
+    (subject) => {
+      const scene = createDoubtAs(subject);
+      const ownAuthor = { by: { kind: "person", session: OWNER } } as const;
+      expect(scene.says(answer("approve", ownAuthor))).toBe("ANSWER_REFUSED escalation.answered");
       expect(scene.last("escalation.answered").payload).toMatchObject({ refused: "same_session" });
       expect(scene.plans()).toEqual([]);
       const other = { by: { kind: "person", session: "agent:other:main" as SessionKey } } as const;
@@ -270,15 +282,15 @@ describe("a doubt about a plan or a step", () => {
     },
   );
 
-  it.each(["step", "plan"])("of a %s is for that session, too, where nothing is demanded", (what) => {
-    const scene = doubtedAs(what, {});
-    const own = { by: { kind: "person", session: OWNER } } as const;
-    expect(scene.says(answer("approve", own))).toBe("escalation.answered escalation.closed");
+  it.each(["step", "plan"])("of a %s is for that session, too, where nothing is demanded", (subject) => {
+    const scene = createDoubtAs(subject, {});
+    const ownAuthor = { by: { kind: "person", session: OWNER } } as const;
+    expect(scene.says(answer("approve", ownAuthor))).toBe("escalation.answered escalation.closed");
   });
 
-  it.each(["step", "plan"])("of a %s is put to people as OpenWOP's canonical interrupt", (what) => {
-    const scene = doubtedAs(what);
-    expect(typesFrom(scene, "coordination.escalated").slice(0, 3)).toEqual([
+  it.each(["step", "plan"])("of a %s is put to people as OpenWOP's canonical interrupt", (subject) => {
+    const scene = createDoubtAs(subject);
+    expect(listTypesFrom(scene, "coordination.escalated").slice(0, 3)).toEqual([
       ...["coordination.escalated", "core.workflowChain.confidence-escalated", "interrupt.requested"],
     ]);
     expect(scene.last("core.workflowChain.confidence-escalated").payload).toMatchObject({
@@ -290,33 +302,33 @@ describe("a doubt about a plan or a step", () => {
 
 describe("how far a plan reached what it is for", () => {
   const CRITERIA = [{ key: "goal-answered" }, { key: "no-pii", when: "{{steps.a.outputs.clean}}" }];
-  const met = (...all: readonly boolean[]): CriterionMet[] =>
+  const createMet = (...all: readonly boolean[]): CriterionMet[] =>
     all.map((each, index) => ({ key: CRITERIA[index]?.key ?? "", met: each }));
-  const worked = (): PlanScene =>
+  const createWorkedScene = (): PlanScene =>
     planScene(
       openPlan({ steps: 1, plan: { successCriteria: CRITERIA } }),
-      admit(plannedStep("a")),
+      admit(planStep("a")),
       dispatch("a"),
-      started("a"),
+      startStep("a"),
       finish("a"),
     );
-  const judged = (...all: readonly boolean[]): PlanScene =>
-    worked().then({ type: "judgePlan", successCriteria: met(...all) });
+  const judgeScene = (...all: readonly boolean[]): PlanScene =>
+    createWorkedScene().then({ type: "judgePlan", successCriteria: createMet(...all) });
 
   it("is found out before the owner is told, once", () => {
-    const scene = worked();
+    const scene = createWorkedScene();
     expect(scene.plans()).toEqual(["judgePlan"]);
     expect(scene.says(SETTLE_PLAN)).toBe("NOT_READY");
-    scene.then({ type: "judgePlan", successCriteria: met(true, true) });
-    expect(scene.says({ type: "judgePlan", successCriteria: met(false, false) })).toBe("replay");
+    scene.then({ type: "judgePlan", successCriteria: createMet(true, true) });
+    expect(scene.says({ type: "judgePlan", successCriteria: createMet(false, false) })).toBe("replay");
     expect(scene.plans()).toEqual(["endCoordination"]);
   });
 
   it("makes a success where all is met", () => {
-    const scene = deliver(judged(true, true));
+    const scene = deliver(judgeScene(true, true));
     expect(scene.last("coordination.terminal").payload).toMatchObject({
       status: "success",
-      successCriteria: met(true, true),
+      successCriteria: createMet(true, true),
     });
   });
 
@@ -325,40 +337,40 @@ describe("how far a plan reached what it is for", () => {
     [false, true],
     [false, false],
   ])("makes a give-up of %j, %j, however well its steps went", (one, other) => {
-    const scene = deliver(judged(one, other));
+    const scene = deliver(judgeScene(one, other));
     expect(scene.last("coordination.terminal").payload).toMatchObject({
       status: "partial",
-      successCriteria: met(one, other),
+      successCriteria: createMet(one, other),
       steps: { total: 1, completed: 1 },
     });
   });
 
   it("is the orchestrator's last decision, before the run is completed", () => {
-    const scene = deliver(judged(true, false));
+    const scene = deliver(judgeScene(true, false));
     expect(scene.log.slice(-3).map(({ type }) => type)).toEqual([
       ...["coordination.terminal", "runOrchestrator.decided", "run.completed"],
     ]);
-    const turns = ofType(scene, "runOrchestrator.decided").map(({ payload }) => payload);
-    expect(turns.at(-1)?.decision).toEqual({ kind: "terminate", successCriteria: met(true, false) });
+    const turns = filterByType(scene, "runOrchestrator.decided").map(({ payload }) => payload);
+    expect(turns.at(-1)?.decision).toEqual({ kind: "terminate", successCriteria: createMet(true, false) });
     expect(turns.map(({ iteration }) => iteration)).toEqual(turns.map((_, index) => index + 1));
   });
 
   it("is said of no plan that states none, which has no such decision", () => {
     const scene = planScene(
       openPlan({ steps: 1 }),
-      admit(plannedStep("a")),
+      admit(planStep("a")),
       dispatch("a"),
-      started("a"),
+      startStep("a"),
       finish("a"),
     );
     deliver(scene);
     expect(scene.last("coordination.terminal").payload).not.toHaveProperty("successCriteria");
-    const kinds = ofType(scene, "runOrchestrator.decided").map(({ payload }) => payload.decision.kind);
+    const kinds = filterByType(scene, "runOrchestrator.decided").map(({ payload }) => payload.decision.kind);
     expect(kinds).not.toContain("terminate");
   });
 
   it("that was not judged is no success, also where the owner is not told", () => {
-    const scene = worked().then({ type: "cancelCoordination", by: "parent" });
+    const scene = createWorkedScene().then({ type: "cancelCoordination", by: "parent" });
     scene.when(SETTLE_PLAN);
     if (scene.state.kind === "ended")
       expect(scene.last("coordination.terminal").payload.status).not.toBe("success");

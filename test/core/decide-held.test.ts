@@ -5,36 +5,36 @@ import {
   CHECKING,
   CHECKING_TWICE,
   contentRef,
-  done,
+  finishDone,
   DOUBTING,
-  held,
-  noVerdict,
-  ofType,
-  question,
-  running,
-  spawned,
-  typesFrom,
-  verdict,
+  createHeldScene,
+  ruleNoVerdict,
+  filterByType,
+  findQuestion,
+  createRunningScene,
+  createSpawnedScene,
+  listTypesFrom,
+  ruleVerdict,
   VERIFY_MS,
 } from "./gates-scene.ts";
 import {
   DELIVERY,
   dispatch,
   finish,
-  goWrong,
+  failStep,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
   report,
   runOut,
-  sessionOfAttempt,
+  nameSessionOfAttempt,
   skip,
-  started,
+  startStep,
   admit,
 } from "./planned-scene.ts";
-import { at, complete } from "./scene.ts";
+import { timeAt, complete } from "./scene.ts";
 
-const after = (name: string) => plannedStep(name, { after: ["a"] });
+const planStepAfter = (name: string) => planStep(name, { after: ["a"] });
 
 const COMPLETED = "step.completed";
 
@@ -47,10 +47,10 @@ describe("a result is let through at once", () => {
   ] as const)("%s", (_, gate: Gate | undefined, confidence) => {
     const scene = planScene(
       openPlan({ steps: 1 }),
-      admit(plannedStep("a", gate ? { gate } : {})),
+      admit(planStep("a", gate ? { gate } : {})),
       dispatch("a"),
     );
-    expect(scene.says(done("a", confidence))).toBe(COMPLETED);
+    expect(scene.says(finishDone("a", confidence))).toBe(COMPLETED);
     expect(scene.last(COMPLETED).payload).toMatchObject({ via: "runner" });
     expect(scene.last(COMPLETED).payload).not.toHaveProperty("released");
   });
@@ -58,9 +58,9 @@ describe("a result is let through at once", () => {
 
 describe("a result is held", () => {
   it("below the threshold, and people are asked in the same append: the agent's word, then the question, then the interrupt", () => {
-    const scene = running(DOUBTING);
-    expect(scene.says(done("a", 6_999))).toBe("result.held coordination.escalated");
-    expect(typesFrom(scene, "result.held")).toEqual([
+    const scene = createRunningScene(DOUBTING);
+    expect(scene.says(finishDone("a", 6_999))).toBe("result.held coordination.escalated");
+    expect(listTypesFrom(scene, "result.held")).toEqual([
       "result.held",
       "agent.decided",
       "coordination.escalated",
@@ -78,81 +78,81 @@ describe("a result is held", () => {
       threshold: 0.7,
       observed: 0.6999,
     });
-    expect(question(scene)).toMatchObject({
+    expect(findQuestion(scene)).toMatchObject({
       cause: "confidence",
       kind: "approval",
       stepId: "a",
       answers: ["approve", "deny", "answer"],
-      askedBy: sessionOfAttempt("a"),
+      askedBy: nameSessionOfAttempt("a"),
       onExpiry: "deny",
       confidence: { measured: 6_999, floor: 7_000, of: "result" },
     });
   });
 
   it("where none is stated and one is demanded, and where it cannot be read; neither is a number in the log", () => {
-    const demanding = running({ ...DOUBTING, requireConfidence: true });
-    expect(demanding.says(done("a"))).toBe("result.held coordination.escalated");
-    const unreadable = running(DOUBTING);
+    const demanding = createRunningScene({ ...DOUBTING, requireConfidence: true });
+    expect(demanding.says(finishDone("a"))).toBe("result.held coordination.escalated");
+    const unreadable = createRunningScene(DOUBTING);
     unreadable.when(finish("a", 1, { stated: { confidenceUnreadable: true } }));
     for (const scene of [demanding, unreadable]) {
       expect(scene.status("a")).toBe("held");
-      expect(question(scene).confidence).toEqual({ floor: 7_000, of: "result" });
+      expect(findQuestion(scene).confidence).toEqual({ floor: 7_000, of: "result" });
       expect(scene.last("agent.decided").payload).not.toHaveProperty("confidence");
       expect(scene.last("node.suspended").payload).not.toHaveProperty("observed");
     }
   });
 
   it("where checks are asked for, and nobody is asked before they have answered", () => {
-    const scene = running(CHECKING);
-    expect(scene.says(done("a", 0), 5_000)).toBe("result.held");
+    const scene = createRunningScene(CHECKING);
+    expect(scene.says(finishDone("a", 0), 5_000)).toBe("result.held");
     expect(scene.last("result.held").payload).toMatchObject({
       confidence: 0,
-      verifyByMs: at(5_000 + VERIFY_MS),
+      verifyByMs: timeAt(5_000 + VERIFY_MS),
     });
     expect(scene.plans()).toEqual(["verifyResult a 1"]);
   });
 
   it("by what the agent reported before what it said, and by what it said before what was kept back", () => {
-    const reported = running(DOUBTING).then(report("a", 1, { confidence: 9_000 }));
-    expect(reported.says(done("a", 100))).toBe(COMPLETED);
-    const doubtful = running(DOUBTING).then(report("a", 1, { confidence: 100 }));
-    expect(doubtful.says(done("a", 9_000))).toBe("result.held coordination.escalated");
-    const withheld = (confidence: number): Command => ({
+    const reported = createRunningScene(DOUBTING).then(report("a", 1, { confidence: 9_000 }));
+    expect(reported.says(finishDone("a", 100))).toBe(COMPLETED);
+    const doubtful = createRunningScene(DOUBTING).then(report("a", 1, { confidence: 100 }));
+    expect(doubtful.says(finishDone("a", 9_000))).toBe("result.held coordination.escalated");
+    const withholdText = (confidence: number): Command => ({
       type: "withholdText",
       stepId: "step-1" as never,
       attempt: 1,
       text: contentRef("words"),
       confidence,
     });
-    expect(spawned(DOUBTING).then(withheld(100)).says(complete(1))).toBe(
+    expect(createSpawnedScene(DOUBTING).then(withholdText(100)).says(complete(1))).toBe(
       "result.held coordination.escalated",
     );
     expect(
-      spawned(DOUBTING)
-        .then(withheld(100))
+      createSpawnedScene(DOUBTING)
+        .then(withholdText(100))
         .says({ ...complete(1), stated: { confidence: 7_000 } } as Command),
     ).toBe(COMPLETED);
   });
 
   it("and nothing after it begins, nothing is told, and the plan does not end", () => {
-    const scene = held(DOUBTING, 100, { others: [after("b")] });
+    const scene = createHeldScene(DOUBTING, 100, { others: [planStepAfter("b")] });
     expect(scene.plans()).toEqual([]);
     expect(scene.says(dispatch("b"))).toBe("NOT_READY");
     expect(scene.says({ type: "settleCoordination" })).toBe("STEPS_OPEN");
   });
 
   it("and its time is up no more, nor does it fail, nor report, nor begin again", () => {
-    const scene = held(CHECKING);
-    for (const command of [runOut("a"), goWrong("a"), report("a"), finish("a")])
+    const scene = createHeldScene(CHECKING);
+    for (const command of [runOut("a"), failStep("a"), report("a"), finish("a")])
       expect(scene.when(command).kind, command.type).not.toBe("accepted");
     expect(scene.says(dispatch("a", 2))).toBe("NOT_READY");
     expect(scene.status("a")).toBe("held");
   });
 
   it("and what it used counts once, whatever comes of it", () => {
-    const scene = running(CHECKING).then(finish("a", 1, { usage: { tokens: 70 } }));
+    const scene = createRunningScene(CHECKING).then(finish("a", 1, { usage: { tokens: 70 } }));
     expect(scene.open.plan.spent.tokens).toBe(70);
-    scene.then(verdict(scene, "a", "pass"));
+    scene.then(ruleVerdict(scene, "a", "pass"));
     expect(scene.open.plan.spent.tokens).toBe(70);
     expect(scene.step("a").spent?.tokens).toBe(70);
   });
@@ -160,12 +160,12 @@ describe("a result is held", () => {
 
 describe("a verdict", () => {
   it("that passes lets the result through, after the event that says so", () => {
-    const scene = held(CHECKING, 7_000, { others: [after("b")] });
+    const scene = createHeldScene(CHECKING, 7_000, { others: [planStepAfter("b")] });
     const { output } = scene.last("result.held").payload;
-    expect(scene.says(verdict(scene, "a", "pass", { criteria: ["style"], confidence: 7_000 }))).toBe(
+    expect(scene.says(ruleVerdict(scene, "a", "pass", { criteria: ["style"], confidence: 7_000 }))).toBe(
       "result.verified step.completed",
     );
-    expect(typesFrom(scene, "result.verified")).toEqual([
+    expect(listTypesFrom(scene, "result.verified")).toEqual([
       ...["result.verified", "agent.verified", COMPLETED, "core.workflowChain.event"],
     ]);
     expect(scene.last(COMPLETED).payload).toEqual({
@@ -179,10 +179,10 @@ describe("a verdict", () => {
   });
 
   it("is content-free in OpenWOP: who ruled on which event, the verdict, the keys and a confidence", () => {
-    const scene = held(CHECKING);
+    const scene = createHeldScene(CHECKING);
     const target = scene.last("agent.decided").eventId;
     scene.when(
-      verdict(scene, "a", "fail", { criteria: ["no-pii"], confidence: 9_000, agentId: "agent:critic" }),
+      ruleVerdict(scene, "a", "fail", { criteria: ["no-pii"], confidence: 9_000, agentId: "agent:critic" }),
     );
     expect(scene.last("agent.verified").payload).toEqual({
       agentId: "agent:critic",
@@ -194,8 +194,8 @@ describe("a verdict", () => {
   });
 
   it("that fails ends the step, blocks what depends on it, and the plan is no success", () => {
-    const scene = held(CHECKING, undefined, { others: [after("b")] });
-    expect(scene.says(verdict(scene, "a", "fail", { criteria: ["grounded"] }))).toBe(
+    const scene = createHeldScene(CHECKING, undefined, { others: [planStepAfter("b")] });
+    expect(scene.says(ruleVerdict(scene, "a", "fail", { criteria: ["grounded"] }))).toBe(
       "result.verified step.failed",
     );
     expect(scene.last("step.failed").payload).toMatchObject({
@@ -208,13 +208,13 @@ describe("a verdict", () => {
       type: "settleCoordination",
     });
     expect(scene.last("coordination.terminal").payload).toMatchObject({ status: "failed" });
-    expect(ofType(scene, COMPLETED).map(({ payload }) => payload.stepId)).toEqual([DELIVERY]);
+    expect(filterByType(scene, COMPLETED).map(({ payload }) => payload.stepId)).toEqual([DELIVERY]);
   });
 
   it("that fails does not wait for the others, whose verdicts come too late then and are recorded once", () => {
-    const scene = held(CHECKING_TWICE);
-    const late = verdict(scene, "a", "pass", { check: "test" });
-    scene.then(verdict(scene, "a", "fail"));
+    const scene = createHeldScene(CHECKING_TWICE);
+    const late = ruleVerdict(scene, "a", "pass", { check: "test" });
+    scene.then(ruleVerdict(scene, "a", "fail"));
     expect(scene.says(late)).toBe("STEP_ENDED step.outcome_refused");
     expect(scene.last("step.outcome_refused").payload).toEqual({
       stepId: "a",
@@ -231,37 +231,37 @@ describe("a verdict", () => {
       ["lint", "test"],
       ["test", "lint"],
     ] as const) {
-      const scene = held(CHECKING_TWICE);
-      expect(scene.says(verdict(scene, "a", "pass", { check: first }))).toBe("result.verified");
+      const scene = createHeldScene(CHECKING_TWICE);
+      expect(scene.says(ruleVerdict(scene, "a", "pass", { check: first }))).toBe("result.verified");
       expect(scene.plans()).toEqual(["verifyResult a 1"]);
       expect(scene.effects()).toMatchObject([{ checks: [second] }]);
-      expect(scene.says(verdict(scene, "a", "pass", { check: second }))).toBe(
+      expect(scene.says(ruleVerdict(scene, "a", "pass", { check: second }))).toBe(
         "result.verified step.completed",
       );
     }
   });
 
   it("given twice is given once", () => {
-    const scene = held(CHECKING_TWICE);
-    const passing = verdict(scene, "a", "pass");
+    const scene = createHeldScene(CHECKING_TWICE);
+    const passing = ruleVerdict(scene, "a", "pass");
     scene.then(passing);
     expect(scene.says(passing)).toBe("replay");
-    expect(scene.says(verdict(scene, "a", "fail"))).toBe("replay");
-    expect(scene.says(noVerdict(scene, "a"))).toBe("replay");
+    expect(scene.says(ruleVerdict(scene, "a", "fail"))).toBe("replay");
+    expect(scene.says(ruleNoVerdict(scene, "a"))).toBe("replay");
   });
 
   it("with a low confidence of its own, or over a low one of the agent, asks people", () => {
-    const critic = held(CHECKING, 9_000);
-    expect(critic.says(verdict(critic, "a", "pass", { confidence: 6_999 }))).toBe(
+    const critic = createHeldScene(CHECKING, 9_000);
+    expect(critic.says(ruleVerdict(critic, "a", "pass", { confidence: 6_999 }))).toBe(
       "result.verified coordination.escalated",
     );
-    expect(question(critic).confidence).toEqual({ measured: 6_999, floor: 7_000, of: "verdict" });
-    const actor = held(CHECKING, 6_999);
-    actor.then(verdict(actor, "a", "pass", { confidence: 10_000 }));
-    expect(question(actor).confidence).toEqual({ measured: 6_999, floor: 7_000, of: "result" });
+    expect(findQuestion(critic).confidence).toEqual({ measured: 6_999, floor: 7_000, of: "verdict" });
+    const actor = createHeldScene(CHECKING, 6_999);
+    actor.then(ruleVerdict(actor, "a", "pass", { confidence: 10_000 }));
+    expect(findQuestion(actor).confidence).toEqual({ measured: 6_999, floor: 7_000, of: "result" });
     for (const scene of [critic, actor]) {
       expect(scene.status("a")).toBe("held");
-      expect(typesFrom(scene, "coordination.escalated")).not.toContain(
+      expect(listTypesFrom(scene, "coordination.escalated")).not.toContain(
         "core.workflowChain.confidence-escalated",
       );
     }
@@ -269,8 +269,10 @@ describe("a verdict", () => {
 
   it("that is none holds the result for people, and does not pass it", () => {
     for (const because of ["timed_out", "failed", "unavailable", "other_target", "malformed"] as const) {
-      const scene = held(CHECKING, 10_000);
-      expect(scene.says(noVerdict(scene, "a", because))).toBe("verification.failed coordination.escalated");
+      const scene = createHeldScene(CHECKING, 10_000);
+      expect(scene.says(ruleNoVerdict(scene, "a", because))).toBe(
+        "verification.failed coordination.escalated",
+      );
       expect(scene.last("coordination.escalated").payload).toMatchObject({ cause: "verifier", stepId: "a" });
       expect(scene.status("a")).toBe("held");
       expect(scene.plans()).toEqual([]);
@@ -278,45 +280,52 @@ describe("a verdict", () => {
   });
 
   it("comes too late once people are asked", () => {
-    const scene = held(CHECKING, 10_000);
-    scene.then(noVerdict(scene, "a"));
-    expect(scene.when(verdict(scene, "a", "pass")).kind).toBe("refused");
+    const scene = createHeldScene(CHECKING, 10_000);
+    scene.then(ruleNoVerdict(scene, "a"));
+    expect(scene.when(ruleVerdict(scene, "a", "pass")).kind).toBe("refused");
     expect(scene.status("a")).toBe("held");
   });
 
   it.each(["target", "check", "attempt"] as const)(
     "about another %s changes nothing and is recorded once",
-    (what) => {
-      const scene = held(CHECKING);
-      const other = { target: { target: "co-1:1" }, check: { check: "test" }, attempt: { attempt: 2 } }[what];
+    (subject) => {
+      const scene = createHeldScene(CHECKING);
+      const other = { target: { target: "co-1:1" }, check: { check: "test" }, attempt: { attempt: 2 } }[
+        subject
+      ];
       const { phase } = scene.step("a");
-      expect(scene.when(verdict(scene, "a", "pass", other)).kind).toBe("refused");
-      expect(scene.when(noVerdict(scene, "a", "failed", other)).kind).toBe("refused");
+      expect(scene.when(ruleVerdict(scene, "a", "pass", other)).kind).toBe("refused");
+      expect(scene.when(ruleNoVerdict(scene, "a", "failed", other)).kind).toBe("refused");
       expect(scene.step("a").phase).toEqual(phase);
       // Of an attempt that was never made there is nothing to tell.
-      expect(ofType(scene, "step.outcome_refused")).toHaveLength(what === "attempt" ? 0 : 1);
+      expect(filterByType(scene, "step.outcome_refused")).toHaveLength(subject === "attempt" ? 0 : 1);
     },
   );
 
   it("of an earlier attempt does not count for a newer one, also while that is held, and is recorded once", () => {
-    const scene = held(CHECKING, undefined, { fields: { retryBudget: 1 } });
-    const stale = verdict(scene, "a", "pass");
-    scene.then(verdict(scene, "a", "revise"), dispatch("a", 2), started("a", 2), done("a", undefined, 2));
+    const scene = createHeldScene(CHECKING, undefined, { fields: { retryBudget: 1 } });
+    const stale = ruleVerdict(scene, "a", "pass");
+    scene.then(
+      ruleVerdict(scene, "a", "revise"),
+      dispatch("a", 2),
+      startStep("a", 2),
+      finishDone("a", undefined, 2),
+    );
     for (let time = 0; time < 2; time += 1) expect(scene.when(stale).kind).toBe("refused");
     expect(scene.status("a")).toBe("held");
-    expect(ofType(scene, "step.outcome_refused").map(({ payload }) => payload)).toEqual([
+    expect(filterByType(scene, "step.outcome_refused").map(({ payload }) => payload)).toEqual([
       { stepId: "a", attempt: 1, outcome: "verified", because: "stale_attempt" },
     ]);
   });
 
   it("on what is not held, and on no step at all, is refused", () => {
-    const scene = running(CHECKING);
-    expect(scene.when(verdict(scene, "a", "pass")).kind).toBe("refused");
+    const scene = createRunningScene(CHECKING);
+    expect(scene.when(ruleVerdict(scene, "a", "pass")).kind).toBe("refused");
     expect(scene.status("a")).toBe("running");
-    const unknown = { ...verdict(scene, "a", "pass"), stepId: "nope" } as Command;
+    const unknown = { ...ruleVerdict(scene, "a", "pass"), stepId: "nope" } as Command;
     expect(scene.says(unknown)).toBe("UNKNOWN_STEP");
-    const ungated = planScene(openPlan({ steps: 1 }), admit(plannedStep("a")), dispatch("a"), started("a"));
-    expect(ungated.when(verdict(ungated, "a", "fail")).kind).toBe("refused");
+    const ungated = planScene(openPlan({ steps: 1 }), admit(planStep("a")), dispatch("a"), startStep("a"));
+    expect(ungated.when(ruleVerdict(ungated, "a", "fail")).kind).toBe("refused");
     expect(ungated.status("a")).toBe("running");
   });
 });

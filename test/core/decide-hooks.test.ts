@@ -7,8 +7,8 @@ import type {
 } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
 import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { settled } from "../support/fake-clock.ts";
-import { scene, type Scene } from "./arbiter-scene.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { openScene, type Scene } from "./arbiter-scene.ts";
 import { plan, step, type Fields } from "./plan-scene.ts";
 
 type Say = (decision: PluginDecision) => DecisionSaid | undefined | Promise<DecisionSaid | undefined>;
@@ -19,18 +19,18 @@ interface Decided {
   readonly submit: (fields?: Fields, rest?: object) => Promise<PlanSubmitted>;
 }
 
-async function decided(say: Say): Promise<Decided> {
-  const asked: Decided["asked"] = [];
+async function submitDecidedPlan(say: Say): Promise<Decided> {
+  const request: Decided["asked"] = [];
   const hooks: PluginHooks = {
     hasAny: () => true,
     arbitrate: () => Promise.resolve(undefined),
     decide: async (decision, deadlineAtMs) => {
-      asked.push({ decision, deadlineAtMs });
+      request.push({ decision, deadlineAtMs });
       return say(decision);
     },
   };
-  const s = await scene({ parts: { hooks } });
-  return { s, asked, submit: (fields, rest) => submit(s, fields, rest) };
+  const s = await openScene({ parts: { hooks } });
+  return { s, asked: request, submit: (fields, rest) => submit(s, fields, rest) };
 }
 
 async function submit(s: Scene, fields: Fields = {}, rest: object = {}): Promise<PlanSubmitted> {
@@ -40,11 +40,11 @@ async function submit(s: Scene, fields: Fields = {}, rest: object = {}): Promise
     ownerAgent: "main" as AgentId,
     ...rest,
   });
-  for (let turn = 0; turn < 10; turn += 1) await settled();
+  for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
   return submitted;
 }
 
-const allow = (confidence?: number): DecisionSaid => ({
+const createAllow = (confidence?: number): DecisionSaid => ({
   action: "allow",
   ...(confidence !== undefined && { confidence }),
 });
@@ -54,17 +54,17 @@ describe("a plan that plugins decide about", () => {
   it("is asked about once, before anything of it is recorded, without its content", async () => {
     const {
       s,
-      asked,
+      asked: request,
       submit: send,
-    } = await decided(() => {
+    } = await submitDecidedPlan(() => {
       expect(s.events("coordination.created")).toEqual([]);
-      return allow();
+      return createAllow();
     });
     await using _ = s;
     expect(await send({ confidence: 0.9 })).toMatchObject({ kind: "accepted" });
-    const agents = asked.flatMap(({ decision }) => (decision.kind === "plan" ? decision.agents : []));
+    const agents = request.flatMap(({ decision }) => (decision.kind === "plan" ? decision.agents : []));
     expect(agents).toHaveLength(2);
-    expect(asked).toEqual([
+    expect(request).toEqual([
       {
         decision: {
           kind: "plan",
@@ -80,7 +80,7 @@ describe("a plan that plugins decide about", () => {
     ]);
     expect(s.plans.orders.map(({ envelope }) => envelope.stepId)).toEqual(["a", "c"]);
     expect(await send({ confidence: 0.9 })).toMatchObject({ kind: "replay" });
-    expect(asked).toHaveLength(1);
+    expect(request).toHaveLength(1);
   });
 
   it.each([
@@ -88,7 +88,7 @@ describe("a plan that plugins decide about", () => {
     ["an operator's", {}],
   ])("is refused in the plugin's words, %s too, and nothing of it is recorded", async (_whose, rest) => {
     const reason = "the plugin guard denied it: At most 2 steps.";
-    const { s, submit: send } = await decided(() => ({ action: "deny", reason }));
+    const { s, submit: send } = await submitDecidedPlan(() => ({ action: "deny", reason }));
     await using _ = s;
     expect(await send({}, rest)).toEqual({
       kind: "refused",
@@ -98,16 +98,16 @@ describe("a plan that plugins decide about", () => {
   });
 
   it("is not asked about where it cannot be accepted anyway", async () => {
-    const { s, asked, submit: send } = await decided(() => allow());
+    const { s, asked: request, submit: send } = await submitDecidedPlan(() => createAllow());
     await using _ = s;
     expect(await send({ steps: [] })).toMatchObject({ kind: "refused" });
     const foreign = { submittedBy: "agent:main:other" };
     expect(await send({}, foreign)).toMatchObject({ problems: [{ code: "OWNER_MISMATCH" }] });
-    expect(asked).toEqual([]);
+    expect(request).toEqual([]);
   });
 
   it("is held for people where a plugin is less sure than the floor, and none of it begins", async () => {
-    const { s, submit: send } = await decided(() => allow(0.4));
+    const { s, submit: send } = await submitDecidedPlan(() => createAllow(0.4));
     await using _ = s;
     expect(await send({ confidence: 0.9 })).toMatchObject({ kind: "accepted" });
     expect(doubtOf(s)).toEqual({ confidence: 4_000, floor: 5_000 });
@@ -121,15 +121,15 @@ describe("a plan that plugins decide about", () => {
     ["the plugin's, where the plan states none", undefined, 0.4, { confidence: 4_000, floor: 5_000 }],
     ["no doubt, where it is the floor", 0.9, 0.5, undefined],
     ["no doubt, where nobody states one", undefined, undefined, undefined],
-  ])("is as sure as %s", async (_name, planned, said, doubt) => {
-    const { s, submit: send } = await decided(() => allow(said));
+  ])("is as sure as %s", async (_name, planned, statedShare, doubt) => {
+    const { s, submit: send } = await submitDecidedPlan(() => createAllow(statedShare));
     await using _ = s;
     await send(planned === undefined ? {} : { confidence: planned });
     expect(doubtOf(s)).toEqual(doubt);
   });
 
   it("goes on as without plugins where none has an opinion, or none has such a hook", async () => {
-    const { s, submit: send } = await decided(() => undefined);
+    const { s, submit: send } = await submitDecidedPlan(() => undefined);
     await using _ = s;
     expect(await send()).toMatchObject({ kind: "accepted" });
     const never: PluginHooks = {
@@ -137,12 +137,12 @@ describe("a plan that plugins decide about", () => {
       arbitrate: () => Promise.reject(new Error("not asked")),
       decide: () => Promise.reject(new Error("not asked")),
     };
-    await using other = await scene({ parts: { hooks: never } });
+    await using other = await openScene({ parts: { hooks: never } });
     expect(await submit(other)).toMatchObject({ kind: "accepted" });
   });
 
   it("is denied where the plugins' host breaks", async () => {
-    const { s, submit: send } = await decided(() => Promise.reject(new Error("secret")));
+    const { s, submit: send } = await submitDecidedPlan(() => Promise.reject(new Error("secret")));
     await using _ = s;
     expect(await send()).toEqual({
       kind: "refused",
@@ -157,7 +157,7 @@ describe("a plan that plugins decide about", () => {
   });
 
   it("is denied where they never answer", async () => {
-    const { s } = await decided(() => new Promise(() => undefined));
+    const { s } = await submitDecidedPlan(() => new Promise(() => undefined));
     await using _ = s;
     const submitted = s.coordinator.submitPlan({
       plan: plan([step("a")], { coordinationId: "plan-1" }),

@@ -4,13 +4,13 @@ import { OWNER_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coord
 import { findNextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import {
   answer,
-  asks,
-  atWork,
-  conflictId,
-  contest,
-  contestant,
+  createAsk,
+  openAtWork,
+  nameConflict,
+  createContest,
+  createContestant,
   FOREIGN,
-  holder,
+  createHolder,
   LEASE_MS,
   NOTES,
   openOf,
@@ -18,13 +18,13 @@ import {
   release,
   REPORT,
   request,
-  saidOf,
+  describeDecision,
   tokensOf,
 } from "./claims-scene.ts";
-import { admit, dispatch, goWrong, openPlan, planScene, plannedStep } from "./planned-scene.ts";
+import { admit, dispatch, failStep, openPlan, planScene, planStep } from "./planned-scene.ts";
 import {
   ACKNOWLEDGE_MS,
-  at,
+  timeAt,
   complete,
   fail,
   SETTLE,
@@ -36,53 +36,57 @@ import {
 
 const REVIEW_BY_MS = 40_000;
 const GRACE_MS = 15_000;
-const HELD_BY_2 = request(2, asks(NOTES, 3));
-const CLAIM = { token: 4, expiresAtMs: at(LEASE_MS) };
+const HELD_BY_2 = request(2, createAsk(NOTES, 3));
+const CLAIM = { token: 4, expiresAtMs: timeAt(LEASE_MS) };
 
-const reviewed = (
+const requestReviewed = (
   step: number | StepId,
-  reviewByMs: EpochMs | undefined = at(REVIEW_BY_MS),
+  reviewByMs: EpochMs | undefined = timeAt(REVIEW_BY_MS),
   resource = NOTES,
 ) =>
-  asks(resource, 4, {
-    contest: contest([contestant(step, 4), holder(2, 3)], {
+  createAsk(resource, 4, {
+    contest: createContest([createContestant(step, 4), createHolder(2, 3)], {
       strategy: "manual_review",
       from: "high_risk",
       reviewByMs,
     }),
   });
-const unasked = asks(NOTES, 4, {
-  contest: contest([contestant(1, 4), holder(2, 3)], { strategy: "manual_review" }),
+const unasked = createAsk(NOTES, 4, {
+  contest: createContest([createContestant(1, 4), createHolder(2, 3)], { strategy: "manual_review" }),
 });
 const obstacle = { kind: "obstacle", obstacle: "overlapping_changes" } as const;
 
 /** Step 1 waits for people, because step 2 holds the notes. */
-const asked = (...more: readonly Command[]): Scene => atWork(2, HELD_BY_2, request(1, reviewed(1)), ...more);
-const resolutions = (scene: Scene): unknown[] => payloadsOf(scene.log, "conflict.resolved");
+const openAskedScene = (...more: readonly Command[]): Scene =>
+  openAtWork(2, HELD_BY_2, request(1, requestReviewed(1)), ...more);
+const listResolutions = (scene: Scene): unknown[] => payloadsOf(scene.log, "conflict.resolved");
 
 describe("a contest that people rule on", () => {
   it("is recorded without a ruling, claims nothing, and is known until when it may be answered", () => {
-    const scene = asked();
-    expect(payloadsOf(scene.log, "conflict.detected")[0]?.contest?.reviewByMs).toBe(at(REVIEW_BY_MS));
-    expect(resolutions(scene)).toEqual([]);
-    expect(openOf(scene).reviews.toJS()).toEqual({ [conflictId(1)]: at(REVIEW_BY_MS) });
+    const scene = openAskedScene();
+    expect(payloadsOf(scene.log, "conflict.detected")[0]?.contest?.reviewByMs).toBe(timeAt(REVIEW_BY_MS));
+    expect(listResolutions(scene)).toEqual([]);
+    expect(openOf(scene).reviews.toJS()).toEqual({ [nameConflict(1)]: timeAt(REVIEW_BY_MS) });
     expect(tokensOf(scene)).toEqual([3]);
   });
 
   it("is a question of its own for each call, whatever people said to the one before", () => {
-    const scene = asked();
-    expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["conflict.detected"]);
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(request(1, requestReviewed(1))))).toEqual(["conflict.detected"]);
     scene.when(answer(1, "denied"));
-    expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["conflict.detected"]);
+    expect(describeDecision(scene.when(request(1, requestReviewed(1))))).toEqual(["conflict.detected"]);
     expect(openOf(scene).reviews.size).toBe(2);
   });
 
   it("is lost at once where nobody can be asked", () => {
-    const scene = atWork(2, HELD_BY_2);
-    expect(saidOf(scene.when(request(1, unasked)))).toEqual(["conflict.detected", "conflict.resolved"]);
-    expect(resolutions(scene)).toEqual([
+    const scene = openAtWork(2, HELD_BY_2);
+    expect(describeDecision(scene.when(request(1, unasked)))).toEqual([
+      "conflict.detected",
+      "conflict.resolved",
+    ]);
+    expect(listResolutions(scene)).toEqual([
       {
-        conflictId: conflictId(1),
+        conflictId: nameConflict(1),
         strategy: "manual_review",
         losers: ["step-1"],
         because: "manual-review",
@@ -93,23 +97,25 @@ describe("a contest that people rule on", () => {
   });
 
   it("is one whose merge met an obstacle", () => {
-    const scene = atWork(2, HELD_BY_2);
-    const { contest: claims } = reviewed(1);
+    const scene = openAtWork(2, HELD_BY_2);
+    const { contest: claims } = requestReviewed(1);
     if (!claims) throw new Error("no contest");
     const merging = { ...claims, strategy: "merge_if_safe", merge: obstacle } as const;
-    expect(saidOf(scene.when(request(1, asks(NOTES, 4, { contest: merging }))))).toEqual([
+    expect(describeDecision(scene.when(request(1, createAsk(NOTES, 4, { contest: merging }))))).toEqual([
       "conflict.detected",
     ]);
     scene.when(answer(1, "unanswered"));
-    expect(resolutions(scene)).toEqual([
+    expect(listResolutions(scene)).toEqual([
       expect.objectContaining({ strategy: "merge_if_safe", rule: "people", because: "unanswered" }),
     ]);
   });
 
   it("is not put to people where another resource of the same request is lost anyway", () => {
-    const scene = atWork(2, HELD_BY_2);
-    const lost = asks(REPORT, 5, { contest: contest([contestant(1, 5), holder(2, 3)]) });
-    expect(saidOf(scene.when(request(1, reviewed(1), lost)))).toEqual([
+    const scene = openAtWork(2, HELD_BY_2);
+    const lostRequest = createAsk(REPORT, 5, {
+      contest: createContest([createContestant(1, 5), createHolder(2, 3)]),
+    });
+    expect(describeDecision(scene.when(request(1, requestReviewed(1), lostRequest)))).toEqual([
       "conflict.detected",
       "conflict.resolved",
     ]);
@@ -119,13 +125,13 @@ describe("a contest that people rule on", () => {
 
 describe("an answer of people", () => {
   it("that approves gives the requester the claim and ends the others'", () => {
-    const scene = asked();
-    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual([
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(answer(1, "approved", CLAIM)))).toEqual([
       ...["conflict.resolved", "claim.released", "claim.acquired"],
     ]);
-    expect(resolutions(scene)).toEqual([
+    expect(listResolutions(scene)).toEqual([
       {
-        conflictId: conflictId(1),
+        conflictId: nameConflict(1),
         strategy: "manual_review",
         winner: "step-1",
         losers: ["step-2"],
@@ -142,50 +148,50 @@ describe("an answer of people", () => {
     ["unanswered", "unanswered"],
     ["nobody_to_ask", "nobody-to-ask"],
     ["withdrawn", "withdrawn"],
-  ] as const)("that is %s leaves the claims as they were", (said, because) => {
-    const scene = asked();
-    expect(saidOf(scene.when(answer(1, said, CLAIM)))).toEqual(["conflict.resolved"]);
-    expect(resolutions(scene)).toEqual([
-      { conflictId: conflictId(1), strategy: "manual_review", losers: ["step-1"], because, rule: "people" },
+  ] as const)("that is %s leaves the claims as they were", (resolution, because) => {
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(answer(1, resolution, CLAIM)))).toEqual(["conflict.resolved"]);
+    expect(listResolutions(scene)).toEqual([
+      { conflictId: nameConflict(1), strategy: "manual_review", losers: ["step-1"], because, rule: "people" },
     ]);
     expect(tokensOf(scene)).toEqual([3]);
   });
 
   it.each<SettleReview["answer"]>(["approved", "denied", "withdrawn"])(
     "A3: that comes a second time, as %s, changes nothing",
-    (said) => {
-      const scene = asked(answer(1, "approved", CLAIM));
-      expect(saidOf(scene.when(answer(1, said, { ...CLAIM, token: 5 })))).toEqual(["replay"]);
+    (resolution) => {
+      const scene = openAskedScene(answer(1, "approved", CLAIM));
+      expect(describeDecision(scene.when(answer(1, resolution, { ...CLAIM, token: 5 })))).toEqual(["replay"]);
     },
   );
 
   it("about a conflict that there is not changes nothing", () => {
-    expect(saidOf(asked().when(answer(2, "approved", CLAIM)))).toEqual(["replay"]);
+    expect(describeDecision(openAskedScene().when(answer(2, "approved", CLAIM)))).toEqual(["replay"]);
   });
 
   it("about a conflict that the rules have ruled on changes nothing", () => {
-    const scene = atWork(2, HELD_BY_2, request(1, unasked));
-    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["replay"]);
+    const scene = openAtWork(2, HELD_BY_2, request(1, unasked));
+    expect(describeDecision(scene.when(answer(1, "approved", CLAIM)))).toEqual(["replay"]);
   });
 
   it("that approves without a claim is withdrawn", () => {
-    const scene = asked();
-    expect(saidOf(scene.when(answer(1, "approved")))).toEqual(["conflict.resolved"]);
-    expect(resolutions(scene)).toEqual([expect.objectContaining({ because: "withdrawn" })]);
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(answer(1, "approved")))).toEqual(["conflict.resolved"]);
+    expect(listResolutions(scene)).toEqual([expect.objectContaining({ because: "withdrawn" })]);
   });
 
   it("that approves renews the requester's own claim where that has not ended", () => {
-    const scene = atWork(2, request(1, asks(NOTES, 1, { expiresAtMs: at(60_000) })), HELD_BY_2);
-    scene.when(request(1, { ...reviewed(1), held: 1 }));
-    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual([
+    const scene = openAtWork(2, request(1, createAsk(NOTES, 1, { expiresAtMs: timeAt(60_000) })), HELD_BY_2);
+    scene.when(request(1, { ...requestReviewed(1), held: 1 }));
+    expect(describeDecision(scene.when(answer(1, "approved", CLAIM)))).toEqual([
       ...["conflict.resolved", "claim.released", "claim.renewed"],
     ]);
     expect(tokensOf(scene)).toEqual([1]);
   });
 
   it("A2: that approves gives a new claim where the requester's own one has ended", () => {
-    const scene = atWork(2, request(1, asks(NOTES, 1, { expiresAtMs: at(10_000) })), HELD_BY_2);
-    scene.when(request(1, reviewed(1)), 20_000);
+    const scene = openAtWork(2, request(1, createAsk(NOTES, 1, { expiresAtMs: timeAt(10_000) })), HELD_BY_2);
+    scene.when(request(1, requestReviewed(1)), 20_000);
     scene.when(answer(1, "approved", CLAIM));
     expect(tokensOf(scene)).toEqual([4]);
     expect(payloadsOf(scene.log, "claim.released")).toContainEqual({
@@ -196,22 +202,25 @@ describe("an answer of people", () => {
   });
 
   it("that approves ends the claims of those, too, who came while people thought about it", () => {
-    const scene = asked(complete(2), spawn("late"));
-    scene.when(request(3, asks("file:/repo", 4)));
-    expect(saidOf(scene.when(answer(1, "approved", { ...CLAIM, token: 5 })))).toEqual([
+    const scene = openAskedScene(complete(2), spawn("late"));
+    scene.when(request(3, createAsk("file:/repo", 4)));
+    expect(describeDecision(scene.when(answer(1, "approved", { ...CLAIM, token: 5 })))).toEqual([
       ...["conflict.resolved", "claim.released", "claim.acquired"],
     ]);
     expect(tokensOf(scene)).toEqual([5]);
   });
 
   it("that approves does not end the claim of a step of another coordination", () => {
-    const scene = atWork(1);
-    const foreign = contest([contestant(1, 4), holder(2, 3, { coordinationId: FOREIGN })], {
+    const scene = openAtWork(1);
+    const foreign = createContest([createContestant(1, 4), createHolder(2, 3, { coordinationId: FOREIGN })], {
       strategy: "manual_review",
-      reviewByMs: at(REVIEW_BY_MS),
+      reviewByMs: timeAt(REVIEW_BY_MS),
     });
-    scene.when(request(1, asks(NOTES, 4, { contest: foreign })));
-    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["conflict.resolved", "claim.acquired"]);
+    scene.when(request(1, createAsk(NOTES, 4, { contest: foreign })));
+    expect(describeDecision(scene.when(answer(1, "approved", CLAIM)))).toEqual([
+      "conflict.resolved",
+      "claim.acquired",
+    ]);
   });
 });
 
@@ -220,118 +229,129 @@ describe("a question that nobody waits for any more", () => {
     ["completes", complete(1), ["step.completed", "conflict.resolved"]],
     ["fails", fail(1), ["step.failed", "conflict.resolved"]],
   ])("is withdrawn when its step %s", (_, end, types) => {
-    const scene = asked();
-    expect(saidOf(scene.when(end))).toEqual(types);
-    expect(resolutions(scene)).toEqual([expect.objectContaining({ because: "withdrawn", rule: "people" })]);
-    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["replay"]);
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(end))).toEqual(types);
+    expect(listResolutions(scene)).toEqual([
+      expect.objectContaining({ because: "withdrawn", rule: "people" }),
+    ]);
+    expect(describeDecision(scene.when(answer(1, "approved", CLAIM)))).toEqual(["replay"]);
   });
 
   it("stays open when only the step ends that stands against it", () => {
-    const scene = asked();
-    expect(saidOf(scene.when(complete(2)))).toEqual(["step.completed", "claim.released"]);
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(complete(2)))).toEqual(["step.completed", "claim.released"]);
     expect(openOf(scene).reviews.size).toBe(1);
-    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["conflict.resolved", "claim.acquired"]);
+    expect(describeDecision(scene.when(answer(1, "approved", CLAIM)))).toEqual([
+      "conflict.resolved",
+      "claim.acquired",
+    ]);
   });
 
   it("of the owner is withdrawn with the turn, and with the coordination", () => {
-    const owners = (): Scene => atWork(2, HELD_BY_2, request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID)));
-    const turn = owners();
+    const openOwnersScene = (): Scene =>
+      openAtWork(2, HELD_BY_2, request(OWNER_STEP_ID, requestReviewed(OWNER_STEP_ID)));
+    const turn = openOwnersScene();
     turn.when(release({ stepId: OWNER_STEP_ID, because: "turn_ended" }));
-    expect(resolutions(turn)).toEqual([
+    expect(listResolutions(turn)).toEqual([
       expect.objectContaining({ losers: [OWNER_STEP_ID], because: "withdrawn" }),
     ]);
-    const whole = owners();
+    const whole = openOwnersScene();
     whole.when(complete(1));
     whole.when(complete(2));
-    expect(saidOf(whole.when(SETTLE))).toEqual(["conflict.resolved", "coordination.terminal"]);
+    expect(describeDecision(whole.when(SETTLE))).toEqual(["conflict.resolved", "coordination.terminal"]);
   });
 
   it("is not withdrawn by the release of single claims", () => {
-    const scene = asked();
-    expect(saidOf(scene.when(release({ tokens: [3] })))).toEqual(["claim.released"]);
+    const scene = openAskedScene();
+    expect(describeDecision(scene.when(release({ tokens: [3] })))).toEqual(["claim.released"]);
     expect(openOf(scene).reviews.size).toBe(1);
   });
 });
 
 describe("looking after questions", () => {
   const CLOSES_MS = REVIEW_BY_MS + GRACE_MS;
-  const closing = (scene: Pick<Scene, "state">, ms: number): string[] =>
-    planDispatch(scene.state, at(ms)).flatMap((effect) =>
+  const listClosing = (scene: Pick<Scene, "state">, ms: number): string[] =>
+    planDispatch(scene.state, timeAt(ms)).flatMap((effect) =>
       effect.kind === "closeReview" ? effect.conflictId : [],
     );
 
   it("one that was not answered is closed when the host had its time to tell of the answer", () => {
-    const scene = asked();
-    expect(closing(scene, CLOSES_MS - 1)).toEqual([]);
-    expect(closing(scene, CLOSES_MS)).toEqual([conflictId(1)]);
+    const scene = openAskedScene();
+    expect(listClosing(scene, CLOSES_MS - 1)).toEqual([]);
+    expect(listClosing(scene, CLOSES_MS)).toEqual([nameConflict(1)]);
     scene.when(answer(1, "unanswered"));
-    expect(closing(scene, CLOSES_MS)).toEqual([]);
+    expect(listClosing(scene, CLOSES_MS)).toEqual([]);
   });
 
   it("each has an effect of its own, the same every time", () => {
-    const scene = asked();
-    scene.when(request(1, reviewed(1, at(REVIEW_BY_MS), REPORT)));
-    const ids = planDispatch(scene.state, at(CLOSES_MS)).map(({ effectId }) => effectId);
-    expect(ids).toEqual([1, 2].map((number) => `co-1:review:${conflictId(number)}`));
-    expect(planDispatch(scene.state, at(CLOSES_MS + 9)).map(({ effectId }) => effectId)).toEqual(ids);
+    const scene = openAskedScene();
+    scene.when(request(1, requestReviewed(1, timeAt(REVIEW_BY_MS), REPORT)));
+    const ids = planDispatch(scene.state, timeAt(CLOSES_MS)).map(({ effectId }) => effectId);
+    expect(ids).toEqual([1, 2].map((number) => `co-1:review:${nameConflict(number)}`));
+    expect(planDispatch(scene.state, timeAt(CLOSES_MS + 9)).map(({ effectId }) => effectId)).toEqual(ids);
   });
 
   it("it is the next deadline where it is first, and hides no other one", () => {
-    const first = atWork(2, HELD_BY_2, request(1, reviewed(1, at(10_000))));
-    expect(findNextDeadline(first.state)).toBe(at(10_000 + GRACE_MS));
-    expect(findNextDeadline(first.state, at(10_000 + GRACE_MS))).toBe(
-      at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000),
+    const first = openAtWork(2, HELD_BY_2, request(1, requestReviewed(1, timeAt(10_000))));
+    expect(findNextDeadline(first.state)).toBe(timeAt(10_000 + GRACE_MS));
+    expect(findNextDeadline(first.state, timeAt(10_000 + GRACE_MS))).toBe(
+      timeAt(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000),
     );
-    const last = atWork(2, HELD_BY_2, request(1, reviewed(1, at(500_000))));
-    const overdue = at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000);
+    const last = openAtWork(2, HELD_BY_2, request(1, requestReviewed(1, timeAt(500_000))));
+    const overdue = timeAt(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000);
     expect(findNextDeadline(last.state)).toBe(overdue);
-    expect(findNextDeadline(last.state, at(TIMEOUT_MS + ACKNOWLEDGE_MS + 9_000))).toBe(
-      at(500_000 + GRACE_MS),
+    expect(findNextDeadline(last.state, timeAt(TIMEOUT_MS + ACKNOWLEDGE_MS + 9_000))).toBe(
+      timeAt(500_000 + GRACE_MS),
     );
   });
 
   it("it does not keep an idle coordination from its end, nor is it left out where the end comes later", () => {
-    const idle = atWork(2, HELD_BY_2, request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID)), complete(1));
-    idle.when(complete(2), 10_000);
-    expect(findNextDeadline(idle.state)).toBe(at(10_000 + SETTLE_MS));
-    const kinds = planDispatch(idle.state, at(10_000 + SETTLE_MS)).map(({ kind }) => kind);
-    expect(kinds).toEqual(["endCoordination"]);
-    // Whether the owner is still at work is not known here: the end may be put off, and the question is closed then.
-    const later = planDispatch(idle.state, at(CLOSES_MS)).map(({ kind }) => kind);
-    expect(later).toEqual(["closeReview", "endCoordination"]);
-    const early = atWork(
+    const idle = openAtWork(
       2,
       HELD_BY_2,
-      request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID, at(1_000))),
+      request(OWNER_STEP_ID, requestReviewed(OWNER_STEP_ID)),
+      complete(1),
+    );
+    idle.when(complete(2), 10_000);
+    expect(findNextDeadline(idle.state)).toBe(timeAt(10_000 + SETTLE_MS));
+    const kinds = planDispatch(idle.state, timeAt(10_000 + SETTLE_MS)).map(({ kind }) => kind);
+    expect(kinds).toEqual(["endCoordination"]);
+    // Whether the owner is still at work is not known here: the end may be put off, and the question is closed then.
+    const later = planDispatch(idle.state, timeAt(CLOSES_MS)).map(({ kind }) => kind);
+    expect(later).toEqual(["closeReview", "endCoordination"]);
+    const early = openAtWork(
+      2,
+      HELD_BY_2,
+      request(OWNER_STEP_ID, requestReviewed(OWNER_STEP_ID, timeAt(1_000))),
       complete(1),
     );
     early.when(complete(2), 15_000);
-    expect(findNextDeadline(early.state)).toBe(at(1_000 + GRACE_MS));
-    expect(closing(early, 1_000 + GRACE_MS)).toEqual([conflictId(1)]);
+    expect(findNextDeadline(early.state)).toBe(timeAt(1_000 + GRACE_MS));
+    expect(listClosing(early, 1_000 + GRACE_MS)).toEqual([nameConflict(1)]);
   });
 
   it("it is asked after beside the steps that are overdue", () => {
-    const scene = asked(spawn("late"));
-    const kinds = planDispatch(scene.state, at(CLOSES_MS)).map(({ kind }) => kind);
+    const scene = openAskedScene(spawn("late"));
+    const kinds = planDispatch(scene.state, timeAt(CLOSES_MS)).map(({ kind }) => kind);
     expect(kinds).toEqual(["askHost", "closeReview"]);
   });
 
   it("of a step of a plan is looked after as well as the plan", () => {
     const a = "a" as StepId;
-    const steps = [plannedStep("a"), plannedStep("b", { retryBudget: 1, backoffMs: 60_000 })];
+    const steps = [planStep("a"), planStep("b", { retryBudget: 1, backoffMs: 60_000 })];
     const scene = planScene(
       openPlan({ steps: 2 }),
       admit(...steps),
       dispatch("a"),
       dispatch("b"),
-      goWrong("b"),
+      failStep("b"),
     );
     const retryAtMs = findNextDeadline(scene.state);
     if (retryAtMs === undefined) throw new Error("b is not tried again");
-    scene.then(request(a, reviewed(a, at(2_000))));
-    expect(findNextDeadline(scene.state)).toBe(at(2_000 + GRACE_MS));
+    scene.then(request(a, requestReviewed(a, timeAt(2_000))));
+    expect(findNextDeadline(scene.state)).toBe(timeAt(2_000 + GRACE_MS));
     expect(scene.plans(2_000 + GRACE_MS)).toEqual(["closeReview"]);
-    expect(findNextDeadline(scene.state, at(2_000 + GRACE_MS))).toBe(retryAtMs);
-    expect(scene.plans(retryAtMs - at(0))).toEqual(["closeReview", "runStep b 2"]);
+    expect(findNextDeadline(scene.state, timeAt(2_000 + GRACE_MS))).toBe(retryAtMs);
+    expect(scene.plans(retryAtMs - timeAt(0))).toEqual(["closeReview", "runStep b 2"]);
   });
 });

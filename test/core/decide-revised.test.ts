@@ -1,22 +1,30 @@
 import { describe, expect, it } from "vitest";
-import { CHECKING, contentRef, done, held, ofType, question, verdict } from "./gates-scene.ts";
-import { cancel, dispatch, goWrong, sessionOfAttempt, skip, started } from "./planned-scene.ts";
+import {
+  CHECKING,
+  contentRef,
+  finishDone,
+  createHeldScene,
+  filterByType,
+  findQuestion,
+  ruleVerdict,
+} from "./gates-scene.ts";
+import { cancel, dispatch, failStep, nameSessionOfAttempt, skip, startStep } from "./planned-scene.ts";
 
 const COMPLETED = "step.completed";
 
 describe("an agent that rules on its own work", () => {
   it("has given no verdict where the operator does not allow it", () => {
-    const scene = held(CHECKING);
-    expect(scene.says(verdict(scene, "a", "pass", { self: true, agentId: "agent:main" }))).toBe(
+    const scene = createHeldScene(CHECKING);
+    expect(scene.says(ruleVerdict(scene, "a", "pass", { self: true, agentId: "agent:main" }))).toBe(
       "verification.failed coordination.escalated",
     );
     expect(scene.last("verification.failed").payload).toMatchObject({ because: "self_not_allowed" });
-    expect(ofType(scene, "agent.verified")).toEqual([]);
+    expect(filterByType(scene, "agent.verified")).toEqual([]);
   });
 
   it("is visible where it is allowed: in the fact, and in OpenWOP as actor and verifier of one name", () => {
-    const scene = held({ ...CHECKING, allowSelf: true });
-    scene.then(verdict(scene, "a", "pass", { self: true, agentId: "agent:main" }));
+    const scene = createHeldScene({ ...CHECKING, allowSelf: true });
+    scene.then(ruleVerdict(scene, "a", "pass", { self: true, agentId: "agent:main" }));
     expect(scene.last("result.verified").payload).toMatchObject({ self: true, agentId: "agent:main" });
     expect(scene.last("agent.verified").payload.agentId).toBe(scene.last("agent.decided").payload.agentId);
     expect(scene.status("a")).toBe("completed");
@@ -25,8 +33,8 @@ describe("an agent that rules on its own work", () => {
 
 describe("a result that is to be revised", () => {
   it("goes back to its agent as another attempt, with the keys of what is not met", () => {
-    const scene = held(CHECKING);
-    expect(scene.says(verdict(scene, "a", "revise", { criteria: ["style", "tests"] }))).toBe(
+    const scene = createHeldScene(CHECKING);
+    expect(scene.says(ruleVerdict(scene, "a", "revise", { criteria: ["style", "tests"] }))).toBe(
       "result.verified result.revised",
     );
     expect(scene.last("result.revised").payload).toEqual({
@@ -40,55 +48,60 @@ describe("a result that is to be revised", () => {
       revision: { criteria: ["style", "tests"], output: contentRef("out") },
     });
     expect(scene.plans()).toEqual(["runStep a 2"]);
-    scene.then(dispatch("a", 2), started("a", 2), done("a", 9_000, 2));
-    scene.then(verdict(scene, "a", "pass"));
+    scene.then(dispatch("a", 2), startStep("a", 2), finishDone("a", 9_000, 2));
+    scene.then(ruleVerdict(scene, "a", "pass"));
     expect(scene.last(COMPLETED).payload).toMatchObject({ attempt: 2, released: "verified" });
   });
 
   it("costs none of the attempts that may fail", () => {
-    const scene = held(CHECKING, undefined, { fields: { retryBudget: 1 } });
-    scene.then(verdict(scene, "a", "revise"), dispatch("a", 2), started("a", 2), goWrong("a", 2));
+    const scene = createHeldScene(CHECKING, undefined, { fields: { retryBudget: 1 } });
+    scene.then(ruleVerdict(scene, "a", "revise"), dispatch("a", 2), startStep("a", 2), failStep("a", 2));
     expect(scene.status("a")).toBe("backoff");
     scene.passes(60_000);
-    scene.then(dispatch("a", 3), started("a", 3), goWrong("a", 3));
+    scene.then(dispatch("a", 3), startStep("a", 3), failStep("a", 3));
     expect(scene.status("a")).toBe("failed");
   });
 
   it("once more than is allowed is for people", () => {
-    const scene = held(CHECKING);
-    scene.then(verdict(scene, "a", "revise"), dispatch("a", 2), started("a", 2), done("a", undefined, 2));
-    expect(scene.says(verdict(scene, "a", "revise"))).toBe("result.verified coordination.escalated");
-    expect(question(scene)).toMatchObject({
+    const scene = createHeldScene(CHECKING);
+    scene.then(
+      ruleVerdict(scene, "a", "revise"),
+      dispatch("a", 2),
+      startStep("a", 2),
+      finishDone("a", undefined, 2),
+    );
+    expect(scene.says(ruleVerdict(scene, "a", "revise"))).toBe("result.verified coordination.escalated");
+    expect(findQuestion(scene)).toMatchObject({
       cause: "verifier",
       stepId: "a",
-      askedBy: sessionOfAttempt("a", 2),
+      askedBy: nameSessionOfAttempt("a", 2),
     });
     expect(scene.plans()).toEqual([]);
   });
 
   it("fails as any attempt where a check of it fails, and is tried again where attempts are left", () => {
-    const scene = held(CHECKING, undefined, { fields: { retryBudget: 1 } });
-    scene.then(verdict(scene, "a", "fail"));
+    const scene = createHeldScene(CHECKING, undefined, { fields: { retryBudget: 1 } });
+    scene.then(ruleVerdict(scene, "a", "fail"));
     expect(scene.step("a").phase).toMatchObject({ status: "backoff", cause: "failed" });
     expect(scene.step("a").phase).not.toHaveProperty("revision");
     scene.passes(60_000);
-    scene.then(dispatch("a", 2), started("a", 2), done("a", undefined, 2));
-    scene.then(verdict(scene, "a", "fail"));
+    scene.then(dispatch("a", 2), startStep("a", 2), finishDone("a", undefined, 2));
+    scene.then(ruleVerdict(scene, "a", "fail"));
     expect(scene.status("a")).toBe("failed");
   });
 
   it("is for people where no attempt is left and the plan asks them", () => {
-    const scene = held(CHECKING, undefined, { opened: { policy: { escalationPolicy: "hitl" } } });
-    expect(scene.says(verdict(scene, "a", "fail"))).toBe(
+    const scene = createHeldScene(CHECKING, undefined, { opened: { policy: { escalationPolicy: "hitl" } } });
+    expect(scene.says(ruleVerdict(scene, "a", "fail"))).toBe(
       "result.verified step.failed coordination.escalated",
     );
     expect(scene.status("a")).toBe("blocked");
-    expect(question(scene)).toMatchObject({ cause: "retries_exhausted", answers: ["approve", "deny"] });
+    expect(findQuestion(scene)).toMatchObject({ cause: "retries_exhausted", answers: ["approve", "deny"] });
   });
 
   it("does not begin again once the plan has stopped", () => {
-    const scene = held(CHECKING);
-    scene.then(verdict(scene, "a", "revise"), cancel());
+    const scene = createHeldScene(CHECKING);
+    scene.then(ruleVerdict(scene, "a", "revise"), cancel());
     expect(scene.says(dispatch("a", 2))).toBe("PLAN_STOPPED");
     expect(scene.plans()).toEqual(["skipSteps a"]);
     scene.then(skip("a"));

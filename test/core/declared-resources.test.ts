@@ -11,7 +11,13 @@ import {
 import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
 import { createPlanSource } from "../../src/agents/coordination/runtime/log/plan-source.ts";
 import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
-import { realSceneFiles, scene, type Fields, type Scene, type SceneFiles } from "./arbiter-scene.ts";
+import {
+  createRealSceneFiles,
+  openScene,
+  type Fields,
+  type Scene,
+  type SceneFiles,
+} from "./arbiter-scene.ts";
 
 interface Declared {
   readonly declared: DeclaredResources;
@@ -19,7 +25,7 @@ interface Declared {
   readonly of: (resource: string) => Promise<string[]>;
 }
 
-function declaredIn(s: Scene, files: ResourceFiles, folder: string): Declared {
+function createDeclaredIn(s: Scene, files: ResourceFiles, folder: string): Declared {
   const plans = createPlanSource({ content: s.store, settings: { stepTimeoutMs: 60_000 } });
   const declared = createDeclaredResources({ plans, files, workspaceOf: () => folder });
   return {
@@ -32,21 +38,21 @@ function declaredIn(s: Scene, files: ResourceFiles, folder: string): Declared {
   };
 }
 
-async function planned(
+async function openPlannedScene(
   steps: readonly Fields[],
   arrange: (files: SceneFiles) => void = () => undefined,
 ): Promise<{ s: Scene; of: Declared["of"]; resource: (name: string) => string }> {
-  const files = realSceneFiles();
+  const files = createRealSceneFiles();
   arrange(files);
-  const s = await scene({ files });
+  const s = await openScene({ files });
   await s.plan(steps);
-  const { of } = declaredIn(s, files.files, files.folder);
+  const { of } = createDeclaredIn(s, files.files, files.folder);
   return { s, of, resource: (name) => s.resource(name) };
 }
 
 describe("who declares a resource", () => {
   it("is the step at work whose plan names the file, from the workspace of its agent", async () => {
-    const { s, of, resource } = await planned([
+    const { s, of, resource } = await openPlannedScene([
       { stepId: "a", resources: ["file:notes.md"] },
       { stepId: "b" },
     ]);
@@ -56,7 +62,7 @@ describe("who declares a resource", () => {
   });
 
   it("is who names a folder above it, and who names something below it", async () => {
-    const { s, of, resource } = await planned([
+    const { s, of, resource } = await openPlannedScene([
       { stepId: "folder", resources: ["file:src"] },
       { stepId: "file", resources: ["file:src/lib/deep.ts"] },
     ]);
@@ -69,7 +75,7 @@ describe("who declares a resource", () => {
 
   it("is found by the real path, through links, `..` and absolute names", async () => {
     const files: string[] = [];
-    const { s, of, resource } = await planned(
+    const { s, of, resource } = await openPlannedScene(
       [{ stepId: "a", resources: ["file:link/notes.md", "file:x/../plain.md"] }],
       ({ put, folder }) => {
         put("real/notes.md", "x");
@@ -84,7 +90,7 @@ describe("who declares a resource", () => {
   });
 
   it("is told for queues and names of plugin authors by the name alone", async () => {
-    const { s, of } = await planned([{ stepId: "a", resources: ["queue:mail", "crm:customer/1"] }]);
+    const { s, of } = await openPlannedScene([{ stepId: "a", resources: ["queue:mail", "crm:customer/1"] }]);
     await using _ = s;
     expect(await of("queue:mail")).toEqual(["a"]);
     expect(await of("crm:customer/1")).toEqual(["a"]);
@@ -93,7 +99,7 @@ describe("who declares a resource", () => {
   });
 
   it("is nobody before the step runs and after it has ended", async () => {
-    const { s, of, resource } = await planned([
+    const { s, of, resource } = await openPlannedScene([
       { stepId: "a", resources: ["file:a.md"] },
       { stepId: "b", resources: ["file:b.md"], dependsOn: ["a"] },
       { stepId: "c" },
@@ -106,18 +112,18 @@ describe("who declares a resource", () => {
   });
 
   it("is nobody where spawns are observed", async () => {
-    const files = realSceneFiles();
-    await using s = await scene({ files });
+    const files = createRealSceneFiles();
+    await using s = await openScene({ files });
     await s.child("a");
-    const { declared } = declaredIn(s, files.files, files.folder);
+    const { declared } = createDeclaredIn(s, files.files, files.folder);
     const state = await readState(s.store, "co-1" as CoordinationId);
     const participant = { state: state as OpenCoordination } as Participant;
     expect(await declared.declarersOf(participant, s.resource("notes.md"))).toEqual([]);
   });
 
   it("is told again where the file system could not be asked the first time", async () => {
-    const files = realSceneFiles();
-    await using s = await scene({ files });
+    const files = createRealSceneFiles();
+    await using s = await openScene({ files });
     await s.plan([{ stepId: "a", resources: ["file:notes.md"] }]);
     let asks = 0;
     const failing: ResourceFiles = {
@@ -127,7 +133,7 @@ describe("who declares a resource", () => {
           ? Promise.reject(new Error("too many open files"))
           : files.files.locate(path, folder),
     };
-    const { of } = declaredIn(s, failing, files.folder);
+    const { of } = createDeclaredIn(s, failing, files.folder);
     await expect(of(s.resource("notes.md"))).rejects.toThrow("too many open files");
     expect(await of(s.resource("notes.md"))).toEqual(["a"]);
   });

@@ -24,14 +24,14 @@ import {
   formatTraceName,
 } from "../../src/agents/coordination/ledger/summary.ts";
 import {
-  ack,
+  acknowledge,
   ACKNOWLEDGE_MS,
-  at,
-  childKey,
+  timeAt,
+  nameChild,
   complete,
-  contentRef,
+  createContentRef,
   fail,
-  given,
+  openScene,
   OPEN,
   OWNER,
   RUN,
@@ -41,29 +41,29 @@ import {
   stepId,
   timeOut,
   TIMEOUT_MS,
-  waiting,
+  openWaitingScene,
 } from "./scene.ts";
 
-const dispatchedScene = given(OPEN, spawn("a"));
-const runningScene = given(OPEN, spawn("a"), ack(1));
+const dispatchedScene = openScene(OPEN, spawn("a"));
+const runningScene = openScene(OPEN, spawn("a"), acknowledge(1));
 /** The host enforces its own limit, from a later start: it is given this long to tell. */
 const OVERDUE_MS = 1_000 + TIMEOUT_MS + ACKNOWLEDGE_MS;
 
 describe("planDispatch", () => {
   it.each([
     ["an unopened coordination", createUnopened(RUN)],
-    ["an ended coordination", given(OPEN, SETTLE).state],
+    ["an ended coordination", openScene(OPEN, SETTLE).state],
   ])("plans nothing for %s, ever", (_, state) => {
     expect(findNextDeadline(state)).toBeUndefined();
-    expect(planDispatch(state, at(1e12))).toEqual([]);
-    expect(planRecovery(state, at(0))).toEqual([]);
+    expect(planDispatch(state, timeAt(1e12))).toEqual([]);
+    expect(planRecovery(state, timeAt(0))).toEqual([]);
   });
 
   it("asks about a spawn that was not acknowledged in time", () => {
     const { state } = dispatchedScene;
-    const due = at(1_000 + ACKNOWLEDGE_MS);
+    const due = timeAt(1_000 + ACKNOWLEDGE_MS);
     expect(findNextDeadline(state)).toBe(due);
-    expect(planDispatch(state, at(999 + ACKNOWLEDGE_MS))).toEqual([]);
+    expect(planDispatch(state, timeAt(999 + ACKNOWLEDGE_MS))).toEqual([]);
     expect(planDispatch(state, due)).toEqual([
       { kind: "askHost", effectId: "co-1:step-1:1:ask", stepId: "step-1", attempt: 1 },
     ]);
@@ -71,44 +71,44 @@ describe("planDispatch", () => {
 
   it("asks about a child whose deadline has passed", () => {
     const { state } = runningScene;
-    expect(findNextDeadline(state)).toBe(at(OVERDUE_MS));
-    expect(planDispatch(state, at(OVERDUE_MS - 1))).toEqual([]);
-    expect(planDispatch(state, at(OVERDUE_MS))).toHaveLength(1);
+    expect(findNextDeadline(state)).toBe(timeAt(OVERDUE_MS));
+    expect(planDispatch(state, timeAt(OVERDUE_MS - 1))).toEqual([]);
+    expect(planDispatch(state, timeAt(OVERDUE_MS))).toHaveLength(1);
   });
 
   it("ends a coordination without open steps after a quiet time", () => {
-    const { state } = given(OPEN, spawn("a"), fail(1));
-    expect(findNextDeadline(state)).toBe(at(2_000 + SETTLE_MS));
-    expect(planDispatch(state, at(1_999 + SETTLE_MS))).toEqual([]);
-    expect(planDispatch(state, at(2_000 + SETTLE_MS))).toEqual([
+    const { state } = openScene(OPEN, spawn("a"), fail(1));
+    expect(findNextDeadline(state)).toBe(timeAt(2_000 + SETTLE_MS));
+    expect(planDispatch(state, timeAt(1_999 + SETTLE_MS))).toEqual([]);
+    expect(planDispatch(state, timeAt(2_000 + SETTLE_MS))).toEqual([
       { kind: "endCoordination", effectId: "co-1:end" },
     ]);
   });
 
   it("looks at each open step by its own time, and at the earliest first", () => {
-    const { state } = given(OPEN, spawn("a"), ack(1), spawn("b", { timeoutMs: 1 }), spawn("c"));
-    expect(findNextDeadline(state)).toBe(at(3_000 + ACKNOWLEDGE_MS));
-    const planned = planDispatch(state, at(4_000 + ACKNOWLEDGE_MS));
+    const { state } = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b", { timeoutMs: 1 }), spawn("c"));
+    expect(findNextDeadline(state)).toBe(timeAt(3_000 + ACKNOWLEDGE_MS));
+    const planned = planDispatch(state, timeAt(4_000 + ACKNOWLEDGE_MS));
     expect(planned.map((effect) => effect.effectId)).toEqual(["co-1:step-2:1:ask", "co-1:step-3:1:ask"]);
   });
 
   it("recovers every open step, due or not, and no other", () => {
-    const { state } = given(OPEN, spawn("a"), ack(1), spawn("b"), spawn("c"), fail(3));
-    expect(planRecovery(state, at(0)).map(({ effectId }) => effectId)).toEqual([
+    const { state } = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b"), spawn("c"), fail(3));
+    expect(planRecovery(state, timeAt(0)).map(({ effectId }) => effectId)).toEqual([
       "co-1:step-1:1:ask",
       "co-1:step-2:1:ask",
     ]);
   });
 
   it("has a deadline for a step that is not dispatched yet", () => {
-    expect(findNextDeadline(waiting().state)).toBeDefined();
+    expect(findNextDeadline(openWaitingScene().state)).toBeDefined();
   });
 });
 
 describe("ruleOnObservation", () => {
-  const seenChild = { childSessionKey: childKey("seen"), childRunId: "run-seen" };
+  const seenChild = { childSessionKey: nameChild("seen"), childRunId: "run-seen" };
   const RUNNING: Observation = { kind: "running", ...seenChild };
-  const ended = (outcome: "completed" | "failed" | "cancelled" | "timed_out"): Observation => ({
+  const createEnded = (outcome: "completed" | "failed" | "cancelled" | "timed_out"): Observation => ({
     kind: "ended",
     ...seenChild,
     outcome,
@@ -116,7 +116,7 @@ describe("ruleOnObservation", () => {
   const rule = (running: boolean, ms: number, seen: Observation): string[] =>
     ruleOnObservation(
       (running ? runningScene : dispatchedScene).state,
-      { stepId: stepId(1), attempt: 1, now: at(ms) },
+      { stepId: stepId(1), attempt: 1, now: timeAt(ms) },
       seen,
     ).map((command) => {
       const code = command.type === "failStep" ? ` ${command.error.code}` : "";
@@ -185,47 +185,57 @@ describe("ruleOnObservation", () => {
     ],
     [
       "records an end that it missed",
-      { running: true, ms: early, seen: ended("completed"), expected: ["completeStep reconciled"] },
+      { running: true, ms: early, seen: createEnded("completed"), expected: ["completeStep reconciled"] },
     ],
     [
       "records a child and its end",
-      { running: false, ms: early, seen: ended("completed"), expected: [ack, "completeStep reconciled"] },
+      {
+        running: false,
+        ms: early,
+        seen: createEnded("completed"),
+        expected: [ack, "completeStep reconciled"],
+      },
     ],
     [
       "records an end past the deadline as what it was",
-      { running: true, ms: late, seen: ended("completed"), expected: ["completeStep reconciled"] },
+      { running: true, ms: late, seen: createEnded("completed"), expected: ["completeStep reconciled"] },
     ],
     [
       "records a failure",
-      { running: true, ms: early, seen: ended("failed"), expected: ["failStep child_failed reconciled"] },
+      {
+        running: true,
+        ms: early,
+        seen: createEnded("failed"),
+        expected: ["failStep child_failed reconciled"],
+      },
     ],
     [
       "records a cancellation",
       {
         running: true,
         ms: early,
-        seen: ended("cancelled"),
+        seen: createEnded("cancelled"),
         expected: ["failStep child_cancelled reconciled"],
       },
     ],
     [
       "records the host's time-out",
-      { running: true, ms: early, seen: ended("timed_out"), expected: ["timeOutStep reconciled"] },
+      { running: true, ms: early, seen: createEnded("timed_out"), expected: ["timeOutStep reconciled"] },
     ],
   ])("%s", (_, { running, ms, seen, expected }) => {
     expect(rule(running, ms, seen)).toEqual(expected);
   });
 
   it.each([
-    ["a coordination that ended", given(OPEN, spawn("a"), fail(1), SETTLE).state, 1],
-    ["a step that ended", given(OPEN, spawn("a"), fail(1)).state, 1],
+    ["a coordination that ended", openScene(OPEN, spawn("a"), fail(1), SETTLE).state, 1],
+    ["a step that ended", openScene(OPEN, spawn("a"), fail(1)).state, 1],
     ["another attempt", runningScene.state, 2],
-    ["a step that it does not know", given(OPEN).state, 1],
-    ["a step that was never dispatched", waiting().state, 0],
+    ["a step that it does not know", openScene(OPEN).state, 1],
+    ["a step that was never dispatched", openWaitingScene().state, 0],
   ])("rules nothing on %s", (_, state, attempt) => {
-    expect(ruleOnObservation(state, { stepId: stepId(1), attempt, now: at(late) }, ended("failed"))).toEqual(
-      [],
-    );
+    expect(
+      ruleOnObservation(state, { stepId: stepId(1), attempt, now: timeAt(late) }, createEnded("failed")),
+    ).toEqual([]);
   });
 
   it.each(["failed", "cancelled"] as const)(
@@ -247,19 +257,19 @@ describe("ruleOnObservation", () => {
 
 describe("envelopeOf", () => {
   it("is the ledger's record of a step", () => {
-    const { state } = given(OPEN, spawn("a", { parentStepId: stepId(7) }), ack(1));
+    const { state } = openScene(OPEN, spawn("a", { parentStepId: stepId(7) }), acknowledge(1));
     const envelope = envelopeOf(state, stepId(1));
     expect(envelope).toEqual({
       coordinationId: "co-1",
       stepId: "step-1",
       parentStepId: "step-7",
       sourceSession: OWNER,
-      targetSession: childKey(1),
+      targetSession: nameChild(1),
       intent: "execute",
       priority: "normal",
       deliveryMode: "at_least_once",
-      deadlineMs: at(1_000 + TIMEOUT_MS),
-      createdAtMs: at(1_000),
+      deadlineMs: timeAt(1_000 + TIMEOUT_MS),
+      createdAtMs: timeAt(1_000),
       trace: { runId: "run-1", spanId: "span-1", causalRef: "co-1:6" },
     });
     expect(coordinationEnvelopeSchema.parse(envelope)).toEqual(envelope);
@@ -267,29 +277,29 @@ describe("envelopeOf", () => {
 
   it("has no target before the acknowledgement and no deadline after the end", () => {
     expect(envelopeOf(dispatchedScene.state, stepId(1))).toMatchObject({ targetSession: UNBOUND_TARGET });
-    const after = envelopeOf(given(OPEN, spawn("a"), ack(1), complete(1)).state, stepId(1));
-    expect(after).toMatchObject({ targetSession: childKey(1) });
+    const after = envelopeOf(openScene(OPEN, spawn("a"), acknowledge(1), complete(1)).state, stepId(1));
+    expect(after).toMatchObject({ targetSession: nameChild(1) });
     expect(after).not.toHaveProperty("deadlineMs");
-    expect(envelopeOf(given(OPEN, spawn("a", { call: {} })).state, stepId(1))?.trace).toEqual({
+    expect(envelopeOf(openScene(OPEN, spawn("a", { call: {} })).state, stepId(1))?.trace).toEqual({
       causalRef: "co-1:4",
     });
   });
 
   it("is nothing for a step that the ledger does not know", () => {
     expect(envelopeOf(createUnopened(RUN), stepId(1))).toBeUndefined();
-    expect(envelopeOf(given(OPEN).state, stepId(1))).toBeUndefined();
+    expect(envelopeOf(openScene(OPEN).state, stepId(1))).toBeUndefined();
   });
 });
 
 describe("L3: the cause of", () => {
-  const parent = childKey(1);
-  const { log } = given(
-    ...[OPEN, spawn("a"), ack(1), spawn("b", { parentStepId: stepId(1), sourceSession: parent })],
+  const parent = nameChild(1);
+  const { log } = openScene(
+    ...[OPEN, spawn("a"), acknowledge(1), spawn("b", { parentStepId: stepId(1), sourceSession: parent })],
     ...[fail(2, "spawn_refused"), complete(1), SETTLE],
   );
   const find = (type: string, step?: number): (typeof log)[number] | undefined =>
     log.find((event) => event.type === type && (!step || event.nodeId === `step-${step}`));
-  const phase = (name: string, step: number): (typeof log)[number] | undefined =>
+  const findPhase = (name: string, step: number): (typeof log)[number] | undefined =>
     log.find(
       (event) => "phase" in event.payload && event.payload.phase === name && event.nodeId === `step-${step}`,
     );
@@ -306,10 +316,10 @@ describe("L3: the cause of", () => {
     ["a completion", find("step.completed", 1), find("step.acknowledged", 1)],
     ["a failed spawn", find("step.failed", 2), find("step.dispatched", 2)],
     ["the end", find("coordination.terminal"), find("step.completed", 1)],
-    ["dispatch.began", phase("dispatch.began", 1), find("runOrchestrator.decided")],
-    ["dispatch.succeeded", phase("dispatch.succeeded", 1), phase("dispatch.began", 1)],
-    ["child.completed", phase("child.completed", 1), phase("dispatch.succeeded", 1)],
-    ["dispatch.failed", phase("dispatch.failed", 2), phase("dispatch.began", 2)],
+    ["dispatch.began", findPhase("dispatch.began", 1), find("runOrchestrator.decided")],
+    ["dispatch.succeeded", findPhase("dispatch.succeeded", 1), findPhase("dispatch.began", 1)],
+    ["child.completed", findPhase("child.completed", 1), findPhase("dispatch.succeeded", 1)],
+    ["dispatch.failed", findPhase("dispatch.failed", 2), findPhase("dispatch.began", 2)],
     ["run.completed", find("run.completed"), find("coordination.terminal")],
   ])("%s is the event that brought it about", (_, effect, cause) => {
     expect(effect?.causationId).toBeDefined();
@@ -317,7 +327,7 @@ describe("L3: the cause of", () => {
   });
 
   it("a spawn whose parent is not acknowledged is the opening", () => {
-    const scene = given(OPEN, spawn("a"), spawn("b", { parentStepId: stepId(1) }));
+    const scene = openScene(OPEN, spawn("a"), spawn("b", { parentStepId: stepId(1) }));
     const admitted = scene.log.filter(({ type }) => type === "step.admitted");
     expect(admitted.map(({ causationId }) => causationId)).toEqual(["co-1:0", "co-1:0"]);
   });
@@ -325,13 +335,13 @@ describe("L3: the cause of", () => {
 
 describe("what is kept beside the log", () => {
   it("is a summary that counts open and failed steps", () => {
-    const scene = given(
+    const scene = openScene(
       OPEN,
       spawn("a"),
       spawn("b"),
       spawn("c"),
       spawn("d"),
-      ack(2),
+      acknowledge(2),
       complete(2),
       fail(3),
       timeOut(4),
@@ -341,22 +351,22 @@ describe("what is kept beside the log", () => {
     expect(summarize(state)).toEqual({
       status: "running",
       ownerSession: OWNER,
-      objective: contentRef("objective"),
-      createdAtMs: at(0),
+      objective: createContentRef("objective"),
+      createdAtMs: timeAt(0),
       steps: { total: 4, open: 1, failed: 2 },
     });
-    const over = given(OPEN, SETTLE).state;
+    const over = openScene(OPEN, SETTLE).state;
     if (over.kind === "unopened") throw new Error("unopened");
     expect(summarize(over).status).toBe("success");
   });
 
   it("is a reference for the trace and one for each child, and no other", () => {
-    const { log } = given(OPEN, spawn("a"), ack(1), complete(1), SETTLE);
+    const { log } = openScene(OPEN, spawn("a"), acknowledge(1), complete(1), SETTLE);
     expect(log.flatMap(referencesOf)).toEqual([
       { name: formatTraceName(OWNER, "trace-1") },
-      { name: nameOfChild(childKey(1)), stepId: "step-1" },
+      { name: nameOfChild(nameChild(1)), stepId: "step-1" },
     ]);
-    expect(given({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(referencesOf)).toEqual([]);
+    expect(openScene({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(referencesOf)).toEqual([]);
   });
 
   it("never takes a trace for a child", () => {

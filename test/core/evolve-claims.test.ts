@@ -9,50 +9,53 @@ import { holdingOf } from "../../src/agents/coordination/ledger/state.ts";
 import { CONFLICTS_NAME } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import { nameOfChanged, referencesOf } from "../../src/agents/coordination/ledger/summary.ts";
 import {
-  asks,
-  atWork,
+  createAsk,
+  openAtWork,
   change,
-  conflictId,
-  contest,
-  contestant,
-  holder,
+  nameConflict,
+  createContest,
+  createContestant,
+  createHolder,
   NOTES,
   openOf,
   REPORT,
   request,
 } from "./claims-scene.ts";
-import { at, stepId, type Scene } from "./scene.ts";
+import { timeAt, stepId, type Scene } from "./scene.ts";
 
-const acquired = (step: number, token: number, resource = NOTES): FactDraft => ({
+const createAcquired = (step: number, token: number, resource = NOTES): FactDraft => ({
   type: "claim.acquired",
-  payload: { stepId: stepId(step), resource, token, priority: "normal", expiresAtMs: at(60_000) },
+  payload: { stepId: stepId(step), resource, token, priority: "normal", expiresAtMs: timeAt(60_000) },
 });
-const renewed = (step: number, token: number, expiresAtMs = at(90_000)): FactDraft => ({
+const createRenewed = (step: number, token: number, expiresAtMs = timeAt(90_000)): FactDraft => ({
   type: "claim.renewed",
   payload: { stepId: stepId(step), token, expiresAtMs },
 });
-const released = (step: number, token: number): FactDraft => ({
+const createReleased = (step: number, token: number): FactDraft => ({
   type: "claim.released",
   payload: { stepId: stepId(step), token, because: "operator" },
 });
-const SIDES: Contestant[] = [contestant(1, 4), holder(2, 3)];
-const detected = (number = 1): FactDraft => ({
+const SIDES: Contestant[] = [createContestant(1, 4), createHolder(2, 3)];
+const createDetected = (number = 1): FactDraft => ({
   type: "conflict.detected",
-  payload: { conflictId: conflictId(number), resource: NOTES, claims: SIDES },
+  payload: { conflictId: nameConflict(number), resource: NOTES, claims: SIDES },
 });
-const resolved = (number = 1): FactDraft => ({
+const createResolved = (number = 1): FactDraft => ({
   type: "conflict.resolved",
-  payload: { conflictId: conflictId(number), strategy: "owner_wins", losers: [stepId(1)], because: "x" },
+  payload: { conflictId: nameConflict(number), strategy: "owner_wins", losers: [stepId(1)], because: "x" },
 });
-const holdings = (scene: Scene): unknown => openOf(scene).holdings.toJS();
+const listHoldings = (scene: Scene): unknown => openOf(scene).holdings.toJS();
 
 describe("the claims of a coordination", () => {
   it("are kept by their tokens, with what the step holds of each resource", () => {
-    const scene = atWork(2);
-    scene.happened([acquired(1, 3), acquired(2, 5), acquired(1, 8, REPORT)], 10_000);
+    const scene = openAtWork(2);
+    scene.happened([createAcquired(1, 3), createAcquired(2, 5), createAcquired(1, 8, REPORT)], 10_000);
     expect(openOf(scene).claims.keySeq().toArray()).toEqual([3, 5, 8]);
-    expect(openOf(scene).claims.get(3)).toMatchObject({ acquiredAtMs: at(10_000), expiresAtMs: at(60_000) });
-    expect(holdings(scene)).toEqual({
+    expect(openOf(scene).claims.get(3)).toMatchObject({
+      acquiredAtMs: timeAt(10_000),
+      expiresAtMs: timeAt(60_000),
+    });
+    expect(listHoldings(scene)).toEqual({
       [holdingOf(stepId(1), NOTES)]: 3,
       [holdingOf(stepId(2), NOTES)]: 5,
       [holdingOf(stepId(1), REPORT)]: 8,
@@ -60,27 +63,33 @@ describe("the claims of a coordination", () => {
   });
 
   it("keep their place and their time when they are renewed", () => {
-    const scene = atWork(2);
-    scene.happened([acquired(1, 3), acquired(2, 5)], 10_000);
-    scene.happened([renewed(1, 3)], 20_000);
+    const scene = openAtWork(2);
+    scene.happened([createAcquired(1, 3), createAcquired(2, 5)], 10_000);
+    scene.happened([createRenewed(1, 3)], 20_000);
     expect(openOf(scene).claims.keySeq().toArray()).toEqual([3, 5]);
-    expect(openOf(scene).claims.get(3)).toMatchObject({ acquiredAtMs: at(10_000), expiresAtMs: at(90_000) });
+    expect(openOf(scene).claims.get(3)).toMatchObject({
+      acquiredAtMs: timeAt(10_000),
+      expiresAtMs: timeAt(90_000),
+    });
   });
 
   it("go when they are released, and only the newest one takes what the step holds with it", () => {
-    const scene = atWork(1);
-    scene.happened([acquired(1, 3), acquired(1, 4)]);
-    scene.happened([released(1, 3)]);
-    expect(holdings(scene)).toEqual({ [holdingOf(stepId(1), NOTES)]: 4 });
-    scene.happened([released(1, 4)]);
-    expect(holdings(scene)).toEqual({});
+    const scene = openAtWork(1);
+    scene.happened([createAcquired(1, 3), createAcquired(1, 4)]);
+    scene.happened([createReleased(1, 3)]);
+    expect(listHoldings(scene)).toEqual({ [holdingOf(stepId(1), NOTES)]: 4 });
+    scene.happened([createReleased(1, 4)]);
+    expect(listHoldings(scene)).toEqual({});
     expect(openOf(scene).claims.size).toBe(0);
   });
 
   it("may be the owner's", () => {
-    const scene = atWork(0);
+    const scene = openAtWork(0);
     scene.happened([
-      { ...acquired(1, 3), payload: { ...acquired(1, 3).payload, stepId: OWNER_STEP_ID } } as FactDraft,
+      {
+        ...createAcquired(1, 3),
+        payload: { ...createAcquired(1, 3).payload, stepId: OWNER_STEP_ID },
+      } as FactDraft,
     ]);
     expect(openOf(scene).claims.get(3)?.stepId).toBe(OWNER_STEP_ID);
   });
@@ -88,21 +97,27 @@ describe("the claims of a coordination", () => {
 
 describe("A2: a log is damaged in which", () => {
   it.each<readonly [string, readonly FactDraft[]]>([
-    ["a token comes twice", [acquired(1, 3), acquired(2, 3)]],
-    ["a later claim has a smaller token", [acquired(1, 3), acquired(2, 2)]],
-    ["a token comes again after its release", [acquired(1, 3), released(1, 3), acquired(2, 3)]],
+    ["a token comes twice", [createAcquired(1, 3), createAcquired(2, 3)]],
+    ["a later claim has a smaller token", [createAcquired(1, 3), createAcquired(2, 2)]],
+    [
+      "a token comes again after its release",
+      [createAcquired(1, 3), createReleased(1, 3), createAcquired(2, 3)],
+    ],
     [
       "a later claim has a smaller token than one that was released",
-      [acquired(1, 3), released(1, 3), acquired(2, 2)],
+      [createAcquired(1, 3), createReleased(1, 3), createAcquired(2, 2)],
     ],
-    ["a claim is renewed that never was", [renewed(1, 3)]],
-    ["a claim is renewed that was released", [acquired(1, 3), released(1, 3), renewed(1, 3)]],
-    ["a claim is renewed by another step", [acquired(1, 3), renewed(2, 3)]],
-    ["a claim is released twice", [acquired(1, 3), released(1, 3), released(1, 3)]],
-    ["a claim is released as another step's", [acquired(1, 3), released(2, 3)]],
-    ["a step claims that was never admitted", [acquired(7, 3)]],
+    ["a claim is renewed that never was", [createRenewed(1, 3)]],
+    [
+      "a claim is renewed that was released",
+      [createAcquired(1, 3), createReleased(1, 3), createRenewed(1, 3)],
+    ],
+    ["a claim is renewed by another step", [createAcquired(1, 3), createRenewed(2, 3)]],
+    ["a claim is released twice", [createAcquired(1, 3), createReleased(1, 3), createReleased(1, 3)]],
+    ["a claim is released as another step's", [createAcquired(1, 3), createReleased(2, 3)]],
+    ["a step claims that was never admitted", [createAcquired(7, 3)]],
   ])("%s", (_, facts) => {
-    const scene = atWork(2);
+    const scene = openAtWork(2);
     expect(() => {
       scene.happened(facts);
     }).toThrow(/co-1:\d+$/u);
@@ -111,12 +126,15 @@ describe("A2: a log is damaged in which", () => {
 
 describe("A3: a log is damaged in which", () => {
   it.each<readonly [string, readonly FactDraft[]]>([
-    ["a conflict is detected twice", [detected(), detected()]],
-    ["a conflict is detected again after its resolution", [detected(), resolved(), detected()]],
-    ["a conflict is resolved twice", [detected(), resolved(), resolved()]],
-    ["a conflict is resolved that never was", [detected(), resolved(2)]],
+    ["a conflict is detected twice", [createDetected(), createDetected()]],
+    [
+      "a conflict is detected again after its resolution",
+      [createDetected(), createResolved(), createDetected()],
+    ],
+    ["a conflict is resolved twice", [createDetected(), createResolved(), createResolved()]],
+    ["a conflict is resolved that never was", [createDetected(), createResolved(2)]],
   ])("%s", (_, facts) => {
-    const scene = atWork(2);
+    const scene = openAtWork(2);
     expect(() => {
       scene.happened(facts);
     }).toThrow(/A3/u);
@@ -125,20 +143,20 @@ describe("A3: a log is damaged in which", () => {
 
 describe("conflicts", () => {
   it("of a ledger of 0.1.0, without a contest, fold as they did", () => {
-    const scene = atWork(2);
-    scene.happened([detected(), detected(2), resolved(2)]);
+    const scene = openAtWork(2);
+    scene.happened([createDetected(), createDetected(2), createResolved(2)]);
     expect(
       openOf(scene).conflicts.map(({ conflictId: id, resolution }) => [id, resolution?.because]),
     ).toEqual([
-      [conflictId(1), undefined],
-      [conflictId(2), "x"],
+      [nameConflict(1), undefined],
+      [nameConflict(2), "x"],
     ]);
     expect(openOf(scene).reviews.size).toBe(0);
   });
 
   it("know the event that detected them, which is the cause of their resolution", () => {
-    const scene = atWork(2);
-    scene.happened([detected(), detected(2), resolved()]);
+    const scene = openAtWork(2);
+    scene.happened([createDetected(), createDetected(2), createResolved()]);
     const [first] = openOf(scene).conflicts;
     expect(scene.log.findLast(isFact)?.causationId).toBe(first?.detectedEventId);
     expect(scene.log.find(({ type }) => type === "conflict.detected")?.eventId).toBe(first?.detectedEventId);
@@ -147,7 +165,7 @@ describe("conflicts", () => {
 
 describe("changes", () => {
   it("are kept by resource: the newest one, and the newest of another step before it", () => {
-    const scene = atWork(2);
+    const scene = openAtWork(2);
     scene.when(change(1, "a"), 10_000);
     scene.when(change(2, "b", { token: 7 }), 20_000);
     scene.when(change(1, "c", { resource: REPORT }), 30_000);
@@ -156,15 +174,15 @@ describe("changes", () => {
         stepId: "step-2",
         version: "b",
         token: 7,
-        atMs: at(20_000),
-        other: { stepId: "step-1", version: "a", token: 1, atMs: at(10_000) },
+        atMs: timeAt(20_000),
+        other: { stepId: "step-1", version: "a", token: 1, atMs: timeAt(10_000) },
       },
-      [REPORT]: { stepId: "step-1", version: "c", token: 1, atMs: at(30_000) },
+      [REPORT]: { stepId: "step-1", version: "c", token: 1, atMs: timeAt(30_000) },
     });
   });
 
   it("that cannot be told change nothing of the state but what every event does", () => {
-    const scene = atWork(1, request(1, asks(NOTES, 1)));
+    const scene = openAtWork(1, request(1, createAsk(NOTES, 1)));
     const { claims, changes, conflicts, steps } = openOf(scene);
     const unknown = { stepId: stepId(1), tool: "exec", because: "unreadable", action: "denied" } as const;
     scene.happened([{ type: "write.undetermined", payload: unknown }]);
@@ -179,10 +197,12 @@ describe("changes", () => {
 });
 
 describe("what is kept beside the log", () => {
-  const scene = atWork(2, request(1, asks(NOTES, 3, { expiresAtMs: at(60_000) })));
-  scene.when(request(1, asks(NOTES, 4, { held: 3, expiresAtMs: at(90_000) })));
+  const scene = openAtWork(2, request(1, createAsk(NOTES, 3, { expiresAtMs: timeAt(60_000) })));
+  scene.when(request(1, createAsk(NOTES, 4, { held: 3, expiresAtMs: timeAt(90_000) })));
   scene.when(change(1, "a", { token: 3 }));
-  scene.when(request(2, asks(NOTES, 4, { contest: contest([contestant(2, 4), holder(1, 3)]) })));
+  scene.when(
+    request(2, createAsk(NOTES, 4, { contest: createContest([createContestant(2, 4), createHolder(1, 3)]) })),
+  );
   scene.when({ type: "releaseClaims", because: "operator" });
 
   it("of claims follows from their events alone", () => {
@@ -194,10 +214,10 @@ describe("what is kept beside the log", () => {
         resource: NOTES,
         stepId: "step-1",
         priority: "normal",
-        acquiredAtMs: at(5_000),
-        expiresAtMs: at(60_000),
+        acquiredAtMs: timeAt(5_000),
+        expiresAtMs: timeAt(60_000),
       },
-      { kind: "renewed", token: 3, expiresAtMs: at(90_000) },
+      { kind: "renewed", token: 3, expiresAtMs: timeAt(90_000) },
       { kind: "released", token: 3 },
     ]);
   });
@@ -211,18 +231,18 @@ describe("what is kept beside the log", () => {
   });
 
   it("names no conflict of a ledger of 0.1.0", () => {
-    const old = atWork(2);
-    old.happened([detected()]);
+    const old = openAtWork(2);
+    old.happened([createDetected()]);
     expect(old.log.flatMap(referencesOf).map(({ name }) => name)).not.toContain(CONFLICTS_NAME);
   });
 });
 
 describe("the causes of these facts", () => {
   it("are the step's own course, or the opening where it is the owner's", () => {
-    const scene = atWork(
+    const scene = openAtWork(
       1,
-      request(1, asks(NOTES, 1)),
-      request(OWNER_STEP_ID, asks(REPORT, 2)),
+      request(1, createAsk(NOTES, 1)),
+      request(OWNER_STEP_ID, createAsk(REPORT, 2)),
       change(1, "a"),
     );
     const started = scene.log.find(({ type }) => type === "step.acknowledged")?.eventId;
@@ -233,7 +253,7 @@ describe("the causes of these facts", () => {
   });
 
   it("of an end is the fact before it", () => {
-    const scene = atWork(1, request(1, asks(NOTES, 1), asks(REPORT, 2)));
+    const scene = openAtWork(1, request(1, createAsk(NOTES, 1), createAsk(REPORT, 2)));
     scene.when({ type: "releaseClaims", because: "operator" });
     const [first, second] = scene.log.slice(-2);
     expect(first?.causationId).toBe(scene.log.at(-3)?.eventId);
@@ -241,7 +261,11 @@ describe("the causes of these facts", () => {
   });
 
   it("the node of an event is its step", () => {
-    const scene = atWork(1, request(1, asks(NOTES, 1)), request(OWNER_STEP_ID, asks(REPORT, 2)));
+    const scene = openAtWork(
+      1,
+      request(1, createAsk(NOTES, 1)),
+      request(OWNER_STEP_ID, createAsk(REPORT, 2)),
+    );
     expect(scene.log.slice(-2).map(({ nodeId }) => nodeId)).toEqual(["step-1", OWNER_STEP_ID]);
   });
 });
@@ -253,8 +277,8 @@ describe("a claim on one resource", () => {
     ["file:/repo", "file:/repo"],
     ["file:/", "file:/repo"],
     ["queue:build", "queue:build"],
-  ])("%s holds for %s", (held, resource) => {
-    expect(isCovering(held, resource)).toBe(true);
+  ])("%s holds for %s", (pattern, resource) => {
+    expect(isCovering(pattern, resource)).toBe(true);
   });
 
   it.each([
@@ -263,8 +287,8 @@ describe("a claim on one resource", () => {
     ["queue:build", "queue:build/fast"],
     ["session:agent:main", "session:agent:main:main"],
     ["file:/repo", "queue:/repo/a"],
-  ])("%s does not hold for %s", (held, resource) => {
-    expect(isCovering(held, resource)).toBe(false);
+  ])("%s does not hold for %s", (pattern, resource) => {
+    expect(isCovering(pattern, resource)).toBe(false);
   });
 
   it("is one on a file by its name", () => {

@@ -11,17 +11,17 @@ import {
   CHECKING_TWICE,
   contentRef,
   DOUBTING,
-  held,
-  heldSpawn,
-  noVerdict,
-  ofType,
-  question,
-  spawned,
-  told,
-  verdict,
+  createHeldScene,
+  createHeldSpawn,
+  ruleNoVerdict,
+  filterByType,
+  findQuestion,
+  createSpawnedScene,
+  recordTold,
+  ruleVerdict,
 } from "./gates-scene.ts";
-import { admit, cancel, expire, openPlan, plannedStep, planScene, type PlanScene } from "./planned-scene.ts";
-import { at, complete, OPEN } from "./scene.ts";
+import { admit, cancel, expire, openPlan, planStep, planScene, type PlanScene } from "./planned-scene.ts";
+import { timeAt, complete, OPEN } from "./scene.ts";
 
 const notify = [
   { channel: "chat", afterMs: 0 },
@@ -30,22 +30,26 @@ const notify = [
 ];
 
 /** Two questions: step `a` and step `b` are doubted, and people are told of both. */
-const asked = (): PlanScene =>
+const createAskedScene = (): PlanScene =>
   planScene(
     { ...openPlan({ steps: 2 }), questions: { answerMs: 60_000, notify } } as Command,
     admit(
-      plannedStep("a", { decision: { confidence: 1_000, floor: 5_000 } }),
-      plannedStep("b", { decision: { confidence: 1_000, floor: 5_000 } }),
+      planStep("a", { decision: { confidence: 1_000, floor: 5_000 } }),
+      planStep("b", { decision: { confidence: 1_000, floor: 5_000 } }),
     ),
   );
 
-const notices = (scene: PlanScene, ms?: number): string[] =>
+const listNotices = (scene: PlanScene, ms?: number): string[] =>
   scene
     .effects(ms)
     .flatMap((effect) =>
       effect.kind === "notifyPeople" ? [`${effect.channel} ${effect.escalationId} ${effect.notice}`] : [],
     );
-const noticed = (number: number, notice: number, outcome: "delivered" | "failed" = "delivered"): Command => ({
+const createNoticed = (
+  number: number,
+  notice: number,
+  outcome: "delivered" | "failed" = "delivered",
+): Command => ({
   type: "recordNotice",
   escalationId: `escalation-${number}`,
   notice,
@@ -56,36 +60,36 @@ const noticed = (number: number, notice: number, outcome: "delivered" | "failed"
 
 describe("telling people", () => {
   it("happens one question at a time on each channel, in their order, and reminders in time", () => {
-    const scene = asked();
-    expect(notices(scene)).toEqual(["chat escalation-1 0", "cli escalation-1 1"]);
-    scene.then(noticed(1, 0));
-    expect(notices(scene)).toEqual(["cli escalation-1 1", "chat escalation-2 0"]);
-    scene.then(noticed(2, 0, "failed"), noticed(1, 1), noticed(2, 1));
-    expect(notices(scene)).toEqual([]);
-    const reminded = question(scene).askedAtMs - at(0) + 10_000;
-    expect(findNextDeadline(scene.state)).toBe(at(reminded));
-    expect(notices(scene, reminded)).toEqual(["chat escalation-1 2"]);
+    const scene = createAskedScene();
+    expect(listNotices(scene)).toEqual(["chat escalation-1 0", "cli escalation-1 1"]);
+    scene.then(createNoticed(1, 0));
+    expect(listNotices(scene)).toEqual(["cli escalation-1 1", "chat escalation-2 0"]);
+    scene.then(createNoticed(2, 0, "failed"), createNoticed(1, 1), createNoticed(2, 1));
+    expect(listNotices(scene)).toEqual([]);
+    const reminded = findQuestion(scene).askedAtMs - timeAt(0) + 10_000;
+    expect(findNextDeadline(scene.state)).toBe(timeAt(reminded));
+    expect(listNotices(scene, reminded)).toEqual(["chat escalation-1 2"]);
   });
 
   it("is recorded once for each notice, and for none that there is not", () => {
-    const scene = asked().then(noticed(1, 0));
-    expect(scene.says(noticed(1, 0, "failed"))).toBe("replay");
-    expect(scene.says(noticed(1, 7))).toBe("replay");
-    expect(scene.says(noticed(9, 0))).toBe("replay");
-    expect(ofType(scene, "escalation.notified")).toHaveLength(1);
+    const scene = createAskedScene().then(createNoticed(1, 0));
+    expect(scene.says(createNoticed(1, 0, "failed"))).toBe("replay");
+    expect(scene.says(createNoticed(1, 7))).toBe("replay");
+    expect(scene.says(createNoticed(9, 0))).toBe("replay");
+    expect(filterByType(scene, "escalation.notified")).toHaveLength(1);
   });
 
   it("ends with the question", () => {
-    const scene = asked().then(answer("deny", { number: 1 }));
-    expect(notices(scene)).toEqual(["chat escalation-2 0", "cli escalation-2 1"]);
+    const scene = createAskedScene().then(answer("deny", { number: 1 }));
+    expect(listNotices(scene)).toEqual(["chat escalation-2 0", "cli escalation-2 1"]);
     scene.then(answer("approve", { number: 2 }));
-    expect(notices(scene)).toEqual([]);
+    expect(listNotices(scene)).toEqual([]);
   });
 
   it("never holds up work: other steps begin meanwhile", () => {
     const scene = planScene(
       { ...openPlan({ steps: 2 }), questions: { answerMs: 60_000, notify } } as Command,
-      admit(plannedStep("a", { decision: { confidence: 1_000, floor: 5_000 } }), plannedStep("b")),
+      admit(planStep("a", { decision: { confidence: 1_000, floor: 5_000 } }), planStep("b")),
     );
     expect(scene.plans()).toContain("runStep b 1");
   });
@@ -93,9 +97,9 @@ describe("telling people", () => {
 
 describe("checks of a held result", () => {
   it("are asked for as long as they have not answered, under one id, also at start", () => {
-    const scene = held(CHECKING_TWICE);
+    const scene = createHeldScene(CHECKING_TWICE);
     for (const plan of [planDispatch, planRecovery])
-      expect(plan(scene.state, at(scene.nowMs))).toEqual([
+      expect(plan(scene.state, timeAt(scene.nowMs))).toEqual([
         {
           kind: "verifyResult",
           effectId: "co-1:a:1:verify",
@@ -104,35 +108,38 @@ describe("checks of a held result", () => {
           checks: ["lint", "test"],
         },
       ]);
-    scene.then(verdict(scene, "a", "revise", { check: "test" }));
+    scene.then(ruleVerdict(scene, "a", "revise", { check: "test" }));
     expect(scene.effects()).toMatchObject([{ checks: ["lint"] }]);
-    scene.then(noVerdict(scene, "a"));
+    scene.then(ruleNoVerdict(scene, "a"));
     expect(scene.effects()).toEqual([]);
   });
 
   it("of another attempt have another id", () => {
-    const scene = heldSpawn(CHECKING_TWICE);
-    scene.then(verdict(scene, "step-1", "revise"), verdict(scene, "step-1", "pass", { check: "test" }));
+    const scene = createHeldSpawn(CHECKING_TWICE);
+    scene.then(
+      ruleVerdict(scene, "step-1", "revise"),
+      ruleVerdict(scene, "step-1", "pass", { check: "test" }),
+    );
     expect(scene.plans()).toEqual(["runStep step-1 2"]);
   });
 
   it("are something to do now, and not something that hides what is due later", () => {
-    const scene = held(CHECKING_TWICE);
+    const scene = createHeldScene(CHECKING_TWICE);
     const { changedAtMs } = scene.open;
     expect(findNextDeadline(scene.state)).toBe(changedAtMs);
     expect(findNextDeadline(scene.state, changedAtMs)).toBeUndefined();
     scene.then(ask());
-    const { deadlineAtMs } = question(scene);
-    expect(findNextDeadline(scene.state, at(scene.nowMs))).toBe(deadlineAtMs);
+    const { deadlineAtMs } = findQuestion(scene);
+    expect(findNextDeadline(scene.state, timeAt(scene.nowMs))).toBe(deadlineAtMs);
   });
 });
 
 describe("a deadline of a question", () => {
   it("is when it is looked at next, and then it expires once", () => {
-    const scene = held(DOUBTING, 100);
-    const { deadlineAtMs } = question(scene);
+    const scene = createHeldScene(DOUBTING, 100);
+    const { deadlineAtMs } = findQuestion(scene);
     expect(findNextDeadline(scene.state)).toBe(deadlineAtMs);
-    const ms = deadlineAtMs - at(0);
+    const ms = deadlineAtMs - timeAt(0);
     expect(scene.plans(ms - 1)).toEqual([]);
     expect(scene.plans(ms)).toEqual(["expireQuestion"]);
     scene.when(expire(), ms);
@@ -140,14 +147,14 @@ describe("a deadline of a question", () => {
   });
 
   it("of observed spawns is looked at though no step is open", () => {
-    const scene = spawned(DOUBTING).then(ask(), complete(1));
-    expect(findNextDeadline(scene.state)).toBe(question(scene).deadlineAtMs);
-    expect(scene.plans(question(scene).deadlineAtMs - at(0))).toEqual(["expireQuestion"]);
+    const scene = createSpawnedScene(DOUBTING).then(ask(), complete(1));
+    expect(findNextDeadline(scene.state)).toBe(findQuestion(scene).deadlineAtMs);
+    expect(scene.plans(findQuestion(scene).deadlineAtMs - timeAt(0))).toEqual(["expireQuestion"]);
   });
 
   it("of what was cancelled is not waited for", () => {
-    const scene = spawned(DOUBTING).then(ask(), complete(1), cancel());
-    expect(findNextDeadline(scene.state)).toBeLessThanOrEqual(at(scene.nowMs + 3_000));
+    const scene = createSpawnedScene(DOUBTING).then(ask(), complete(1), cancel());
+    expect(findNextDeadline(scene.state)).toBeLessThanOrEqual(timeAt(scene.nowMs + 3_000));
   });
 });
 
@@ -157,8 +164,8 @@ describe("an open question or telling", () => {
     expect(scene.plans(1_000_000)).toEqual([]);
     scene.then(answer("answer", { text: contentRef("t") }));
     expect(scene.plans(1_000_000)).toEqual(["tellSession"]);
-    expect(findNextDeadline(scene.state)).toBe(at(scene.nowMs));
-    scene.then(told("answer:escalation-1"));
+    expect(findNextDeadline(scene.state)).toBe(timeAt(scene.nowMs));
+    scene.then(recordTold("answer:escalation-1"));
     expect(scene.plans(scene.nowMs + 2_999)).toEqual([]);
     expect(scene.plans(scene.nowMs + 3_000)).toEqual(["endCoordination"]);
   });

@@ -9,15 +9,15 @@ import {
   gateOf,
 } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import { questionPolicyOf } from "../../src/agents/coordination/runtime/questions/question-policy.ts";
-import { gateParts } from "../support/gate-parts.ts";
+import { createGateParts } from "../support/gate-parts.ts";
 import { graphOf, problemsOf, step, stepOf } from "./plan-scene.ts";
 import { MAIN } from "./scene.ts";
 
-const configured = (gates: object): GatesConfig =>
+const parseGates = (gates: object): GatesConfig =>
   parsePluginConfig({ coordination: { phase1: { gates } } }).gates;
-const DEFAULTS = configured({});
+const DEFAULTS = parseGates({});
 const LINT = { kind: "command", command: "lint" };
-const of = (config: GatesConfig, verify?: object, plugins: readonly string[] = []) =>
+const findGate = (config: GatesConfig, verify?: object, plugins: readonly string[] = []) =>
   gateOf(config, { agentId: MAIN, runner: "subagent", plugins, ...(verify && { verify }) });
 
 describe("the configuration of gates", () => {
@@ -37,24 +37,24 @@ describe("the configuration of gates", () => {
   it.each([0.4999, 0, -1, 1.0001, "0.7", null, Number.NaN, Infinity])(
     "refuses %s as the floor of decisions",
     (floor) => {
-      expect(() => configured({ decisionFloor: floor })).toThrow(/decisionFloor/u);
+      expect(() => parseGates({ decisionFloor: floor })).toThrow(/decisionFloor/u);
     },
   );
 
   it.each([0.5, 0.7, 1])("takes %d as the floor of decisions", (floor) => {
-    expect(configured({ decisionFloor: floor }).decisionFloor).toBe(floor);
+    expect(parseGates({ decisionFloor: floor }).decisionFloor).toBe(floor);
   });
 
   it.each(["confidenceThreshold", "criticThreshold"])("refuses what is no share as %s", (name) => {
     for (const value of [Number.NaN, "0.5", -0.1, 1.1, null, true])
-      expect(() => configured({ [name]: value })).toThrow(new RegExp(name, "u"));
-    expect(() => configured({ agents: { main: { confidenceThreshold: "high" } } })).toThrow(
+      expect(() => parseGates({ [name]: value })).toThrow(new RegExp(name, "u"));
+    expect(() => parseGates({ agents: { main: { confidenceThreshold: "high" } } })).toThrow(
       /confidenceThreshold/u,
     );
   });
 
   it.each([-1, 1.5, 11, "2"])("refuses %j as the bound of revisions", (revisionsMax) => {
-    expect(() => configured({ revisionsMax })).toThrow(/revisionsMax/u);
+    expect(() => parseGates({ revisionsMax })).toThrow(/revisionsMax/u);
   });
 });
 
@@ -82,39 +82,39 @@ describe("whether people are to begin what its planner doubts", () => {
   });
 
   it("is asked by the operator's stricter floor", () => {
-    const strict = configured({ decisionFloor: 0.9 });
+    const strict = parseGates({ decisionFloor: 0.9 });
     expect(findDoubt(strict, 0.8999)).toEqual({ confidence: 8_999, floor: 9_000 });
     expect(findDoubt(strict, 0.9)).toBeUndefined();
-    expect(findDoubt(configured({ decisionFloor: 1 }), 0.99999)).toEqual({
+    expect(findDoubt(parseGates({ decisionFloor: 1 }), 0.99999)).toEqual({
       confidence: 9_999,
       floor: 10_000,
     });
   });
 
   it("is not asked where gates are off", () => {
-    expect(findDoubt(configured({ enabled: false }), 0)).toBeUndefined();
+    expect(findDoubt(parseGates({ enabled: false }), 0)).toBeUndefined();
   });
 });
 
 describe("what holds the results of an agent", () => {
   it("is the threshold alone where nothing is to be checked", () => {
-    expect(of(DEFAULTS)).toEqual({ threshold: 7_000 });
+    expect(findGate(DEFAULTS)).toEqual({ threshold: 7_000 });
     expect(isStrict({ threshold: 7_000 })).toBe(false);
   });
 
   it("is nothing where gates are off, and for the telling of the owner", () => {
-    expect(of(configured({ enabled: false }))).toBeUndefined();
+    expect(findGate(parseGates({ enabled: false }))).toBeUndefined();
     expect(gateOf(DEFAULTS, { agentId: MAIN, runner: "owner", plugins: ["plugin:x"] })).toBeUndefined();
   });
 
   it("has the operator's words for the agent in place of those for all", () => {
-    const config = configured({
+    const config = parseGates({
       confidenceThreshold: 0.9,
       requireConfidence: true,
       verifiers: { lint: LINT },
       agents: { main: { checks: ["lint"], confidenceThreshold: 0.3, requireConfidence: false } },
     });
-    expect(of(config)).toEqual({
+    expect(findGate(config)).toEqual({
       threshold: 3_000,
       checks: ["lint"],
       criticThreshold: 7_000,
@@ -132,34 +132,34 @@ describe("what holds the results of an agent", () => {
 
   it("is made stricter by a plan, and never laxer", () => {
     const lax = { confidenceThreshold: 0.1, requireConfidence: false };
-    expect(of(configured({ requireConfidence: true }), lax)).toEqual({
+    expect(findGate(parseGates({ requireConfidence: true }), lax)).toEqual({
       threshold: 7_000,
       requireConfidence: true,
     });
     const strict = { confidenceThreshold: 0.8, requireConfidence: true };
-    expect(of(DEFAULTS, strict)).toEqual({ threshold: 8_000, requireConfidence: true });
+    expect(findGate(DEFAULTS, strict)).toEqual({ threshold: 8_000, requireConfidence: true });
   });
 
   it("asks the operator's checks, then the plan's, then plugins', each once", () => {
-    const config = configured({ verifiers: { lint: LINT }, agents: { main: { checks: ["lint"] } } });
+    const config = parseGates({ verifiers: { lint: LINT }, agents: { main: { checks: ["lint"] } } });
     const verify = { checks: { more: { kind: "pattern", pattern: "x" }, lint: true } };
-    expect(of(config, verify, ["plugin:p"])?.checks).toEqual(["lint", "more", "plugin:p"]);
-    expect(of(config, { ...verify, revisionsMax: 0 })?.revisionsMax).toBe(0);
+    expect(findGate(config, verify, ["plugin:p"])?.checks).toEqual(["lint", "more", "plugin:p"]);
+    expect(findGate(config, { ...verify, revisionsMax: 0 })?.revisionsMax).toBe(0);
   });
 
   it("leaves out none of the checks that the operator and a plan may name", () => {
-    const named = (name: string) => Array.from({ length: 16 }, (_, index) => `${name}-${index}`);
-    const verifiers = Object.fromEntries(named("own").map((key) => [key, LINT]));
-    const config = configured({ verifiers, agents: { main: { checks: named("own") } } });
-    const verify = { checks: Object.fromEntries(named("plan").map((key) => [key, true])) };
-    const { checks } = of(config, verify, named("plugin:p")) ?? {};
-    expect(checks).toEqual([...named("own"), ...named("plan"), ...named("plugin:p")]);
+    const createNames = (name: string) => Array.from({ length: 16 }, (_, index) => `${name}-${index}`);
+    const verifiers = Object.fromEntries(createNames("own").map((key) => [key, LINT]));
+    const config = parseGates({ verifiers, agents: { main: { checks: createNames("own") } } });
+    const verify = { checks: Object.fromEntries(createNames("plan").map((key) => [key, true])) };
+    const { checks } = findGate(config, verify, createNames("plugin:p")) ?? {};
+    expect(checks).toEqual([...createNames("own"), ...createNames("plan"), ...createNames("plugin:p")]);
   });
 
   it("lets an agent rule on its own work only where the operator says so", () => {
     const checked = { agents: { main: { checks: ["lint"] } }, verifiers: { lint: LINT } };
-    expect(of(configured(checked))?.allowSelf).toBeUndefined();
-    expect(of(configured({ ...checked, allowSelfVerification: true }))?.allowSelf).toBe(true);
+    expect(findGate(parseGates(checked))?.allowSelf).toBeUndefined();
+    expect(findGate(parseGates({ ...checked, allowSelfVerification: true }))?.allowSelf).toBe(true);
   });
 
   it("keeps every text back where something is checked or a confidence is demanded", () => {
@@ -173,7 +173,7 @@ describe("what holds the results of an agent", () => {
       step("a", [], { verify: { checks: { shape: { kind: "pattern", pattern: "x" } } }, confidence: 0.2 }),
       step("b"),
     ]);
-    const gated = createGating(gateParts());
+    const gated = createGating(createGateParts());
     expect(gated(stepOf(graph, "a"), "subagent")).toEqual({
       gate: expect.objectContaining({ checks: ["shape"] }) as unknown,
       decision: { confidence: 2_000, floor: 5_000 },
@@ -183,14 +183,17 @@ describe("what holds the results of an agent", () => {
 });
 
 describe("what holds for questions", () => {
-  const policy = (escalations: object, channels: readonly string[] = []) =>
+  const createPolicy = (escalations: object, channels: readonly string[] = []) =>
     questionPolicyOf({
-      ...gateParts({ escalations, pluginGates: { ...gateParts().pluginGates, channels: () => channels } }),
+      ...createGateParts({
+        escalations,
+        pluginGates: { ...createGateParts().pluginGates, channels: () => channels },
+      }),
       settings: { escalateMs: 60_000 },
     });
 
   it("is their time alone where nobody is to be told", () => {
-    expect(policy({})).toEqual({ answerMs: 60_000 });
+    expect(createPolicy({})).toEqual({ answerMs: 60_000 });
   });
 
   it("is who is told, plugins first, each channel of a plugin once, and whoever may answer", () => {
@@ -199,7 +202,7 @@ describe("what holds for questions", () => {
       { channel: "plugin:p", afterMs: 9 },
     ];
     expect(
-      policy({ notify, requireDifferentApprover: true }, ["plugin:q", "plugin:p", "Not A Channel"]),
+      createPolicy({ notify, requireDifferentApprover: true }, ["plugin:q", "plugin:p", "Not A Channel"]),
     ).toEqual({
       answerMs: 60_000,
       notify: [{ channel: "plugin:q", afterMs: 0 }, ...notify],

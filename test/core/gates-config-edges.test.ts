@@ -4,18 +4,18 @@ import { parseHostAgentId } from "../../src/agents/coordination/contracts/host-a
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 
-const configured = (phase1: object) => parsePluginConfig({ coordination: { phase1 } });
+const parseConfig = (phase1: object) => parsePluginConfig({ coordination: { phase1 } });
 const LINT = { kind: "pattern", pattern: "x" } as const;
 
 /** A JSON Schema whose innermost property lies so many properties deep. */
-const nested = (levels: number): object =>
+const nestSchema = (levels: number): object =>
   levels === 0
     ? { type: "string" }
-    : { type: "object", required: ["a"], properties: { a: nested(levels - 1) } };
+    : { type: "object", required: ["a"], properties: { a: nestSchema(levels - 1) } };
 
-const refusal = (phase1: object): unknown => {
+const readRefusal = (phase1: object): unknown => {
   try {
-    configured(phase1);
+    parseConfig(phase1);
     return undefined;
   } catch (error) {
     return error;
@@ -27,7 +27,7 @@ describe("an agent's gate", () => {
   const pairs = spellings.flatMap((demanded) => spellings.map((spelled) => [demanded, spelled] as const));
 
   it.each(pairs)("that is demanded of %j holds for a child of %j", (demanded, spelled) => {
-    const { gates } = configured({
+    const { gates } = parseConfig({
       gates: {
         verifiers: { lint: LINT },
         agents: { [demanded]: { checks: ["lint"], requireConfidence: true } },
@@ -39,7 +39,7 @@ describe("an agent's gate", () => {
 
   it("that is demanded of one agent holds for no other", () => {
     const agents = { "my coder": { checks: ["lint"] } };
-    const { gates } = configured({ gates: { verifiers: { lint: LINT }, agents } });
+    const { gates } = parseConfig({ gates: { verifiers: { lint: LINT }, agents } });
     const checksOf = (agentId: string) =>
       gateOf(gates, { agentId: agentId as AgentId, runner: "subagent", plugins: [] })?.checks;
     expect(checksOf("My-Coder")).toEqual(["lint"]);
@@ -67,14 +67,14 @@ describe("the host's form of an agent's id", () => {
 
 describe("a check of the operator's", () => {
   it("may be a schema with objects in objects", () => {
-    const schema = nested(6);
-    const { gates } = configured({ gates: { verifiers: { shape: { kind: "schema", schema } } } });
+    const schema = nestSchema(6);
+    const { gates } = parseConfig({ gates: { verifiers: { shape: { kind: "schema", schema } } } });
     expect(gates.verifiers["shape"]).toMatchObject({ kind: "schema", schema });
   });
 
   it("may not be one without end", () => {
-    const verifiers = { shape: { kind: "schema", schema: nested(40) } };
-    expect(refusal({ gates: { verifiers } })).toMatchObject({ code: "CONFIG_INVALID" });
+    const verifiers = { shape: { kind: "schema", schema: nestSchema(40) } };
+    expect(readRefusal({ gates: { verifiers } })).toMatchObject({ code: "CONFIG_INVALID" });
   });
 });
 
@@ -93,7 +93,7 @@ describe("a name that names nothing", () => {
     [{ escalations: { notify: [{ channel: "gateway" }] } }, "escalations.notify[0].channel"],
   ])("is refused where it stands: %j", (phase1, path) => {
     const message = expect.stringContaining(`coordination.phase1.${path}:`) as unknown;
-    expect(refusal(phase1)).toMatchObject({ code: "CONFIG_INVALID", recovery: "fix-config", message });
+    expect(readRefusal(phase1)).toMatchObject({ code: "CONFIG_INVALID", recovery: "fix-config", message });
   });
 
   it("is none where it does", () => {
@@ -101,7 +101,7 @@ describe("a name that names nothing", () => {
     const notify = ["chat", "host", "webhook:ops", "plugin:any"].map((channel) => ({ channel }));
     const agents = { coder: { checks: ["lint"] } };
     expect(
-      refusal({ gates: { verifiers: { lint: LINT }, agents }, escalations: { webhooks, notify } }),
+      readRefusal({ gates: { verifiers: { lint: LINT }, agents }, escalations: { webhooks, notify } }),
     ).toBeUndefined();
   });
 });

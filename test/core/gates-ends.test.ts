@@ -10,79 +10,85 @@ import {
   answer,
   CHECKING,
   contentRef,
-  done,
+  finishDone,
   DOUBTING,
-  held,
-  heldSpawn,
-  question,
-  running,
-  spawned,
-  typesFrom,
-  verdict,
+  createHeldScene,
+  createHeldSpawn,
+  findQuestion,
+  createRunningScene,
+  createSpawnedScene,
+  listTypesFrom,
+  ruleVerdict,
 } from "./gates-scene.ts";
 import {
   cancel,
   dispatch,
   expire,
-  goWrong,
-  plannedStep,
+  failStep,
+  planStep,
   planScene,
-  said,
-  sessionOfAttempt,
+  describeDecision,
+  nameSessionOfAttempt,
   skip,
-  started,
+  startStep,
   type PlanScene,
 } from "./planned-scene.ts";
-import { ack, at, childKey, complete, OPEN, spawn } from "./scene.ts";
+import { acknowledge, timeAt, nameChild, complete, OPEN, spawn } from "./scene.ts";
 
-const after = (name: string) => plannedStep(name, { after: ["a"] });
+const planStepAfter = (name: string) => planStep(name, { after: ["a"] });
 const COMPLETED = "step.completed";
 const A = "a" as StepId;
 /** A plan whose first step has spawned one of its own, `@step-2`. */
-const inPlan = (gate: Gate) =>
-  running({ threshold: 0 }).then(
-    spawn("x", { gate, parentStepId: "a" as never, sourceSession: sessionOfAttempt("a") }),
-    { ...ack(2, "x"), stepId: "@step-2" as never } as Command,
+const openInPlan = (gate: Gate) =>
+  createRunningScene({ threshold: 0 }).then(
+    spawn("x", { gate, parentStepId: "a" as never, sourceSession: nameSessionOfAttempt("a") }),
+    { ...acknowledge(2, "x"), stepId: "@step-2" as never } as Command,
   );
 
 describe("a spawn of a model", () => {
   it("is continued by us in the same session when its result is to be revised", () => {
-    const scene = heldSpawn(CHECKING);
+    const scene = createHeldSpawn(CHECKING);
     expect(scene.plans()).toEqual(["verifyResult step-1 1"]);
-    scene.then(verdict(scene, "step-1", "revise"));
+    scene.then(ruleVerdict(scene, "step-1", "revise"));
     expect(scene.plans()).toEqual(["runStep step-1 2"]);
-    const again: Command = { ...dispatch("step-1", 2), targetSession: childKey(1) } as Command;
-    scene.then(again, ack(1, 1, 2));
+    const again: Command = { ...dispatch("step-1", 2), targetSession: nameChild(1) } as Command;
+    scene.then(again, acknowledge(1, 1, 2));
     expect(scene.says(again)).toBe("replay");
     expect(scene.step("step-1").phase).toMatchObject({
       status: "running",
       attempt: 2,
-      childSessionKey: childKey(1),
+      childSessionKey: nameChild(1),
     });
     // Its turns are ours to follow: the host is not asked.
     expect(scene.plans(10 * 60_000)).toEqual(["runStep step-1 2"]);
     scene.then(complete(1, 2));
-    scene.then(verdict(scene, "step-1", "pass"));
+    scene.then(ruleVerdict(scene, "step-1", "pass"));
     expect(scene.last(COMPLETED).payload).toMatchObject({ attempt: 2, released: "verified" });
   });
 
   it("is not begun by us in any other case", () => {
-    const scene = spawned(CHECKING);
-    expect(scene.says({ ...dispatch("step-1", 2), targetSession: childKey(1) } as Command)).toBe("NOT_READY");
+    const scene = createSpawnedScene(CHECKING);
+    expect(scene.says({ ...dispatch("step-1", 2), targetSession: nameChild(1) } as Command)).toBe(
+      "NOT_READY",
+    );
     scene.then(complete(1));
-    expect(scene.says({ ...dispatch("step-1", 2), targetSession: childKey(1) } as Command)).toBe("NOT_READY");
-    scene.then(verdict(scene, "step-1", "fail"));
-    expect(scene.says({ ...dispatch("step-1", 2), targetSession: childKey(1) } as Command)).toBe("NOT_READY");
+    expect(scene.says({ ...dispatch("step-1", 2), targetSession: nameChild(1) } as Command)).toBe(
+      "NOT_READY",
+    );
+    scene.then(ruleVerdict(scene, "step-1", "fail"));
+    expect(scene.says({ ...dispatch("step-1", 2), targetSession: nameChild(1) } as Command)).toBe(
+      "NOT_READY",
+    );
     expect(scene.status("step-1")).toBe("failed");
   });
 
   it("that was kept back is told of once, whatever became of it", () => {
     for (const ruling of ["pass", "fail"] as const) {
-      const scene = spawned(CHECKING);
+      const scene = createSpawnedScene(CHECKING);
       const text = { stepId: "step-1" as never, attempt: 1, text: contentRef("words") };
       scene.then({ type: "withholdText", ...text }, complete(1));
       expect(scene.plans()).toEqual(["verifyResult step-1 1"]);
-      scene.then(verdict(scene, "step-1", ruling));
+      scene.then(ruleVerdict(scene, "step-1", ruling));
       expect(scene.plans()).toEqual(["tellSession"]);
       const tellingId = "result:step-1:1";
       expect(scene.effects()).toMatchObject([{ tellingId }]);
@@ -94,58 +100,58 @@ describe("a spawn of a model", () => {
   });
 
   it("that nothing was kept back of is not told of", () => {
-    const scene = heldSpawn(CHECKING);
-    scene.then(verdict(scene, "step-1", "pass"));
+    const scene = createHeldSpawn(CHECKING);
+    scene.then(ruleVerdict(scene, "step-1", "pass"));
     expect(scene.plans(60_000)).toEqual(["endCoordination"]);
   });
 
   it("keeps the newest text of an attempt, each once, and so many at the most", () => {
-    const scene = spawned(CHECKING);
-    const text = (name: string): Command => ({
+    const scene = createSpawnedScene(CHECKING);
+    const withholdStepText = (name: string): Command => ({
       type: "withholdText",
       stepId: "step-1" as never,
       attempt: 1,
       text: { ...contentRef("w"), sha256: name.padStart(64, "0") },
     });
-    scene.then(text("1"));
-    expect(scene.says(text("1"))).toBe("replay");
-    for (let number = 2; number <= 64; number += 1) scene.then(text(String(number)));
-    expect(scene.says(text("64"))).toBe("replay");
-    expect(scene.says(text("65"))).toBe("TOO_MANY_TEXTS");
-    expect(scene.says({ ...text("66"), attempt: 2 } as Command)).toBe("STALE_ATTEMPT");
+    scene.then(withholdStepText("1"));
+    expect(scene.says(withholdStepText("1"))).toBe("replay");
+    for (let number = 2; number <= 64; number += 1) scene.then(withholdStepText(String(number)));
+    expect(scene.says(withholdStepText("64"))).toBe("replay");
+    expect(scene.says(withholdStepText("65"))).toBe("TOO_MANY_TEXTS");
+    expect(scene.says({ ...withholdStepText("66"), attempt: 2 } as Command)).toBe("STALE_ATTEMPT");
     scene.then(complete(1));
-    expect(scene.says(text("67"))).toBe("STEP_ENDED");
+    expect(scene.says(withholdStepText("67"))).toBe("STEP_ENDED");
   });
 });
 
 describe("cancelling while a result is held", () => {
   it("ends the step, and the question with it: nothing is let through any more", () => {
-    const scene = held(DOUBTING, 100).then(cancel("a"));
-    expect(typesFrom(scene, "coordination.cancel_requested")).toEqual([
+    const scene = createHeldScene(DOUBTING, 100).then(cancel("a"));
+    expect(listTypesFrom(scene, "coordination.cancel_requested")).toEqual([
       ...["coordination.cancel_requested", "escalation.closed", "interrupt.resolved"],
       ...["step.failed", "core.workflowChain.event"],
     ]);
     expect(scene.status("a")).toBe("cancelled");
-    expect(question(scene).closed).toMatchObject({ resolution: "cancelled" });
+    expect(findQuestion(scene).closed).toMatchObject({ resolution: "cancelled" });
     expect(scene.says(answer("approve"))).toBe("QUESTION_CLOSED escalation.answered");
     expect(scene.status("a")).toBe("cancelled");
   });
 
   it("of a whole plan ends what is held with what waits", () => {
-    const scene = held(DOUBTING, 100, { others: [after("b")] }).then(cancel());
+    const scene = createHeldScene(DOUBTING, 100, { others: [planStepAfter("b")] }).then(cancel());
     expect(scene.plans()).toEqual(["skipSteps a,b"]);
     scene.then(skip("a", "b"));
     expect([scene.status("a"), scene.status("b")]).toEqual(["cancelled", "skipped"]);
-    expect(question(scene).closed).toMatchObject({ resolution: "cancelled" });
+    expect(findQuestion(scene).closed).toMatchObject({ resolution: "cancelled" });
   });
 
   it("by another step's failure ends it too, where the plan fails fast", () => {
-    const others = [plannedStep("b")];
+    const others = [planStep("b")];
     const opened = { policy: { timeoutPolicy: "fail_fast" } } as const;
-    const scene = held(CHECKING, undefined, { others, opened }).then(
+    const scene = createHeldScene(CHECKING, undefined, { others, opened }).then(
       dispatch("b"),
-      started("b"),
-      goWrong("b"),
+      startStep("b"),
+      failStep("b"),
     );
     expect(scene.plans()).toContain("skipSteps a");
     scene.then(skip("a"));
@@ -153,10 +159,10 @@ describe("cancelling while a result is held", () => {
   });
 
   it("of observed spawns ends those that are held or go back to their agents, in one append", () => {
-    const doubtful = heldSpawn(DOUBTING, 100).then(cancel());
+    const doubtful = createHeldSpawn(DOUBTING, 100).then(cancel());
     expect(doubtful.status("step-1")).toBe("cancelled");
-    const revised = heldSpawn(CHECKING);
-    revised.then(verdict(revised, "step-1", "revise"), cancel());
+    const revised = createHeldSpawn(CHECKING);
+    revised.then(ruleVerdict(revised, "step-1", "revise"), cancel());
     expect(revised.status("step-1")).toBe("cancelled");
     for (const scene of [doubtful, revised]) {
       expect(scene.plans(60_000)).toEqual(["endCoordination"]);
@@ -166,9 +172,9 @@ describe("cancelling while a result is held", () => {
   });
 
   it("of a plan ends the spawns of its agents that are held, without waiting for people", () => {
-    const scene = inPlan(DOUBTING);
+    const scene = openInPlan(DOUBTING);
     scene.then({ ...complete(2), stepId: "@step-2", stated: { confidence: 100 } } as Command, cancel());
-    scene.then(goWrong("a", 1, "child_cancelled"));
+    scene.then(failStep("a", 1, "child_cancelled"));
     for (let turn = 0; turn < 3; turn += 1)
       for (const effect of scene.effects())
         if (effect.kind === "skipSteps") scene.when(skip(...effect.stepIds));
@@ -176,16 +182,16 @@ describe("cancelling while a result is held", () => {
   });
 
   it("of a plan ends the spawns of its agents that go back to them, and plans nothing that is refused", () => {
-    const scene = inPlan(CHECKING);
+    const scene = openInPlan(CHECKING);
     scene.then({ ...complete(2), stepId: "@step-2" } as Command);
-    scene.then(verdict(scene, "@step-2", "revise"), cancel());
+    scene.then(ruleVerdict(scene, "@step-2", "revise"), cancel());
     expect(scene.plans()).not.toContain("runStep @step-2 2");
   });
 
   it("at the plan's deadline leaves the ruling to the checks and the question, which ends with the plan", () => {
-    const opened = { plan: { deadlineAtMs: at(100_000) } };
-    const scene = held(DOUBTING, 100, { opened });
-    expect(question(scene).deadlineAtMs).toBe(at(100_000));
+    const opened = { plan: { deadlineAtMs: timeAt(100_000) } };
+    const scene = createHeldScene(DOUBTING, 100, { opened });
+    expect(findQuestion(scene).deadlineAtMs).toBe(timeAt(100_000));
     expect(scene.plans(100_000)).toEqual(["expireQuestion"]);
     expect(scene.says(expire(), 100_000)).toBe("escalation.closed step.failed");
     expect(scene.last("step.failed").payload.error.code).toBe("withheld");
@@ -193,22 +199,25 @@ describe("cancelling while a result is held", () => {
 });
 
 describe("a result that comes when its step is to be stopped", () => {
-  const revised = (scene: PlanScene, name: string) => scene.when(verdict(scene, name, "revise"));
+  const reviseStep = (scene: PlanScene, name: string) => scene.when(ruleVerdict(scene, name, "revise"));
 
   it("ends it as cancelled: no check is asked, and nothing of it begins again", () => {
-    const scene = running(CHECKING, { others: [after("b")] }).then(cancel("a"), done("a"));
-    expect(typesFrom(scene, "result.held")).toEqual([
+    const scene = createRunningScene(CHECKING, { others: [planStepAfter("b")] }).then(
+      cancel("a"),
+      finishDone("a"),
+    );
+    expect(listTypesFrom(scene, "result.held")).toEqual([
       ...["result.held", "agent.decided", "step.failed", "core.workflowChain.event"],
     ]);
     expect(scene.last("step.failed").payload).toMatchObject({ cancelled: true, via: "gate" });
     expect(scene.status("a")).toBe("cancelled");
     expect(scene.plans()).toEqual(["skipSteps b"]);
-    expect(revised(scene, "a").kind).toBe("refused");
+    expect(reviseStep(scene, "a").kind).toBe("refused");
     expect(scene.status("a")).toBe("cancelled");
   });
 
   it("asks no people about it, however unsure its agent is", () => {
-    const scene = running(DOUBTING).then(cancel("a"), done("a", 100));
+    const scene = createRunningScene(DOUBTING).then(cancel("a"), finishDone("a", 100));
     expect(scene.status("a")).toBe("cancelled");
     expect(scene.open.openQuestions.size).toBe(0);
     expect(scene.plans()).toEqual(["endCoordination"]);
@@ -218,8 +227,8 @@ describe("a result that comes when its step is to be stopped", () => {
     ["the spawn", cancel("step-1")],
     ["everything", cancel()],
   ])("ends a model's own spawn too, where %s was cancelled, and lets the coordination end", (_, stop) => {
-    const scene = spawned(CHECKING).then(stop, complete(1));
-    revised(scene, "step-1");
+    const scene = createSpawnedScene(CHECKING).then(stop, complete(1));
+    reviseStep(scene, "step-1");
     expect(scene.status("step-1")).toBe("cancelled");
     expect(scene.plans(60_000)).toEqual(["endCoordination"]);
     scene.then({ type: "settleCoordination" });
@@ -227,9 +236,9 @@ describe("a result that comes when its step is to be stopped", () => {
   });
 
   it("ends what an agent of the plan spawned", () => {
-    const scene = inPlan(CHECKING).then(cancel("@step-2"));
+    const scene = openInPlan(CHECKING).then(cancel("@step-2"));
     scene.then({ ...complete(2), stepId: "@step-2" } as Command);
-    revised(scene, "@step-2");
+    reviseStep(scene, "@step-2");
     expect(scene.status("@step-2")).toBe("cancelled");
     expect(scene.plans()).toEqual([]);
   });
@@ -243,30 +252,32 @@ describe("a result that comes when its step is to be stopped", () => {
         { type: "result.revised", payload: { stepId: A, attempt: 1, revision: 1, criteria: [] } },
       ];
       const until = facts.findIndex(({ type }) => type === newest) + 1;
-      const scene = running(CHECKING, { others: [after("b")] });
-      const recorded = record(scene.state, facts.slice(0, until), at(scene.nowMs));
-      const planned = planDispatch(recorded.state, at(scene.nowMs));
+      const scene = createRunningScene(CHECKING, { others: [planStepAfter("b")] });
+      const recorded = record(scene.state, facts.slice(0, until), timeAt(scene.nowMs));
+      const planned = planDispatch(recorded.state, timeAt(scene.nowMs));
       expect(planned).toContainEqual(expect.objectContaining({ kind: "skipSteps", stepIds: ["a"] }));
       expect(planned.filter(({ kind }) => kind === "runStep")).toEqual([]);
-      expect(said(decide(recorded.state, skip("a"), at(scene.nowMs)))).toMatch(/^step\.(skipped|failed)$/u);
+      expect(describeDecision(decide(recorded.state, skip("a"), timeAt(scene.nowMs)))).toMatch(
+        /^step\.(skipped|failed)$/u,
+      );
     },
   );
 
   it("counts where its gate lets it through as it is: its agent was faster", () => {
-    const scene = running(DOUBTING).then(cancel("a"), done("a", 10_000));
+    const scene = createRunningScene(DOUBTING).then(cancel("a"), finishDone("a", 10_000));
     expect(scene.status("a")).toBe("completed");
   });
 });
 
 describe("a result that is held twice", () => {
   it("is the same news: nothing is recorded of it", () => {
-    const planned = held(CHECKING);
-    expect(planned.says(done("a"))).toBe("replay");
-    expect(heldSpawn(CHECKING).says(complete(1))).toBe("replay");
+    const planned = createHeldScene(CHECKING);
+    expect(planned.says(finishDone("a"))).toBe("replay");
+    expect(createHeldSpawn(CHECKING).says(complete(1))).toBe("replay");
   });
 
   it("holds nothing of a log before gates", () => {
-    const scene = planScene(OPEN, spawn("a"), ack(1));
+    const scene = planScene(OPEN, spawn("a"), acknowledge(1));
     expect(scene.says({ ...complete(1), stated: { confidence: 0 } } as Command)).toBe(COMPLETED);
   });
 });

@@ -1,32 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { settled } from "../support/fake-clock.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-parts.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { scriptedRunner } from "../support/scripted-runner.ts";
+import { createScriptedRunner } from "../support/scripted-runner.ts";
 import {
-  escalationsWith,
-  eventsIn,
-  gatesWith,
-  quiet,
-  ruling,
-  scriptedChannel,
-  scriptedVerifier,
+  createEscalationsWith,
+  listEvents,
+  createGatesWith,
+  waitUntilQuiet,
+  createRuling,
+  createScriptedChannel,
+  createScriptedVerifier,
   spawnChild,
 } from "./gates-world.ts";
-import { answer, ask, running } from "./gates-scene.ts";
-import { sessionOfAttempt } from "./planned-scene.ts";
+import { answer, ask, createRunningScene } from "./gates-scene.ts";
+import { nameSessionOfAttempt } from "./planned-scene.ts";
 import { plan, scriptOf, step, submitTo } from "./planned-world.ts";
 
 const UNSURE = 'The code is 4711.\n{"confidence": 0.1}';
-const passing = (checks: readonly string[]) => {
-  const { verifier, asked } = scriptedVerifier(() => ruling("pass"));
-  return { asked, given: { gates: gatesWith(checks), verifier } satisfies GivenGates };
+const createPassingGates = (checks: readonly string[]) => {
+  const { verifier, asked: checkRequests } = createScriptedVerifier(() => createRuling("pass"));
+  return { asked: checkRequests, given: { gates: createGatesWith(checks), verifier } satisfies GivenGates };
 };
 
 /** A store that takes no words of children while `isFull`. */
-function fullDisk() {
+function createFullDisk() {
   const disk = { isFull: true };
   const wrap = (store: MemoryStore): MemoryStore => ({
     ...store,
@@ -38,143 +38,143 @@ function fullDisk() {
   return { disk, wrap };
 }
 
-const codesOf = (it: World): (string | undefined)[] =>
-  eventsIn(it, "step.failed").map(({ payload }) => payload.error.code);
+const codesOf = (world: World): (string | undefined)[] =>
+  listEvents(world, "step.failed").map(({ payload }) => payload.error.code);
 
 describe("words that were kept back and could not be kept", () => {
   it.each([[[]], [["lint"]]])("are lost with the step, whose gate has the checks %j", async (checks) => {
-    const { asked, given } = passing(checks);
-    const it = world({}, scriptedRunner(), given);
-    const coordinator = it.start(fullDisk().wrap);
+    const { asked: checkRequests, given: gateSettings } = createPassingGates(checks);
+    const world = createWorld({}, createScriptedRunner(), gateSettings);
+    const coordinator = world.start(createFullDisk().wrap);
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
+    const child = await spawnChild(world, coordinator);
     expect(await child.says(UNSURE)).not.toContain("4711");
     await child.ends();
-    await quiet(it);
-    await it.clock.advance(5_000);
-    expect(codesOf(it)).toEqual(["result_lost"]);
-    expect(eventsIn(it, "step.completed")).toEqual([]);
-    expect(asked).toEqual([]);
+    await waitUntilQuiet(world);
+    await world.clock.advance(5_000);
+    expect(codesOf(world)).toEqual(["result_lost"]);
+    expect(listEvents(world, "step.completed")).toEqual([]);
+    expect(checkRequests).toEqual([]);
     // Its parent has only what stands in their place, which says that it will be told.
-    expect(eventsIn(it, "session.told")).toHaveLength(1);
+    expect(listEvents(world, "session.told")).toHaveLength(1);
     await coordinator.stop();
   });
 
   it("are lost where they are more than one attempt may say: no older ones are ruled on in their place", async () => {
-    const { asked, given } = passing(["lint"]);
-    const it = world({}, scriptedRunner(), given);
-    const coordinator = it.start();
+    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const world = createWorld({}, createScriptedRunner(), gateSettings);
+    const coordinator = world.start();
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
+    const child = await spawnChild(world, coordinator);
     for (let number = 0; number <= BOUNDS.withheldTextsMax; number += 1) await child.says(`answer ${number}`);
     await child.ends();
-    await quiet(it);
-    expect(codesOf(it)).toEqual(["result_lost"]);
-    expect(asked).toEqual([]);
+    await waitUntilQuiet(world);
+    expect(codesOf(world)).toEqual(["result_lost"]);
+    expect(checkRequests).toEqual([]);
     await coordinator.stop();
   });
 
   it("are lost, too, where the work on them ended without a word", async () => {
-    const it = world({}, scriptedRunner(), { gates: gatesWith([]) });
-    const coordinator = it.start();
+    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
+    const coordinator = world.start();
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
-    it.texts.keeping(child.session, Promise.resolve(undefined));
+    const child = await spawnChild(world, coordinator);
+    world.texts.keeping(child.session, Promise.resolve(undefined));
     await child.ends();
-    expect(codesOf(it)).toEqual(["result_lost"]);
+    expect(codesOf(world)).toEqual(["result_lost"]);
     await coordinator.stop();
   });
 
   it("are not missed once newer ones were kept", async () => {
-    const { disk, wrap } = fullDisk();
-    const it = world({}, scriptedRunner(), { gates: gatesWith([]) });
-    const coordinator = it.start(wrap);
+    const { disk, wrap } = createFullDisk();
+    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
+    const coordinator = world.start(wrap);
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
+    const child = await spawnChild(world, coordinator);
     await child.says(UNSURE);
     disk.isFull = false;
     await child.says(UNSURE);
     await child.ends();
-    expect(codesOf(it)).toEqual([]);
-    expect(eventsIn(it, "result.held")).toHaveLength(1);
+    expect(codesOf(world)).toEqual([]);
+    expect(listEvents(world, "result.held")).toHaveLength(1);
     await coordinator.stop();
   });
 
   it("do not change how a child failed, and say nothing of another child", async () => {
-    const it = world({}, scriptedRunner(), { gates: gatesWith([]) });
-    const coordinator = it.start(fullDisk().wrap);
+    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
+    const coordinator = world.start(createFullDisk().wrap);
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
-    const other = await spawnChild(it, coordinator, "u");
+    const child = await spawnChild(world, coordinator);
+    const other = await spawnChild(world, coordinator, "u");
     await child.says(UNSURE);
     const ending = { outcome: "failed", message: "it broke" } as const;
-    it.host.end(child.session, ending);
+    world.host.end(child.session, ending);
     await coordinator.endChild(child.session, ending);
     await other.ends();
-    expect(codesOf(it)).toEqual(["child_failed"]);
-    expect(eventsIn(it, "step.completed")).toHaveLength(1);
+    expect(codesOf(world)).toEqual(["child_failed"]);
+    expect(listEvents(world, "step.completed")).toHaveLength(1);
     await coordinator.stop();
   });
 });
 
 describe("a spawn of which nothing is known", () => {
   it("is not checked on the empty text: people rule", async () => {
-    const { asked, given } = passing(["lint"]);
-    const it = world({}, scriptedRunner(), given);
-    const coordinator = it.start();
+    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const world = createWorld({}, createScriptedRunner(), gateSettings);
+    const coordinator = world.start();
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
+    const child = await spawnChild(world, coordinator);
     await child.ends();
-    await quiet(it);
-    expect(asked).toEqual([]);
-    expect(eventsIn(it, "step.completed")).toEqual([]);
-    expect(eventsIn(it, "coordination.escalated")).toHaveLength(1);
+    await waitUntilQuiet(world);
+    expect(checkRequests).toEqual([]);
+    expect(listEvents(world, "step.completed")).toEqual([]);
+    expect(listEvents(world, "coordination.escalated")).toHaveLength(1);
     await coordinator.stop();
   });
 
   it("because its process was killed first is not checked either", async () => {
-    const { asked, given } = passing(["lint"]);
-    const it = world({}, scriptedRunner(), given);
-    const first = it.start(fullDisk().wrap);
+    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const world = createWorld({}, createScriptedRunner(), gateSettings);
+    const first = world.start(createFullDisk().wrap);
     await first.start();
-    const child = await spawnChild(it, first);
+    const child = await spawnChild(world, first);
     await child.says(UNSURE);
-    it.host.end(child.session, { outcome: "completed" });
+    world.host.end(child.session, { outcome: "completed" });
     await first.stop();
-    const second = it.start();
+    const second = world.start();
     await second.start();
-    await quiet(it);
-    await it.clock.advance(60_000);
-    expect(asked).toEqual([]);
-    expect(eventsIn(it, "step.completed")).toEqual([]);
+    await waitUntilQuiet(world);
+    await world.clock.advance(60_000);
+    expect(checkRequests).toEqual([]);
+    expect(listEvents(world, "step.completed")).toEqual([]);
     await second.stop();
   });
 
   it("but what it reported is checked on that", async () => {
-    const { asked, given } = passing(["lint"]);
-    const it = world({}, scriptedRunner(), given);
-    const coordinator = it.start();
+    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const world = createWorld({}, createScriptedRunner(), gateSettings);
+    const coordinator = world.start();
     await coordinator.start();
-    const child = await spawnChild(it, coordinator);
+    const child = await spawnChild(world, coordinator);
     await coordinator.report(child.session, { outcome: "completed", outputs: { found: 7 } });
     await child.ends();
-    await quiet(it);
-    expect(asked.map(({ result }) => result.outputs)).toEqual([{ found: 7 }]);
+    await waitUntilQuiet(world);
+    expect(checkRequests.map(({ result }) => result.outputs)).toEqual([{ found: 7 }]);
     await coordinator.stop();
   });
 });
 
 describe("what is due on one channel", () => {
   it("goes out one after another without waiting for the next look", async () => {
-    const { channel, notices } = scriptedChannel();
+    const { channel, notices } = createScriptedChannel();
     const soon = { channel: "chat", afterMs: 0 };
-    const it = world({}, scriptedRunner(scriptOf({})), {
-      gates: gatesWith([]),
-      escalations: escalationsWith({ notify: [soon, soon, soon] }),
+    const world = createWorld({}, createScriptedRunner(scriptOf({})), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify: [soon, soon, soon] }),
       channelOf: () => channel,
     });
-    const run = await submitTo(it, plan([step("a", { confidence: 0.2 })]));
-    for (let turn = 0; turn < 10; turn += 1) await settled();
+    const run = await submitTo(world, plan([step("a", { confidence: 0.2 })]));
+    for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
     expect(notices.map(({ notice }) => notice)).toEqual([0, 1, 2]);
     await run.close();
   });
@@ -182,8 +182,8 @@ describe("what is due on one channel", () => {
 
 describe("an agent of a plan that asked", () => {
   it("is told in the middle of its work, because its run is followed by its key", () => {
-    const scene = running({ threshold: 0 }).then(
-      ask({ askedBy: sessionOfAttempt("a"), stepId: "a" as never }),
+    const scene = createRunningScene({ threshold: 0 }).then(
+      ask({ askedBy: nameSessionOfAttempt("a"), stepId: "a" as never }),
       answer("deny"),
     );
     expect(scene.effects().filter(({ kind }) => kind === "tellSession")).toHaveLength(1);

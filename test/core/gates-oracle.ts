@@ -17,12 +17,12 @@ type Fact<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
 type Asked = FactPayloads["coordination.escalated"];
 type Admitted = FactPayloads["step.admitted"];
 
-const ofType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Fact<T>[] =>
+const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Fact<T>[] =>
   events.filter((event): event is Fact<T> => event.type === type);
 
 /** The specs as they were admitted. */
 export function specsOf({ log }: Pick<History, "log">): ReadonlyMap<string, Admitted> {
-  return new Map(ofType(log, "step.admitted").map(({ payload }) => [payload.stepId, payload]));
+  return new Map(filterByType(log, "step.admitted").map(({ payload }) => [payload.stepId, payload]));
 }
 
 const isAccepted = ({ decision }: Played): boolean => decision.kind === "accepted";
@@ -38,10 +38,10 @@ function acceptedOf<T extends Command["type"]>(
 }
 
 /** Why results were let through that may not be; empty where all is well. */
-export function wronglyLetThrough(history: History): string[] {
+export function findWronglyLetThrough(history: History): string[] {
   const specs = specsOf(history);
   return history.played.flatMap((each, index) =>
-    ofType(each.events, "step.completed").flatMap(({ payload }) => {
+    filterByType(each.events, "step.completed").flatMap(({ payload }) => {
       const gate = specs.get(payload.stepId)?.gate;
       if (!gate) return [];
       const before = history.played.slice(0, index + 1);
@@ -62,7 +62,7 @@ const isOf = (a: Of, b: Of): boolean => a.stepId === b.stepId && a.attempt === b
 function mayCount(gate: Gate, completed: FactPayloads["step.completed"], before: readonly Played[]): boolean {
   const last = before.at(-1);
   if (!last || !isAccepted(last)) return false;
-  const stated = statedIn(before, completed);
+  const stated = findStated(before, completed);
   switch (completed.released) {
     case undefined:
       return last.command.type === "completeStep" && (gate.checks ?? []).length === 0 && isSure(gate, stated);
@@ -83,17 +83,17 @@ function isSure(
 }
 
 /** The newest report, else what came with the result, else the newest text that was kept back. */
-function statedIn(before: readonly Played[], of: Of): StatedConfidence {
+function findStated(before: readonly Played[], of: Of): StatedConfidence {
   const report = acceptedOf(before, "reportStep").findLast(({ command }) => isOf(command, of))?.command;
   if (report?.confidence !== undefined) return { confidence: report.confidence };
   const completion = acceptedOf(before, "completeStep").find(({ command }) => isOf(command, of))?.command;
-  return completion?.stated ?? saidIn(before, of);
+  return completion?.stated ?? findSaid(before, of);
 }
 
-function saidIn(before: readonly Played[], of: Of): StatedConfidence {
-  const said = acceptedOf(before, "withholdText").findLast(({ command }) => isOf(command, of))?.command;
-  if (said?.confidenceUnreadable) return { confidenceUnreadable: true };
-  return said?.confidence === undefined ? {} : { confidence: said.confidence };
+function findSaid(before: readonly Played[], of: Of): StatedConfidence {
+  const statement = acceptedOf(before, "withholdText").findLast(({ command }) => isOf(command, of))?.command;
+  if (statement?.confidenceUnreadable) return { confidenceUnreadable: true };
+  return statement?.confidence === undefined ? {} : { confidence: statement.confidence };
 }
 
 /** The `agent.decided` behind the fact that the result of the attempt is held. */
@@ -135,10 +135,10 @@ function isRuledOn(completed: FactPayloads["step.completed"], before: readonly P
   if (last?.command.type !== "answerEscalation") return false;
   const { command, now } = last;
   const earlier = before.slice(0, -1);
-  const asked = askedAs(earlier, command.escalationId);
-  if (!asked || targetOf(earlier, completed) === undefined) return false;
-  const isInTime = !isClosedIn(earlier, command.escalationId) && mayAnswer(asked, command, now);
-  return isInTime && isAboutResult(asked, completed) && isRelease(command, completed);
+  const escalation = findAsked(earlier, command.escalationId);
+  if (!escalation || targetOf(earlier, completed) === undefined) return false;
+  const isInTime = !isClosedIn(earlier, command.escalationId) && mayAnswer(escalation, command, now);
+  return isInTime && isAboutResult(escalation, completed) && isRelease(command, completed);
 }
 
 function isAboutResult({ cause, confidence, stepId }: Asked, of: Of): boolean {
@@ -154,29 +154,31 @@ function isRelease(
   return answer === "answer" && text !== undefined && text.sha256 === output?.sha256;
 }
 
-function mayAnswer(asked: Asked, { by }: AnswerEscalation, now: number): boolean {
-  const isAsker = asked.askedBy !== undefined && by.session === asked.askedBy;
-  return now < asked.deadlineAtMs && !(asked.requireDifferentApprover && isAsker);
+function mayAnswer(escalation: Asked, { by }: AnswerEscalation, now: number): boolean {
+  const isAsker = escalation.askedBy !== undefined && by.session === escalation.askedBy;
+  return now < escalation.deadlineAtMs && !(escalation.requireDifferentApprover && isAsker);
 }
 
-function askedAs(played: readonly Played[], escalationId: string): Asked | undefined {
+function findAsked(played: readonly Played[], escalationId: string): Asked | undefined {
   return played
-    .flatMap(({ events }) => ofType(events, "coordination.escalated"))
+    .flatMap(({ events }) => filterByType(events, "coordination.escalated"))
     .find(({ payload }) => payload.escalationId === escalationId)?.payload;
 }
 
 function isClosedIn(played: readonly Played[], escalationId: string): boolean {
   return played
-    .flatMap(({ events }) => ofType(events, "escalation.closed"))
+    .flatMap(({ events }) => filterByType(events, "escalation.closed"))
     .some(({ payload }) => payload.escalationId === escalationId);
 }
 
 /** Why decisions that people were to make were carried out without them; empty where all is well. */
-export function wronglyBegun(history: History): string[] {
+export function findWronglyBegun(history: History): string[] {
   const specs = specsOf(history);
-  const planDoubt = ofType(history.log, "coordination.created").some(({ payload }) => payload.plan?.decision);
+  const planDoubt = filterByType(history.log, "coordination.created").some(
+    ({ payload }) => payload.plan?.decision,
+  );
   return history.played.flatMap((each, index) =>
-    ofType(each.events, "step.dispatched").flatMap(({ payload: { stepId, attempt } }) => {
+    filterByType(each.events, "step.dispatched").flatMap(({ payload: { stepId, attempt } }) => {
       const before = history.played.slice(0, index);
       const spec = specs.get(stepId);
       const problems: string[] = [];
@@ -192,21 +194,21 @@ export function wronglyBegun(history: History): string[] {
 
 function isBegunBefore(before: readonly Played[], of: Of): boolean {
   return before.some(({ events }) =>
-    ofType(events, "step.dispatched").some(({ payload }) => isOf(payload, of)),
+    filterByType(events, "step.dispatched").some(({ payload }) => isOf(payload, of)),
   );
 }
 
 /** An approval of this very decision came in time. */
 function isAllowed(before: readonly Played[], stepId: string | undefined): boolean {
   return acceptedOf(before, "answerEscalation").some(({ command, now }) => {
-    const asked = askedAs(before, command.escalationId);
+    const escalation = findAsked(before, command.escalationId);
     return (
-      asked !== undefined &&
-      asked.cause === "confidence" &&
-      asked.confidence?.of === "decision" &&
-      asked.stepId === stepId &&
+      escalation !== undefined &&
+      escalation.cause === "confidence" &&
+      escalation.confidence?.of === "decision" &&
+      escalation.stepId === stepId &&
       command.answer === "approve" &&
-      mayAnswer(asked, command, now)
+      mayAnswer(escalation, command, now)
     );
   });
 }
@@ -219,7 +221,7 @@ const ENDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Attempts that ended in more than one way, or more than once. */
-export function endedTwice({ log }: History): string[] {
+export function findEndedTwice({ log }: History): string[] {
   const seen = new Map<string, string>();
   return log.flatMap((event) => {
     if (!ENDS.has(event.type)) return [];
@@ -232,7 +234,7 @@ export function endedTwice({ log }: History): string[] {
 }
 
 /** Questions that were closed or answered more than once, or answered after they were closed. */
-export function ruledTwice({ log }: History): string[] {
+export function findRuledTwice({ log }: History): string[] {
   const counted = new Map<string, number>();
   const closed = new Map<string, number>();
   const problems: string[] = [];
@@ -251,24 +253,24 @@ export function ruledTwice({ log }: History): string[] {
 }
 
 /** Verdicts about a result for which people were asked before; what did not count is in the log under another name. */
-export function ruledTooLate({ log }: History): string[] {
-  const asked = new Set<string>();
+export function findRuledTooLate({ log }: History): string[] {
+  const askedIds = new Set<string>();
   const attempts = new Map<string, number>();
   return log.flatMap((event) => {
     if (event.type === "step.dispatched") attempts.set(event.payload.stepId, event.payload.attempt);
     if (event.type === "coordination.escalated") {
       const { stepId = "" } = event.payload;
       const about = { stepId, attempt: attempts.get(stepId) ?? 0 };
-      if (isAboutResult(event.payload, about)) asked.add(`${stepId} ${about.attempt}`);
+      if (isAboutResult(event.payload, about)) askedIds.add(`${stepId} ${about.attempt}`);
     }
     if (event.type !== "result.verified" && event.type !== "verification.failed") return [];
     const { stepId, attempt } = event.payload;
-    return asked.has(`${stepId} ${attempt}`) ? [event.eventId] : [];
+    return askedIds.has(`${stepId} ${attempt}`) ? [event.eventId] : [];
   });
 }
 
 /** Questions that expired before their deadline; and what people withheld and was begun again. */
-export function endedWrongly({ played }: History): string[] {
+export function findEndedWrongly({ played }: History): string[] {
   const deadlines = new Map<string, number>();
   const withheld = new Set<string>();
   return played.flatMap(({ events, now }) =>
@@ -288,13 +290,15 @@ export function endedWrongly({ played }: History): string[] {
 }
 
 /** Questions about results whose steps wait for no ruling any more, and which are open all the same. */
-export function outlived({ log, state }: History): string[] {
+export function findOutlived({ log, state }: History): string[] {
   if (state.kind === "unopened") return [];
-  const closed = new Set(ofType(log, "escalation.closed").map(({ payload }) => payload.escalationId));
-  return ofType(log, "coordination.escalated")
+  const closed = new Set(filterByType(log, "escalation.closed").map(({ payload }) => payload.escalationId));
+  return filterByType(log, "coordination.escalated")
     .map(({ payload }) => payload)
     .filter(
-      (asked) => asked.stepId !== undefined && isAboutResult(asked, { stepId: asked.stepId, attempt: 0 }),
+      (escalation) =>
+        escalation.stepId !== undefined &&
+        isAboutResult(escalation, { stepId: escalation.stepId, attempt: 0 }),
     )
     .filter(({ escalationId }) => !closed.has(escalationId))
     .filter(({ stepId }) => stepId && state.steps.get(stepId)?.phase.status !== "held")

@@ -29,7 +29,7 @@ import {
   type StepPhase,
 } from "../../src/agents/coordination/ledger/state.ts";
 import { admissionOf, GATES, openingOf, type Move, type MoveKind, type Setup } from "./gates-setups.ts";
-import { at, childKey, contentRef, OWNER, RUN, spawn } from "./scene.ts";
+import { timeAt, nameChild, createContentRef, OWNER, RUN, spawn } from "./scene.ts";
 
 /** One command, with what was known before and what came of it. */
 export interface Played {
@@ -48,11 +48,11 @@ export interface History {
   readonly now: EpochMs;
 }
 
-export function play(setup: Setup): History {
+export function playGates(setup: Setup): History {
   const played: Played[] = [];
   const log: RunEvent[] = [];
   let state: Coordination = createUnopened(RUN);
-  let now = at(0);
+  let now = timeAt(0);
   const submit = (command: Command): void => {
     const before = state;
     const decision = decide(state, command, now);
@@ -80,8 +80,8 @@ export function play(setup: Setup): History {
 
 function timeOf(situation: Situation, each: Move): EpochMs {
   const { state, now } = situation;
-  if (each.kind === "time") return later(state, now, each);
-  const question = each.kind === "answer" && each.d % 6 === 0 ? questionFor(situation, each) : undefined;
+  if (each.kind === "time") return pickLaterTime(state, now, each);
+  const question = each.kind === "answer" && each.d % 6 === 0 ? pickQuestion(situation, each) : undefined;
   if (!question) return addMs(now, each.c % 3 === 1 ? 500 : 0);
   // An answer at the very deadline, or a moment before it.
   const deadline = addMs(question.deadlineAtMs, each.d === 0 ? -1 : 0);
@@ -89,7 +89,7 @@ function timeOf(situation: Situation, each: Move): EpochMs {
 }
 
 /** Some time, or up to a moment before, at or after what is due next. */
-function later(state: OpenCoordination, now: EpochMs, { a, b }: Move): EpochMs {
+function pickLaterTime(state: OpenCoordination, now: EpochMs, { a, b }: Move): EpochMs {
   const due = findNextDeadline(state, now);
   if (a % 3 === 0 || due === undefined) return addMs(now, [1, 1_000, 10_000, 61_000][b % 4] ?? 1);
   return addMs(due, (b % 3) - 1);
@@ -114,7 +114,7 @@ function stepFor(
   return pickOf(aim === "step" || fitting.length === 0 ? all : fitting, a);
 }
 
-function about({ spec, phase }: Step, { aim, d }: Move) {
+function describeTarget({ spec, phase }: Step, { aim, d }: Move) {
   const off = aim === "attempt" ? (d % 3) - 1 : 0;
   const attempt = Math.max(1, phase.attempt + off);
   return { stepId: spec.stepId, attempt };
@@ -122,19 +122,21 @@ function about({ spec, phase }: Step, { aim, d }: Move) {
 
 const SHARES = [undefined, 0, 6_999, 7_000, 10_000, "unreadable"] as const;
 
-function stated(pick: number) {
+function createStated(pick: number) {
   const share = SHARES[pick % SHARES.length];
   if (share === undefined) return {};
   return { stated: share === "unreadable" ? { confidenceUnreadable: true as const } : { confidence: share } };
 }
 
 /** A session of its own for every attempt; a spawn keeps the one that it has. */
-function sessionFor({ spec, phase }: Step, attempt: number): SessionKey {
-  const known = childOf(phase)?.childSessionKey;
-  return known && !spec.planned ? known : childKey(`${spec.stepId.replace("@", "")}-${attempt}`);
+function pickSession({ spec, phase }: Step, attempt: number): SessionKey {
+  const knownSession = childOf(phase)?.childSessionKey;
+  return knownSession && !spec.planned
+    ? knownSession
+    : nameChild(`${spec.stepId.replace("@", "")}-${attempt}`);
 }
 
-function questionFor({ state }: Situation, { b, aim }: Move) {
+function pickQuestion({ state }: Situation, { b, aim }: Move) {
   const all = [...state.escalations.values()];
   const open = all.filter(({ closed }) => !closed);
   return pickOf(aim === "step" || open.length === 0 ? all : open, b);
@@ -142,10 +144,10 @@ function questionFor({ state }: Situation, { b, aim }: Move) {
 
 type Maker = (situation: Situation, move: Move) => Command | undefined;
 
-function outcome(make: (of: ReturnType<typeof about>, move: Move) => Command): Maker {
+function createOutcomeMaker(make: (of: ReturnType<typeof describeTarget>, move: Move) => Command): Maker {
   return (situation, each) => {
     const step = stepFor(situation, each, "running", "dispatched");
-    return step && make(about(step, each), each);
+    return step && make(describeTarget(step, each), each);
   };
 }
 
@@ -154,40 +156,40 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     // Mostly checks have time to rule.
     const effects = planDispatch(state, now).filter(({ kind }) => kind !== "verifyResult" || d === 0);
     const effect = pickOf(effects, a);
-    return effect && commandForEffect(state, effect, setup);
+    return effect && createCommandForEffect(state, effect, setup);
   },
   dispatch: (situation, each) => {
     const step = stepFor(situation, each, "waiting", "backoff");
-    return step && dispatching(step, step.phase.attempt + 1);
+    return step && createDispatch(step, step.phase.attempt + 1);
   },
   ack: (situation, each) => {
     const step = stepFor(situation, each, "dispatched");
-    const session = step && (sessionOf(step.phase) ?? childKey(step.spec.stepId));
-    return step && session && acknowledging(about(step, each), session);
+    const session = step && (sessionOf(step.phase) ?? nameChild(step.spec.stepId));
+    return step && session && createAcknowledgement(describeTarget(step, each), session);
   },
-  finish: outcome((of, { b }) => ({
+  finish: createOutcomeMaker((of, { b }) => ({
     type: "completeStep",
     ...of,
     via: "runner",
-    output: contentRef("o"),
-    ...stated(b),
+    output: createContentRef("o"),
+    ...createStated(b),
   })),
-  fail: outcome((of) => ({
+  fail: createOutcomeMaker((of) => ({
     type: "failStep",
     ...of,
     via: "runner",
     cancelled: false,
     error: { code: "child_failed", message: "no" },
   })),
-  timeOut: outcome((of) => ({ type: "timeOutStep", ...of, via: "deadline" })),
-  report: outcome((of, { b }) => {
+  timeOut: createOutcomeMaker((of) => ({ type: "timeOutStep", ...of, via: "deadline" })),
+  report: createOutcomeMaker((of, { b }) => {
     const confidence = [undefined, 0, 6_999, 7_000, 10_000][b % 5];
-    const said = { outcome: b === 11 ? "failed" : "completed", output: contentRef("r") } as const;
-    return { type: "reportStep", ...of, ...said, ...(confidence !== undefined && { confidence }) };
+    const statement = { outcome: b === 11 ? "failed" : "completed", output: createContentRef("r") } as const;
+    return { type: "reportStep", ...of, ...statement, ...(confidence !== undefined && { confidence }) };
   }),
   verdict: (situation, each) => {
     const step = stepFor(situation, each, "held");
-    return step && finding(step, each);
+    return step && createFinding(step, each);
   },
   none: (situation, each) => {
     const step = stepFor(situation, each, "held");
@@ -195,13 +197,13 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     const check = pickOf(["lint", "test"], each.b) ?? "lint";
     return {
       type: "recordNoVerdict",
-      ...about(step, each),
-      target: targetFor(step, each),
+      ...describeTarget(step, each),
+      target: pickTarget(step, each),
       check,
       because: "failed",
     };
   },
-  withhold: outcome((of, { b }) => {
+  withhold: createOutcomeMaker((of, { b }) => {
     const text = { sha256: b.toString(16).repeat(64), bytes: 1 };
     return {
       type: "withholdText",
@@ -211,7 +213,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     };
   }),
   answer: (situation, each) => {
-    const question = questionFor(situation, each);
+    const question = pickQuestion(situation, each);
     const answer = pickOf(["approve", "approve", "deny", "answer"] as const, each.a) ?? "approve";
     const hasText = (answer === "answer") !== (each.aim === "target");
     const session = each.c % 4 === 1 ? question?.askedBy : OWNER;
@@ -221,7 +223,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
       answer,
       through: "chat",
       by: { kind: each.c === 11 ? "plugin" : "person", ...(session && { session }) },
-      ...(hasText && { text: contentRef("text") }),
+      ...(hasText && { text: createContentRef("text") }),
     };
   },
   ask: (situation, each) => {
@@ -241,7 +243,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
   },
   expire: (situation, each) => ({
     type: "expireEscalation",
-    escalationId: questionFor(situation, each)?.escalationId ?? "escalation-9",
+    escalationId: pickQuestion(situation, each)?.escalationId ?? "escalation-9",
   }),
   cancel: (situation, each) => {
     if (each.c % 4 !== 0) return undefined;
@@ -263,7 +265,7 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     return { type: "recordTelling", tellingId, delivery: "delivered" };
   },
   notice: (situation, each) => {
-    const escalationId = questionFor(situation, each)?.escalationId ?? "escalation-1";
+    const escalationId = pickQuestion(situation, each)?.escalationId ?? "escalation-1";
     return {
       type: "recordNotice",
       escalationId,
@@ -280,11 +282,11 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
       ? [...state.steps.values()].find(({ phase }) => phase.status === "running")
       : undefined;
     if (setup.isPlan && !parent) return undefined;
-    const own = parent && {
+    const parentFields = parent && {
       parentStepId: parent.spec.stepId,
       sourceSession: sessionOf(parent.phase) ?? OWNER,
     };
-    return spawn(`call-${b}`, { ...(gate && { gate }), ...own });
+    return spawn(`call-${b}`, { ...(gate && { gate }), ...parentFields });
   },
   time: () => undefined,
   again: ({ played }, { a, b, c }) => played[(a * 13 + b * 5 + c) % Math.max(1, played.length)]?.command,
@@ -294,14 +296,17 @@ function commandOf(situation: Situation, each: Move): Command | undefined {
   return MAKERS[each.kind](situation, each);
 }
 
-const dispatching = (step: Step, attempt: number): Command => ({
+const createDispatch = (step: Step, attempt: number): Command => ({
   type: "dispatchStep",
   stepId: step.spec.stepId,
   attempt,
-  targetSession: sessionFor(step, attempt),
+  targetSession: pickSession(step, attempt),
 });
 
-const acknowledging = (of: ReturnType<typeof about>, childSessionKey: SessionKey): Command => ({
+const createAcknowledgement = (
+  of: ReturnType<typeof describeTarget>,
+  childSessionKey: SessionKey,
+): Command => ({
   type: "acknowledgeStep",
   ...of,
   childSessionKey,
@@ -310,19 +315,19 @@ const acknowledging = (of: ReturnType<typeof about>, childSessionKey: SessionKey
 });
 
 /** What the result is held for; or another event. */
-function targetFor({ phase, lastFactId }: Step, { aim, d }: Move): EventId {
+function pickTarget({ phase, lastFactId }: Step, { aim, d }: Move): EventId {
   if (phase.status === "held" && aim !== "target") return phase.target;
   return d % 2 === 0 ? (`${RUN}:1` as EventId) : lastFactId;
 }
 
-function finding(step: Step, each: Move): Command {
+function createFinding(step: Step, each: Move): Command {
   const check = pickOf(["lint", "test"], each.b) ?? "lint";
   const verdict = pickOf(["pass", "pass", "pass", "fail", "revise", "revise"] as const, each.c) ?? "pass";
   const share = [undefined, 6_999, 7_000, 10_000][(each.d + each.b) % 4];
   return {
     type: "recordFinding",
-    ...about(step, each),
-    target: targetFor(step, each),
+    ...describeTarget(step, each),
+    target: pickTarget(step, each),
     finding: {
       check,
       verdict,
@@ -335,11 +340,15 @@ function finding(step: Step, each: Move): Command {
 }
 
 /** What the runtime would submit where nobody answers, no check rules, and the host makes no agent finish. */
-export function commandForEffect(state: OpenCoordination, effect: Effect, setup: Setup): Command | undefined {
+export function createCommandForEffect(
+  state: OpenCoordination,
+  effect: Effect,
+  setup: Setup,
+): Command | undefined {
   const step = "stepId" in effect ? state.steps.get(effect.stepId) : undefined;
   switch (effect.kind) {
     case "runStep":
-      return step && step.phase.attempt < effect.attempt ? dispatching(step, effect.attempt) : undefined;
+      return step && step.phase.attempt < effect.attempt ? createDispatch(step, effect.attempt) : undefined;
     case "askHost":
     case "stopStep":
     case "stopObserved": {

@@ -18,20 +18,20 @@ import {
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { project } from "../../src/agents/coordination/openwop/project.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryLedger } from "../support/memory-store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import {
-  endedTwice,
-  endedWrongly,
-  outlived,
-  ruledTooLate,
-  ruledTwice,
+  findEndedTwice,
+  findEndedWrongly,
+  findOutlived,
+  findRuledTooLate,
+  findRuledTwice,
   specsOf,
-  wronglyBegun,
-  wronglyLetThrough,
+  findWronglyBegun,
+  findWronglyLetThrough,
 } from "./gates-oracle.ts";
-import { commandForEffect, play, type History } from "./gates-play.ts";
-import { ofType } from "./gates-scene.ts";
+import { createCommandForEffect, playGates, type History } from "./gates-play.ts";
+import { filterByType } from "./gates-scene.ts";
 import { setups, type Setup } from "./gates-setups.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import { RUN } from "./scene.ts";
@@ -39,47 +39,47 @@ import { RUN } from "./scene.ts";
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 const openWop = loadOpenWopSchemas();
 
-function holds(check: (history: History) => void | Promise<void>, numRuns = RUNS): Promise<void> {
+function prove(check: (history: History) => void | Promise<void>, numRuns = RUNS): Promise<void> {
   return fc.assert(
-    fc.asyncProperty(setups, async (setup) => check(play(setup))),
+    fc.asyncProperty(setups, async (setup) => check(playGates(setup))),
     { numRuns },
   );
 }
 
 describe("for every history of verdicts, answers, deadlines and crashes", () => {
   it("G1: no result counts whose gate was not satisfied, by its checks and confidences or by people in time", () =>
-    holds((history) => {
-      expect(wronglyLetThrough(history)).toEqual([]);
+    prove((history) => {
+      expect(findWronglyLetThrough(history)).toEqual([]);
     }));
 
   it("G2 and G3: no decision that people were to make is carried out without them, and none twice", () =>
-    holds((history) => {
-      expect(wronglyBegun(history)).toEqual([]);
+    prove((history) => {
+      expect(findWronglyBegun(history)).toEqual([]);
     }));
 
   it("no verdict counts about a result that people are asked about already", () =>
-    holds((history) => {
-      expect(ruledTooLate(history)).toEqual([]);
+    prove((history) => {
+      expect(findRuledTooLate(history)).toEqual([]);
     }));
 
   it("no attempt ends in two ways", () =>
-    holds((history) => {
-      expect(endedTwice(history)).toEqual([]);
+    prove((history) => {
+      expect(findEndedTwice(history)).toEqual([]);
     }));
 
   it("E1: a question is closed at most once, by at most one answer that counts", () =>
-    holds((history) => {
-      expect(ruledTwice(history)).toEqual([]);
+    prove((history) => {
+      expect(findRuledTwice(history)).toEqual([]);
     }));
 
   it("E2 and G3: no question expires before its deadline, and what people withheld is not begun again", () =>
-    holds((history) => {
-      expect(endedWrongly(history)).toEqual([]);
+    prove((history) => {
+      expect(findEndedWrongly(history)).toEqual([]);
     }));
 
   it("no question about a result outlives its step, and nothing is left to ask or to tell at the end", () =>
-    holds((history) => {
-      expect(outlived(history)).toEqual([]);
+    prove((history) => {
+      expect(findOutlived(history)).toEqual([]);
       const { state, played } = history;
       if (state.kind !== "ended") return;
       expect([state.openQuestions.size, state.tellings.size, state.held.size]).toEqual([0, 0, 0]);
@@ -91,7 +91,7 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     }));
 
   it("a step that was cancelled waits for nothing: it has ended, or is at work and to be stopped", () =>
-    holds(({ state }) => {
+    prove(({ state }) => {
       if (state.kind !== "open") return;
       const cancelled = [...state.steps.values()].filter(
         ({ cancelledBy }) => cancelledBy ?? (!state.plan && state.cancelledBy),
@@ -103,20 +103,20 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     }));
 
   it("results go back no more often than they may, and no session is told the same twice", () =>
-    holds((history) => {
+    prove((history) => {
       const specs = specsOf(history);
       for (const [stepId, { gate }] of specs) {
-        const revisions = ofType(history, "result.revised").filter(
+        const revisions = filterByType(history, "result.revised").filter(
           ({ payload }) => payload.stepId === stepId,
         );
         expect(revisions.length).toBeLessThanOrEqual(gate?.revisionsMax ?? 0);
       }
-      const told = ofType(history, "session.told").map(({ payload }) => payload.tellingId);
-      expect(new Set(told).size).toBe(told.length);
+      const messages = filterByType(history, "session.told").map(({ payload }) => payload.tellingId);
+      expect(new Set(messages).size).toBe(messages.length);
     }));
 
   it("every answer that was given is in the log, with who gave it", () =>
-    holds(({ played }) => {
+    prove(({ played }) => {
       for (const { command, decision, events } of played) {
         if (command.type !== "answerEscalation" || decision.kind === "replay") continue;
         if (decision.kind === "refused" && ["UNKNOWN_QUESTION", "COORDINATION_ENDED"].includes(decision.code))
@@ -127,19 +127,19 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     }));
 
   it("L4: the log, as it is stored, folds to the state, which knows what is held and what is asked", () =>
-    holds(({ log, state }) => {
+    prove(({ log, state }) => {
       const stored = log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(stored).toStrictEqual(log);
       expect(fold(RUN, stored)).toStrictEqual(state);
       if (state.kind === "unopened") return;
-      const held = [...state.steps.values()].filter(({ phase }) => phase.status === "held");
-      expect([...state.held].toSorted()).toEqual(held.map(({ spec }) => spec.stepId).toSorted());
+      const heldSteps = [...state.steps.values()].filter(({ phase }) => phase.status === "held");
+      expect([...state.held].toSorted()).toEqual(heldSteps.map(({ spec }) => spec.stepId).toSorted());
       const open = [...state.escalations.values()].filter(({ closed }) => !closed);
       expect([...state.openQuestions.keys()]).toEqual(open.map(({ escalationId }) => escalationId));
     }));
 
   it("L5: what follows a fact is its projection, the same every time, and valid in OpenWOP", () =>
-    holds(
+    prove(
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
         let before: Coordination = createUnopened(RUN);
@@ -152,7 +152,7 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
           expect(behind).toEqual(drafts.map(({ type }) => type));
         }
         for (const event of log) expect(openWop.problemsOf(event)).toEqual([]);
-        const store = memoryLedger().open(fakeClock());
+        const store = createMemoryLedger().open(createFakeClock());
         const references = log.flatMap(referencesOf);
         await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
         expect((await verifyLedger(store)).problems).toEqual([]);
@@ -161,7 +161,7 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     ));
 
   it("an interrupt is raised for every question before anything else happens, and resolved at most once", () =>
-    holds(({ log }) => {
+    prove(({ log }) => {
       const raised = new Map<string, number>();
       for (const [index, event] of log.entries()) {
         if (event.type === "coordination.escalated") {
@@ -184,9 +184,9 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     }));
 
   it("success is said of no plan with a step that did not complete, or a criterion that was not met", () =>
-    holds(({ log, state }) => {
+    prove(({ log, state }) => {
       if (state.kind !== "ended" || state.status !== "success") return;
-      const { steps, successCriteria = [] } = ofType({ log }, "coordination.terminal")[0]!.payload;
+      const { steps, successCriteria = [] } = filterByType({ log }, "coordination.terminal")[0]!.payload;
       expect(steps.completed).toBe(steps.total);
       expect(successCriteria.every(({ met }) => met)).toBe(true);
     }));
@@ -194,7 +194,7 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
 
 describe("for every state, what is planned", () => {
   it("is the same twice, with ids of its own, also at start", () =>
-    holds(({ state, now }) => {
+    prove(({ state, now }) => {
       for (const plan of [planDispatch, planRecovery]) {
         const planned = plan(state, now);
         expect(plan(state, now)).toEqual(planned);
@@ -204,17 +204,17 @@ describe("for every state, what is planned", () => {
     }));
 
   it("is accepted when it is done, so that nothing is planned for ever", () =>
-    holds(({ state, now, setup }) => {
+    prove(({ state, now, setup }) => {
       if (state.kind !== "open") return;
       for (const effect of planDispatch(state, now)) {
-        const command = commandForEffect(state, effect, setup);
+        const command = createCommandForEffect(state, effect, setup);
         if (command)
           expect(decide(state, command, now), JSON.stringify(effect)).toMatchObject({ kind: "accepted" });
       }
     }));
 
   it("is nothing before the next deadline where it is nothing now, and that one lies ahead", () =>
-    holds(
+    prove(
       ({ played }) => {
         for (const { before, now } of played) {
           if (before.kind !== "open" || planDispatch(before, now).length > 0) continue;
@@ -228,7 +228,7 @@ describe("for every state, what is planned", () => {
     ));
 
   it("leads to an end though nobody answers, no check rules and no agent says anything more", () =>
-    holds(({ state, now, setup }) => {
+    prove(({ state, now, setup }) => {
       expect(endOf(state, now, setup).kind).not.toBe("open");
     }));
 });
@@ -242,10 +242,10 @@ function endOf(from: Coordination, now: EpochMs, setup: Setup): Coordination {
     const commands = planDispatch(state, time).flatMap((effect) => {
       const isHeld =
         effect.kind === "verifyResult" && time < verifyByOf(state as OpenCoordination, effect.stepId);
-      return (isHeld ? undefined : commandForEffect(state as OpenCoordination, effect, setup)) ?? [];
+      return (isHeld ? undefined : createCommandForEffect(state as OpenCoordination, effect, setup)) ?? [];
     });
     const before: Coordination = state;
-    for (const command of [...commands, ...overdue(state, time)]) {
+    for (const command of [...commands, ...listOverdue(state, time)]) {
       const decision = decide(state, command, time);
       if (decision.kind === "accepted") state = record(state, decision.facts, time).state;
     }
@@ -259,22 +259,22 @@ function verifyByOf(state: OpenCoordination, stepId: string): number {
   return (phase?.status === "held" && phase.verifyByMs) || 0;
 }
 
-const atWork = (state: OpenCoordination) =>
+const listAtWork = (state: OpenCoordination) =>
   [...state.steps.values()].flatMap(({ spec, phase }) =>
     phase.status === "dispatched" || phase.status === "running" ? [{ stepId: spec.stepId, ...phase }] : [],
   );
 
 /** Whoever started an attempt ends it at its deadline. */
-function overdue(state: OpenCoordination, now: EpochMs) {
-  return atWork(state)
+function listOverdue(state: OpenCoordination, now: EpochMs) {
+  return listAtWork(state)
     .filter(({ deadlineAtMs }) => now >= deadlineAtMs)
     .map(({ stepId, attempt }) => ({ type: "timeOutStep", stepId, attempt, via: "deadline" }) as const);
 }
 
 function nextOf(state: OpenCoordination, now: EpochMs): EpochMs {
-  const held = [...state.held].map((stepId) => verifyByOf(state, stepId));
-  const deadlines = atWork(state).map(({ deadlineAtMs }) => deadlineAtMs);
-  const due = [findNextDeadline(state, now), ...held, ...deadlines].filter(
+  const heldUntil = [...state.held].map((stepId) => verifyByOf(state, stepId));
+  const deadlines = listAtWork(state).map(({ deadlineAtMs }) => deadlineAtMs);
+  const due = [findNextDeadline(state, now), ...heldUntil, ...deadlines].filter(
     (each) => each !== undefined && each > now,
   );
   expect(due, "nothing is due, and nothing has ended").not.toEqual([]);
@@ -285,13 +285,13 @@ describe("the histories", () => {
   it("reach every situation that there is", () => {
     const met = new Set<string>();
     for (const setup of fc.sample(setups, { numRuns: 1_200, seed: 1 })) {
-      const { state, played, log } = play(setup);
+      const { state, played, log } = playGates(setup);
       met.add(state.kind === "ended" ? `ended ${state.status}` : state.kind);
       for (const { decision, before, now } of played) {
         met.add(decision.kind === "refused" ? decision.code : decision.kind);
         for (const { kind } of planDispatch(before, now)) met.add(kind);
       }
-      for (const event of log) for (const each of seenIn(event)) met.add(each);
+      for (const event of log) for (const each of listSeenIn(event)) met.add(each);
     }
     const expected = [
       ...["released at once", "released verified", "released approved", "released replaced"],
@@ -337,7 +337,7 @@ describe("the histories", () => {
 });
 
 /** What is particular about an event. */
-function seenIn({ type, payload }: RunEvent): string[] {
+function listSeenIn({ type, payload }: RunEvent): string[] {
   switch (type) {
     case "step.completed":
       return [type, `released ${payload.released ?? "at once"}`];

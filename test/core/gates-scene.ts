@@ -19,15 +19,15 @@ import {
   dispatch,
   finish,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
-  sessionOfAttempt,
-  started,
+  nameSessionOfAttempt,
+  startStep,
   type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
-import { ack, childKey, complete, contentRef, OPEN, OWNER, spawn } from "./scene.ts";
+import { acknowledge, nameChild, complete, createContentRef, OPEN, OWNER, spawn } from "./scene.ts";
 
 export const THRESHOLD = 7_000;
 /** Holds what is stated to be below it, and asks people. */
@@ -46,46 +46,50 @@ export const VERIFY_MS = 10_000;
 export const FLOOR = 5_000;
 
 /** A plan whose first step `a` has a gate and runs; `others` come after it as they are. */
-export function running(
+export function createRunningScene(
   gate: Gate,
   {
     others = [],
     fields = {},
     opened = {},
   }: {
-    readonly others?: readonly ReturnType<typeof plannedStep>[];
+    readonly others?: readonly ReturnType<typeof planStep>[];
     readonly fields?: StepFields;
     readonly opened?: Partial<Opened>;
   } = {},
 ): PlanScene {
   return planScene(
     openPlan({ steps: 1 + others.length, ...opened }),
-    admit(plannedStep("a", { gate, ...fields }), ...others),
+    admit(planStep("a", { gate, ...fields }), ...others),
     dispatch("a"),
-    started("a"),
+    startStep("a"),
   );
 }
 
 /** As `running`, and the child of `a` has ended well and said how sure it is. */
-export function held(gate: Gate, confidence?: number, given: Parameters<typeof running>[1] = {}): PlanScene {
-  return running(gate, given).then(done("a", confidence));
+export function createHeldScene(
+  gate: Gate,
+  confidence?: number,
+  input: Parameters<typeof createRunningScene>[1] = {},
+): PlanScene {
+  return createRunningScene(gate, input).then(finishDone("a", confidence));
 }
 
 /** A spawn of a model with a gate, as `step-1`, whose child is `agent:main:subagent:1`. */
-export function spawned(gate: Gate, change: Partial<Pick<StepAdmitted, "name">> = {}): PlanScene {
-  return planScene(OPEN, spawn("a", { gate, ...change }), ack(1));
+export function createSpawnedScene(gate: Gate, change: Partial<Pick<StepAdmitted, "name">> = {}): PlanScene {
+  return planScene(OPEN, spawn("a", { gate, ...change }), acknowledge(1));
 }
 
-export function heldSpawn(gate: Gate, confidence?: number): PlanScene {
-  return spawned(gate).then({ ...complete(1), ...stating(confidence) });
+export function createHeldSpawn(gate: Gate, confidence?: number): PlanScene {
+  return createSpawnedScene(gate).then({ ...complete(1), ...createStated(confidence) });
 }
 
-const stating = (confidence: number | undefined) =>
+const createStated = (confidence: number | undefined) =>
   confidence === undefined ? {} : { stated: { confidence } };
 
 /** The attempt ends well, with outputs. */
-export const done = (name: string, confidence?: number, attempt = 1): Command =>
-  finish(name, attempt, { output: contentRef("out"), ...stating(confidence) });
+export const finishDone = (name: string, confidence?: number, attempt = 1): Command =>
+  finish(name, attempt, { output: createContentRef("out"), ...createStated(confidence) });
 
 interface About {
   readonly check?: string;
@@ -93,17 +97,17 @@ interface About {
   readonly target?: string;
 }
 
-function aboutWhat(scene: PlanScene, name: string, { attempt, target }: About) {
+function findTarget(scene: PlanScene, name: string, { attempt, target }: About) {
   const { phase } = scene.step(name);
-  const known = phase.status === "held" ? phase.target : "co-1:0";
+  const knownTarget = phase.status === "held" ? phase.target : "co-1:0";
   return {
     stepId: name as StepId,
     attempt: attempt ?? phase.attempt,
-    target: (target ?? known) as EventId,
+    target: (target ?? knownTarget) as EventId,
   };
 }
 
-export const verdict = (
+export const ruleVerdict = (
   scene: PlanScene,
   name: string,
   ruling: Verdict,
@@ -117,19 +121,19 @@ export const verdict = (
   const { check = "lint", attempt: _, target: _target, ...finding } = rest;
   return {
     type: "recordFinding",
-    ...aboutWhat(scene, name, rest),
+    ...findTarget(scene, name, rest),
     finding: { check, agentId: `check:${check}`, verdict: ruling, ...finding },
   };
 };
 
-export const noVerdict = (
+export const ruleNoVerdict = (
   scene: PlanScene,
   name: string,
   because: VerificationFailure = "timed_out",
   rest: About = {},
 ): Command => ({
   type: "recordNoVerdict",
-  ...aboutWhat(scene, name, rest),
+  ...findTarget(scene, name, rest),
   check: rest.check ?? "lint",
   because,
 });
@@ -140,35 +144,35 @@ export const answer = (
   kind: AnswerEscalation["answer"],
   rest: Partial<Omit<AnswerEscalation, "type" | "answer">> & { readonly number?: number } = {},
 ): Command => {
-  const { number = 1, ...given } = rest;
+  const { number = 1, ...input } = rest;
   return {
     type: "answerEscalation",
     escalationId: `escalation-${number}`,
     answer: kind,
     by: PERSON,
     through: "chat",
-    ...(kind === "answer" && { text: contentRef("replacement") }),
-    ...given,
+    ...(kind === "answer" && { text: createContentRef("replacement") }),
+    ...input,
   };
 };
 
 export const ask = (rest: Partial<Omit<AskPeople, "type">> = {}): Command => ({
   type: "askPeople",
-  askedBy: childKey(1),
+  askedBy: nameChild(1),
   kind: "clarification",
-  question: contentRef("question"),
+  question: createContentRef("question"),
   hasDefault: false,
   openMax: 256,
   ...rest,
 });
 
-export const told = (tellingId: string): Command => ({
+export const recordTold = (tellingId: string): Command => ({
   type: "recordTelling",
   tellingId,
   delivery: "delivered",
 });
 
-export const question = (scene: PlanScene, number = 1): Escalation => {
+export const findQuestion = (scene: PlanScene, number = 1): Escalation => {
   const found =
     scene.state.kind === "unopened" ? undefined : scene.state.escalations.get(`escalation-${number}`);
   if (!found) throw new Error(`no question ${number}`);
@@ -176,17 +180,17 @@ export const question = (scene: PlanScene, number = 1): Escalation => {
 };
 
 /** The types of the events from the newest of a type on. */
-export function typesFrom(scene: PlanScene, type: RunEvent["type"]): string[] {
+export function listTypesFrom(scene: PlanScene, type: RunEvent["type"]): string[] {
   const at = scene.log.findLastIndex((event) => event.type === type);
   if (at < 0) throw new Error(`no ${type}`);
   return scene.log.slice(at).map((event) => event.type);
 }
 
-export const ofType = <T extends RunEvent["type"]>(
+export const filterByType = <T extends RunEvent["type"]>(
   scene: Pick<PlanScene, "log">,
   type: T,
 ): Extract<RunEvent, { type: T }>[] =>
   scene.log.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 
-export { contentRef, OWNER, sessionOfAttempt };
+export { createContentRef as contentRef, OWNER, nameSessionOfAttempt as sessionOfAttempt };
 export type { SessionKey };

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { CHECKING, CHECKING_TWICE, DOUBTING } from "./gates-scene.ts";
-import { openPlan, plannedStep } from "./planned-scene.ts";
-import { at, OPEN } from "./scene.ts";
+import { openPlan, planStep } from "./planned-scene.ts";
+import { timeAt, OPEN } from "./scene.ts";
 
 export const GATES: readonly (Gate | undefined)[] = [
   undefined,
@@ -67,21 +67,21 @@ export interface Setup {
 }
 
 const nat = fc.nat({ max: 11 });
-const often = (weight: number, ...kinds: readonly MoveKind[]) => ({
+const weighMoves = (weight: number, ...kinds: readonly MoveKind[]) => ({
   weight,
   arbitrary: fc.constantFrom(...kinds),
 });
 const kind: fc.Arbitrary<MoveKind> = fc.oneof(
-  often(6, "effect"),
-  often(5, "finish"),
-  often(8, "verdict"),
-  often(4, "answer"),
-  often(4, "ack", "dispatch"),
-  often(4, "spawn"),
-  often(2, "time"),
-  often(1, "cancel"),
-  often(2, "ask", "settle"),
-  often(6, ...KINDS),
+  weighMoves(6, "effect"),
+  weighMoves(5, "finish"),
+  weighMoves(8, "verdict"),
+  weighMoves(4, "answer"),
+  weighMoves(4, "ack", "dispatch"),
+  weighMoves(4, "spawn"),
+  weighMoves(2, "time"),
+  weighMoves(1, "cancel"),
+  weighMoves(2, "ask", "settle"),
+  weighMoves(6, ...KINDS),
 );
 const move: fc.Arbitrary<Move> = fc.record({
   kind,
@@ -128,7 +128,7 @@ export function openingOf({ isPlan, ...setup }: Setup): Command {
     plan: {
       escalateMs: 120_000,
       ...(setup.doubtsAll && { decision: { confidence: 1_000, floor: 5_000 } }),
-      ...(setup.deadline && { deadlineAtMs: at(400_000) }),
+      ...(setup.deadline && { deadlineAtMs: timeAt(400_000) }),
       ...(setup.criteria && { successCriteria: [{ key: "goal" }] }),
     },
   });
@@ -138,7 +138,7 @@ export function openingOf({ isPlan, ...setup }: Setup): Command {
 export function admissionOf({ gates, doubts, chained, retryBudget }: Setup): Command {
   const steps = ["a", "b", "c"].map((name, index) => {
     const gate = GATES[gates[index] ?? 0];
-    return plannedStep(name, {
+    return planStep(name, {
       retryBudget,
       ...(chained && index > 0 && { after: [["a", "b"][index - 1] ?? "a"] }),
       ...(gate && { gate }),

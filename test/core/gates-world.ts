@@ -15,26 +15,26 @@ import type {
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { formatPlaceholder } from "../../src/agents/coordination/gates/placeholder.ts";
 import { mustWithhold } from "../../src/agents/coordination/gates/withholds.ts";
-import { settled } from "../support/fake-clock.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
 
 export const LINT = { kind: "pattern", pattern: "lint" } as const;
 export const TEST = { kind: "pattern", pattern: "test" } as const;
 
-const phase1 = (given: object) => parsePluginConfig({ coordination: { phase1: given } });
+const parsePhase1 = (settings: object) => parsePluginConfig({ coordination: { phase1: settings } });
 
 /** The checks `checks` of every result of `main`, and whatever else is said. */
-export function gatesWith(checks: readonly string[], rest: object = {}): GatesConfig {
+export function createGatesWith(checks: readonly string[], rest: object = {}): GatesConfig {
   const agents = { main: checks.length > 0 ? { checks } : {} };
   const verifiers = { lint: LINT, test: TEST };
   // A check that an operator took away after the step was admitted.
   const ever = { ...Object.fromEntries(checks.map((key) => [key, LINT])), ...verifiers };
-  const { gates } = phase1({ gates: { verifiers: ever, agents, verifyMs: 10_000, ...rest } });
+  const { gates } = parsePhase1({ gates: { verifiers: ever, agents, verifyMs: 10_000, ...rest } });
   return { ...gates, verifiers };
 }
 
-export const escalationsWith = (given: object): EscalationsConfig =>
-  phase1({ escalations: given }).escalations;
+export const createEscalationsWith = (settings: object): EscalationsConfig =>
+  parsePhase1({ escalations: settings }).escalations;
 
 /** What a check answers: at once, never, when the test lets it, or by throwing. */
 export type Answers = (request: CheckRequest, time: number) => CheckAnswer | Promise<CheckAnswer>;
@@ -44,33 +44,33 @@ export interface ScriptedVerifier {
   readonly asked: CheckRequest[];
 }
 
-export function scriptedVerifier(answers: Answers): ScriptedVerifier {
-  const asked: CheckRequest[] = [];
+export function createScriptedVerifier(answers: Answers): ScriptedVerifier {
+  const checkRequests: CheckRequest[] = [];
   return {
-    asked,
+    asked: checkRequests,
     verifier: () =>
       Promise.resolve({
         check: async (request) => {
-          asked.push(request);
-          return answers(request, asked.filter(({ key }) => key === request.key).length);
+          checkRequests.push(request);
+          return answers(request, checkRequests.filter(({ key }) => key === request.key).length);
         },
       }),
   };
 }
 
-export const ruling = (
+export const createRuling = (
   verdict: "pass" | "fail" | "revise",
   rest: Partial<CheckAnswer & { kind: "verdict" }> = {},
 ): CheckAnswer => ({ kind: "verdict", verdict, criteria: [], agentId: "check:lint", ...rest });
 
-export const never = (): Promise<CheckAnswer> => new Promise(() => undefined);
+export const waitForever = (): Promise<CheckAnswer> => new Promise(() => undefined);
 
 export interface ScriptedChannel {
   readonly channel: HumanChannel;
   readonly notices: ChannelNotice[];
 }
 
-export function scriptedChannel(
+export function createScriptedChannel(
   outcome: (notice: ChannelNotice) => NoticeOutcome | Promise<NoticeOutcome> = () => ({
     kind: "delivered",
     tries: 1,
@@ -88,7 +88,7 @@ export function scriptedChannel(
   };
 }
 
-export const eventsIn = <T extends RunEvent["type"]>({ ledger }: Pick<World, "ledger">, type: T) =>
+export const listEvents = <T extends RunEvent["type"]>({ ledger }: Pick<World, "ledger">, type: T) =>
   ledger
     .events()
     .flat()
@@ -102,11 +102,11 @@ export interface SpawnedChild {
 }
 
 /** A model's own spawn that the host has made a child for. */
-export async function spawnChild(it: World, coordinator: Coordinator, task = "t"): Promise<SpawnedChild> {
+export async function spawnChild(world: World, coordinator: Coordinator, task = "t"): Promise<SpawnedChild> {
   const admission = await coordinator.admitSpawn(spawnOf({ task }));
   if (admission.kind === "refused") throw new Error(admission.reason);
   const { coordinationId, stepId } = admission.envelope;
-  const child = it.host.spawn(spawnOf({ task }));
+  const child = world.host.spawn(spawnOf({ task }));
   const { childSessionKey: session, childRunId } = child;
   const claim = { coordinationId, stepId, sourceSession: OWNER, toolCallId: task };
   await coordinator.confirmSpawn(claim, { childSessionKey: session, childRunId });
@@ -115,23 +115,23 @@ export async function spawnChild(it: World, coordinator: Coordinator, task = "t"
     says: async (text) => {
       const gated = await coordinator.heldSessions.gated(session);
       const isHeld = gated && (gated.isStrict || mustWithhold(gated.gate, text, gated.reported));
-      const shown = isHeld ? formatPlaceholder(it.texts.add(session, text)) : text;
-      it.texts.keeping(session, coordinator.heldSessions.keep(session, shown));
-      await settled();
+      const shown = isHeld ? formatPlaceholder(world.texts.add(session, text)) : text;
+      world.texts.keeping(session, coordinator.heldSessions.keep(session, shown));
+      await waitUntilSettled();
       return shown;
     },
     ends: async () => {
       const ending = { outcome: "completed" } as const;
-      it.host.end(session, ending);
+      world.host.end(session, ending);
       await coordinator.endChild(session, ending);
-      await settled();
+      await waitUntilSettled();
     },
   };
 }
 
 /** Lets everything that is due at once happen. */
-export async function quiet(it: Pick<World, "clock">): Promise<void> {
-  for (let turn = 0; turn < 4; turn += 1) await it.clock.advance(100);
+export async function waitUntilQuiet(world: Pick<World, "clock">): Promise<void> {
+  for (let turn = 0; turn < 4; turn += 1) await world.clock.advance(100);
 }
 
 export type { EventId };

@@ -7,7 +7,7 @@ function hold(ms: number): void {
   while (performance.now() < untilMs);
 }
 
-function* slices(count: number, ms: number): Generator<undefined, string> {
+function* workInSlices(count: number, ms: number): Generator<undefined, string> {
   for (let made = 0; made < count; made += 1) {
     hold(ms);
     yield;
@@ -16,7 +16,7 @@ function* slices(count: number, ms: number): Generator<undefined, string> {
 }
 
 /** How often others had their turn meanwhile. */
-async function turnsDuring(work: Promise<unknown>): Promise<number> {
+async function countTurnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   let isOver = false;
   const look = (): void => {
@@ -31,19 +31,19 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 
 describe("long work in slices", () => {
   it("lets others have their turns, and has its result", async () => {
-    const work = runInSlices(slices(20, 5));
-    expect(await turnsDuring(work)).toBeGreaterThanOrEqual(5);
+    const work = runInSlices(workInSlices(20, 5));
+    expect(await countTurnsDuring(work)).toBeGreaterThanOrEqual(5);
     expect(await work).toBe("done");
   });
 
   it("shares what it takes of a turn with all other long work", async () => {
-    const works = Promise.all(Array.from({ length: 10 }, () => runInSlices(slices(4, 5))));
-    expect(await turnsDuring(works)).toBeGreaterThanOrEqual(10);
+    const works = Promise.all(Array.from({ length: 10 }, () => runInSlices(workInSlices(4, 5))));
+    expect(await countTurnsDuring(works)).toBeGreaterThanOrEqual(10);
   });
 
   it("costs short work no turn", async () => {
     await new Promise((resolve) => setImmediate(resolve));
-    expect(await turnsDuring(runInSlices(slices(100, 0)))).toBeLessThanOrEqual(1);
+    expect(await countTurnsDuring(runInSlices(workInSlices(100, 0)))).toBeLessThanOrEqual(1);
     await giveWay();
   });
 

@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { formatUnmetCriteria } from "../../src/agents/coordination/runtime/held-results/gave-up.ts";
 import { judgePlan } from "../../src/agents/coordination/runtime/held-results/judge-plan.ts";
-import { world } from "../support/fake-clock-host.ts";
-import { done, failing, scriptedRunner } from "../support/scripted-runner.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
+import { endDone, endFailing, createScriptedRunner } from "../support/scripted-runner.ts";
 import { contentRef } from "./gates-scene.ts";
-import { eventsIn, gatesWith, quiet } from "./gates-world.ts";
+import { listEvents, createGatesWith, waitUntilQuiet } from "./gates-world.ts";
 import {
   admit,
   dispatch,
   finish,
-  goWrong,
+  failStep,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
-  started,
+  startStep,
 } from "./planned-scene.ts";
 import { plan, scriptOf, step, submitTo } from "./planned-world.ts";
 
@@ -23,12 +23,12 @@ const criteria = [
   { key: "deep", when: "{{steps.a.outputs.found.yes}}" },
 ];
 
-async function judged(outputs: string | undefined, end = finish("a", 1, { output: contentRef("out") })) {
+async function judgeScene(outputs: string | undefined, end = finish("a", 1, { output: contentRef("out") })) {
   const scene = planScene(
     openPlan({ steps: 1, plan: { successCriteria: criteria } }),
-    admit(plannedStep("a")),
+    admit(planStep("a")),
     dispatch("a"),
-    started("a"),
+    startStep("a"),
     end,
   );
   const get = (sha256: string) => Promise.resolve(sha256 === contentRef("out").sha256 ? outputs : undefined);
@@ -41,13 +41,13 @@ async function judged(outputs: string | undefined, end = finish("a", 1, { output
 
 describe("how far a plan reached what it is for", () => {
   it("is read from the outputs of its steps: true is met, and nothing else", async () => {
-    expect(await judged('{"clean":true,"found":{"yes":true}}')).toEqual({
+    expect(await judgeScene('{"clean":true,"found":{"yes":true}}')).toEqual({
       "all-done": true,
       clean: true,
       deep: true,
     });
     for (const value of ["1", '"true"', "false", "null", "[true]", '{"yes":1}'])
-      expect(await judged(`{"clean":${value},"found":${value}}`)).toEqual({
+      expect(await judgeScene(`{"clean":${value},"found":${value}}`)).toEqual({
         "all-done": true,
         clean: false,
         deep: false,
@@ -55,13 +55,13 @@ describe("how far a plan reached what it is for", () => {
   });
 
   it("is not reached where there are no such outputs, or none are kept", async () => {
-    expect(await judged("{}")).toMatchObject({ clean: false, deep: false });
-    expect(await judged(undefined)).toMatchObject({ "all-done": true, clean: false });
-    expect(await judged('{"__proto__":{"clean":true}}')).toMatchObject({ clean: false });
+    expect(await judgeScene("{}")).toMatchObject({ clean: false, deep: false });
+    expect(await judgeScene(undefined)).toMatchObject({ "all-done": true, clean: false });
+    expect(await judgeScene('{"__proto__":{"clean":true}}')).toMatchObject({ clean: false });
   });
 
   it("is not reached by steps that did not complete", async () => {
-    expect(await judged('{"clean":true,"found":{"yes":true}}', goWrong("a"))).toEqual({
+    expect(await judgeScene('{"clean":true,"found":{"yes":true}}', failStep("a"))).toEqual({
       "all-done": false,
       clean: false,
       deep: false,
@@ -69,12 +69,16 @@ describe("how far a plan reached what it is for", () => {
   });
 
   it("is recorded before the owner is told, survives a restart, and makes the end a give-up", async () => {
-    const it = world({}, scriptedRunner(scriptOf({ a: [done({ clean: false })], "@delivery": ["work"] })), {
-      gates: gatesWith([]),
-    });
-    const run = await submitTo(it, plan([step("a")], { successCriteria: criteria.slice(0, 2) }));
-    await quiet(it);
-    expect(eventsIn(it, "plan.judged").map(({ payload }) => payload.successCriteria)).toEqual([
+    const world = createWorld(
+      {},
+      createScriptedRunner(scriptOf({ a: [endDone({ clean: false })], "@delivery": ["work"] })),
+      {
+        gates: createGatesWith([]),
+      },
+    );
+    const run = await submitTo(world, plan([step("a")], { successCriteria: criteria.slice(0, 2) }));
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "plan.judged").map(({ payload }) => payload.successCriteria)).toEqual([
       [
         { key: "all-done", met: true },
         { key: "clean", met: false },
@@ -84,9 +88,9 @@ describe("how far a plan reached what it is for", () => {
     expect(more).toEqual([]);
     expect(order?.message).toContain("partial, 1 of 1 steps completed; gave up: clean not met.\n");
     await run.restart();
-    it.plans.end("@delivery", done());
-    await quiet(it);
-    expect(eventsIn(it, "plan.judged")).toHaveLength(1);
+    world.plans.end("@delivery", endDone());
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "plan.judged")).toHaveLength(1);
     expect((await run.view()).status).toBe("partial");
     await run.close();
   });
@@ -101,13 +105,15 @@ describe("how far a plan reached what it is for", () => {
 
   it("is all met by a plan that succeeds, and none of it by one that fails", async () => {
     for (const [script, status] of [
-      [done({ clean: true }), "success"],
-      [failing(), "failed"],
+      [endDone({ clean: true }), "success"],
+      [endFailing(), "failed"],
     ] as const) {
-      const it = world({}, scriptedRunner(scriptOf({ a: [script] })), { gates: gatesWith([]) });
-      const run = await submitTo(it, plan([step("a")], { successCriteria: criteria.slice(0, 2) }));
-      await quiet(it);
-      const [terminal] = eventsIn(it, "coordination.terminal");
+      const world = createWorld({}, createScriptedRunner(scriptOf({ a: [script] })), {
+        gates: createGatesWith([]),
+      });
+      const run = await submitTo(world, plan([step("a")], { successCriteria: criteria.slice(0, 2) }));
+      await waitUntilQuiet(world);
+      const [terminal] = listEvents(world, "coordination.terminal");
       expect(terminal?.payload.status).toBe(status);
       expect(run.ordersOf("@delivery")[0]?.message.includes("gave up: all-done, clean not met.\n")).toBe(
         status === "failed",

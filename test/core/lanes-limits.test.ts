@@ -20,8 +20,8 @@ describe("given caps per session and per agent", () => {
     [{ perSessionMax: 2, perAgentMax: 3 }, { ofSession: 1, ofAgent: 2 }, true],
     [{ perSessionMax: 2, perAgentMax: 3 }, { ofSession: 1, ofAgent: 3 }, false],
     [{ perSessionMax: 2, perAgentMax: 3 }, { ofSession: 2, ofAgent: 2 }, false],
-  ])("with %j and %j held, another place may be held: %s", (caps, held, answer) => {
-    expect(canHoldPlace(caps, held)).toBe(answer);
+  ])("with %j and %j held, another place may be held: %s", (caps, heldPlaces, answer) => {
+    expect(canHoldPlace(caps, heldPlaces)).toBe(answer);
   });
 });
 

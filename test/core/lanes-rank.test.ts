@@ -22,10 +22,10 @@ const request = (fields: Partial<ReadyRequest> = {}): ReadyRequest => ({
   ...fields,
 });
 
-const at = (ms: number): EpochMs => ms as EpochMs;
+const timeAt = (ms: number): EpochMs => ms as EpochMs;
 
 /** The order in which requests that arrive in this order go. */
-const ordered = (requests: readonly Rankable[], agingMs = AGING_MS): Rankable[] =>
+const orderRequests = (requests: readonly Rankable[], agingMs = AGING_MS): Rankable[] =>
   requests
     .map((each, arrival) => ({ each, rank: rankRequest(each, agingMs, arrival) }))
     .sort((a, b) => compareRanks(a.rank, b.rank))
@@ -34,7 +34,7 @@ const ordered = (requests: readonly Rankable[], agingMs = AGING_MS): Rankable[] 
 const requests: fc.Arbitrary<ReadyRequest> = fc
   .record({
     priority: fc.constantFrom(...PRIORITIES),
-    readyAtMs: fc.integer({ min: 0, max: 500_000 }).map(at),
+    readyAtMs: fc.integer({ min: 0, max: 500_000 }).map(timeAt),
     criticalPathMs: fc.integer({ min: 0, max: 3 }),
     session: fc.constantFrom("s1", "s2", "s3").map((key) => key as SessionKey),
     agentId: fc.constantFrom("a1", "a2").map((id) => id as AgentId),
@@ -44,12 +44,12 @@ const requests: fc.Arbitrary<ReadyRequest> = fc
 describe("given requests that wait for a lane", () => {
   it("the one of the higher priority goes first when both became ready together", () => {
     const all = PRIORITIES.map((priority) => request({ priority }));
-    expect(ordered(all).map(({ priority }) => priority)).toEqual(["critical", "high", "normal", "low"]);
+    expect(orderRequests(all).map(({ priority }) => priority)).toEqual(["critical", "high", "normal", "low"]);
   });
 
   it("the one that is ready for longer goes first among equal priorities", () => {
-    const [late, early] = [request({ readyAtMs: at(2_000) }), request({ readyAtMs: at(1_000) })];
-    expect(ordered([late, early])).toEqual([early, late]);
+    const [late, early] = [request({ readyAtMs: timeAt(2_000) }), request({ readyAtMs: timeAt(1_000) })];
+    expect(orderRequests([late, early])).toEqual([early, late]);
   });
 
   it.each([
@@ -59,44 +59,44 @@ describe("given requests that wait for a lane", () => {
   ] satisfies [Priority, Priority, number][])(
     "one of %s overtakes one of %s that became ready %i times the ageing later",
     (lower, higher, levels) => {
-      const waiting = request({ priority: lower, readyAtMs: at(0) });
-      const later = (ms: number) => request({ priority: higher, readyAtMs: at(ms) });
-      const justEarlyEnough = later(levels * AGING_MS - 1);
-      const tooLate = later(levels * AGING_MS + 1);
-      expect(ordered([waiting, justEarlyEnough])).toEqual([justEarlyEnough, waiting]);
-      expect(ordered([waiting, tooLate])).toEqual([waiting, tooLate]);
+      const waiting = request({ priority: lower, readyAtMs: timeAt(0) });
+      const requestLater = (ms: number) => request({ priority: higher, readyAtMs: timeAt(ms) });
+      const justEarlyEnough = requestLater(levels * AGING_MS - 1);
+      const tooLate = requestLater(levels * AGING_MS + 1);
+      expect(orderRequests([waiting, justEarlyEnough])).toEqual([justEarlyEnough, waiting]);
+      expect(orderRequests([waiting, tooLate])).toEqual([waiting, tooLate]);
     },
   );
 
   it("the one with the longer critical path goes first among those with one key", () => {
     const [short, long] = [request({ criticalPathMs: 5 }), request({ criticalPathMs: 50 })];
-    expect(ordered([short, long])).toEqual([long, short]);
+    expect(orderRequests([short, long])).toEqual([long, short]);
   });
 
   it("a short wait counts more than a long critical path", () => {
-    const [long, waited] = [request({ criticalPathMs: 50 }), request({ readyAtMs: at(999_999) })];
-    expect(ordered([long, waited])).toEqual([waited, long]);
+    const [long, waited] = [request({ criticalPathMs: 50 }), request({ readyAtMs: timeAt(999_999) })];
+    expect(orderRequests([long, waited])).toEqual([waited, long]);
   });
 
   it("they go in the order of their coming when nothing tells them apart", () => {
     const [first, second, third] = [request(), request(), request()];
-    const inOrder = ordered([first, second, third]);
+    const inOrder = orderRequests([first, second, third]);
     expect(inOrder.map((each) => [first, second, third].indexOf(each as ReadyRequest))).toEqual([0, 1, 2]);
   });
 });
 
 describe("for all requests", () => {
   it("N1: none is overtaken by one that became ready later than the levels between them allow", () => {
-    const level = (priority: Priority): number => PRIORITIES.indexOf(priority);
+    const rankPriority = (priority: Priority): number => PRIORITIES.indexOf(priority);
     fc.assert(
       fc.property(
         fc.array(requests, { maxLength: 40 }),
         fc.integer({ min: 1, max: 100_000 }),
         (all, agingMs) => {
-          const inOrder = ordered(all, agingMs);
+          const inOrder = orderRequests(all, agingMs);
           for (const [place, overtaken] of inOrder.entries())
             for (const first of inOrder.slice(0, place)) {
-              const levels = level(first.priority) - level(overtaken.priority);
+              const levels = rankPriority(first.priority) - rankPriority(overtaken.priority);
               expect(first.readyAtMs - overtaken.readyAtMs).toBeLessThanOrEqual(levels * agingMs);
             }
         },
@@ -117,7 +117,7 @@ describe("for all requests", () => {
       .chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })));
     fc.assert(
       fc.property(distinct, ([all, shuffled]) => {
-        expect(ordered(shuffled)).toEqual(ordered(all));
+        expect(orderRequests(shuffled)).toEqual(orderRequests(all));
       }),
       { numRuns: RUNS },
     );
@@ -148,7 +148,7 @@ describe("for all requests", () => {
 
 describe("given more ready requests than a lane has room for", () => {
   it("the best are picked, in their order", () => {
-    const all = [5, 3, 9, 1, 7].map((ms) => request({ readyAtMs: at(ms) }));
+    const all = [5, 3, 9, 1, 7].map((ms) => request({ readyAtMs: timeAt(ms) }));
     const picked = pickBest(all, { count: 3, agingMs: AGING_MS });
     expect(picked.map(({ readyAtMs }) => readyAtMs)).toEqual([1, 3, 5]);
   });
@@ -162,9 +162,9 @@ describe("given more ready requests than a lane has room for", () => {
   });
 
   it("N4: a session gets no more than its allowance and the next session gets the rest", () => {
-    const of = (session: string, ms: number): ReadyRequest =>
-      request({ session: session as SessionKey, readyAtMs: at(ms) });
-    const all = [of("s1", 1), of("s1", 2), of("s1", 3), of("s2", 4)];
+    const requestOf = (session: string, ms: number): ReadyRequest =>
+      request({ session: session as SessionKey, readyAtMs: timeAt(ms) });
+    const all = [requestOf("s1", 1), requestOf("s1", 2), requestOf("s1", 3), requestOf("s2", 4)];
     const picked = pickBest(all, { count: 3, agingMs: AGING_MS, allowance: { ofSession: () => 1 } });
     expect(picked).toEqual([all[0], all[3]]);
   });
@@ -189,11 +189,11 @@ describe("given more ready requests than a lane has room for", () => {
             ...(agent !== undefined && { ofAgent: () => agent }),
           };
           const expected: ReadyRequest[] = [];
-          for (const each of ordered(all) as ReadyRequest[]) {
-            const taken = (by: "session" | "agentId") =>
+          for (const each of orderRequests(all) as ReadyRequest[]) {
+            const countTaken = (by: "session" | "agentId") =>
               expected.filter((other) => other[by] === each[by]).length;
             const isAllowed =
-              taken("session") < (session ?? Infinity) && taken("agentId") < (agent ?? Infinity);
+              countTaken("session") < (session ?? Infinity) && countTaken("agentId") < (agent ?? Infinity);
             if (isAllowed && expected.length < max) expected.push(each);
           }
           const picked = pickBest(all, { count: max, agingMs: AGING_MS, allowance });

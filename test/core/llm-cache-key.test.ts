@@ -16,11 +16,11 @@ type Json = Readonly<Record<string, unknown>>;
 
 const hello = [{ role: "user", content: "hello" }];
 const base = { provider: "anthropic", model: "claude-x", messages: hello };
-const asking = (...contents: readonly string[]) => ({
+const createRequest = (...contents: readonly string[]) => ({
   ...base,
   messages: contents.map((content, index) => ({ role: index % 2 === 0 ? "user" : "assistant", content })),
 });
-const named = (...names: readonly string[]) => names.map((name) => ({ name, parameters: {} }));
+const createTools = (...names: readonly string[]) => names.map((name) => ({ name, parameters: {} }));
 
 /** Digests that the protocol publishes with recipe v2. */
 const VECTORS: readonly (readonly [what: string, input: Json, digest: string])[] = [
@@ -38,28 +38,28 @@ const VECTORS: readonly (readonly [what: string, input: Json, digest: string])[]
   ],
   [
     "tools",
-    { ...base, tools: named("zeta", "alpha") },
+    { ...base, tools: createTools("zeta", "alpha") },
     "afb590dd7bf6c78915852e15318fd4c9d6d6e0d473288283f413e5e425ba0cd6",
   ],
   [
     "the same tools the other way round",
-    { ...base, tools: named("alpha", "zeta") },
+    { ...base, tools: createTools("alpha", "zeta") },
     "afb590dd7bf6c78915852e15318fd4c9d6d6e0d473288283f413e5e425ba0cd6",
   ],
   [
     "tools whose order depends on the alphabet",
-    { ...base, tools: named("get_weather", "getWeather") },
+    { ...base, tools: createTools("get_weather", "getWeather") },
     "8ddc711c24f17c75efa8fd61e4060573461973ed0ae3fc79c056533d6bb1d0d0",
   ],
   [
     "these the other way round",
-    { ...base, tools: named("getWeather", "get_weather") },
+    { ...base, tools: createTools("getWeather", "get_weather") },
     "8ddc711c24f17c75efa8fd61e4060573461973ed0ae3fc79c056533d6bb1d0d0",
   ],
-  ["messages", asking("a", "b"), "06eb9873af60fb5c98222161bafdaec8f13a0f59b7b2c62a608a82a09520a74a"],
+  ["messages", createRequest("a", "b"), "06eb9873af60fb5c98222161bafdaec8f13a0f59b7b2c62a608a82a09520a74a"],
   [
     "messages the other way round",
-    { ...base, messages: asking("a", "b").messages.toReversed() },
+    { ...base, messages: createRequest("a", "b").messages.toReversed() },
     "896b9d814f5d9fe5da72fa50e2d2ea9751d9e2b78da324729dcfbd3c8bb09109",
   ],
   [
@@ -69,12 +69,12 @@ const VECTORS: readonly (readonly [what: string, input: Json, digest: string])[]
   ],
   [
     "a letter and its accent",
-    asking("e\u0301"),
+    createRequest("e\u0301"),
     "7365573baec75c4eeda16eed9d60a17aa18cd44871f652d7dd25e602941956e9",
   ],
   [
     "a letter with its accent",
-    asking("\u00e9"),
+    createRequest("\u00e9"),
     "a4a0d2077fa984fe50411e671a77ee4cdab81911cf6bffe33b4f680c696b01af",
   ],
 ];
@@ -111,7 +111,7 @@ describe("the key of a request to a model", () => {
       { ...base, messages: "hello" },
     ])
       expect(readSemanticRequest(wrong)).toBeUndefined();
-    const torn = readSemanticRequest(asking("\ud800"));
+    const torn = readSemanticRequest(createRequest("\ud800"));
     expect(torn && createLlmCacheKeyText(torn)).toMatchObject({ ok: false });
   });
 });
@@ -144,11 +144,11 @@ const requests: fc.Arbitrary<SemanticRequest> = fc.record(
 );
 
 /** The same value, with the members of every object the other way round. */
-function reversed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(reversed);
+function reverseKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reverseKeys);
   if (typeof value !== "object" || value === null) return value;
   const members = Object.entries(value).toReversed();
-  return Object.fromEntries(members.map(([name, member]) => [name, reversed(member)]));
+  return Object.fromEntries(members.map(([name, member]) => [name, reverseKeys(member)]));
 }
 
 describe("of every request the key", () => {
@@ -157,7 +157,7 @@ describe("of every request the key", () => {
       fc.property(requests, record, fc.integer(), (request, metadata, seed) => {
         const ignored = { stream: true, metadata, user: "u", "x-request-id": `${seed}`, traceparent: "t" };
         const more = { tenantId: "t", runId: `run-${seed}`, timeoutMs: seed };
-        const other = reversed({ ...ignored, ...request, ...more }) as Json;
+        const other = reverseKeys({ ...ignored, ...request, ...more }) as Json;
         const shuffled = request.tools ? { ...other, tools: request.tools.toReversed() } : other;
         expect(textOf(shuffled)).toBe(textOf({ ...request }));
       }),
@@ -169,7 +169,7 @@ describe("of every request the key", () => {
       provider: "@p",
       model: "@m",
       messages: [{ role: "@", content: "@" }],
-      tools: named("@other"),
+      tools: createTools("@other"),
       temperature: 0.123,
       topP: 0.123,
       topK: 123_456,
@@ -238,7 +238,7 @@ describe("canonical JSON", () => {
   test("is the same for equal values, and another one for others", () => {
     fc.assert(
       fc.property(json, json, (one, other) => {
-        expect(formatCanonicalJson(reversed(one))).toBe(formatCanonicalJson(one));
+        expect(formatCanonicalJson(reverseKeys(one))).toBe(formatCanonicalJson(one));
         const isSame =
           JSON.stringify(JSON.parse(formatCanonicalJson(one))) ===
           JSON.stringify(JSON.parse(formatCanonicalJson(other)));

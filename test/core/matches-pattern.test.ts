@@ -92,31 +92,34 @@ describe("a pattern", () => {
 });
 
 /** The same rules in the plainest form, which may take forever. */
-function naively(parts: readonly string[], wanted: readonly string[], deep: boolean): boolean {
+function matchNaively(parts: readonly string[], wanted: readonly string[], deep: boolean): boolean {
   const [want, ...rest] = wanted;
   const [part, ...others] = parts;
   if (want === undefined) return part === undefined;
   if (want === (deep ? "**" : "*"))
-    return naively(parts, rest, deep) || (part !== undefined && naively(others, wanted, deep));
+    return matchNaively(parts, rest, deep) || (part !== undefined && matchNaively(others, wanted, deep));
   if (part === undefined) return false;
-  const isOne = deep ? naively(Array.from(part), Array.from(want), false) : want === "?" || want === part;
-  return isOne && naively(others, rest, deep);
+  const isOne = deep
+    ? matchNaively(Array.from(part), Array.from(want), false)
+    : want === "?" || want === part;
+  return isOne && matchNaively(others, rest, deep);
 }
 
-const folders = (path: string): string[] => path.split("/").filter((name) => name !== "" && name !== ".");
+const splitFolders = (path: string): string[] =>
+  path.split("/").filter((name) => name !== "" && name !== ".");
 
-const text = (...letters: readonly string[]): fc.Arbitrary<string> =>
+const createText = (...letters: readonly string[]): fc.Arbitrary<string> =>
   fc.array(fc.constantFrom(...letters), { maxLength: 10 }).map((chosen) => chosen.join(""));
 
 describe("for every small pattern", () => {
   it("of files, fitting is what trying everything says", () => {
-    const paths = text("a", "b", "/", ".").map((path) => `/${path}`);
+    const paths = createText("a", "b", "/", ".").map((path) => `/${path}`);
     fc.assert(
-      fc.property(paths, text("a", "b", "/", ".", "*", "**", "?", "/**/"), (path, pattern) => {
-        const names = folders(pattern);
+      fc.property(paths, createText("a", "b", "/", ".", "*", "**", "?", "/**/"), (path, pattern) => {
+        const names = splitFolders(pattern);
         const isRooted = pattern.startsWith("/");
         const wanted = [...(isRooted ? [] : ["**"]), ...names, "**"];
-        const expected = (isRooted || names.length > 0) && naively(folders(path), wanted, true);
+        const expected = (isRooted || names.length > 0) && matchNaively(splitFolders(path), wanted, true);
         expect(isMatchingPattern(`file:${path}`, pattern)).toBe(expected);
         expect(isMatchingPattern(`file:${path}`, `file:${pattern}`)).toBe(expected);
       }),
@@ -126,18 +129,22 @@ describe("for every small pattern", () => {
 
   it("of other kinds, fitting is what trying everything says", () => {
     fc.assert(
-      fc.property(text("a", "b", "/", ":"), text("a", "b", "/", ":", "*", "?"), (name, pattern) => {
-        const expected = naively(Array.from(name), Array.from(pattern), false);
-        expect(isMatchingPattern(`queue:${name}`, `queue:${pattern}`)).toBe(expected);
-        expect(isMatchingPattern(`queue:${name}`, `session:${pattern}`)).toBe(false);
-      }),
+      fc.property(
+        createText("a", "b", "/", ":"),
+        createText("a", "b", "/", ":", "*", "?"),
+        (name, pattern) => {
+          const expected = matchNaively(Array.from(name), Array.from(pattern), false);
+          expect(isMatchingPattern(`queue:${name}`, `queue:${pattern}`)).toBe(expected);
+          expect(isMatchingPattern(`queue:${name}`, `session:${pattern}`)).toBe(false);
+        },
+      ),
       { numRuns: RUNS },
     );
   });
 
   it("a resource without wildcards fits itself as a pattern, in upper case, too", () => {
     fc.assert(
-      fc.property(text("a", "ä", "7", "/", "."), (path) => {
+      fc.property(createText("a", "ä", "7", "/", "."), (path) => {
         const resource = `file:/${path}`;
         expect(isMatchingPattern(resource, resource)).toBe(true);
         expect(isMatchingPattern(resource, resource.toUpperCase())).toBe(true);
@@ -149,23 +156,27 @@ describe("for every small pattern", () => {
 
 describe("a hostile pattern", () => {
   const LENGTH = 1_000;
-  const filled = (part: string, end = ""): string =>
+  const fillLength = (part: string, end = ""): string =>
     part.repeat(Math.floor((LENGTH - end.length) / part.length)) + end;
 
   it.each([
-    ["stars between the same letter", filled("*a", "b"), `file:/${filled("a")}`],
-    ["stars and question marks", filled("*?", "b"), `file:/${filled("a")}`],
-    ["any number of folders, again and again", filled("**/a/", "b"), `file:/${filled("a/")}`],
-    ["stars in names below any number of folders", filled("**/*a*a*/", "b"), `file:/${filled("aaaa/")}`],
-    ["a long name below any folder", `**/${filled("*a", "b")}`, `file:/${filled("aaaaaaaaa/")}`],
-    ["a star in every folder", filled("*/", "b"), `file:/${filled("a/")}`],
-    ["one star before half the text", `*${"a".repeat(LENGTH / 2)}b`, `file:/${filled("a")}`],
+    ["stars between the same letter", fillLength("*a", "b"), `file:/${fillLength("a")}`],
+    ["stars and question marks", fillLength("*?", "b"), `file:/${fillLength("a")}`],
+    ["any number of folders, again and again", fillLength("**/a/", "b"), `file:/${fillLength("a/")}`],
+    [
+      "stars in names below any number of folders",
+      fillLength("**/*a*a*/", "b"),
+      `file:/${fillLength("aaaa/")}`,
+    ],
+    ["a long name below any folder", `**/${fillLength("*a", "b")}`, `file:/${fillLength("aaaaaaaaa/")}`],
+    ["a star in every folder", fillLength("*/", "b"), `file:/${fillLength("a/")}`],
+    ["one star before half the text", `*${"a".repeat(LENGTH / 2)}b`, `file:/${fillLength("a")}`],
     [
       "one star in every folder",
-      filled(`**/*${"a".repeat(124)}b/`),
-      `file:/${filled(`${"a".repeat(249)}/`)}`,
+      fillLength(`**/*${"a".repeat(124)}b/`),
+      `file:/${fillLength(`${"a".repeat(249)}/`)}`,
     ],
-    ["stars in the name of a queue", `queue:${filled("*a", "b")}`, `queue:${filled("a")}`],
+    ["stars in the name of a queue", `queue:${fillLength("*a", "b")}`, `queue:${fillLength("a")}`],
   ])("of %s is refused in time", (_, pattern, resource) => {
     const before = performance.now();
     expect(isMatchingPattern(resource, pattern)).toBe(false);
@@ -174,7 +185,7 @@ describe("a hostile pattern", () => {
 
   it("that does fit in the end is found in time", () => {
     const before = performance.now();
-    expect(isMatchingPattern(`file:/${filled("a", "b")}`, filled("*a", "*b"))).toBe(true);
+    expect(isMatchingPattern(`file:/${fillLength("a", "b")}`, fillLength("*a", "*b"))).toBe(true);
     expect(performance.now() - before).toBeLessThan(HOSTILE_MS);
   });
 });

@@ -1,9 +1,9 @@
-import { memoryLedger } from "../support/memory-store.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import { describeLedgerStore, type TestedLedger } from "../contract/ledger-store.suite.ts";
 
 /** The store that the core's tests run on keeps to the port as the real ones do. */
 describeLedgerStore("memory", () => {
-  const ledger = memoryLedger();
+  const ledger = createMemoryLedger();
   const tested: TestedLedger = {
     open: (clock) => Promise.resolve(ledger.open(clock)),
     appendUnknownEvent: (runId) => {

@@ -3,46 +3,52 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
 import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
-import { done, scriptedRunner } from "../support/scripted-runner.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
+import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 import { ask } from "./gates-scene.ts";
-import { escalationsWith, eventsIn, gatesWith, quiet, scriptedChannel } from "./gates-world.ts";
-import { admit, openPlan, plannedStep, planScene } from "./planned-scene.ts";
+import {
+  createEscalationsWith,
+  listEvents,
+  createGatesWith,
+  waitUntilQuiet,
+  createScriptedChannel,
+} from "./gates-world.ts";
+import { admit, openPlan, planStep, planScene } from "./planned-scene.ts";
 import { plan, PLAN_ID, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
-import { at } from "./scene.ts";
+import { timeAt } from "./scene.ts";
 
 const REMIND_MS = 60_000;
 
 interface Asked {
-  readonly it: World;
+  readonly world: World;
   readonly run: PlanRun;
   readonly notices: ChannelNotice[];
 }
 
 /** A plan whose step `a` its planner doubts, and `chat` is told at first and reminded. */
-async function asked(
+async function runAskedPlan(
   outcome?: (notice: ChannelNotice) => NoticeOutcome | Promise<NoticeOutcome>,
   escalations: object = { notify: [{ channel: "chat" }, { channel: "chat", afterMs: REMIND_MS }] },
 ): Promise<Asked> {
-  const { channel, notices } = scriptedChannel(outcome);
-  const it = world({}, scriptedRunner(scriptOf({ a: [done()] })), {
-    gates: gatesWith([]),
-    escalations: escalationsWith(escalations),
+  const { channel, notices } = createScriptedChannel(outcome);
+  const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone()] })), {
+    gates: createGatesWith([]),
+    escalations: createEscalationsWith(escalations),
     channelOf: (name) => (name === "chat" ? channel : undefined),
   });
-  const run = await submitTo(it, plan([step("a", { confidence: 0.2 })]));
-  await quiet(it);
-  return { it, run, notices };
+  const run = await submitTo(world, plan([step("a", { confidence: 0.2 })]));
+  await waitUntilQuiet(world);
+  return { world: world, run, notices };
 }
 
-const outcomesOf = ({ it }: Asked) =>
-  eventsIn(it, "escalation.notified").map(({ payload: { notice, outcome } }) => `${notice} ${outcome}`);
+const outcomesOf = ({ world }: Asked) =>
+  listEvents(world, "escalation.notified").map(({ payload: { notice, outcome } }) => `${notice} ${outcome}`);
 
 describe("people", () => {
   it("are told of a question once it is on disk, with everything that they need to answer, and nothing begins", async () => {
-    const told = await asked();
-    expect(told.notices).toHaveLength(1);
-    const [notice] = told.notices;
+    const notified = await runAskedPlan();
+    expect(notified.notices).toHaveLength(1);
+    const [notice] = notified.notices;
     expect(notice).toMatchObject({
       noticeId: `${PLAN_ID}:escalation-1:0`,
       notice: 0,
@@ -57,41 +63,41 @@ describe("people", () => {
         title: "Its planner is not sure that step a should begin. Let it begin?",
       },
     });
-    expect(outcomesOf(told)).toEqual(["0 delivered"]);
-    expect(told.run.ordersOf("a")).toEqual([]);
-    await told.run.close();
+    expect(outcomesOf(notified)).toEqual(["0 delivered"]);
+    expect(notified.run.ordersOf("a")).toEqual([]);
+    await notified.run.close();
   });
 
   it("are told only what is on disk by then (D1)", async () => {
     const onDisk: boolean[] = [];
-    const { channel } = scriptedChannel(({ question }) => {
-      const asked = eventsIn(it, "coordination.escalated").map(({ payload }) => payload.escalationId);
-      onDisk.push(asked.includes(question.escalationId));
+    const { channel } = createScriptedChannel(({ question }) => {
+      const requests = listEvents(world, "coordination.escalated").map(({ payload }) => payload.escalationId);
+      onDisk.push(requests.includes(question.escalationId));
       return { kind: "delivered", tries: 1 };
     });
-    const it = world({}, scriptedRunner(scriptOf({})), {
-      gates: gatesWith([]),
-      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+    const world = createWorld({}, createScriptedRunner(scriptOf({})), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
       channelOf: () => channel,
     });
-    const run = await submitTo(it, plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 })]));
-    await quiet(it);
+    const run = await submitTo(world, plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 })]));
+    await waitUntilQuiet(world);
     expect(onDisk).toEqual([true, true]);
     await run.close();
   });
 
   it("whose channel never answers hold up no work", async () => {
-    const { channel, notices } = scriptedChannel(() => new Promise(() => undefined));
-    const it = world({}, scriptedRunner(scriptOf({})), {
-      gates: gatesWith([]),
-      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+    const { channel, notices } = createScriptedChannel(() => new Promise(() => undefined));
+    const world = createWorld({}, createScriptedRunner(scriptOf({})), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
       channelOf: () => channel,
     });
     const run = await submitTo(
-      it,
+      world,
       plan([step("a", { confidence: 0.2 }), step("b"), step("c", { dependsOn: ["b"] })]),
     );
-    await quiet(it);
+    await waitUntilQuiet(world);
     expect(notices).toHaveLength(1);
     expect(await run.fates()).toMatchObject({ a: "waiting", b: "completed", c: "completed" });
     await run.coordinator.answer({
@@ -100,97 +106,99 @@ describe("people", () => {
       by: { kind: "operator" },
       through: "cli",
     });
-    await quiet(it);
+    await waitUntilQuiet(world);
     expect(await run.fates()).toMatchObject({ a: "completed" });
     expect((await run.view()).status).toBe("success");
   });
 
   it("are reminded in time, and not once somebody answered", async () => {
-    const patient = await asked();
-    await patient.it.clock.advance(REMIND_MS);
+    const patient = await runAskedPlan();
+    await patient.world.clock.advance(REMIND_MS);
     expect(outcomesOf(patient)).toEqual(["0 delivered", "1 delivered"]);
     await patient.run.close();
-    const quick = await asked();
+    const quick = await runAskedPlan();
     await quick.run.coordinator.answer({
       questionId: `${PLAN_ID}:escalation-1`,
       answer: "approve",
       by: { kind: "operator" },
       through: "cli",
     });
-    await quick.it.clock.advance(2 * REMIND_MS);
+    await quick.world.clock.advance(2 * REMIND_MS);
     expect(quick.notices).toHaveLength(1);
     expect((await quick.run.view()).status).toBe("success");
     await quick.run.close();
   });
 
   it("that could not be told are not told again for this notice, and the log shows it", async () => {
-    const told = await asked(() => ({ kind: "failed", tries: 6, message: "no route" }));
-    await told.it.clock.advance(REMIND_MS - 1_000);
-    expect(told.notices).toHaveLength(1);
-    expect(eventsIn(told.it, "escalation.notified")[0]?.payload).toMatchObject({
+    const notified = await runAskedPlan(() => ({ kind: "failed", tries: 6, message: "no route" }));
+    await notified.world.clock.advance(REMIND_MS - 1_000);
+    expect(notified.notices).toHaveLength(1);
+    expect(listEvents(notified.world, "escalation.notified")[0]?.payload).toMatchObject({
       outcome: "failed",
       tries: 6,
     });
-    expect(told.it.lines.some(({ level, message }) => level === "warn" && message.includes("no route"))).toBe(
-      true,
-    );
-    await told.it.clock.advance(REMIND_MS);
-    expect(outcomesOf(told)).toEqual(["0 failed", "1 failed"]);
-    await told.run.close();
+    expect(
+      notified.world.lines.some(({ level, message }) => level === "warn" && message.includes("no route")),
+    ).toBe(true);
+    await notified.world.clock.advance(REMIND_MS);
+    expect(outcomesOf(notified)).toEqual(["0 failed", "1 failed"]);
+    await notified.run.close();
   });
 
   it("of a channel that there is none of are not told, and the log shows it", async () => {
-    const told = await asked(undefined, { notify: [{ channel: "plugin:gone" }] });
-    expect(outcomesOf(told)).toEqual(["0 failed"]);
-    await told.run.close();
+    const notified = await runAskedPlan(undefined, { notify: [{ channel: "plugin:gone" }] });
+    expect(outcomesOf(notified)).toEqual(["0 failed"]);
+    await notified.run.close();
   });
 
   it("whose channel breaks its word and throws are not told, and nothing is retried without end", async () => {
-    const told = await asked(() => Promise.reject(new Error("a bug of the channel")));
-    await told.it.clock.advance(REMIND_MS - 1_000);
-    expect(outcomesOf(told)).toEqual(["0 failed"]);
-    expect(told.notices).toHaveLength(1);
-    await told.run.coordinator.stop();
+    const notified = await runAskedPlan(() => Promise.reject(new Error("a bug of the channel")));
+    await notified.world.clock.advance(REMIND_MS - 1_000);
+    expect(outcomesOf(notified)).toEqual(["0 failed"]);
+    expect(notified.notices).toHaveLength(1);
+    await notified.run.coordinator.stop();
   });
 
   it("are told again under the same id where the process ended before it was recorded", async () => {
     let isStuck = true;
-    const untilAborted = ({ signal }: ChannelNotice): Promise<NoticeOutcome> =>
+    const waitUntilAborted = ({ signal }: ChannelNotice): Promise<NoticeOutcome> =>
       new Promise((resolve) => {
         signal.addEventListener("abort", () => resolve({ kind: "failed", tries: 1, message: "stopped" }));
       });
-    const told = await asked((notice) => (isStuck ? untilAborted(notice) : { kind: "delivered", tries: 1 }));
-    expect(outcomesOf(told)).toEqual([]);
-    await told.run.restart(() => {
+    const notified = await runAskedPlan((notice) =>
+      isStuck ? waitUntilAborted(notice) : { kind: "delivered", tries: 1 },
+    );
+    expect(outcomesOf(notified)).toEqual([]);
+    await notified.run.restart(() => {
       isStuck = false;
     });
-    await quiet(told.it);
-    expect(told.notices.map(({ noticeId }) => noticeId)).toEqual([
+    await waitUntilQuiet(notified.world);
+    expect(notified.notices.map(({ noticeId }) => noticeId)).toEqual([
       `${PLAN_ID}:escalation-1:0`,
       `${PLAN_ID}:escalation-1:0`,
     ]);
-    expect(outcomesOf(told)).toEqual(["0 delivered"]);
-    await told.run.close();
+    expect(outcomesOf(notified)).toEqual(["0 delivered"]);
+    await notified.run.close();
   });
 
   it("hear of the questions of one coordination in their order, one at a time on each channel", async () => {
     const waiting: (() => void)[] = [];
-    const { channel, notices } = scriptedChannel(
+    const { channel, notices } = createScriptedChannel(
       () => new Promise((resolve) => waiting.push(() => resolve({ kind: "delivered", tries: 1 }))),
     );
-    const it = world({}, scriptedRunner(scriptOf({})), {
-      gates: gatesWith([]),
-      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+    const world = createWorld({}, createScriptedRunner(scriptOf({})), {
+      gates: createGatesWith([]),
+      escalations: createEscalationsWith({ notify: [{ channel: "chat" }] }),
       channelOf: () => channel,
     });
-    const run = await submitTo(it, plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 })]));
-    await quiet(it);
+    const run = await submitTo(world, plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 })]));
+    await waitUntilQuiet(world);
     expect(notices.map(({ question }) => question.stepId)).toEqual(["a"]);
     waiting.shift()?.();
-    await quiet(it);
+    await waitUntilQuiet(world);
     expect(notices.map(({ question }) => question.stepId)).toEqual(["a", "b"]);
     waiting.shift()?.();
-    await quiet(it);
+    await waitUntilQuiet(world);
     await run.close();
   });
 });
@@ -223,7 +231,7 @@ describe("a thousand open questions with five notices each", () => {
       afterMs: number * 1_000,
     }));
     const opening = { ...openPlan({ steps: 1 }), questions: { answerMs: 3_600_000, notify } } as Command;
-    const scene = planScene(opening, admit(plannedStep("a")));
+    const scene = planScene(opening, admit(planStep("a")));
     for (let number = 0; number < 1_000; number += 1) {
       const question = { sha256: number.toString(16).padStart(64, "0"), bytes: 1 };
       scene.when(ask({ openMax: 5_000, question }), 1_000);
@@ -231,7 +239,7 @@ describe("a thousand open questions with five notices each", () => {
     expect(scene.open.openQuestions.size).toBe(1_000);
     const times = Array.from({ length: 9 }, () => {
       const begun = performance.now();
-      expect(planDispatch(scene.state, at(30_000))).toHaveLength(6);
+      expect(planDispatch(scene.state, timeAt(30_000))).toHaveLength(6);
       return performance.now() - begun;
     });
     expect(times.toSorted((a, b) => a - b)[4]).toBeLessThan(20);

@@ -32,7 +32,7 @@ export interface OpenWopSchemas {
 
 /** Where the official schemas are absent, this host's own ones are all there is to check against. */
 export function loadOpenWopSchemas(): OpenWopSchemas {
-  const official = existsSync(FOLDER) ? officialSchemas() : undefined;
+  const official = existsSync(FOLDER) ? loadOfficialSchemas() : undefined;
   return {
     problemsOf: (event) => {
       decodeEvent(JSON.parse(JSON.stringify(event)));
@@ -52,7 +52,7 @@ interface Official {
   snapshot(snapshot: unknown): string[];
 }
 
-function officialSchemas(): Official {
+function loadOfficialSchemas(): Official {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   (addFormats as unknown as (target: Ajv2020) => void)(ajv);
   const schemas = readdirSync(FOLDER)

@@ -15,7 +15,7 @@ const admitting: Admitting = {
 describe("plannedStepsOf", () => {
   it("says of a step all that the plan says, and nothing of its input", () => {
     const budget = { costUsd: 2 };
-    const own = {
+    const ownFields = {
       priority: "high",
       lane: "control",
       timeoutMs: 9,
@@ -25,7 +25,7 @@ describe("plannedStepsOf", () => {
     const graph = graphOf([
       step("b", ["a", "c"], {
         fanIn: { min: 1 },
-        ...own,
+        ...ownFields,
         agent: "acp-x",
         task: "task",
         input: { secret: 1 },
@@ -79,17 +79,17 @@ describe("plannedStepsOf", () => {
 
   it("says what holds the results of a step, and what its planner doubts", () => {
     const graph = graphOf([step("a", [], { agent: "acp-x", confidence: 0.4 }), step("b")]);
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const gate = { threshold: 7_000, checks: ["lint"] };
     const decision = { confidence: 4_000, floor: 5_000 };
     const [a, b] = plannedStepsOf(graph, {
       ...admitting,
       gateStep: ({ stepId, confidence }, runner) => {
-        asked.push([stepId, confidence, runner]);
+        requests.push([stepId, confidence, runner]);
         return confidence === undefined ? {} : { gate, decision };
       },
     });
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       ["a", 0.4, "acp_stdio"],
       ["b", undefined, "subagent"],
     ]);
@@ -105,19 +105,19 @@ describe("plannedStepsOf", () => {
 
   it("gives a range, and asks for no more than that", () => {
     const graph = graphOf(Array.from({ length: 10 }, (_, index) => step(`s${index}`)));
-    let asked = 0;
+    let requestCount = 0;
     const counting: Admitting = {
       ...admitting,
       refOf: (text) => {
-        asked += 1;
+        requestCount += 1;
         return refOf(text);
       },
     };
-    const range = (from: number, to: number): string[] =>
+    const listRange = (from: number, to: number): string[] =>
       plannedStepsOf(graph, counting, { from, to }).map(({ stepId }) => stepId);
-    expect([...range(0, 4), ...range(4, 8), ...range(8, 12)]).toEqual(
+    expect([...listRange(0, 4), ...listRange(4, 8), ...listRange(8, 12)]).toEqual(
       graph.steps.map(({ stepId }) => stepId),
     );
-    expect(asked).toBe(10);
+    expect(requestCount).toBe(10);
   });
 });

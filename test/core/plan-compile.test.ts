@@ -3,7 +3,7 @@ import { PLAN_PROBLEMS } from "../../src/agents/coordination/plan/plan-problem.t
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import { compile, messagesOf, problemsOf, step, type Fields } from "./plan-scene.ts";
 
-const input = (value: unknown): Fields => ({ input: { x: value } });
+const createInput = (value: unknown): Fields => ({ input: { x: value } });
 
 const closed = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
 
@@ -122,12 +122,12 @@ const CASES: [string, readonly unknown[], readonly string[], Fields?][] = [
   ],
   [
     "wrong dependencies, of which no binding problem follows",
-    [step("a"), step("b", [], { dependsOn: "a" }), step("c", ["b"], input("{{steps.a.outputs.x}}"))],
+    [step("a"), step("b", [], { dependsOn: "a" }), step("c", ["b"], createInput("{{steps.a.outputs.x}}"))],
     ["SCHEMA_MISMATCH steps[1].dependsOn"],
   ],
   [
     "bindings to a step that is not there",
-    [step("a", [], input("{{steps.z.outputs.x}} or {{steps.y.outputs.x}}"))],
+    [step("a", [], createInput("{{steps.z.outputs.x}} or {{steps.y.outputs.x}}"))],
     ["BINDING_UNKNOWN_STEP steps[0].input.x", "BINDING_UNKNOWN_STEP steps[0].input.x"],
   ],
   [
@@ -136,7 +136,7 @@ const CASES: [string, readonly unknown[], readonly string[], Fields?][] = [
       step("a", [], {
         input: { own: "{{steps.a.outputs.x}}", list: [1, { later: "{{steps.b.outputs.x}}" }] },
       }),
-      step("b", ["a"], input("{{steps.c.outputs.x}}")),
+      step("b", ["a"], createInput("{{steps.c.outputs.x}}")),
       step("c"),
     ],
     [
@@ -147,7 +147,7 @@ const CASES: [string, readonly unknown[], readonly string[], Fields?][] = [
   ],
   [
     "a binding across several steps",
-    [step("c", ["b"], input("{{steps.a.outputs.x}}")), step("b", ["a"]), step("a")],
+    [step("c", ["b"], createInput("{{steps.a.outputs.x}}")), step("b", ["a"]), step("a")],
     [],
   ],
   [
@@ -212,7 +212,7 @@ describe("compilePlan", () => {
       `{{${"x".repeat(10_000)}}}`,
     ].map((text) => [text]),
   )("refuses %s as a binding, and says where it is and how one is written", (text) => {
-    const steps = [step("a"), step("b", ["a"], input(`12{{steps.a.outputs.x}}${text}`))];
+    const steps = [step("a"), step("b", ["a"], createInput(`12{{steps.a.outputs.x}}${text}`))];
     expect(problemsOf(steps)).toEqual(["BINDING_SYNTAX steps[1].input.x"]);
     const [message = ""] = messagesOf(steps);
     expect(message).toMatch(/^at character \d+, /u);
@@ -230,11 +230,11 @@ describe("compilePlan", () => {
   });
 
   it.each([
-    ["an input that is too deep", { a: deep(17) }, "INPUT_TOO_LARGE"],
+    ["an input that is too deep", { a: nestLevels(17) }, "INPUT_TOO_LARGE"],
     ["an input with too many values", { a: Array.from({ length: 9_999 }, () => [0, 0]) }, "INPUT_TOO_LARGE"],
     ["an input with too many characters", { a: "x".repeat(400_000) }, "INPUT_TOO_LARGE"],
     ["too many bindings", { a: "{{steps.a.outputs.x}}".repeat(1_001) }, "INPUT_TOO_LARGE"],
-    ["an input deeper than any stack", { a: deep(100_000) }, "INPUT_TOO_LARGE"],
+    ["an input deeper than any stack", { a: nestLevels(100_000) }, "INPUT_TOO_LARGE"],
   ])("refuses %s, whether the schema was asked or not", (_, value, code) => {
     const compiled = compile([step("a"), step("b", ["a"], { input: value })]);
     expect(compiled).toMatchObject({ kind: "refused", problems: [{ code }] });
@@ -272,7 +272,7 @@ describe("compilePlan", () => {
   });
 });
 
-function deep(levels: number): unknown {
+function nestLevels(levels: number): unknown {
   let value: unknown = 1;
   for (let level = 0; level < levels; level += 1) value = [value];
   return value;

@@ -105,14 +105,14 @@ describe("fillInput", () => {
       "<{{steps.b.outputs.y}}>",
     );
     fc.assert(
-      fc.property(outputs, fc.array(text), (own, texts) => {
-        const filled = fill({ texts }, { a: own as Json, b: own as Json });
+      fc.property(outputs, fc.array(text), (ownFields, texts) => {
+        const filled = fill({ texts }, { a: ownFields as Json, b: ownFields as Json });
         if (filled.kind === "unfillable") expect(filled.message).toMatch(/ is not there$/u);
         else {
           expect(JSON.parse(JSON.stringify(filled.input))).toHaveProperty("texts");
           for (const [index, each] of texts.entries())
             if (each === "{{steps.a.outputs.x}}")
-              expect((filled.input["texts"] as unknown[])[index]).toBe(own["x"]);
+              expect((filled.input["texts"] as unknown[])[index]).toBe(ownFields["x"]);
         }
       }),
     );

@@ -25,13 +25,13 @@ function forkOf(
 ): { log: RunEvent[]; state: Coordination } {
   const carried = listCarried(fold(RUN, log));
   const forkedFrom = { coordinationId: RUN, sequence: log.length };
-  const own = steps.map(({ carried: _, decision, ...spec }) => {
+  const ownSteps = steps.map(({ carried: _, decision, ...spec }) => {
     const result = carried.get(spec.stepId);
     return { ...spec, ...(result ? { carried: result } : decision && { decision }) };
   });
   const commands: Command[] = [
     { ...(opening as Command & { type: "openCoordination" }), forkedFrom },
-    admit(...own),
+    admit(...ownSteps),
   ];
   const forked: { log: RunEvent[]; state: Coordination } = { log: [], state: createUnopened(FORK) };
   for (const command of commands) {
@@ -47,7 +47,7 @@ function readingOf(log: readonly RunEvent[]): LedgerStore["read"] {
   return (id, { from, limit }) => Promise.resolve(id === RUN ? log.slice(from, from + limit) : []);
 }
 
-const completedIn = (state: Coordination): string[] =>
+const listCompleted = (state: Coordination): string[] =>
   state.kind === "unopened"
     ? []
     : state.steps
@@ -56,7 +56,7 @@ const completedIn = (state: Coordination): string[] =>
         .toArray();
 
 /** Of any history of a plan, at any index. */
-function holds(check: (given: { log: readonly RunEvent[]; plan: RandomPlan }) => void): void {
+function prove(check: (input: { log: readonly RunEvent[]; plan: RandomPlan }) => void): void {
   fc.assert(
     fc.property(planHistories, fc.nat({ max: 80 }), (history, index) => {
       const { log } = playPlan(history);
@@ -68,12 +68,12 @@ function holds(check: (given: { log: readonly RunEvent[]; plan: RandomPlan }) =>
 
 describe("a fork of any history of a plan, from any index", () => {
   it("has exactly what had completed, and begins only what that allows", () =>
-    holds(({ log, plan }) => {
+    prove(({ log, plan }) => {
       const source = fold(RUN, log);
       const { state } = forkOf(log, plan);
       const ofPlan = new Set(plan.steps.map(({ stepId }) => String(stepId)));
-      const kept = completedIn(source).filter((stepId) => ofPlan.has(stepId));
-      expect(new Set(completedIn(state))).toEqual(new Set(kept));
+      const kept = listCompleted(source).filter((stepId) => ofPlan.has(stepId));
+      expect(new Set(listCompleted(state))).toEqual(new Set(kept));
       for (const effect of planDispatch(state, START)) {
         if (effect.kind !== "runStep") continue;
         expect(kept).not.toContain(effect.stepId);
@@ -84,24 +84,24 @@ describe("a fork of any history of a plan, from any index", () => {
     }));
 
   it("names, for each, the event of its source that completed it, with the same result", () =>
-    holds(({ log, plan }) => {
+    prove(({ log, plan }) => {
       for (const event of forkOf(log, plan).log) {
         if (event.type !== "step.admitted" || !event.payload.carried) continue;
         const { eventId, output } = event.payload.carried;
-        const known = log.find((other) => other.eventId === eventId);
-        const told =
-          known?.type === "step.admitted"
-            ? known.payload.carried
-            : known?.type === "step.completed"
-              ? known.payload
+        const knownRun = log.find((other) => other.eventId === eventId);
+        const report =
+          knownRun?.type === "step.admitted"
+            ? knownRun.payload.carried
+            : knownRun?.type === "step.completed"
+              ? knownRun.payload
               : undefined;
-        expect(told?.output).toEqual(output);
-        expect(known?.nodeId).toBe(event.payload.stepId);
+        expect(report?.output).toEqual(output);
+        expect(knownRun?.nodeId).toBe(event.payload.stepId);
       }
     }));
 
   it("L4: folds, as it is stored, to the state", () =>
-    holds(({ log, plan }) => {
+    prove(({ log, plan }) => {
       const forked = forkOf(log, plan);
       const stored = forked.log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(fold(FORK, stored)).toStrictEqual(forked.state);

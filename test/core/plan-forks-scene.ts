@@ -8,9 +8,9 @@ import {
   type CoordinationView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { ForkRequest, PlanForked } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
-import { settled } from "../support/fake-clock.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { done, failing, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import { plan, PLAN_ID, runPlan, step, type Fields, type PlanRun } from "./planned-world.ts";
 
 export const DELIVERY = "@delivery";
@@ -25,19 +25,19 @@ export const STEPS = [
   step("c", { dependsOn: ["a"] }),
   step("d", { dependsOn: ["b", "c"], input: { text: "{{steps.b.outputs.from}}" } }),
 ];
-export const diamond = (fields: Fields = {}): Fields => plan(STEPS, fields);
+export const createDiamond = (fields: Fields = {}): Fields => plan(STEPS, fields);
 
 export type Scripts = Readonly<Record<string, readonly Scripted[]>>;
 
 /** `c` goes wrong the first time, so `d` is skipped. */
 export const BROKEN: Scripts = {
-  a: [done({ from: "a" })],
-  b: [done({ from: "b" })],
-  c: [failing("no luck"), done({ from: "c" })],
+  a: [endDone({ from: "a" })],
+  b: [endDone({ from: "b" })],
+  c: [endFailing("no luck"), endDone({ from: "c" })],
 };
 
-export const run = (scripts: Scripts = BROKEN, given = diamond()): Promise<PlanRun> =>
-  runPlan(scripts, given);
+export const run = (scripts: Scripts = BROKEN, planFields = createDiamond()): Promise<PlanRun> =>
+  runPlan(scripts, planFields);
 
 export const fork = async (
   { coordinator }: PlanRun,
@@ -45,11 +45,11 @@ export const fork = async (
 ): Promise<Exclude<PlanForked, { kind: "refused" }>> => {
   const forked = await coordinator.forkPlan({ source: PLAN_ID, coordinationId: FORK, ...request });
   if (forked.kind === "refused") throw new Error(JSON.stringify(forked.problems));
-  await settled();
+  await waitUntilSettled();
   return forked;
 };
 
-export const refusal = async (
+export const readRefusal = async (
   { coordinator }: PlanRun,
   request: Partial<ForkRequest> = {},
 ): Promise<{ code: string; message: string }> => {
@@ -63,7 +63,7 @@ export const refusal = async (
 };
 
 export const viewOf = async (
-  { it: { ledger, clock } }: PlanRun,
+  { world: { ledger, clock } }: PlanRun,
   id: CoordinationId,
 ): Promise<CoordinationView> => {
   const view = await readCoordination(ledger.open(clock), id);
@@ -71,14 +71,14 @@ export const viewOf = async (
   return view;
 };
 
-export const fatesOf = async (it: PlanRun, id: CoordinationId): Promise<Record<string, string>> =>
-  Object.fromEntries((await viewOf(it, id)).steps.map(({ stepId, status }) => [stepId, status]));
+export const fatesOf = async (planRun: PlanRun, id: CoordinationId): Promise<Record<string, string>> =>
+  Object.fromEntries((await viewOf(planRun, id)).steps.map(({ stepId, status }) => [stepId, status]));
 
-export const logOf = ({ it: { ledger } }: PlanRun, id: CoordinationId): RunEvent[] =>
+export const logOf = ({ world: { ledger } }: PlanRun, id: CoordinationId): RunEvent[] =>
   ledger.events().find(([first]) => first?.runId === id) ?? [];
 
-export const placeOf = (it: PlanRun, type: RunEvent["type"], stepId?: string): number => {
-  const found = logOf(it, PLAN_ID).find(
+export const placeOf = (planRun: PlanRun, type: RunEvent["type"], stepId?: string): number => {
+  const found = logOf(planRun, PLAN_ID).find(
     (event) =>
       event.type === type &&
       (!stepId || (isFact(event) && "stepId" in event.payload && event.payload.stepId === stepId)),
@@ -88,7 +88,7 @@ export const placeOf = (it: PlanRun, type: RunEvent["type"], stepId?: string): n
 };
 
 /** Who was asked for a step of which coordination. */
-export const startsOf = ({ it: { plans } }: PlanRun, id: CoordinationId): string[] =>
+export const startsOf = ({ world: { plans } }: PlanRun, id: CoordinationId): string[] =>
   plans.orders
     .filter(({ envelope }) => envelope.coordinationId === id)
     .map(({ envelope }) => envelope.stepId);
@@ -110,31 +110,31 @@ export const runLarge = (
 ): Promise<PlanRun> =>
   runPlan(
     ({ envelope: { stepId, coordinationId } }) =>
-      coordinationId === PLAN_ID && isFailing(stepId) ? failing() : done({ from: stepId }),
+      coordinationId === PLAN_ID && isFailing(stepId) ? endFailing() : endDone({ from: stepId }),
     plan([...LARGE_IDS.map((stepId) => step(stepId)), ...more]),
   );
 
 /** The process that forks dies when the first of its steps are admitted. */
-export const forkInPart = async ({ coordinator, it }: PlanRun): Promise<void> => {
+export const forkInPart = async ({ coordinator, world }: PlanRun): Promise<void> => {
   await coordinator.stop();
-  const first = it.start(dyingAt(2, "before").wrap);
+  const first = world.start(createDyingAt(2, "before").wrap);
   await first.start();
   await first.forkPlan({ source: PLAN_ID, coordinationId: FORK });
-  await settled();
-  await Promise.race([first.stop(), settled()]);
+  await waitUntilSettled();
+  await Promise.race([first.stop(), waitUntilSettled()]);
 };
 
 /** A store whose process dies at an append: before it is on the disk, or after it, without an answer. */
-export function dyingAt(at: number, when: "before" | "after") {
+export function createDyingAt(at: number, when: "before" | "after") {
   let appends = 0;
   let isDead = false;
   const never = new Promise<never>(() => undefined);
-  const alive = <T>(work: () => Promise<T>): Promise<T> => (isDead ? never : work());
+  const workAlive = <T>(work: () => Promise<T>): Promise<T> => (isDead ? never : work());
   const wrap = (store: MemoryStore): MemoryStore => ({
     ...store,
-    read: (...given) => alive(() => store.read(...given)),
+    read: (...args) => workAlive(() => store.read(...args)),
     append: (request) =>
-      alive(async () => {
+      workAlive(async () => {
         appends += 1;
         const isLast = appends === at;
         if (isLast && when === "before") isDead = true;

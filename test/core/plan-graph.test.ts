@@ -3,7 +3,7 @@ import { compilePlan } from "../../src/agents/coordination/plan/compile-plan.ts"
 import type { CoordinationPlan } from "../../src/agents/coordination/contracts/plan.ts";
 import { graphOf, plan, step, stepOf, type Fields } from "./plan-scene.ts";
 
-const input = (value: unknown): Fields => ({ input: { x: value } });
+const createInput = (value: unknown): Fields => ({ input: { x: value } });
 
 describe("the graph", () => {
   it("has typed references and templates where the input has bindings", () => {
@@ -16,10 +16,17 @@ describe("the graph", () => {
         },
       }),
     ]);
-    const reference = (...path: (string | number)[]): object => ({ kind: "reference", stepId: "a.b", path });
+    const createReference = (...path: (string | number)[]): object => ({
+      kind: "reference",
+      stepId: "a.b",
+      path,
+    });
     expect(stepOf(graph, "c").bindings).toEqual([
-      { at: ["whole"], value: reference("list", 0, "name") },
-      { at: ["text", 0], value: { kind: "template", parts: ["<", reference("x"), reference("y-z"), ">"] } },
+      { at: ["whole"], value: createReference("list", 0, "name") },
+      {
+        at: ["text", 0],
+        value: { kind: "template", parts: ["<", createReference("x"), createReference("y-z"), ">"] },
+      },
     ]);
   });
 
@@ -44,13 +51,13 @@ describe("the graph", () => {
     };
     const once = { ...defaults, retry: { budget: 0, backoffMs: 9 } };
     expect(stepOf(graphOf([step("a")], { defaults }), "a")).toMatchObject(once);
-    const own = {
+    const ownFields = {
       lane: "escalation",
       priority: "critical",
       timeoutMs: 7,
       retry: { budget: 0, backoffMs: 3 },
     };
-    expect(stepOf(graphOf([step("a", [], own)], { defaults }), "a")).toMatchObject(own);
+    expect(stepOf(graphOf([step("a", [], ownFields)], { defaults }), "a")).toMatchObject(ownFields);
   });
 
   it("cuts a timeout that the plan does not state to the deadline, and takes the host's before its own", () => {
@@ -60,13 +67,14 @@ describe("the graph", () => {
   });
 
   it("counts depth, weighs the critical path by timeouts and names it", () => {
-    const timed = (id: string, after: string[], timeoutMs: number): Fields => step(id, after, { timeoutMs });
+    const createTimedStep = (id: string, after: string[], timeoutMs: number): Fields =>
+      step(id, after, { timeoutMs });
     const steps = [
-      timed("d", ["b", "c"], 1),
-      timed("b", ["a"], 10),
-      timed("c", ["a"], 20),
-      timed("a", [], 5),
-      timed("e", [], 3),
+      createTimedStep("d", ["b", "c"], 1),
+      createTimedStep("b", ["a"], 10),
+      createTimedStep("c", ["a"], 20),
+      createTimedStep("a", [], 5),
+      createTimedStep("e", [], 3),
     ];
     const graph = graphOf(steps);
     expect(graph).toMatchObject({ depth: 3, criticalPathMs: 26, criticalPath: ["a", "c", "d"] });
@@ -119,7 +127,7 @@ describe("the graph", () => {
   });
 
   it("survives JSON", () => {
-    const graph = graphOf([step("a"), step("b", ["a"], input("{{steps.a.outputs.x}}"))], {
+    const graph = graphOf([step("a"), step("b", ["a"], createInput("{{steps.a.outputs.x}}"))], {
       deadlineMs: 9,
       budget: { spawns: 1 },
     });

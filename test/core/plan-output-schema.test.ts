@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { problemsOf, step } from "./plan-scene.ts";
 
 describe("an output schema", () => {
-  const problems = (outputSchema: unknown): string[] =>
+  const findProblems = (outputSchema: unknown): string[] =>
     problemsOf([step("a", [], { outputSchema })]).map((each) => each.replace("steps[0].outputSchema", "#"));
 
   it.each<[unknown]>([
@@ -23,7 +23,7 @@ describe("an output schema", () => {
     [{ required: ["a"], additionalProperties: false, properties: {}, patternProperties: { "^a": {} } }],
     [{ description: "annotations", "x-mine": 7, default: { type: "anything" }, const: { type: 1 } }],
   ])("of %j is usable", (schema) => {
-    expect(problems(schema)).toEqual([]);
+    expect(findProblems(schema)).toEqual([]);
   });
 
   it.each<[unknown, string]>([
@@ -45,9 +45,9 @@ describe("an output schema", () => {
     [{ patternProperties: { "(a)\\1": {} } }, "#.patternProperties.(a)\\1"],
     [{ allOf: Array.from({ length: 5 }, () => ({ pattern: "x".repeat(999) })) }, "#.allOf[4].pattern"],
     [{ allOf: Array.from({ length: 30 }, () => ({ pattern: "a{999}" })) }, "#.allOf[25].pattern"],
-    [{ patternProperties: Object.fromEntries(manySchemas(257)) }, "#.patternProperties"],
+    [{ patternProperties: Object.fromEntries(createManySchemas(257)) }, "#.patternProperties"],
     [{ anyOf: Array.from({ length: 257 }, () => ({})) }, "#.anyOf"],
-    [{ properties: Object.fromEntries(manySchemas(1_000)) }, "#"],
+    [{ properties: Object.fromEntries(createManySchemas(1_000)) }, "#"],
     [chainOfReferences(80), "#"],
     [{ items: [{ type: "string" }] }, "#.items"],
     [{ additionalItems: false }, "#.additionalItems"],
@@ -67,13 +67,13 @@ describe("an output schema", () => {
     [{ $ref: "#" }, "#"],
     [{ properties: { a: { not: { $ref: "#/properties/a" } } } }, "#.properties.a"],
     [{ enum: Array.from({ length: 5_000 }, (_, index) => index) }, "#"],
-    [deepSchema(9), "#"],
+    [createDeepSchema(9), "#"],
   ])("of %j is refused at %s", (schema, path) => {
-    expect(problems(schema)).toEqual([`OUTPUT_SCHEMA_INVALID ${path}`]);
+    expect(findProblems(schema)).toEqual([`OUTPUT_SCHEMA_INVALID ${path}`]);
   });
 });
 
-function manySchemas(count: number): [string, unknown][] {
+function createManySchemas(count: number): [string, unknown][] {
   return Array.from({ length: count }, (_, index) => [`a${index}`, {}]);
 }
 
@@ -85,7 +85,7 @@ function chainOfReferences(length: number): unknown {
   return { $ref: "#/$defs/d0", $defs: Object.fromEntries(links) };
 }
 
-function deepSchema(levels: number): unknown {
+function createDeepSchema(levels: number): unknown {
   let schema: unknown = {};
   for (let level = 0; level < levels; level += 1) schema = { properties: { a: schema } };
   return schema;

@@ -40,7 +40,7 @@ const dags: fc.Arbitrary<Node[]> = fc
 const stepsOf = (nodes: readonly Node[]): Fields[] =>
   nodes.map(({ id, after, fields }) => step(id, after, fields));
 
-function compiled(steps: readonly unknown[]): StepGraph {
+function requireCompiled(steps: readonly unknown[]): StepGraph {
   const result = compile(steps);
   if (result.kind === "compiled") return result.graph;
   throw new Error(JSON.stringify(result.problems));
@@ -54,7 +54,7 @@ describe("for every acyclic plan", () => {
   it("every step comes after all that it depends on, whatever the order in the plan", () => {
     fc.assert(
       fc.property(shuffled, ([nodes, inFile]) => {
-        const { steps, depth } = compiled(stepsOf(inFile));
+        const { steps, depth } = requireCompiled(stepsOf(inFile));
         const places = new Map(steps.map(({ stepId }, index) => [String(stepId), index]));
         expect(places.size).toBe(nodes.length);
         for (const { id, after } of nodes)
@@ -68,7 +68,7 @@ describe("for every acyclic plan", () => {
   it("the graph does not depend on the order in the plan (P1)", () => {
     fc.assert(
       fc.property(shuffled, ([nodes, inFile]) => {
-        expect(compiled(stepsOf(inFile))).toEqual(compiled(stepsOf(nodes)));
+        expect(requireCompiled(stepsOf(inFile))).toEqual(requireCompiled(stepsOf(nodes)));
       }),
       { numRuns: RUNS },
     );

@@ -10,7 +10,7 @@ const STEPS = 10_000;
 const BUDGET_MS = 200;
 const TRIES = 5;
 
-function timed(
+function timeCompilation(
   steps: readonly Fields[],
   fields: Fields = {},
 ): { readonly result: Compilation; readonly bestMs: number } {
@@ -26,31 +26,35 @@ function timed(
   return { result, bestMs };
 }
 
-const many = (make: (index: number) => Fields): Fields[] =>
+const createMany = (make: (index: number) => Fields): Fields[] =>
   Array.from({ length: STEPS }, (_, index) => make(index));
-const before = (index: number, count: number, stride: number): string[] =>
+const listBefore = (index: number, count: number, stride: number): string[] =>
   Array.from({ length: count }, (_, each) => index - 1 - each * stride)
     .filter((each) => each >= 0)
     .map((each) => `s${each}`);
 
 describe("ten thousand steps", () => {
   it.each<[string, () => Fields[], number]>([
-    ["in one chain", () => many((index) => step(`s${index}`, before(index, 1, 1))), STEPS],
+    ["in one chain", () => createMany((index) => step(`s${index}`, listBefore(index, 1, 1))), STEPS],
     [
       "in one chain, written backwards",
-      () => many((index) => step(`s${index}`, before(index, 1, 1))).toReversed(),
+      () => createMany((index) => step(`s${index}`, listBefore(index, 1, 1))).toReversed(),
       STEPS,
     ],
-    ["beside each other", () => many((index) => step(`s${index}`)), 1],
-    ["behind one", () => many((index) => step(`s${index}`, index === 0 ? [] : ["s0"])), 2],
-    ["with twelve dependencies each", () => many((index) => step(`s${index}`, before(index, 12, 7))), STEPS],
+    ["beside each other", () => createMany((index) => step(`s${index}`)), 1],
+    ["behind one", () => createMany((index) => step(`s${index}`, index === 0 ? [] : ["s0"])), 2],
+    [
+      "with twelve dependencies each",
+      () => createMany((index) => step(`s${index}`, listBefore(index, 12, 7))),
+      STEPS,
+    ],
     [
       "with twelve dependencies and a binding across the plan each",
       () =>
-        many((index) =>
+        createMany((index) =>
           step(
             `s${index}`,
-            before(index, 12, 3),
+            listBefore(index, 12, 3),
             index < 5_000 ? {} : { input: { x: `{{steps.s${index - 5_000}.outputs.x}}` } },
           ),
         ),
@@ -59,55 +63,63 @@ describe("ten thousand steps", () => {
     [
       "with timeouts within a deadline",
       () =>
-        many((index) =>
-          step(`s${index}`, before(index, 2, 1), { timeoutMs: 1, fanIn: index < 2 ? undefined : { min: 1 } }),
+        createMany((index) =>
+          step(`s${index}`, listBefore(index, 2, 1), {
+            timeoutMs: 1,
+            fanIn: index < 2 ? undefined : { min: 1 },
+          }),
         ),
       STEPS,
     ],
   ])("%s compile in time", (_, make, depth) => {
-    const { result, bestMs } = timed(make(), { deadlineMs: 100_000 });
+    const { result, bestMs } = timeCompilation(make(), { deadlineMs: 100_000 });
     expect(result).toMatchObject({ kind: "compiled", graph: { depth } });
     expect(bestMs).toBeLessThan(BUDGET_MS);
   });
 
   it("compile in time with as many dependencies as a plan may have", () => {
-    const { result, bestMs } = timed(many((index) => step(`s${index}`, before(index, 20, 3))));
+    const { result, bestMs } = timeCompilation(
+      createMany((index) => step(`s${index}`, listBefore(index, 20, 3))),
+    );
     expect(result.kind).toBe("compiled");
     expect(bestMs).toBeLessThan(BUDGET_MS);
   });
 
   it.each<[string, () => Fields[]]>([
-    ["in one circle", () => many((index) => step(`s${index}`, [`s${(index + 1) % STEPS}`]))],
-    ["in circles of two", () => many((index) => step(`s${index}`, [`s${index ^ 1}`]))],
+    ["in one circle", () => createMany((index) => step(`s${index}`, [`s${(index + 1) % STEPS}`]))],
+    ["in circles of two", () => createMany((index) => step(`s${index}`, [`s${index ^ 1}`]))],
     [
       "in one knot",
       () =>
-        many((index) =>
+        createMany((index) =>
           step(
             `s${index}`,
             [1, 2, 3, 4].map((each) => `s${(index + each) % STEPS}`),
           ),
         ),
     ],
-    ["behind a circle", () => many((index) => step(`s${index}`, [`s${index === 0 ? 1 : index - 1}`]))],
-    ["that depend on nothing that is there", () => many((index) => step(`s${index}`, ["nothing"]))],
-    ["of one id", () => many(() => step("a"))],
-    ["beyond the deadline", () => many((index) => step(`s${index}`, before(index, 1, 1), { timeoutMs: 2 }))],
+    ["behind a circle", () => createMany((index) => step(`s${index}`, [`s${index === 0 ? 1 : index - 1}`]))],
+    ["that depend on nothing that is there", () => createMany((index) => step(`s${index}`, ["nothing"]))],
+    ["of one id", () => createMany(() => step("a"))],
+    [
+      "beyond the deadline",
+      () => createMany((index) => step(`s${index}`, listBefore(index, 1, 1), { timeoutMs: 2 })),
+    ],
     [
       "with a wrong binding each",
       () =>
-        many((index) =>
+        createMany((index) =>
           step(`s${index}`, [], { input: { x: `{{steps.s${(index * 7) % STEPS}.outputs.x}}` } }),
         ),
     ],
   ])("%s are refused in time", (_, make) => {
-    const { result, bestMs } = timed(make(), { deadlineMs: 10_000 });
+    const { result, bestMs } = timeCompilation(make(), { deadlineMs: 10_000 });
     expect(result.kind).toBe("refused");
     expect(bestMs).toBeLessThan(BUDGET_MS);
   });
 
   it("and one more are refused by the bound, as are too many dependencies", () => {
-    const steps = [...many((index) => step(`s${index}`)), step("more")];
+    const steps = [...createMany((index) => step(`s${index}`)), step("more")];
     expect(checkPlan(plan(steps))).toMatchObject({
       kind: "refused",
       problems: [
@@ -119,7 +131,9 @@ describe("ten thousand steps", () => {
       ],
     });
     const tooLarge = { kind: "refused", problems: [{ path: "steps", code: "PLAN_TOO_LARGE" }] };
-    expect(timed(steps).result).toMatchObject(tooLarge);
-    expect(timed(many((index) => step(`s${index}`, before(index, 30, 3)))).result).toMatchObject(tooLarge);
+    expect(timeCompilation(steps).result).toMatchObject(tooLarge);
+    expect(
+      timeCompilation(createMany((index) => step(`s${index}`, listBefore(index, 30, 3)))).result,
+    ).toMatchObject(tooLarge);
   });
 });

@@ -16,7 +16,7 @@ import {
   type OperatorRules,
 } from "../../src/agents/coordination/replay/plan-under-policy.ts";
 import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/under-policy.ts";
-import { plan, retries, step, type Fields } from "./planned-world.ts";
+import { plan, createRetries, step, type Fields } from "./planned-world.ts";
 
 const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan => {
   const parsed = parsePlan(plan(steps, fields));
@@ -24,31 +24,35 @@ const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan
   throw new Error(JSON.stringify(parsed.problems));
 };
 
-const operators = (given: object = {}): GatesConfig => gatesSchema.parse(given);
-const rules = (gates: object = {}): OperatorRules => ({
-  gates: operators(gates),
+const parseGates = (settings: object = {}): GatesConfig => gatesSchema.parse(settings);
+const createRules = (gates: object = {}): OperatorRules => ({
+  gates: parseGates(gates),
   escalateMs: 3_600_000,
   requireDifferentApprover: false,
 });
 
 const stepIdsOf = ({ steps }: CoordinationPlan): Set<StepId> => new Set(steps.map(({ stepId }) => stepId));
 
-const under = (given: CoordinationPlan, policy: object, config: object = {}): CoordinationPlan =>
-  planUnderPolicy({ plan: given, anew: stepIdsOf(given) }, parseReplayPolicy(policy), rules(config));
+const applyPolicy = (fullPlan: CoordinationPlan, policy: object, config: object = {}): CoordinationPlan =>
+  planUnderPolicy(
+    { plan: fullPlan, anew: stepIdsOf(fullPlan) },
+    parseReplayPolicy(policy),
+    createRules(config),
+  );
 
 /** As they would be run. */
-const stepsOf = (given: CoordinationPlan): readonly CompiledStep[] => {
-  const checked = checkPlan(given);
+const stepsOf = (fullPlan: CoordinationPlan): readonly CompiledStep[] => {
+  const checked = checkPlan(fullPlan);
   if (checked.kind === "refused") throw new Error(JSON.stringify(checked.problems));
   return checked.graph.steps;
 };
 
-const budgetsOf = (given: CoordinationPlan): Record<string, number> =>
-  Object.fromEntries(stepsOf(given).map(({ stepId, retry }) => [stepId, retry.budget]));
+const budgetsOf = (fullPlan: CoordinationPlan): Record<string, number> =>
+  Object.fromEntries(stepsOf(fullPlan).map(({ stepId, retry }) => [stepId, retry.budget]));
 
 describe("retries of a plan under a policy", () => {
-  const given = planOf(
-    [step("states", retries(3, 5_000)), step("once", { deliveryMode: "best_effort" }), step("silent")],
+  const fullPlan = planOf(
+    [step("states", createRetries(3, 5_000)), step("once", { deliveryMode: "best_effort" }), step("silent")],
     {
       defaults: {},
       failurePolicy: { retryBudget: 3, timeoutPolicy: "fail_fast", escalationPolicy: "none" },
@@ -56,12 +60,20 @@ describe("retries of a plan under a policy", () => {
   );
 
   it("are those of every step that may be tried again, where it speaks of every step", () => {
-    expect(budgetsOf(under(given, { retry: { budget: 5 } }))).toEqual({ states: 5, once: 0, silent: 5 });
-    expect(budgetsOf(under(given, { retry: { budget: 0 } }))).toEqual({ states: 0, once: 0, silent: 0 });
+    expect(budgetsOf(applyPolicy(fullPlan, { retry: { budget: 5 } }))).toEqual({
+      states: 5,
+      once: 0,
+      silent: 5,
+    });
+    expect(budgetsOf(applyPolicy(fullPlan, { retry: { budget: 0 } }))).toEqual({
+      states: 0,
+      once: 0,
+      silent: 0,
+    });
   });
 
   it("are those of the steps that state none, where it speaks of the plan", () => {
-    expect(budgetsOf(under(given, { failurePolicy: { retryBudget: 1 } }))).toEqual({
+    expect(budgetsOf(applyPolicy(fullPlan, { failurePolicy: { retryBudget: 1 } }))).toEqual({
       states: 3,
       once: 0,
       silent: 1,
@@ -69,33 +81,39 @@ describe("retries of a plan under a policy", () => {
   });
 
   it("wait as long as it says, and else as the step or the plan does", () => {
-    const waits = (policy: object, of = given): number[] =>
-      stepsOf(under(of, policy)).map(({ retry }) => retry.backoffMs);
-    const [own, , otherwise] = stepsOf(given).map(({ retry }) => retry.backoffMs);
-    expect(waits({ retry: { backoffMs: 7 } })).toEqual([7, 7, 7]);
-    expect(waits({ retry: { budget: 1 } })).toContain(own);
-    expect(waits({ retry: { budget: 1 } })).toContain(otherwise);
-    const ofPlan = { ...given, defaults: { retry: { budget: 2, backoffMs: 9 } } };
-    expect(budgetsOf(under(ofPlan, { retry: { backoffMs: 7 } }))).toEqual({ states: 3, once: 0, silent: 2 });
-    expect(waits({ retry: { budget: 1 } }, ofPlan)).toContain(9);
+    const listWaits = (policy: object, of = fullPlan): number[] =>
+      stepsOf(applyPolicy(of, policy)).map(({ retry }) => retry.backoffMs);
+    const [statedConfidence, , otherwise] = stepsOf(fullPlan).map(({ retry }) => retry.backoffMs);
+    expect(listWaits({ retry: { backoffMs: 7 } })).toEqual([7, 7, 7]);
+    expect(listWaits({ retry: { budget: 1 } })).toContain(statedConfidence);
+    expect(listWaits({ retry: { budget: 1 } })).toContain(otherwise);
+    const ofPlan = { ...fullPlan, defaults: { retry: { budget: 2, backoffMs: 9 } } };
+    expect(budgetsOf(applyPolicy(ofPlan, { retry: { backoffMs: 7 } }))).toEqual({
+      states: 3,
+      once: 0,
+      silent: 2,
+    });
+    expect(listWaits({ retry: { budget: 1 } }, ofPlan)).toContain(9);
   });
 });
 
 describe("a plan under a policy", () => {
-  const given = planOf([step("a"), step("b", { agent: "writer" })], {
+  const fullPlan = planOf([step("a"), step("b", { agent: "writer" })], {
     conflictPolicy: { strategy: "merge_if_safe", highRisk: ["file:/etc/**"] },
   });
 
   it("is what it was where the policy speaks of nothing in it", () => {
-    expect(planUnderPolicy({ plan: given, anew: stepIdsOf(given) }, {}, rules())).toEqual(given);
+    expect(planUnderPolicy({ plan: fullPlan, anew: stepIdsOf(fullPlan) }, {}, createRules())).toEqual(
+      fullPlan,
+    );
   });
 
   it("fails, asks and rules on conflicts as it says, and else as it did", () => {
-    const { failurePolicy, conflictPolicy } = under(given, {
+    const { failurePolicy, conflictPolicy } = applyPolicy(fullPlan, {
       failurePolicy: { escalationPolicy: "hitl" },
       conflicts: { strategy: "manual_review" },
     });
-    expect(failurePolicy).toEqual({ ...given.failurePolicy, escalationPolicy: "hitl" });
+    expect(failurePolicy).toEqual({ ...fullPlan.failurePolicy, escalationPolicy: "hitl" });
     expect(conflictPolicy).toEqual({
       strategy: "manual_review",
       overrides: [],
@@ -123,7 +141,7 @@ describe("a plan under a policy", () => {
         const ruled = planOf([step("a")], { conflictPolicy: plans });
         const policy = parseReplayPolicy({ conflicts: policys });
         const applied = chooseStrategy(resource, { operator, plan: ruled.conflictPolicy });
-        const forked = planUnderPolicy({ plan: ruled, anew: stepIdsOf(ruled) }, policy, rules());
+        const forked = planUnderPolicy({ plan: ruled, anew: stepIdsOf(ruled) }, policy, createRules());
         expect(chooseStrategy(resource, { operator, plan: forked.conflictPolicy }).strategy).toBe(
           chooseStrategyUnderPolicy(resource, applied, { policy, plan: ruled }).strategy,
         );
@@ -133,7 +151,7 @@ describe("a plan under a policy", () => {
   });
 
   it("is held as strictly as it says, by agent where it says so", () => {
-    const { steps } = under(given, {
+    const { steps } = applyPolicy(fullPlan, {
       gates: {
         confidenceThreshold: 0.8,
         agents: { Writer: { confidenceThreshold: 0.95, requireConfidence: true } },
@@ -149,7 +167,7 @@ describe("a plan under a policy", () => {
     const strict = planOf([
       step("a", { verify: { confidenceThreshold: 0.99, requireConfidence: true, revisionsMax: 1 } }),
     ]);
-    const { steps } = under(strict, {
+    const { steps } = applyPolicy(strict, {
       gates: { confidenceThreshold: 0.8, revisionsMax: 3, requireConfidence: false },
     });
     expect(steps[0]?.verify).toEqual({ confidenceThreshold: 0.99, requireConfidence: true, revisionsMax: 1 });
@@ -162,7 +180,7 @@ describe("a plan under a policy", () => {
       verifiers: { lint: LINT, own: { ...LINT, pattern: "^mine" } },
       agents: { main: { checks: ["lint", "own"] } },
     };
-    const { steps } = under(given, { gates }, { verifiers: { lint: LINT } });
+    const { steps } = applyPolicy(fullPlan, { gates }, { verifiers: { lint: LINT } });
     expect(steps[0]?.verify).toEqual({ checks: { lint: true, own: { kind: "pattern", pattern: "^mine" } } });
     expect(steps[1]?.verify).toBeUndefined();
   });
@@ -170,36 +188,36 @@ describe("a plan under a policy", () => {
   it("is held as its gate then says", () => {
     const config = { verifiers: { lint: LINT } };
     const gates = { verifiers: { lint: LINT }, agents: { main: { checks: ["lint"] } }, revisionsMax: 1 };
-    const [verify] = under(given, { gates }, config).steps.map((each) => each.verify);
+    const [verify] = applyPolicy(fullPlan, { gates }, config).steps.map((each) => each.verify);
     const gated = {
-      agentId: given.steps[0]!.agent,
+      agentId: fullPlan.steps[0]!.agent,
       runner: "subagent",
       plugins: [],
       verify: verify!,
     } as const;
-    expect(gateOf(operators(config), gated)).toMatchObject({ checks: ["lint"], revisionsMax: 1 });
+    expect(gateOf(parseGates(config), gated)).toMatchObject({ checks: ["lint"], revisionsMax: 1 });
   });
 
   it("may name what holds anyway", () => {
     const gates = { decisionFloor: 0.6, enabled: true };
     const policy = { gates, escalateMs: 3_600_000, escalations: { requireDifferentApprover: false } };
-    expect(under(given, policy, { decisionFloor: 0.6 }).steps).toEqual(given.steps);
-    expect(under(given, { gates: { enabled: false } }, { enabled: false })).toEqual(given);
+    expect(applyPolicy(fullPlan, policy, { decisionFloor: 0.6 }).steps).toEqual(fullPlan.steps);
+    expect(applyPolicy(fullPlan, { gates: { enabled: false } }, { enabled: false })).toEqual(fullPlan);
   });
 
   it("asks nothing of steps that have their results already", () => {
     const policy = parseReplayPolicy({ gates: { confidenceThreshold: 0.9 }, retry: { budget: 7 } });
-    const strict = rules({ agents: { writer: { confidenceThreshold: 0.95 } } });
+    const strict = createRules({ agents: { writer: { confidenceThreshold: 0.95 } } });
     const anew = new Set(["a" as StepId]);
-    const { steps, failurePolicy } = planUnderPolicy({ plan: given, anew }, policy, strict);
+    const { steps, failurePolicy } = planUnderPolicy({ plan: fullPlan, anew }, policy, strict);
     expect(steps.map(({ verify, retry }) => [verify?.confidenceThreshold, retry?.budget])).toEqual([
       [0.9, 7],
       [undefined, 0],
     ]);
     expect(failurePolicy.retryBudget).toBe(7);
     const budget = parseReplayPolicy({ failurePolicy: { retryBudget: 0 } });
-    const tried = planOf([step("a"), step("b", retries(4))], { defaults: {} });
-    expect(planUnderPolicy({ plan: tried, anew }, budget, rules()).failurePolicy.retryBudget).toBe(0);
+    const tried = planOf([step("a"), step("b", createRetries(4))], { defaults: {} });
+    expect(planUnderPolicy({ plan: tried, anew }, budget, createRules()).failurePolicy.retryBudget).toBe(0);
   });
 
   it("is put under checks in time, however many steps and checks there are, and refused where it grows too large", () => {
@@ -209,9 +227,9 @@ describe("a plan under a policy", () => {
     const gates = { verifiers, agents: { main: { checks: Object.keys(verifiers) } } };
     const large = planOf(Array.from({ length: 10_000 }, (_, index) => step(`s${index}`)));
     const began = performance.now();
-    expect(() => under(large, { gates })).toThrow("the plan is larger than a plan may be");
+    expect(() => applyPolicy(large, { gates })).toThrow("the plan is larger than a plan may be");
     expect(performance.now() - began).toBeLessThan(1_000);
-    const { steps } = under(large, { gates: { confidenceThreshold: 0.9 } });
+    const { steps } = applyPolicy(large, { gates: { confidenceThreshold: 0.9 } });
     expect(steps.at(-1)?.verify).toEqual({ confidenceThreshold: 0.9 });
   });
 
@@ -297,9 +315,9 @@ describe("a plan under a policy", () => {
     ],
   ])("cannot ask for %s: it is refused, with what to do", (_, policy, config, why) => {
     const strict = step("c", { agent: "strict", verify: { checks: { own: LINT } } });
-    const asked = (): unknown =>
-      under(planOf([step("a"), step("b", { agent: "writer" }), strict]), policy, config);
-    expect(asked).toThrow(why);
-    expect(asked).toThrow("change the configuration and fork without it");
+    const applyAsked = (): unknown =>
+      applyPolicy(planOf([step("a"), step("b", { agent: "writer" }), strict]), policy, config);
+    expect(applyAsked).toThrow(why);
+    expect(applyAsked).toThrow("change the configuration and fork without it");
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { compile, problemsOf, step, type Fields } from "./plan-scene.ts";
 
 describe("what a plan wants to have verified", () => {
-  const verified = (checks: Fields): Fields => step("a", [], { verify: { checks } });
+  const createVerifiedStep = (checks: Fields): Fields => step("a", [], { verify: { checks } });
 
   it.each([
     [
@@ -19,11 +19,13 @@ describe("what a plan wants to have verified", () => {
       "schema.type",
     ],
   ])("is refused for %s, and told where", (_, check, code, at) => {
-    expect(problemsOf([verified({ key: check })])).toEqual([`${code} steps[0].verify.checks.key.${at}`]);
+    expect(problemsOf([createVerifiedStep({ key: check })])).toEqual([
+      `${code} steps[0].verify.checks.key.${at}`,
+    ]);
   });
 
   it("may be a check that the operator defines, which is looked up when the plan is submitted", () => {
-    expect(problemsOf([verified({ lint: true })])).toEqual([]);
+    expect(problemsOf([createVerifiedStep({ lint: true })])).toEqual([]);
   });
 
   it("goes with its step, and the planner's confidence does, too", () => {

@@ -15,16 +15,16 @@ import { planDispatch, type Effect } from "../../src/agents/coordination/dispatc
 import type { RunStep } from "../../src/agents/coordination/dispatch/plan-effects.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
-import { childKey, contentRef, RUN, spawn, START } from "./scene.ts";
+import { nameChild, createContentRef, RUN, spawn, START } from "./scene.ts";
 import {
-  commandForGate,
+  createCommandForGate,
   DOUBT,
-  gateCommand,
+  createGateCommand,
   gateMoves,
   gates,
   questionPolicies,
-  ruledBy,
-  strayMoves,
+  ruleBy,
+  createStrayMoves,
   type GateMove,
 } from "./planned-gate-moves.ts";
 import {
@@ -32,31 +32,31 @@ import {
   cancel,
   dispatch,
   finish,
-  goWrong,
+  failStep,
   judge,
   openPlan,
-  plannedStep,
+  planStep,
   report,
   retry,
   runOut,
   SETTLE_PLAN,
   skip,
-  started,
-  stopped,
+  startStep,
+  stopChildOf,
   TRIP,
 } from "./planned-scene.ts";
 
-type PlannedStep = ReturnType<typeof plannedStep>;
+type PlannedStep = ReturnType<typeof planStep>;
 
 export interface RandomPlan {
   readonly opening: Command;
   readonly steps: readonly PlannedStep[];
 }
 
-const maybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 3): fc.Arbitrary<T | undefined> =>
+const createMaybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 3): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq });
 
-const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 6): fc.Arbitrary<T | undefined> =>
+const createRarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 6): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 
 const budgets = fc.record(
@@ -75,11 +75,11 @@ const stepFields = fc.record({
   retryBudget: fc.constantFrom(0, 0, 1, 2),
   backoffMs: fc.constantFrom(1, 1_000, 50_000),
   timeoutMs: fc.constantFrom(1, 20_000, 60_000),
-  budget: maybe(budgets, 2),
-  gate: rarely(gates, 1),
-  isDoubted: rarely(fc.constant(true), 12),
+  budget: createMaybe(budgets, 2),
+  gate: createRarely(gates, 1),
+  isDoubted: createRarely(fc.constant(true), 12),
   /** Where the plan is a fork: the step had completed in its source, perhaps with a result. */
-  carried: fc.constantFrom(undefined, undefined, undefined, {}, { output: contentRef("kept") }),
+  carried: fc.constantFrom(undefined, undefined, undefined, {}, { output: createContentRef("kept") }),
 });
 type StepFields = typeof stepFields extends fc.Arbitrary<infer T> ? T : never;
 
@@ -92,7 +92,7 @@ function stepsOf(fields: readonly StepFields[], { isTimeless, isFork }: Making):
   return fields.map(({ after: bits, fanIn, budget, gate, isDoubted, carried, ...rest }, index) => {
     const after = fields.flatMap((_, other) => (other < index && bits & (1 << other) ? [`s${other}`] : []));
     const least = Math.min(fanIn, after.length);
-    return plannedStep(`s${index}`, {
+    return planStep(`s${index}`, {
       ...rest,
       after,
       fanIn: least,
@@ -115,12 +115,12 @@ export const plans: fc.Arbitrary<RandomPlan> = fc
   .record({
     fields: fc.array(stepFields, { minLength: 1, maxLength: 6 }),
     policy: policies,
-    deadlineMs: maybe(fc.integer({ min: 1, max: 300_000 })),
-    budget: maybe(budgets),
+    deadlineMs: createMaybe(fc.integer({ min: 1, max: 300_000 })),
+    budget: createMaybe(budgets),
     escalateMs: fc.constantFrom(1, 50_000, 50_000),
-    questions: maybe(questionPolicies, 2),
-    decision: rarely(fc.constant(DOUBT), 15),
-    successCriteria: rarely(fc.constant([{ key: "shipped" }]), 3),
+    questions: createMaybe(questionPolicies, 2),
+    decision: createRarely(fc.constant(DOUBT), 15),
+    successCriteria: createRarely(fc.constant([{ key: "shipped" }]), 3),
     isFork: fc.constantFrom(false, false, true),
   })
   .map(
@@ -161,22 +161,22 @@ export const endings: fc.Arbitrary<Ending> = fc.constantFrom(
   "timed_out",
 );
 
-export function endingCommand(stepId: string, attempt: number, ending: Ending): Command {
+export function createEndingCommand(stepId: string, attempt: number, ending: Ending): Command {
   const usage = { usage: { tokens: 50 } };
   if (ending === "completed") return finish(stepId, attempt, usage);
   if (ending === "doubted") return finish(stepId, attempt, { ...usage, stated: { confidence: 4_000 } });
   if (ending === "timed_out") return runOut(stepId, attempt);
-  return goWrong(stepId, attempt, ending === "cancelled" ? "child_cancelled" : "child_failed", usage.usage);
+  return failStep(stepId, attempt, ending === "cancelled" ? "child_cancelled" : "child_failed", usage.usage);
 }
 
 /** What the runtime asks for when it performs an effect; admission two by two. */
-export function commandFor(effect: Effect, { steps }: RandomPlan, state: Coordination): Command {
+export function createCommandFor(effect: Effect, { steps }: RandomPlan, state: Coordination): Command {
   switch (effect.kind) {
     case "runStep":
       return runOrFollow(effect, state);
     case "stopStep":
     case "stopObserved":
-      return goWrong(effect.stepId, effect.attempt, "child_cancelled");
+      return failStep(effect.stepId, effect.attempt, "child_cancelled");
     case "stopStray":
       return { type: "stopChild", childSessionKey: effect.childSessionKey, outcome: "stopped" };
     case "admitSteps":
@@ -197,7 +197,7 @@ export function commandFor(effect: Effect, { steps }: RandomPlan, state: Coordin
     case "expireQuestion":
     case "notifyPeople":
     case "tellSession":
-      return commandForGate(effect, state);
+      return createCommandForGate(effect, state);
   }
 }
 
@@ -221,27 +221,31 @@ const attempts = fc.constantFrom(0, 1, 1, 2, 2, 3, 7);
 const hostile: fc.Arbitrary<Command> = fc.oneof(
   fc.tuple(names, attempts).map(([name, attempt]) => dispatch(name, attempt)),
   fc.tuple(names, attempts, attempts).map(([name, attempt, other]) => ({
-    ...started(name, attempt),
-    childSessionKey: childKey(`${name}-${other}`),
+    ...startStep(name, attempt),
+    childSessionKey: nameChild(`${name}-${other}`),
   })),
-  fc.tuple(names, attempts, endings).map(([name, attempt, ending]) => endingCommand(name, attempt, ending)),
+  fc
+    .tuple(names, attempts, endings)
+    .map(([name, attempt, ending]) => createEndingCommand(name, attempt, ending)),
   fc
     .tuple(names, attempts, fc.constantFrom("spawn_refused", "child_lost", "input_unavailable"))
-    .map(([name, attempt, code]) => goWrong(name, attempt, code)),
+    .map(([name, attempt, code]) => failStep(name, attempt, code)),
   fc
     .tuple(names, attempts, fc.constantFrom("a", "b"))
-    .map(([name, attempt, text]) => report(name, attempt, { output: contentRef(text) })),
-  fc.tuple(names, attempts).map(([name, attempt]) => stopped(name, attempt)),
+    .map(([name, attempt, text]) => report(name, attempt, { output: createContentRef(text) })),
+  fc.tuple(names, attempts).map(([name, attempt]) => stopChildOf(name, attempt)),
   fc.array(names, { maxLength: 3 }).map((some) => skip(...some)),
   names.map((name) => retry(name)),
   names.map((name) => cancel(name)),
-  strayMoves(names, attempts),
+  createStrayMoves(names, attempts),
   fc.constantFrom(TRIP, SETTLE_PLAN, retry(), retry()),
-  fc.tuple(names, fc.integer({ min: 1, max: 3 }), rarely(gates, 1)).map(([name, call, gate]): Command => ({
-    ...(spawn(`c${call}`) as Command & { type: "admitSpawn" }),
-    parentStepId: name as StepId,
-    ...(gate && { gate }),
-  })),
+  fc
+    .tuple(names, fc.integer({ min: 1, max: 3 }), createRarely(gates, 1))
+    .map(([name, call, gate]): Command => ({
+      ...(spawn(`c${call}`) as Command & { type: "admitSpawn" }),
+      parentStepId: name as StepId,
+      ...(gate && { gate }),
+    })),
 );
 
 const pick = fc.nat({ max: 20 });
@@ -281,7 +285,7 @@ export const planHistories: fc.Arbitrary<PlanHistory> = fc
   .record({
     plan: plans,
     moves: fc.array(moves, { maxLength: 60, size: "max" }),
-    cancelAt: rarely(fc.nat({ max: 40 }), 4),
+    cancelAt: createRarely(fc.nat({ max: 40 }), 4),
   })
   .map(({ plan, moves: some, cancelAt }) => {
     const cancelled: PlanMove = { kind: "any", command: cancel(), times: 2, afterMs: 0 };
@@ -303,7 +307,7 @@ export interface PlannedHistory {
 }
 
 /** The steps of the plan that are dispatched or running, in order of admission. */
-function atWork(state: Coordination): { readonly stepId: string; readonly attempt: number }[] {
+function listAtWork(state: Coordination): { readonly stepId: string; readonly attempt: number }[] {
   if (state.kind !== "open") return [];
   return [...state.steps.values()]
     .filter(({ phase }) => phase.status === "dispatched" || phase.status === "running")
@@ -312,20 +316,23 @@ function atWork(state: Coordination): { readonly stepId: string; readonly attemp
 
 function commandOf(move: PlanMove, plan: RandomPlan, at: { state: Coordination; now: EpochMs }) {
   if (move.kind === "any") return move.command;
-  if (move.kind === "gate") return gateCommand(at.state, move.move);
+  if (move.kind === "gate") return createGateCommand(at.state, move.move);
   const effects = move.kind === "effect" ? planDispatch(at.state, at.now) : [];
   const effect = effects[move.pick % Math.max(1, effects.length)];
-  if (effect?.kind === "verifyResult") return ruledBy(effect, at.state, move.pick);
-  return effect ? commandFor(effect, plan, at.state) : commandAtWork(move, at.state);
+  if (effect?.kind === "verifyResult") return ruleBy(effect, at.state, move.pick);
+  return effect ? createCommandFor(effect, plan, at.state) : createCommandAtWork(move, at.state);
 }
 
-function commandAtWork(move: PlanMove & { readonly pick: number }, state: Coordination): Command | undefined {
-  const working = atWork(state);
+function createCommandAtWork(
+  move: PlanMove & { readonly pick: number },
+  state: Coordination,
+): Command | undefined {
+  const working = listAtWork(state);
   const one = working[move.pick % Math.max(1, working.length)];
   if (!one) return undefined;
-  if (move.kind === "start") return started(one.stepId, one.attempt);
+  if (move.kind === "start") return startStep(one.stepId, one.attempt);
   if (move.kind === "report") return report(one.stepId, one.attempt);
-  return move.kind === "end" ? endingCommand(one.stepId, one.attempt, move.ending) : undefined;
+  return move.kind === "end" ? createEndingCommand(one.stepId, one.attempt, move.ending) : undefined;
 }
 
 export function playPlan({ plan, moves: some }: PlanHistory): PlannedHistory {

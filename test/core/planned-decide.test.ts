@@ -1,7 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
-import { ack, at, complete, contentRef, fail, given, OPEN, SETTLE, spawn, stepId } from "./scene.ts";
+import {
+  acknowledge,
+  timeAt,
+  complete,
+  createContentRef,
+  fail,
+  openScene,
+  OPEN,
+  SETTLE,
+  spawn,
+  stepId,
+} from "./scene.ts";
 import {
   admit,
   answer,
@@ -10,29 +21,29 @@ import {
   dispatch,
   expire,
   finish,
-  goWrong,
+  failStep,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
   report,
   retry,
   runOut,
   skip,
-  started,
-  stopped,
-  verdict,
+  startStep,
+  stopChildOf,
+  recordFinding,
   type PlanScene,
 } from "./planned-scene.ts";
 import {
   COMMANDS,
   EXPECTED,
   HELD,
-  held,
+  holders,
   ready,
   retried,
   running,
   SITUATIONS,
-  waiting,
+  createWaiting,
   type Situation,
 } from "./planned-table.ts";
 
@@ -49,9 +60,9 @@ describe.each(Object.entries(SITUATIONS))("a planned step that is %s", (situatio
       const scene = make();
       const before = scene.state;
       const { all, ...but } = EXPECTED[name] ?? { all: "nothing" };
-      const said = scene.says(command);
-      expect(said).toBe(but[situation as Situation] ?? all);
-      if (!said.includes(".")) expect(scene.state).toBe(before);
+      const words = scene.says(command);
+      expect(words).toBe(but[situation as Situation] ?? all);
+      if (!words.includes(".")) expect(scene.state).toBe(before);
     },
   );
 
@@ -71,13 +82,13 @@ describe.each(Object.entries(SITUATIONS))("a planned step that is %s", (situatio
 });
 
 describe("a plan that has ended", () => {
-  const ended = (): PlanScene =>
-    planScene(openPlan({ steps: 1 }), admit(plannedStep("x")), dispatch("x"), finish("x")).then(
-      ...[SETTLE, dispatch(DELIVERY), started(DELIVERY), finish(DELIVERY), SETTLE],
+  const createEndedScene = (): PlanScene =>
+    planScene(openPlan({ steps: 1 }), admit(planStep("x")), dispatch("x"), finish("x")).then(
+      ...[SETTLE, dispatch(DELIVERY), startStep(DELIVERY), finish(DELIVERY), SETTLE],
     );
 
   it.each(Object.entries(COMMANDS))("D5: answers %s with a refusal and does not change", (name, command) => {
-    const scene = ended();
+    const scene = createEndedScene();
     const { state } = scene;
     const expected = { open: "ALREADY_OPENED", settle: "replay" }[name] ?? "COORDINATION_ENDED";
     expect(scene.says(command)).toBe(expected);
@@ -89,42 +100,44 @@ describe("a coordination that runs no plan", () => {
   const OF_PLANS = ["admit", "skip", "retry", "retry all", "trip", "stop child", "judge"];
 
   it.each(OF_PLANS)("refuses to %s", (name) => {
-    const scene = given(OPEN, spawn("a"), ack(1));
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1));
     expect(scene.when(COMMANDS[name]!)).toMatchObject({ kind: "refused", code: "NOT_PLANNED" });
   });
 
   it("has no step that is begun but by a model, and no question to expire", () => {
-    const scene = given(OPEN, spawn("a"), ack(1));
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1));
     expect(scene.when(dispatch("step-1", 2))).toMatchObject({ kind: "refused", code: "NOT_READY" });
     expect(scene.when(expire()).kind).toBe("replay");
   });
 
   it("can be cancelled as a whole and step by step, and ends as cancelled", () => {
-    const scene = given(OPEN, spawn("a"), ack(1));
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1));
     const all: Command = { type: "cancelCoordination", by: "agent" };
     const one: Command = { ...all, stepId: stepId(1) };
     for (const command of [one, all]) {
       expect(scene.when(command).kind).toBe("accepted");
       expect(scene.when(command).kind).toBe("replay");
     }
-    expect(planDispatch(scene.state, at(0)).map(({ kind }) => kind)).toEqual(["stopObserved"]);
+    expect(planDispatch(scene.state, timeAt(0)).map(({ kind }) => kind)).toEqual(["stopObserved"]);
     scene.when(fail(1, "child_cancelled"));
     expect(scene.when(SETTLE)).toMatchObject({ facts: [{ payload: { status: "cancelled" } }] });
   });
 
   it("takes the report of a step's child, and its output where the host tells none", () => {
-    const scene = given(OPEN, spawn("a"), ack(1));
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1));
     expect(scene.when(report("step-1")).kind).toBe("accepted");
-    expect(scene.when(complete(1))).toMatchObject({ facts: [{ payload: { output: contentRef("out") } }] });
+    expect(scene.when(complete(1))).toMatchObject({
+      facts: [{ payload: { output: createContentRef("out") } }],
+    });
   });
 });
 
 describe("a verdict or an answer that comes twice", () => {
   it("is recorded once as late, and changes nothing", () => {
-    const scene = held().then(verdict(HELD));
+    const scene = holders().then(recordFinding(HELD));
     const { phase } = scene.step("x");
-    expect(scene.says(verdict(HELD))).toBe("STEP_ENDED step.outcome_refused");
-    expect(scene.says(verdict(HELD, { verdict: "fail" }))).toBe("STEP_ENDED");
+    expect(scene.says(recordFinding(HELD))).toBe("STEP_ENDED step.outcome_refused");
+    expect(scene.says(recordFinding(HELD, { verdict: "fail" }))).toBe("STEP_ENDED");
     expect(scene.step("x").phase).toBe(phase);
   });
 
@@ -144,16 +157,16 @@ describe("a run that ends well", () => {
   const FAILED = { outcome: "failed" } as const;
 
   it("has failed where the newest report of its child says so, of a plan or not", () => {
-    const scene = running().then(report("x", 1, FAILED), finish("x", 1, { output: contentRef("out") }));
+    const scene = running().then(report("x", 1, FAILED), finish("x", 1, { output: createContentRef("out") }));
     expect(scene.last("step.failed").payload).toMatchObject({ error: { code: "reported_failed" } });
     expect(scene.says(finish("x"))).toBe("replay");
-    const spawned = given(OPEN, spawn("a"), ack(1), report("step-1", 1, FAILED));
+    const spawned = openScene(OPEN, spawn("a"), acknowledge(1), report("step-1", 1, FAILED));
     expect(spawned.when(complete(1))).toMatchObject({ facts: [{ type: "step.failed" }] });
   });
 
   it("is a success where a later report says so, and an attempt is not held by the one before", () => {
     const scene = running().then(report("x", 1, FAILED), report("x"), finish("x"));
-    expect(scene.last("step.completed").payload.output).toEqual(contentRef("out"));
+    expect(scene.last("step.completed").payload.output).toEqual(createContentRef("out"));
     const again = retried().then(report("x", 1, FAILED), finish("x"), dispatch("x", 2), finish("x", 2));
     expect(again.status("x")).toBe("completed");
   });
@@ -161,7 +174,7 @@ describe("a run that ends well", () => {
 
 describe("a command that names a step twice", () => {
   it("is taken as if it named it once", () => {
-    const scene = waiting()().then(cancel());
+    const scene = createWaiting()().then(cancel());
     expect(scene.says(skip("x", "root", "x"))).toBe("step.skipped step.skipped");
     const blocked = SITUATIONS.blocked().then(cancel());
     expect(blocked.says(skip("x", "x"))).toBe("escalation.closed");
@@ -170,7 +183,7 @@ describe("a command that names a step twice", () => {
 
 describe("a command about a step that there is not", () => {
   it.each([
-    ...[dispatch("y"), started("y"), finish("y"), goWrong("y"), runOut("y"), report("y"), retry("y")],
+    ...[dispatch("y"), startStep("y"), finish("y"), failStep("y"), runOut("y"), report("y"), retry("y")],
     cancel("y"),
   ])("is refused: %o", (command) => {
     expect(ready().says(command)).toBe("UNKNOWN_STEP");
@@ -178,7 +191,7 @@ describe("a command about a step that there is not", () => {
 
   it("is of no effect where it names several", () => {
     expect(ready().says(skip("y", "z"))).toBe("replay");
-    expect(ready().says(stopped("y"))).toBe("replay");
+    expect(ready().says(stopChildOf("y"))).toBe("replay");
     expect(ready().says(expire(7))).toBe("replay");
   });
 

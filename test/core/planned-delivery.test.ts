@@ -1,32 +1,32 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { findNextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
-import { at, OWNER } from "./scene.ts";
+import { timeAt, OWNER } from "./scene.ts";
 import {
   admit,
   cancel,
   DELIVERY,
   dispatch,
   finish,
-  goWrong,
+  failStep,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
   runOut,
   SETTLE_PLAN,
-  started,
+  startStep,
   type Opened,
   type PlanScene,
 } from "./planned-scene.ts";
 
-const worked = (opened: Partial<Opened> = {}): PlanScene =>
-  planScene(openPlan({ steps: 1, ...opened }), admit(plannedStep("a")), dispatch("a"), finish("a"));
-const telling = (opened: Partial<Opened> = {}): PlanScene =>
-  worked(opened).then(SETTLE_PLAN, dispatch(DELIVERY));
+const createWorkedScene = (opened: Partial<Opened> = {}): PlanScene =>
+  planScene(openPlan({ steps: 1, ...opened }), admit(planStep("a")), dispatch("a"), finish("a"));
+const createTellingScene = (opened: Partial<Opened> = {}): PlanScene =>
+  createWorkedScene(opened).then(SETTLE_PLAN, dispatch(DELIVERY));
 
 describe("telling the owner", () => {
   it("is a step like any other, admitted when all else has ended", () => {
-    const scene = worked();
+    const scene = createWorkedScene();
     expect(scene.plans()).toEqual(["endCoordination"]);
     scene.then(SETTLE_PLAN);
     expect(scene.step(DELIVERY).spec).toMatchObject({
@@ -40,7 +40,7 @@ describe("telling the owner", () => {
   });
 
   it("is not admitted before all steps of the plan are", () => {
-    const scene = planScene(openPlan({ steps: 2 }), admit(plannedStep("a")), dispatch("a"), finish("a"));
+    const scene = planScene(openPlan({ steps: 2 }), admit(planStep("a")), dispatch("a"), finish("a"));
     expect(scene.says(SETTLE_PLAN)).toBe("STEPS_OPEN");
     expect(scene.plans()).toEqual(["admitSteps"]);
   });
@@ -49,51 +49,53 @@ describe("telling the owner", () => {
     ["a cancelled plan", cancel()],
     ["a plan that was cancelled before it began", cancel("a")],
   ])("is held back by nothing in %s", (_, command) => {
-    const scene = planScene(openPlan({ steps: 1 }), admit(plannedStep("a")), command);
+    const scene = planScene(openPlan({ steps: 1 }), admit(planStep("a")), command);
     scene.when({ type: "skipSteps", stepIds: [scene.step("a").spec.stepId] });
-    scene.then(SETTLE_PLAN, dispatch(DELIVERY), started(DELIVERY), finish(DELIVERY), SETTLE_PLAN);
+    scene.then(SETTLE_PLAN, dispatch(DELIVERY), startStep(DELIVERY), finish(DELIVERY), SETTLE_PLAN);
     expect(scene.last("coordination.terminal").payload).toMatchObject({ delivery: "delivered" });
   });
 
   it("is not held back by a deadline that has passed, nor cut to it", () => {
-    const scene = worked({ plan: { deadlineAtMs: at(5_000), budget: { spawns: 1, wallMs: 5_000 } } });
+    const scene = createWorkedScene({
+      plan: { deadlineAtMs: timeAt(5_000), budget: { spawns: 1, wallMs: 5_000 } },
+    });
     scene.passes(60_000);
     scene.then(SETTLE_PLAN, dispatch(DELIVERY));
-    expect(scene.step(DELIVERY).phase).toMatchObject({ deadlineAtMs: at(scene.nowMs + 600_000) });
+    expect(scene.step(DELIVERY).phase).toMatchObject({ deadlineAtMs: timeAt(scene.nowMs + 600_000) });
   });
 
   it("leaves the owner free to spawn: its session is no child of the plan", () => {
-    expect(telling().then(started(DELIVERY)).open.children.has(OWNER)).toBe(false);
+    expect(createTellingScene().then(startStep(DELIVERY)).open.children.has(OWNER)).toBe(false);
   });
 });
 
 describe("what became of telling the owner", () => {
-  const outcome = (...ends: Command[]): unknown => {
-    const scene = telling().then(...ends, SETTLE_PLAN);
+  const describeOutcome = (...ends: Command[]): unknown => {
+    const scene = createTellingScene().then(...ends, SETTLE_PLAN);
     return scene.last("coordination.terminal").payload.delivery;
   };
 
   it("is that it was told", () => {
-    expect(outcome(finish(DELIVERY))).toBe("delivered");
-    expect(outcome(started(DELIVERY), finish(DELIVERY))).toBe("delivered");
+    expect(describeOutcome(finish(DELIVERY))).toBe("delivered");
+    expect(describeOutcome(startStep(DELIVERY), finish(DELIVERY))).toBe("delivered");
   });
 
   it("is that it was not told where the host says so", () => {
-    expect(outcome(started(DELIVERY), goWrong(DELIVERY))).toBe("not_delivered");
+    expect(describeOutcome(startStep(DELIVERY), failStep(DELIVERY))).toBe("not_delivered");
   });
 
   it("is unknown where nobody can say", () => {
-    expect(outcome(runOut(DELIVERY))).toBe("unknown");
-    expect(outcome(started(DELIVERY), runOut(DELIVERY, 1, "runner"))).toBe("unknown");
-    expect(outcome(started(DELIVERY), goWrong(DELIVERY, 1, "child_lost"))).toBe("unknown");
+    expect(describeOutcome(runOut(DELIVERY))).toBe("unknown");
+    expect(describeOutcome(startStep(DELIVERY), runOut(DELIVERY, 1, "runner"))).toBe("unknown");
+    expect(describeOutcome(startStep(DELIVERY), failStep(DELIVERY, 1, "child_lost"))).toBe("unknown");
   });
 
   it.each(["spawn_refused", "spawn_not_confirmed"] as const)(
     "is tried again after %s, five times, and then that it was not told",
     (code) => {
-      const scene = telling();
+      const scene = createTellingScene();
       for (let attempt = 1; attempt <= 6; attempt += 1) {
-        scene.then(goWrong(DELIVERY, attempt, code));
+        scene.then(failStep(DELIVERY, attempt, code));
         const { retryAtMs } = scene.last("step.failed").payload;
         if (attempt === 6) break;
         expect(retryAtMs).toBeDefined();
@@ -106,33 +108,33 @@ describe("what became of telling the owner", () => {
   );
 
   it.each([
-    [goWrong(DELIVERY)],
-    [goWrong(DELIVERY, 1, "child_lost")],
-    [goWrong(DELIVERY, 1, "child_cancelled")],
+    [failStep(DELIVERY)],
+    [failStep(DELIVERY, 1, "child_lost")],
+    [failStep(DELIVERY, 1, "child_cancelled")],
     [runOut(DELIVERY)],
     [runOut(DELIVERY, 1, "runner")],
   ])("is never tried again where the message may have been passed on: %o", (end) => {
-    const scene = telling().then(started(DELIVERY), end);
+    const scene = createTellingScene().then(startStep(DELIVERY), end);
     expect(scene.open.openSteps.size).toBe(0);
     expect(scene.plans(scene.nowMs + 1e9)).toEqual(["endCoordination"]);
     expect(scene.says(dispatch(DELIVERY, 2))).toBe("STEP_ENDED");
   });
 
   it("is looked after in time though the deadline or the wall time of the plan has passed", () => {
-    for (const plan of [{ deadlineAtMs: at(5_000) }, { budget: { wallMs: 5_000 } }]) {
-      const scene = worked({ plan });
+    for (const plan of [{ deadlineAtMs: timeAt(5_000) }, { budget: { wallMs: 5_000 } }]) {
+      const scene = createWorkedScene({ plan });
       scene.passes(10_000);
-      scene.then(SETTLE_PLAN, dispatch(DELIVERY), goWrong(DELIVERY, 1, "spawn_refused"));
+      scene.then(SETTLE_PLAN, dispatch(DELIVERY), failStep(DELIVERY, 1, "spawn_refused"));
       const { retryAtMs } = scene.last("step.failed").payload;
       expect(findNextDeadline(scene.state)).toBe(retryAtMs);
       expect(scene.plans()).toEqual([]);
-      expect(scene.plans(retryAtMs! - at(0))).toEqual([`runStep ${DELIVERY} 2`]);
+      expect(scene.plans(retryAtMs! - timeAt(0))).toEqual([`runStep ${DELIVERY} 2`]);
     }
   });
 
   it("never stops a plan that fails fast, nor asks people", () => {
     const policy = { timeoutPolicy: "fail_fast", escalationPolicy: "hitl" } as const;
-    const scene = telling({ policy }).then(goWrong(DELIVERY));
+    const scene = createTellingScene({ policy }).then(failStep(DELIVERY));
     expect(scene.open.escalations.size).toBe(0);
     scene.then(SETTLE_PLAN);
     expect(scene.last("coordination.terminal").payload).toMatchObject({

@@ -2,54 +2,66 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { done, failing } from "../support/scripted-runner.ts";
-import { AGENT, plan, PLAN_ID, retries, runPlan, step, type Fields, type PlanRun } from "./planned-world.ts";
+import { endDone, endFailing } from "../support/scripted-runner.ts";
+import {
+  AGENT,
+  plan,
+  PLAN_ID,
+  createRetries,
+  runPlan,
+  step,
+  type Fields,
+  type PlanRun,
+} from "./planned-world.ts";
 
 /** The child of the newest attempt of `a` submits a plan with the step `n`, which works on. */
 async function submitNested(run: PlanRun): Promise<SessionKey> {
   const session = run.ordersOf("a").at(-1)!.childSessionKey;
-  const given = plan([step("n")], { coordinationId: "plan-2", ownerSession: session });
-  await run.coordinator.submitPlan({ plan: given, submittedBy: session, ownerAgent: AGENT });
+  const planFields = plan([step("n")], { coordinationId: "plan-2", ownerSession: session });
+  await run.coordinator.submitPlan({ plan: planFields, submittedBy: session, ownerAgent: AGENT });
   await run.advance(100);
   return session;
 }
-const nested = (run: PlanRun): string[] =>
-  (run.it.ledger.events()[1] ?? []).map(({ type, nodeId }) => (nodeId ? `${type} ${nodeId}` : type));
+const listNested = (run: PlanRun): string[] =>
+  (run.world.ledger.events()[1] ?? []).map(({ type, nodeId }) => (nodeId ? `${type} ${nodeId}` : type));
 const outputOf = (run: PlanRun, stepId: string): string | undefined => {
   const completed = run.events("step.completed").find(({ nodeId }) => nodeId === stepId);
-  return run.it.ledger.contents.get(completed?.payload.output?.sha256 ?? "")?.text;
+  return run.world.ledger.contents.get(completed?.payload.output?.sha256 ?? "")?.text;
 };
 
 describe("a plan that a child submitted", () => {
-  const given = (fields: Fields = {}): Fields => plan([step("a", fields)]);
+  const createPlan = (fields: Fields = {}): Fields => plan([step("a", fields)]);
   const working = { a: ["work", "work"], n: ["work"] } as const;
 
   it("is cancelled with the step of its child", async () => {
-    const run = await runPlan(working, given());
+    const run = await runPlan(working, createPlan());
     await submitNested(run);
     await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
     await run.advance(5_000);
-    expect(run.it.plans.cancelled).toContain("plan-2:n:1");
-    expect(nested(run)).toContain("coordination.terminal");
+    expect(run.world.plans.cancelled).toContain("plan-2:n:1");
+    expect(listNested(run)).toContain("coordination.terminal");
   });
 
   it("is cancelled when the attempt of its child runs out of time", async () => {
-    const run = await runPlan(working, given({ timeoutMs: 5_000 }));
+    const run = await runPlan(working, createPlan({ timeoutMs: 5_000 }));
     await submitNested(run);
     await run.advance(10_000);
-    expect(run.it.plans.cancelled).toContain("plan-2:n:1");
+    expect(run.world.plans.cancelled).toContain("plan-2:n:1");
   });
 
   it("D3: says nothing about the next attempt at the step", async () => {
-    const run = await runPlan({ ...working, "@delivery": [done({ text: "late" })] }, given(retries(1)));
+    const run = await runPlan(
+      { ...working, "@delivery": [endDone({ text: "late" })] },
+      createPlan(createRetries(1)),
+    );
     await submitNested(run);
-    run.it.plans.end("a", failing());
+    run.world.plans.end("a", endFailing());
     await run.advance(5_000);
     expect(run.ordersOf("a")).toHaveLength(2);
-    run.it.plans.end("a", done({ second: true }));
+    run.world.plans.end("a", endDone({ second: true }));
     await run.advance(5_000);
     expect((await run.fates())["a"]).toBe("completed");
-    run.it.plans.end("n", done());
+    run.world.plans.end("n", endDone());
     await run.advance(5_000);
     expect(outputOf(run, "a")).toBe('{"second":true}');
   });
@@ -112,9 +124,9 @@ describe("a child that submits plans", () => {
     let session = run.ordersOf("a").at(-1)!.childSessionKey;
     const kinds: string[] = [];
     for (let depth = 2; depth <= 6; depth += 1) {
-      const given = plan([step("n")], { coordinationId: `plan-${depth}`, ownerSession: session });
+      const planFields = plan([step("n")], { coordinationId: `plan-${depth}`, ownerSession: session });
       const submitted = await run.coordinator.submitPlan({
-        plan: given,
+        plan: planFields,
         submittedBy: session,
         ownerAgent: AGENT,
       });
@@ -131,11 +143,11 @@ describe("a child that submits plans", () => {
 describe("what must not go on for ever", () => {
   it("a start that a host neither takes nor knows of is asked for with pauses", async () => {
     const run = await runPlan({ a: ["silent", "silent"] }, plan([step("a")]));
-    run.it.plans.forget("a");
+    run.world.plans.forget("a");
     const before = run.ordersOf("a").length;
     for (let seconds = 0; seconds < 60; seconds += 1) {
       await run.advance(1_000);
-      if (run.it.plans.runs.size > 0) run.it.plans.forget("a");
+      if (run.world.plans.runs.size > 0) run.world.plans.forget("a");
     }
     expect(run.ordersOf("a").length - before).toBeLessThan(60);
   });
@@ -162,7 +174,7 @@ describe("the session of an attempt that is over", () => {
       ownerAgent: AGENT,
     });
     expect(late).toMatchObject({ kind: "refused", problems: [{ code: "NESTED_LATE" }] });
-    const told = run.it.plans.orders.filter(({ envelope }) => envelope.intent === "report");
-    expect(told.map(({ childSessionKey }) => childSessionKey)).not.toContain(session);
+    const orders = run.world.plans.orders.filter(({ envelope }) => envelope.intent === "report");
+    expect(orders.map(({ childSessionKey }) => childSessionKey)).not.toContain(session);
   });
 });

@@ -13,7 +13,17 @@ import {
   type Step,
 } from "../../src/agents/coordination/ledger/state.ts";
 import { OWNER, RUN } from "./scene.ts";
-import { answer, ask, expire, judge, notice, noVerdict, told, verdict, withhold } from "./planned-scene.ts";
+import {
+  answer,
+  ask,
+  expire,
+  judge,
+  recordNotice,
+  recordNoVerdict,
+  recordTold,
+  recordFinding,
+  withhold,
+} from "./planned-scene.ts";
 
 const CHECKS = ["lint", "critic"] as const;
 
@@ -60,7 +70,7 @@ export const gateMoves: fc.Arbitrary<GateMove> = fc.oneof(
 );
 
 /** Verdicts on something else, answers to what was not asked, words about sessions that wait for nothing. */
-export const strayMoves = (
+export const createStrayMoves = (
   names: fc.Arbitrary<string>,
   attempts: fc.Arbitrary<number>,
 ): fc.Arbitrary<Command> =>
@@ -75,19 +85,21 @@ export const strayMoves = (
           finding: { check, agentId: "agent:critic", verdict: "pass" },
         }) as Command,
     ),
-    fc.tuple(fc.integer({ min: 1, max: 4 }), answerKinds).map(([number, given]) => answer(number, given)),
+    fc
+      .tuple(fc.integer({ min: 1, max: 4 }), answerKinds)
+      .map(([number, answerKind]) => answer(number, answerKind)),
     fc.integer({ min: 1, max: 3 }).map((number) => expire(number)),
-    fc.integer({ min: 0, max: 3 }).map((place) => notice(1, place)),
+    fc.integer({ min: 0, max: 3 }).map((place) => recordNotice(1, place)),
     fc.tuple(names, attempts).map(([name, attempt]) => withhold(name, attempt)),
-    fc.constantFrom(told("answer:escalation-1"), judge(false), ask(OWNER, { openMax: 1 })),
+    fc.constantFrom(recordTold("answer:escalation-1"), judge(false), ask(OWNER, { openMax: 1 })),
   );
 
-const known = (state: Coordination): readonly Step[] =>
+const listKnownSteps = (state: Coordination): readonly Step[] =>
   state.kind === "open" ? [...state.steps.values()] : [];
 
 /** The checks that have not answered, each with its step. */
 export function openChecks(state: Coordination): { readonly step: Step; readonly check: string }[] {
-  return known(state).flatMap((step) => {
+  return listKnownSteps(state).flatMap((step) => {
     const { phase, spec } = step;
     if (phase.status !== "held") return [];
     const answered = new Set([...phase.findings.map(({ check }) => check), ...phase.failures.keys()]);
@@ -101,31 +113,31 @@ export function openQuestions(state: Coordination): Escalation[] {
   return [...state.openQuestions.keys()].flatMap((id) => state.escalations.get(id) ?? []);
 }
 
-export function rulingOn(step: Step, check: string, ruling: Ruling): Command {
-  if (ruling === "none") return noVerdict(step, check);
-  if (ruling === "own") return verdict(step, { check, self: true });
-  if (ruling === "doubtful") return verdict(step, { check, confidence: 4_000 });
-  return verdict(step, { check, verdict: ruling, criteria: [`${check}-1`] });
+export function createRulingOn(step: Step, check: string, ruling: Ruling): Command {
+  if (ruling === "none") return recordNoVerdict(step, check);
+  if (ruling === "own") return recordFinding(step, { check, self: true });
+  if (ruling === "doubtful") return recordFinding(step, { check, confidence: 4_000 });
+  return recordFinding(step, { check, verdict: ruling, criteria: [`${check}-1`] });
 }
 
-export function answerTo({ escalationId }: Escalation, given: AnswerKind): Command {
-  return answer(Number(escalationId.slice("escalation-".length)), given);
+export function answerTo({ escalationId }: Escalation, answerKind: AnswerKind): Command {
+  return answer(Number(escalationId.slice("escalation-".length)), answerKind);
 }
 
-const nth = <T>(choices: readonly T[], at: number): T | undefined =>
+const pickNth = <T>(choices: readonly T[], at: number): T | undefined =>
   choices[at % Math.max(1, choices.length)];
 
-export function gateCommand(state: Coordination, move: GateMove): Command | undefined {
+export function createGateCommand(state: Coordination, move: GateMove): Command | undefined {
   if (move.kind === "rule") {
-    const chosen = nth(openChecks(state), move.pick);
-    return chosen && rulingOn(chosen.step, chosen.check, move.ruling);
+    const chosen = pickNth(openChecks(state), move.pick);
+    return chosen && createRulingOn(chosen.step, chosen.check, move.ruling);
   }
   if (move.kind === "answer") {
-    const question = nth(openQuestions(state), move.pick);
+    const question = pickNth(openQuestions(state), move.pick);
     return question && answerTo(question, move.given);
   }
-  const step = nth(
-    known(state).filter(({ phase }) => phase.status === "dispatched" || phase.status === "running"),
+  const step = pickNth(
+    listKnownSteps(state).filter(({ phase }) => phase.status === "dispatched" || phase.status === "running"),
     move.pick,
   );
   const session = step && sessionOf(step.phase);
@@ -135,7 +147,7 @@ export function gateCommand(state: Coordination, move: GateMove): Command | unde
 }
 
 /** What one of the checks comes to. */
-export function ruledBy(
+export function ruleBy(
   { stepId, checks }: GateEffect & { readonly kind: "verifyResult" },
   state: Coordination,
   by: number,
@@ -143,16 +155,16 @@ export function ruledBy(
   const chosen = openChecks(state).find(
     ({ step, check }) => step.spec.stepId === stepId && checks.includes(check),
   );
-  return chosen && rulingOn(chosen.step, chosen.check, nth(RULINGS, by) ?? "pass");
+  return chosen && createRulingOn(chosen.step, chosen.check, pickNth(RULINGS, by) ?? "pass");
 }
 
 /** What the runtime asks for when it performs an effect: of a check it hears that all is well. */
-export function commandForGate(effect: GateEffect, state: Coordination): Command {
+export function createCommandForGate(effect: GateEffect, state: Coordination): Command {
   switch (effect.kind) {
     case "verifyResult": {
       const chosen = openChecks(state).find(({ step }) => step.spec.stepId === effect.stepId);
       if (!chosen) throw new Error(`nothing is to be checked of ${effect.stepId}`);
-      return rulingOn(chosen.step, effect.checks[0] ?? "", "pass");
+      return createRulingOn(chosen.step, effect.checks[0] ?? "", "pass");
     }
     case "expireQuestion":
       return { type: "expireEscalation", escalationId: effect.escalationId };
@@ -161,6 +173,6 @@ export function commandForGate(effect: GateEffect, state: Coordination): Command
       return { type: "recordNotice", escalationId, notice: place, channel, outcome: "delivered", tries: 1 };
     }
     case "tellSession":
-      return told(effect.tellingId);
+      return recordTold(effect.tellingId);
   }
 }

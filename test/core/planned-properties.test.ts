@@ -17,13 +17,13 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { isEnded, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryLedger } from "../support/memory-store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
-import { answerTo, openChecks, openQuestions, RULINGS, rulingOn } from "./planned-gate-moves.ts";
+import { answerTo, openChecks, openQuestions, RULINGS, createRulingOn } from "./planned-gate-moves.ts";
 import {
-  commandFor,
-  endingCommand,
+  createCommandFor,
+  createEndingCommand,
   endings,
   planHistories,
   playPlan,
@@ -32,13 +32,13 @@ import {
   type PlannedHistory,
   type RandomPlan,
 } from "./planned-arbitraries.ts";
-import { planScene, said } from "./planned-scene.ts";
+import { planScene, describeDecision } from "./planned-scene.ts";
 import { RUN } from "./scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 const openWop = loadOpenWopSchemas();
 
-function holds(check: (played: PlannedHistory) => void | Promise<void>, numRuns = RUNS): Promise<void> {
+function prove(check: (played: PlannedHistory) => void | Promise<void>, numRuns = RUNS): Promise<void> {
   const property = fc.asyncProperty(planHistories, async (history) => check(playPlan(history)));
   return fc.assert(property, { numRuns });
 }
@@ -46,7 +46,7 @@ function holds(check: (played: PlannedHistory) => void | Promise<void>, numRuns 
 const stepsOf = (state: Coordination): Exclude<Coordination, { kind: "unopened" }>["steps"] =>
   state.kind === "unopened" ? OrderedMap<never, never>() : state.steps;
 
-const only = <T extends RunEvent["type"]>(
+const filterByType = <T extends RunEvent["type"]>(
   log: readonly RunEvent[],
   type: T,
 ): Extract<RunEvent, { type: T }>[] =>
@@ -61,13 +61,13 @@ function placesOf(
   const { dependsOn = [], fanIn = 0 } = spec.planned ?? {};
   const phases = dependsOn.flatMap((id) => steps.get(id)?.phase ?? []);
   const met = phases.filter((other) => other.status === "completed").length;
-  const lost = phases.filter((other) => isEnded(other) && other.status !== "completed").length;
+  const lostCount = phases.filter((other) => isEnded(other) && other.status !== "completed").length;
   const isPlannedStep = spec.planned !== undefined;
   return {
     // G2: what its planner doubts is not ready before people say so.
     ready: status === "waiting" && met >= fanIn && (!spec.decision || isApproved === true),
     held: status === "held",
-    doomed: status === "waiting" && dependsOn.length - lost < fanIn,
+    doomed: status === "waiting" && dependsOn.length - lostCount < fanIn,
     open: !isEnded(phase),
     running: isPlannedStep && ["dispatched", "running"].includes(status),
     timed: isPlannedStep ? ["backoff", "blocked"].includes(status) : !isEnded(phase),
@@ -78,7 +78,7 @@ const standingOf = (state: Coordination): string => (state.kind === "ended" ? st
 
 describe("for every history of a plan", () => {
   it("L2 and L3: sequences are gapless, and every cause is an earlier event", () =>
-    holds(({ log }) => {
+    prove(({ log }) => {
       const seen = new Set<string>();
       for (const [index, { eventId, sequence, causationId, type }] of log.entries()) {
         expect([sequence, eventId]).toEqual([index, `${RUN}:${index}`]);
@@ -89,17 +89,17 @@ describe("for every history of a plan", () => {
     }));
 
   it("L4: the log, as it is stored, folds to the state", () =>
-    holds(({ log, state }) => {
+    prove(({ log, state }) => {
       const stored = log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(stored).toStrictEqual(log);
       expect(fold(RUN, stored)).toStrictEqual(state);
     }));
 
   it("L5: a ledger of it is verified, and every event and envelope is valid in OpenWOP and here", () =>
-    holds(
+    prove(
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
-        const store = memoryLedger().open(fakeClock());
+        const store = createMemoryLedger().open(createFakeClock());
         const references = log.flatMap(referencesOf);
         await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
         const { forkedFrom } = state.created;
@@ -114,7 +114,7 @@ describe("for every history of a plan", () => {
     ));
 
   it("D1: whatever is known of an attempt comes after its dispatch", () =>
-    holds(({ log }) => {
+    prove(({ log }) => {
       const dispatched = new Set<string>();
       for (const event of log.filter(isFact)) {
         if (!("attempt" in event.payload)) continue;
@@ -125,7 +125,7 @@ describe("for every history of a plan", () => {
     }));
 
   it("D2: what was accepted is not accepted again, and no key and no session is used twice", () =>
-    holds(({ steps, log }) => {
+    prove(({ steps, log }) => {
       for (const [index, { command, decision, after, now }] of steps.entries()) {
         const next = steps[index + 1];
         const isRepeated = next?.command === command && next.now === now;
@@ -133,7 +133,7 @@ describe("for every history of a plan", () => {
         expect(next.decision.kind, command.type).not.toBe("accepted");
         if (next.decision.kind !== "refused" || !next.decision.facts) expect(next.after).toBe(after);
       }
-      const dispatches = only(log, "step.dispatched").map(({ payload }) => payload);
+      const dispatches = filterByType(log, "step.dispatched").map(({ payload }) => payload);
       const keys = dispatches.map(({ idempotencyKey }) => idempotencyKey);
       expect(new Set(keys).size).toBe(keys.length);
       const sessions = dispatches
@@ -143,7 +143,7 @@ describe("for every history of a plan", () => {
     }));
 
   it("D3: nothing is accepted about an attempt but the present one, and a refusal changes no phase", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { command, decision, before, after } of steps) {
         if (decision.kind === "refused")
           for (const [stepId, { phase }] of stepsOf(before))
@@ -155,20 +155,20 @@ describe("for every history of a plan", () => {
     }));
 
   it("D4: no step is attempted more often than its budget and people allow", () =>
-    holds(({ log }) => {
-      for (const { payload } of only(log, "step.admitted")) {
+    prove(({ log }) => {
+      for (const { payload } of filterByType(log, "step.admitted")) {
         const { stepId, retryBudget } = payload;
-        const of = (type: "step.dispatched" | "step.retry_granted" | "result.revised"): number =>
-          only(log, type).filter((event) => event.payload.stepId === stepId).length;
-        const more = of("step.retry_granted") + of("result.revised");
-        expect(of("step.dispatched")).toBeLessThanOrEqual(retryBudget + 1 + more);
-        expect(of("result.revised")).toBeLessThanOrEqual(payload.gate?.revisionsMax ?? 0);
+        const countOfType = (type: "step.dispatched" | "step.retry_granted" | "result.revised"): number =>
+          filterByType(log, type).filter((event) => event.payload.stepId === stepId).length;
+        const more = countOfType("step.retry_granted") + countOfType("result.revised");
+        expect(countOfType("step.dispatched")).toBeLessThanOrEqual(retryBudget + 1 + more);
+        expect(countOfType("result.revised")).toBeLessThanOrEqual(payload.gate?.revisionsMax ?? 0);
       }
     }));
 
   it("D5: there is at most one end, and nothing after it; what has ended stays as it is", () =>
-    holds(({ log, state, steps }) => {
-      const terminal = only(log, "coordination.terminal");
+    prove(({ log, state, steps }) => {
+      const terminal = filterByType(log, "coordination.terminal");
       expect(terminal).toHaveLength(state.kind === "ended" ? 1 : 0);
       if (state.kind === "ended") {
         expect(log.findLast(isFact)).toBe(terminal[0]);
@@ -184,9 +184,10 @@ describe("for every history of a plan", () => {
     }));
 
   it("D6: no step begins before enough of its dependencies have completed", () =>
-    holds(({ log }) => {
+    prove(({ log }) => {
       const completed = new Set<string>();
-      const admitted = new Map(only(log, "step.admitted").map(({ payload }) => [payload.stepId, payload]));
+      const facts = filterByType(log, "step.admitted");
+      const admitted = new Map(facts.map(({ payload }) => [payload.stepId, payload]));
       for (const { type, payload } of log) {
         if (type === "step.completed" || (type === "step.admitted" && payload.carried))
           completed.add(payload.stepId);
@@ -197,7 +198,7 @@ describe("for every history of a plan", () => {
     }));
 
   it("nothing but the delivery begins once the plan has stopped", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { command, decision, before, now } of steps) {
         if (command.type !== "dispatchStep" || decision.kind !== "accepted") continue;
         if (before.kind !== "open" || !isPlanned(before) || command.stepId === DELIVERY_STEP_ID) continue;
@@ -208,7 +209,7 @@ describe("for every history of a plan", () => {
     }));
 
   it("progress is what the steps say", () =>
-    holds(({ state }) => {
+    prove(({ state }) => {
       if (state.kind !== "open" || !isPlanned(state)) return;
       const { plan } = state;
       for (const [stepId, step] of state.steps) {
@@ -229,7 +230,7 @@ describe("for every state of a plan, what is planned", () => {
   const later = fc.sample(fc.integer({ min: 0, max: 400_000 }), { numRuns: 50, seed: 2 });
 
   it("is the same twice, with ids of its own, also at start", () =>
-    holds(({ state, nowMs }) => {
+    prove(({ state, nowMs }) => {
       for (const plan of [planDispatch, planRecovery]) {
         const planned = plan(state, nowMs);
         expect(plan(state, nowMs)).toEqual(planned);
@@ -239,22 +240,22 @@ describe("for every state of a plan, what is planned", () => {
     }));
 
   it("is accepted when it is done, so that nothing is planned for ever", () =>
-    holds(({ state, nowMs, plan }) => {
+    prove(({ state, nowMs, plan }) => {
       for (const effect of planDispatch(state, nowMs)) {
-        const command = commandFor(effect, plan, state);
+        const command = createCommandFor(effect, plan, state);
         expect(decide(state, command, nowMs).kind, JSON.stringify(effect)).toBe("accepted");
       }
     }));
 
   it("is nothing once the coordination has ended", () =>
-    holds(({ state, nowMs }) => {
+    prove(({ state, nowMs }) => {
       if (state.kind !== "ended") return;
       expect(planDispatch(state, addMs(nowMs, 1e9))).toEqual([]);
       expect(findNextDeadline(state)).toBeUndefined();
     }));
 
   it("is nothing before the next deadline where it is nothing now, and that one lies ahead", () =>
-    holds(
+    prove(
       ({ steps }) => {
         for (const { after, now } of steps) {
           if (after.kind !== "open" || planDispatch(after, now).length > 0) continue;
@@ -270,7 +271,7 @@ describe("for every state of a plan, what is planned", () => {
     ));
 
   it("is something, or something is at work or due, as long as the plan is open", () =>
-    holds(({ state, nowMs }) => {
+    prove(({ state, nowMs }) => {
       if (state.kind !== "open" || !isPlanned(state)) return;
       const isMoving = planDispatch(state, nowMs).length > 0 || state.plan.running.size > 0;
       expect(isMoving || findNextDeadline(state) !== undefined).toBe(true);
@@ -283,12 +284,12 @@ describe("for every state of a plan, what is planned", () => {
       met.add(standingOf(state));
       for (const { phase } of stepsOf(state).values()) met.add(`step ${phase.status}`);
       for (const { decision, before, now } of steps) {
-        met.add(said(decision).split(" ")[0] ?? "");
+        met.add(describeDecision(decision).split(" ")[0] ?? "");
         for (const { kind } of planDispatch(before, now)) met.add(kind);
       }
       for (const { type } of log) met.add(type);
-      for (const { payload } of only(log, "step.skipped")) met.add(`skipped ${payload.because}`);
-      for (const { payload } of only(log, "escalation.closed")) met.add(payload.resolution);
+      for (const { payload } of filterByType(log, "step.skipped")) met.add(`skipped ${payload.because}`);
+      for (const { payload } of filterByType(log, "escalation.closed")) met.add(payload.resolution);
     }
     const refusals = [
       ...["UNKNOWN_STEP", "STALE_ATTEMPT", "STEP_ENDED", "OTHER_CHILD", "STEPS_OPEN", "NOT_READY"],
@@ -324,25 +325,25 @@ describe("for every state of a plan, what is planned", () => {
 /** Follows from the step and its attempt alone. */
 function outcomeOf({ spec: { stepId }, phase: { attempt } }: Step, ends: readonly Ending[]): Command {
   const ending = ends[(Number(stepId.slice(1)) * 3 + attempt) % ends.length] ?? "completed";
-  return endingCommand(stepId, attempt, stepId === DELIVERY_STEP_ID ? "completed" : ending);
+  return createEndingCommand(stepId, attempt, stepId === DELIVERY_STEP_ID ? "completed" : ending);
 }
 
 /** What checks and people say follows from the step, its attempt and the check alone. */
-function rulingsIn(state: Coordination): Command[] {
+function listRulings(state: Coordination): Command[] {
   return openChecks(state).map(({ step, check }) => {
     const { attempt } = step.phase;
     const turn = Number(step.spec.stepId.slice(1)) + attempt * 2 + check.length;
-    return rulingOn(step, check, RULINGS[turn % RULINGS.length] ?? "pass");
+    return createRulingOn(step, check, RULINGS[turn % RULINGS.length] ?? "pass");
   });
 }
 
 /** Of three questions one gets no answer. */
-function answersIn(state: Coordination): Command[] {
+function listAnswers(state: Coordination): Command[] {
   return openQuestions(state).flatMap((question) => {
     const { stepId = "s0", answers = [], cause } = question;
     const choice = (Number(stepId.slice(1)) + cause.length) % 4;
-    const given = answers[choice];
-    return given ? [answerTo(question, given)] : [];
+    const answerKind = answers[choice];
+    return answerKind ? [answerTo(question, answerKind)] : [];
   });
 }
 
@@ -364,8 +365,8 @@ function runThrough(
     const outcomes = [...running].map((stepId) => outcomeOf(scene.step(stepId), ends));
     const effects = scene.effects().filter(({ kind }) => kind !== "verifyResult");
     const choices = [
-      ...[...effects.map((effect) => commandFor(effect, plan, scene.state)), ...outcomes],
-      ...[...rulingsIn(scene.state), ...answersIn(scene.state)],
+      ...[...effects.map((effect) => createCommandFor(effect, plan, scene.state)), ...outcomes],
+      ...[...listRulings(scene.state), ...listAnswers(scene.state)],
     ];
     const chosen = nthOf(choices, order, turn);
     if (chosen) scene.when(chosen, scene.nowMs);

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { settled } from "../support/fake-clock.ts";
-import { spawnOf, world } from "../support/fake-clock-host.ts";
-import { done, failing, scriptedRunner } from "../support/scripted-runner.ts";
-import { plan, PLAN_ID, retries, runPlan, scriptOf, step, submitTo } from "./planned-world.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { spawnOf, createWorld } from "../support/fake-clock-host.ts";
+import { endDone, endFailing, createScriptedRunner } from "../support/scripted-runner.ts";
+import { plan, PLAN_ID, createRetries, runPlan, scriptOf, step, submitTo } from "./planned-world.ts";
 
 const DELIVERY = "@delivery";
 
 describe("an attempt that fails", () => {
   it("is followed by another one when its backoff is over, in a session of its own", async () => {
-    const run = await runPlan({ a: [failing("oh"), done()] }, plan([step("a", retries(1))]));
+    const run = await runPlan({ a: [endFailing("oh"), endDone()] }, plan([step("a", createRetries(1))]));
     const [failed] = run.events("step.failed");
     expect(failed?.payload).toMatchObject({ error: { code: "child_failed", message: "oh" }, via: "runner" });
-    const waitMs = failed!.payload.retryAtMs! - run.it.clock.now();
+    const waitMs = failed!.payload.retryAtMs! - run.world.clock.now();
     await run.advance(waitMs - 1);
     expect(run.ordersOf("a")).toHaveLength(1);
     await run.advance(1);
@@ -24,7 +24,7 @@ describe("an attempt that fails", () => {
   });
 
   it("ends its step when the budget is spent, and the owner is told which", async () => {
-    const run = await runPlan({ a: [failing("oh")] }, plan([step("a", retries(2)), step("b")]));
+    const run = await runPlan({ a: [endFailing("oh")] }, plan([step("a", createRetries(2)), step("b")]));
     await run.advance(20_000);
     expect(run.ordersOf("a")).toHaveLength(3);
     expect(run.ordersOf(DELIVERY)[0]?.message).toContain("- a: failed after 3 attempts: oh");
@@ -33,7 +33,7 @@ describe("an attempt that fails", () => {
   });
 
   it("is refused by the host and tried again", async () => {
-    const run = await runPlan({ a: [{ refuse: "no room" }, done()] }, plan([step("a", retries(1))]));
+    const run = await runPlan({ a: [{ refuse: "no room" }, endDone()] }, plan([step("a", createRetries(1))]));
     await run.advance(5_000);
     expect(run.events("step.failed")[0]?.payload.error).toEqual({
       code: "spawn_refused",
@@ -46,16 +46,16 @@ describe("an attempt that fails", () => {
 
 describe("an attempt that runs out of time", () => {
   it("is given up, its agent is stopped, and what it says later is refused and recorded", async () => {
-    const runner = scriptedRunner(scriptOf({ a: ["work"], b: ["work"] }));
+    const runner = createScriptedRunner(scriptOf({ a: ["work"], b: ["work"] }));
     const deaf = { ...runner, cancel: () => Promise.resolve("unreachable" as const) };
-    const run = await submitTo(world({}, deaf), plan([step("a", { timeoutMs: 10_000 }), step("b")]));
+    const run = await submitTo(createWorld({}, deaf), plan([step("a", { timeoutMs: 10_000 }), step("b")]));
     await run.advance(9_999);
     expect(await run.fates()).toEqual({ a: "running", b: "running" });
     await run.advance(1);
     expect(await run.fates()).toEqual({ a: "timed_out", b: "running" });
     expect(run.events("step.child_stopped").map(({ payload }) => payload.outcome)).toEqual(["unreachable"]);
     const session = run.ordersOf("a")[0]!.childSessionKey;
-    runner.end("a", done({ n: 1 }));
+    runner.end("a", endDone({ n: 1 }));
     await run.advance(120_000);
     for (let time = 0; time < 2; time += 1) {
       const answer = await run.coordinator.report(session, { outcome: "completed", outputs: {} });
@@ -65,7 +65,7 @@ describe("an attempt that runs out of time", () => {
       { stepId: "a", attempt: 1, outcome: "reported", because: "step_ended" },
     ]);
     expect(await run.fates()).toEqual({ a: "timed_out", b: "running" });
-    runner.end("b", done());
+    runner.end("b", endDone());
     await run.advance(1_000);
     expect((await run.view()).status).toBe("partial");
     await run.close();
@@ -73,17 +73,17 @@ describe("an attempt that runs out of time", () => {
 
   it("is tried again, and the agent of the first one is told to stop", async () => {
     const run = await runPlan(
-      { a: ["work", done()] },
-      plan([step("a", { timeoutMs: 10_000, ...retries(1) })]),
+      { a: ["work", endDone()] },
+      plan([step("a", { timeoutMs: 10_000, ...createRetries(1) })]),
     );
     await run.advance(20_000);
-    expect(run.it.plans.cancelled).toEqual(["plan-1:a:1"]);
+    expect(run.world.plans.cancelled).toEqual(["plan-1:a:1"]);
     expect((await run.view()).status).toBe("success");
     await run.close();
   });
 
   it("refuses the report of an attempt before, and takes that of the present one", async () => {
-    const run = await runPlan({ a: ["work"] }, plan([step("a", { timeoutMs: 10_000, ...retries(1) })]));
+    const run = await runPlan({ a: ["work"] }, plan([step("a", { timeoutMs: 10_000, ...createRetries(1) })]));
     await run.advance(12_000);
     const [one, two] = run.ordersOf("a");
     const words = { outcome: "completed", outputs: { n: 1 } } as const;
@@ -105,7 +105,7 @@ describe("a runner", () => {
     await run.advance(1_001);
     expect(await run.fates()).toEqual({ a: "running" });
     expect(run.events("step.acknowledged")[0]?.payload.via).toBe("reconciled");
-    run.it.plans.end("a", done());
+    run.world.plans.end("a", endDone());
     await run.advance(1_000);
     expect((await run.view()).status).toBe("success");
     expect(run.ordersOf("a")).toHaveLength(1);
@@ -113,20 +113,20 @@ describe("a runner", () => {
   });
 
   it("that hangs beyond the deadline changes nothing when it answers, and its agent is stopped", async () => {
-    const given = plan([step("a", { timeoutMs: 5_000 }), step("b")]);
-    const run = await runPlan({ a: ["hang"], b: ["work"] }, given);
+    const planFields = plan([step("a", { timeoutMs: 5_000 }), step("b")]);
+    const run = await runPlan({ a: ["hang"], b: ["work"] }, planFields);
     await run.advance(5_000);
     expect(await run.fates()).toEqual({ a: "timed_out", b: "running" });
-    const length = run.it.ledger.events().flat().length;
-    run.it.plans.answer("a");
-    await settled();
-    expect(run.it.ledger.events().flat()).toHaveLength(length);
-    expect(run.it.plans.cancelled).toContain("plan-1:a:1");
+    const length = run.world.ledger.events().flat().length;
+    run.world.plans.answer("a");
+    await waitUntilSettled();
+    expect(run.world.ledger.events().flat()).toHaveLength(length);
+    expect(run.world.plans.cancelled).toContain("plan-1:a:1");
     await run.close();
   });
 
   it("that throws and began nothing is asked again under the same key", async () => {
-    const run = await runPlan({ a: ["throw", done()] }, plan([step("a")]));
+    const run = await runPlan({ a: ["throw", endDone()] }, plan([step("a")]));
     await run.advance(5_000);
     expect(run.ordersOf("a").map(({ idempotencyKey }) => idempotencyKey)).toEqual([
       "plan-1:a:1",
@@ -138,20 +138,20 @@ describe("a runner", () => {
   });
 
   it("that throws whatever it is asked ends with the deadline", async () => {
-    const broken = (): never => {
+    const failBroken = (): never => {
       throw new Error("broken");
     };
-    const runner = scriptedRunner();
-    const owner = (stepId: string): boolean => stepId === DELIVERY;
+    const runner = createScriptedRunner();
+    const isOwner = (stepId: string): boolean => stepId === DELIVERY;
     const throwing = {
       ...runner,
       start: (order: Parameters<typeof runner.start>[0]) =>
-        owner(order.envelope.stepId) ? runner.start(order) : broken(),
-      observe: broken,
-      follow: broken,
-      cancel: broken,
+        isOwner(order.envelope.stepId) ? runner.start(order) : failBroken(),
+      observe: failBroken,
+      follow: failBroken,
+      cancel: failBroken,
     };
-    const run = await submitTo(world({}, throwing), plan([step("a", { timeoutMs: 5_000 })]));
+    const run = await submitTo(createWorld({}, throwing), plan([step("a", { timeoutMs: 5_000 })]));
     await run.advance(5_000);
     await run.advance(60_000);
     expect(await run.fates()).toEqual({ a: "timed_out", [DELIVERY]: "completed" });
@@ -162,13 +162,13 @@ describe("a runner", () => {
   it("that speaks of another session changes nothing", async () => {
     const elsewhere = { as: "agent:main:subagent:elsewhere" as SessionKey };
     const run = await runPlan({ a: [elsewhere] }, plan([step("a", { timeoutMs: 5_000 })]));
-    run.it.plans.end("a", done());
+    run.world.plans.end("a", endDone());
     await run.advance(4_999);
     expect(await run.fates()).toEqual({ a: "dispatched" });
     await run.advance(1);
     expect((await run.fates())["a"]).toBe("timed_out");
     expect(run.events("step.acknowledged").filter(({ nodeId }) => nodeId === "a")).toEqual([]);
-    expect(run.it.lines).toContainEqual({
+    expect(run.world.lines).toContainEqual({
       level: "warn",
       message: "a runner answered for another session",
     });
@@ -177,13 +177,13 @@ describe("a runner", () => {
 
   it("that answers twice, to two coordinators of one ledger, is heard once", async () => {
     const run = await runPlan({ a: ["work"] }, plan([step("a"), step("b", { dependsOn: ["a"] })]));
-    const other = run.it.start();
+    const other = run.world.start();
     await other.start();
-    run.it.plans.end("a", done());
+    run.world.plans.end("a", endDone());
     await run.advance(70_000);
     expect(await run.fates()).toEqual({ a: "completed", b: "completed", [DELIVERY]: "completed" });
     expect(run.events("step.completed")).toHaveLength(3);
-    expect(run.it.plans.runs.size).toBe(3);
+    expect(run.world.plans.runs.size).toBe(3);
     await other.stop();
     await run.close();
   });
@@ -192,7 +192,7 @@ describe("a runner", () => {
     const run = await runPlan({ a: ["silent"] }, plan([step("a")]));
     await run.advance(2_000);
     expect(await run.fates()).toEqual({ a: "running" });
-    run.it.plans.end("a", done());
+    run.world.plans.end("a", endDone());
     await run.advance(1_000);
     expect((await run.view()).status).toBe("success");
     expect(run.ordersOf("a")).toHaveLength(1);
@@ -200,9 +200,9 @@ describe("a runner", () => {
   });
 
   it("that forgot a running agent has lost it, and the step is tried again", async () => {
-    const run = await runPlan({ a: ["work", done()] }, plan([step("a", retries(1))]));
+    const run = await runPlan({ a: ["work", endDone()] }, plan([step("a", createRetries(1))]));
     await run.restart(() => {
-      run.it.plans.forget("a");
+      run.world.plans.forget("a");
     });
     await run.advance(10_000);
     expect(run.events("step.failed")[0]?.payload.error.code).toBe("child_lost");
@@ -212,17 +212,17 @@ describe("a runner", () => {
 });
 
 describe("a host that forgot an attempt before it was acknowledged", () => {
-  const forgetting = async (deliveryMode: string) => {
-    const run = await runPlan({ a: ["hang", done()] }, plan([step("a", { deliveryMode })]));
+  const runForgetting = async (deliveryMode: string) => {
+    const run = await runPlan({ a: ["hang", endDone()] }, plan([step("a", { deliveryMode })]));
     await run.restart(() => {
-      run.it.plans.forget("a");
+      run.world.plans.forget("a");
     });
     await run.advance(5_000);
     return run;
   };
 
   it("D2: is given an at_least_once attempt again under the same key", async () => {
-    const run = await forgetting("at_least_once");
+    const run = await runForgetting("at_least_once");
     expect(run.ordersOf("a").map(({ idempotencyKey }) => idempotencyKey)).toEqual([
       "plan-1:a:1",
       "plan-1:a:1",
@@ -232,7 +232,7 @@ describe("a host that forgot an attempt before it was acknowledged", () => {
   });
 
   it("is never given a best_effort attempt again", async () => {
-    const run = await forgetting("best_effort");
+    const run = await runForgetting("best_effort");
     expect(run.ordersOf("a")).toHaveLength(1);
     expect(run.events("step.failed")[0]?.payload.error.code).toBe("spawn_not_confirmed");
     expect((await run.view()).status).toBe("failed");
@@ -242,8 +242,8 @@ describe("a host that forgot an attempt before it was acknowledged", () => {
 
 describe("telling the owner", () => {
   it("is tried again in time where the host refused, though the plan's deadline has passed", async () => {
-    const given = plan([step("a", { timeoutMs: 5_000 })], { deadlineMs: 5_000 });
-    const run = await runPlan({ a: ["work"], [DELIVERY]: [{ refuse: "busy" }, done()] }, given);
+    const planFields = plan([step("a", { timeoutMs: 5_000 })], { deadlineMs: 5_000 });
+    const run = await runPlan({ a: ["work"], [DELIVERY]: [{ refuse: "busy" }, endDone()] }, planFields);
     await run.advance(5_000);
     await run.advance(4_000);
     expect(run.ordersOf(DELIVERY)).toHaveLength(2);
@@ -256,7 +256,7 @@ describe("telling the owner", () => {
     const run = await runPlan({ [DELIVERY]: ["hang"] }, plan([step("a")]));
     expect(run.ordersOf(DELIVERY)).toHaveLength(1);
     await run.restart();
-    run.it.plans.end(DELIVERY, done());
+    run.world.plans.end(DELIVERY, endDone());
     await run.advance(5_000);
     expect(run.ordersOf(DELIVERY)).toHaveLength(1);
     expect(run.events("coordination.terminal")[0]?.payload.delivery).toBe("delivered");
@@ -266,7 +266,7 @@ describe("telling the owner", () => {
   it("is not repeated where the host began the turn and forgot it", async () => {
     const run = await runPlan({ [DELIVERY]: ["work"] }, plan([step("a")]));
     await run.restart(() => {
-      run.it.plans.forget(DELIVERY);
+      run.world.plans.forget(DELIVERY);
     });
     await run.advance(120_000);
     expect(run.ordersOf(DELIVERY)).toHaveLength(1);
@@ -283,31 +283,31 @@ describe("telling the owner", () => {
       status: "success",
       delivery: "unknown",
     });
-    expect(run.it.plans.cancelled).toEqual([]);
+    expect(run.world.plans.cancelled).toEqual([]);
     await run.close();
   });
 });
 
 describe("a cancellation", () => {
   it("stops what runs, skips what waits, and is told to the owner", async () => {
-    const given = plan([step("a"), step("b", { dependsOn: ["a"] })]);
-    const run = await runPlan({ a: ["work"] }, given);
-    const asked = { coordinationId: PLAN_ID, by: "operator" } as const;
-    expect(await run.coordinator.cancel(asked)).toMatchObject({ kind: "accepted" });
-    expect(await run.coordinator.cancel(asked)).toMatchObject({ kind: "replay" });
+    const planFields = plan([step("a"), step("b", { dependsOn: ["a"] })]);
+    const run = await runPlan({ a: ["work"] }, planFields);
+    const request = { coordinationId: PLAN_ID, by: "operator" } as const;
+    expect(await run.coordinator.cancel(request)).toMatchObject({ kind: "accepted" });
+    expect(await run.coordinator.cancel(request)).toMatchObject({ kind: "replay" });
     await run.advance(2_000);
-    expect(run.it.plans.cancelled).toEqual(["plan-1:a:1"]);
+    expect(run.world.plans.cancelled).toEqual(["plan-1:a:1"]);
     expect(await run.fates()).toEqual({ a: "cancelled", b: "skipped", [DELIVERY]: "completed" });
     expect((await run.view()).status).toBe("cancelled");
     await run.close();
   });
 
   it("of one step leaves the others at work, also of a step that has not begun", async () => {
-    const given = plan([step("a"), step("b"), step("c", { dependsOn: ["b"] })]);
-    const run = await runPlan({ a: ["work"], b: ["work"] }, given);
+    const planFields = plan([step("a"), step("b"), step("c", { dependsOn: ["b"] })]);
+    const run = await runPlan({ a: ["work"], b: ["work"] }, planFields);
     for (const stepId of ["b", "c"]) {
-      const asked = { coordinationId: PLAN_ID, by: "operator", stepId } as never;
-      expect(await run.coordinator.cancel(asked)).toMatchObject({ kind: "accepted" });
+      const request = { coordinationId: PLAN_ID, by: "operator", stepId } as never;
+      expect(await run.coordinator.cancel(request)).toMatchObject({ kind: "accepted" });
     }
     await run.advance(1_000);
     expect(await run.fates()).toEqual({ a: "running", b: "cancelled", c: "skipped" });
@@ -315,21 +315,21 @@ describe("a cancellation", () => {
   });
 
   it("of spawns that are only observed stops them at once, and ends the coordination as cancelled", async () => {
-    const it = world();
-    const coordinator = it.start();
+    const world = createWorld();
+    const coordinator = world.start();
     await coordinator.start();
     const request = spawnOf({ task: "dig" });
     const admission = await coordinator.admitSpawn(request);
     if (admission.kind === "refused") throw new Error(admission.reason);
     const { coordinationId, stepId } = admission.envelope;
-    const child = it.host.spawn(request);
+    const child = world.host.spawn(request);
     const claim = { coordinationId, stepId, sourceSession: request.sourceSession, toolCallId: "dig" };
     await coordinator.confirmSpawn(claim, child);
     await coordinator.cancel({ coordinationId, by: "operator" });
-    await it.clock.advance(1_000);
-    expect(it.host.children.get(child.childSessionKey)?.ending).toEqual({ outcome: "cancelled" });
-    await it.clock.advance(60_000);
-    const facts = it.ledger.events().flat();
+    await world.clock.advance(1_000);
+    expect(world.host.children.get(child.childSessionKey)?.ending).toEqual({ outcome: "cancelled" });
+    await world.clock.advance(60_000);
+    const facts = world.ledger.events().flat();
     expect(facts.find(({ type }) => type === "coordination.terminal")?.payload).toMatchObject({
       status: "cancelled",
     });
@@ -337,7 +337,7 @@ describe("a cancellation", () => {
   });
 
   it("finds a child that has done its work: its result counts", async () => {
-    const runner = scriptedRunner(scriptOf({ a: ["work"] }));
+    const runner = createScriptedRunner(scriptOf({ a: ["work"] }));
     const quick = {
       ...runner,
       follow: (_: unknown, signal: AbortSignal) =>
@@ -345,8 +345,8 @@ describe("a cancellation", () => {
           signal.addEventListener("abort", () => resolve({ kind: "unknown" }));
         }),
     };
-    const run = await submitTo(world({}, quick), plan([step("a")]));
-    runner.end("a", done({ n: 1 }));
+    const run = await submitTo(createWorld({}, quick), plan([step("a")]));
+    runner.end("a", endDone({ n: 1 }));
     await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "task_flow" });
     await run.advance(2_000);
     expect((await run.fates())["a"]).toBe("completed");

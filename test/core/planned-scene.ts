@@ -18,7 +18,7 @@ import { planDispatch, type Effect } from "../../src/agents/coordination/dispatc
 import { isPlanned, type PlannedCoordination } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
-import { at, contentRef, MAIN, OPEN, OWNER, RUN } from "./scene.ts";
+import { timeAt, createContentRef, MAIN, OPEN, OWNER, RUN } from "./scene.ts";
 
 type Opening = FactPayloads["coordination.created"];
 type PlannedStep = (Command & { type: "admitPlanSteps" })["steps"][number];
@@ -42,7 +42,7 @@ export function openPlan({ steps, policy, plan, questions, forkedFrom }: Opened)
     ...opening,
     origin: "plan",
     failurePolicy: { ...opening.failurePolicy, ...policy },
-    plan: { content: contentRef("plan"), steps, seed: "seed", escalateMs: ESCALATE_MS, ...plan },
+    plan: { content: createContentRef("plan"), steps, seed: "seed", escalateMs: ESCALATE_MS, ...plan },
     ...(questions && { questions }),
     ...(forkedFrom && { forkedFrom }),
   };
@@ -55,7 +55,7 @@ export interface StepFields extends Partial<Omit<StepAdmitted, "stepId" | "plann
   readonly budget?: NonNullable<StepAdmitted["planned"]>["budget"];
 }
 
-export function plannedStep(name: string, fields: StepFields = {}): PlannedStep {
+export function planStep(name: string, fields: StepFields = {}): PlannedStep {
   const { after = [], fanIn = after.length, backoffMs = BACKOFF_MS, budget, ...spec } = fields;
   const planned = { dependsOn: [...after] as StepId[], fanIn, backoffMs, criticalPathMs: PLAN_TIMEOUT_MS };
   return {
@@ -66,7 +66,7 @@ export function plannedStep(name: string, fields: StepFields = {}): PlannedStep 
     sourceSession: OWNER,
     deliveryMode: "at_least_once",
     priority: "normal",
-    input: contentRef(name),
+    input: createContentRef(name),
     timeoutMs: PLAN_TIMEOUT_MS,
     retryBudget: 0,
     collect: false,
@@ -79,16 +79,20 @@ export function plannedStep(name: string, fields: StepFields = {}): PlannedStep 
 export const admit = (...steps: readonly PlannedStep[]): Command => ({ type: "admitPlanSteps", steps });
 
 const idOf = (name: string): StepId => name as StepId;
-export const sessionOfAttempt = (name: string, attempt = 1): SessionKey =>
+export const nameSessionOfAttempt = (name: string, attempt = 1): SessionKey =>
   (name === DELIVERY_STEP_ID ? OWNER : `agent:main:subagent:${name}-${attempt}`) as SessionKey;
 
 export const dispatch = (name: string, attempt = 1): Command => ({
   type: "dispatchStep",
   stepId: idOf(name),
   attempt,
-  targetSession: sessionOfAttempt(name, attempt),
+  targetSession: nameSessionOfAttempt(name, attempt),
 });
-export const started = (name: string, attempt = 1, session = sessionOfAttempt(name, attempt)): Command => ({
+export const startStep = (
+  name: string,
+  attempt = 1,
+  session = nameSessionOfAttempt(name, attempt),
+): Command => ({
   type: "acknowledgeStep",
   stepId: idOf(name),
   attempt,
@@ -102,7 +106,7 @@ export const finish = (
   rest: Partial<Command & { type: "completeStep" }> = {},
 ): Command => ({ type: "completeStep", stepId: idOf(name), attempt, via: "runner", ...rest });
 
-export const goWrong = (
+export const failStep = (
   name: string,
   attempt = 1,
   code: StepError["code"] = "child_failed",
@@ -130,7 +134,7 @@ export const report = (
   stepId: idOf(name),
   attempt,
   outcome: "completed",
-  output: contentRef("out"),
+  output: createContentRef("out"),
   ...rest,
 });
 export const skip = (...names: readonly string[]): Command => ({
@@ -152,7 +156,7 @@ export const expire = (number = 1): Command => ({
   escalationId: `escalation-${number}`,
 });
 /** A check of the held result rules; `target` is what it ruled on. */
-export const verdict = (
+export const recordFinding = (
   { spec: { stepId }, phase }: Step,
   finding: Partial<Finding> = {},
 ): Command & { type: "recordFinding" } => ({
@@ -162,7 +166,7 @@ export const verdict = (
   target: targetOf(phase),
   finding: { check: "lint", agentId: "agent:critic", verdict: "pass", ...finding },
 });
-export const noVerdict = (
+export const recordNoVerdict = (
   { spec: { stepId }, phase }: Step,
   check = "lint",
 ): Command & { type: "recordNoVerdict" } => ({
@@ -178,13 +182,13 @@ function targetOf(phase: Step["phase"]): EventId {
 }
 export const answer = (
   number = 1,
-  given: AnswerKind = "approve",
+  answerKind: AnswerKind = "approve",
   by: Answerer = { kind: "operator" },
 ): Command & { type: "answerEscalation" } => ({
   type: "answerEscalation",
   escalationId: `escalation-${number}`,
-  answer: given,
-  ...(given === "answer" && { text: contentRef("theirs") }),
+  answer: answerKind,
+  ...(answerKind === "answer" && { text: createContentRef("theirs") }),
   by,
   through: "cli",
 });
@@ -195,7 +199,7 @@ export const ask = (
   type: "askPeople",
   askedBy: session,
   kind: "clarification",
-  question: contentRef("question"),
+  question: createContentRef("question"),
   hasDefault: false,
   openMax: 8,
   ...rest,
@@ -204,16 +208,16 @@ export const withhold = (name: string, attempt = 1, text = "kept back"): Command
   type: "withholdText",
   stepId: idOf(name),
   attempt,
-  text: contentRef(text),
+  text: createContentRef(text),
 });
-export const notice = (number = 1, place = 0): Command => ({
+export const recordNotice = (number = 1, place = 0): Command => ({
   type: "recordNotice",
   escalationId: `escalation-${number}`,
   notice: place,
   channel: "chat",
   outcome: "delivered",
 });
-export const told = (tellingId: string): Command => ({
+export const recordTold = (tellingId: string): Command => ({
   type: "recordTelling",
   tellingId,
   delivery: "delivered",
@@ -222,9 +226,9 @@ export const judge = (met = true): Command => ({
   type: "judgePlan",
   successCriteria: [{ key: "shipped", met }],
 });
-export const stopped = (name: string, attempt = 1): Command => ({
+export const stopChildOf = (name: string, attempt = 1): Command => ({
   type: "stopChild",
-  childSessionKey: sessionOfAttempt(name, attempt),
+  childSessionKey: nameSessionOfAttempt(name, attempt),
   outcome: "stopped",
 });
 export const TRIP: Command = { type: "tripBreaker" };
@@ -253,7 +257,7 @@ export interface PlanScene {
   last<T extends RunEvent["type"]>(type: T): Extract<RunEvent, { type: T }>;
 }
 
-export function said(decision: Decision): string {
+export function describeDecision(decision: Decision): string {
   const types = "facts" in decision ? (decision.facts ?? []).map(({ type }) => type) : [];
   const head = decision.kind === "refused" ? [decision.code] : decision.kind === "replay" ? ["replay"] : [];
   return [...head, ...types].join(" ");
@@ -277,9 +281,9 @@ export function planScene(...commands: readonly Command[]): PlanScene {
     },
     when: (command, ms = nowMs + 1_000) => {
       nowMs = ms;
-      const decision = decide(state, command, at(ms));
+      const decision = decide(state, command, timeAt(ms));
       const facts = "facts" in decision ? (decision.facts ?? []) : [];
-      const recorded = record(state, facts, at(ms));
+      const recorded = record(state, facts, timeAt(ms));
       state = recorded.state;
       log.push(...recorded.events);
       return decision;
@@ -287,7 +291,7 @@ export function planScene(...commands: readonly Command[]): PlanScene {
     passes: (ms) => {
       nowMs += ms;
     },
-    says: (command, ms) => said(scene.when(command, ms)),
+    says: (command, ms) => describeDecision(scene.when(command, ms)),
     then: (...more) => {
       for (const command of more) {
         const decision = scene.when(command);
@@ -301,7 +305,7 @@ export function planScene(...commands: readonly Command[]): PlanScene {
       return step;
     },
     status: (name) => scene.step(name).phase.status,
-    effects: (ms = nowMs) => planDispatch(state, at(ms)),
+    effects: (ms = nowMs) => planDispatch(state, timeAt(ms)),
     plans: (ms) =>
       scene.effects(ms).map((effect) => {
         const about = "stepId" in effect ? ` ${effect.stepId} ${effect.attempt}` : "";

@@ -13,23 +13,23 @@ import {
   dispatch,
   expire,
   finish,
-  goWrong,
+  failStep,
   judge,
-  notice,
-  noVerdict,
+  recordNotice,
+  recordNoVerdict,
   openPlan,
-  plannedStep,
+  planStep,
   planScene,
   report,
   retry,
   runOut,
-  sessionOfAttempt,
+  nameSessionOfAttempt,
   skip,
-  started,
-  stopped,
-  told,
+  startStep,
+  stopChildOf,
+  recordTold,
   TRIP,
-  verdict,
+  recordFinding,
   withhold,
   type Opened,
   type PlanScene,
@@ -37,81 +37,81 @@ import {
 } from "./planned-scene.ts";
 
 /** A plan of two steps: `x` waits for `root`. */
-export const waiting =
+export const createWaiting =
   (fields: StepFields = {}, opened: Partial<Opened> = {}) =>
   (): PlanScene =>
     planScene(
       openPlan({ steps: 2, ...opened }),
-      admit(plannedStep("root"), plannedStep("x", { after: ["root"], ...fields })),
+      admit(planStep("root"), planStep("x", { after: ["root"], ...fields })),
     );
-const after =
+const createAfter =
   (make: () => PlanScene, ...commands: readonly Command[]) =>
   (): PlanScene =>
     make().then(...commands);
 
-const ROOT = [dispatch("root"), started("root"), finish("root")];
-export const ready = after(waiting(), ...ROOT);
-const dispatched = after(ready, dispatch("x"));
-export const running = after(dispatched, started("x"));
-export const retried = after(waiting({ retryBudget: 1 }), ...ROOT, dispatch("x"), started("x"));
-const asking = after(
-  waiting({}, { policy: { escalationPolicy: "hitl" } }),
+const ROOT = [dispatch("root"), startStep("root"), finish("root")];
+export const ready = createAfter(createWaiting(), ...ROOT);
+const dispatched = createAfter(ready, dispatch("x"));
+export const running = createAfter(dispatched, startStep("x"));
+export const retried = createAfter(createWaiting({ retryBudget: 1 }), ...ROOT, dispatch("x"), startStep("x"));
+const asking = createAfter(
+  createWaiting({}, { policy: { escalationPolicy: "hitl" } }),
   ...ROOT,
   dispatch("x"),
-  started("x"),
+  startStep("x"),
 );
 
 const FORKED_FROM = { coordinationId: "co-source" as CoordinationId, sequence: 9 };
 const CARRIED = { eventId: createEventId(FORKED_FROM.coordinationId, 7) };
-const forked = waiting({ carried: CARRIED }, { forkedFrom: FORKED_FROM });
+const forked = createWaiting({ carried: CARRIED }, { forkedFrom: FORKED_FROM });
 
 const GATED = { gate: { threshold: 7_000, checks: ["lint"], revisionsMax: 1 } };
-export const held = after(waiting(GATED), ...ROOT, dispatch("x"), started("x"), finish("x"));
-export const HELD = held().step("x");
+export const holders = createAfter(createWaiting(GATED), ...ROOT, dispatch("x"), startStep("x"), finish("x"));
+export const HELD = holders().step("x");
 
 export const SITUATIONS = {
-  waiting: waiting(),
+  waiting: createWaiting(),
   ready,
   dispatched,
   running,
-  reported: after(running, report("x")),
-  backoff: after(retried, goWrong("x")),
-  "long backoff": after(
-    waiting({ retryBudget: 1, backoffMs: 600_000 }),
+  reported: createAfter(running, report("x")),
+  backoff: createAfter(retried, failStep("x")),
+  "long backoff": createAfter(
+    createWaiting({ retryBudget: 1, backoffMs: 600_000 }),
     ...ROOT,
-    ...[dispatch("x"), started("x"), goWrong("x")],
+    ...[dispatch("x"), startStep("x"), failStep("x")],
   ),
-  again: after(retried, goWrong("x"), dispatch("x", 2)),
-  blocked: after(asking, goWrong("x")),
-  completed: after(running, finish("x")),
+  again: createAfter(retried, failStep("x"), dispatch("x", 2)),
+  blocked: createAfter(asking, failStep("x")),
+  completed: createAfter(running, finish("x")),
   carried: forked,
-  failed: after(running, goWrong("x")),
-  timedOut: after(running, runOut("x")),
-  cancelled: after(running, goWrong("x", 1, "child_cancelled")),
-  skipped: after(waiting(), cancel("x")),
-  doubted: after(waiting({ decision: { confidence: 4_000, floor: 5_000 } }), ...ROOT),
-  held,
-  asked: after(held, noVerdict(HELD)),
-  revised: after(held, verdict(HELD, { verdict: "revise" })),
-  released: after(held, verdict(HELD)),
+  failed: createAfter(running, failStep("x")),
+  timedOut: createAfter(running, runOut("x")),
+  cancelled: createAfter(running, failStep("x", 1, "child_cancelled")),
+  skipped: createAfter(createWaiting(), cancel("x")),
+  doubted: createAfter(createWaiting({ decision: { confidence: 4_000, floor: 5_000 } }), ...ROOT),
+  held: holders,
+  asked: createAfter(holders, recordNoVerdict(HELD)),
+  revised: createAfter(holders, recordFinding(HELD, { verdict: "revise" })),
+  released: createAfter(holders, recordFinding(HELD)),
 } as const satisfies Record<string, () => PlanScene>;
 export type Situation = keyof typeof SITUATIONS;
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   open: OPEN,
-  admit: admit(plannedStep("root"), plannedStep("x", { after: ["root"] })),
-  "admit too many": admit(plannedStep("y")),
-  "admit carried": admit(plannedStep("y", { carried: CARRIED })),
+  admit: admit(planStep("root"), planStep("x", { after: ["root"] })),
+  "admit too many": admit(planStep("y")),
+  "admit carried": admit(planStep("y", { carried: CARRIED })),
   spawn: spawn("a"),
   "dispatch 1": dispatch("x", 1),
   "dispatch 2": dispatch("x", 2),
   "dispatch 3": dispatch("x", 3),
-  acknowledge: started("x"),
-  "acknowledge elsewhere": started("x", 1, sessionOfAttempt("elsewhere")),
+  acknowledge: startStep("x"),
+  "acknowledge elsewhere": startStep("x", 1, nameSessionOfAttempt("elsewhere")),
   complete: finish("x"),
-  fail: goWrong("x"),
-  refuse: goWrong("x", 1, "spawn_refused"),
-  "cancel child": goWrong("x", 1, "child_cancelled"),
+  fail: failStep("x"),
+  refuse: failStep("x", 1, "spawn_refused"),
+  "cancel child": failStep("x", 1, "child_cancelled"),
   "time out": runOut("x"),
   report: report("x"),
   "report else": report("x", 1, { outcome: "failed" }),
@@ -122,38 +122,38 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   "cancel all": cancel(),
   expire: expire(),
   trip: TRIP,
-  "stop child": stopped("x"),
+  "stop child": stopChildOf("x"),
   settle: SETTLE,
   withhold: withhold("x"),
-  pass: verdict(HELD),
-  revise: verdict(HELD, { verdict: "revise" }),
-  reject: verdict(HELD, { verdict: "fail" }),
-  "rule on itself": verdict(HELD, { self: true }),
-  "no verdict": noVerdict(HELD),
-  "another check": verdict(HELD, { check: "other" }),
-  "another target": { ...verdict(HELD), target: createEventId(RUN, 1) },
+  pass: recordFinding(HELD),
+  revise: recordFinding(HELD, { verdict: "revise" }),
+  reject: recordFinding(HELD, { verdict: "fail" }),
+  "rule on itself": recordFinding(HELD, { self: true }),
+  "no verdict": recordNoVerdict(HELD),
+  "another check": recordFinding(HELD, { check: "other" }),
+  "another target": { ...recordFinding(HELD), target: createEventId(RUN, 1) },
   approve: answer(),
   deny: answer(1, "deny"),
   answer: answer(1, "answer"),
   ask: ask(OWNER),
-  notice: notice(),
-  told: told("answer:escalation-1"),
+  notice: recordNotice(),
+  told: recordTold("answer:escalation-1"),
   judge: judge(),
 };
 
 /** What each command comes to: in every situation, but for those that are named. */
 type Row = { readonly all: string } & Partial<Record<Situation, string>>;
 
-const over = (code: string): Partial<Record<Situation, string>> => {
+const refuseOver = (code: string): Partial<Record<Situation, string>> => {
   const ended = [
     ...["backoff", "long backoff", "blocked", "completed", "failed", "timedOut", "cancelled"],
     ...["held", "asked", "revised", "released"],
   ];
   return Object.fromEntries(ended.map((situation) => [situation, code]));
 };
-const each = (situations: readonly Situation[], said: string): Partial<Record<Situation, string>> =>
-  Object.fromEntries(situations.map((situation) => [situation, said]));
-const NOT_BEGUN = each(["waiting", "ready", "skipped", "doubted", "carried"], "STALE_ATTEMPT");
+const fillEach = (situations: readonly Situation[], words: string): Partial<Record<Situation, string>> =>
+  Object.fromEntries(situations.map((situation) => [situation, words]));
+const NOT_BEGUN = fillEach(["waiting", "ready", "skipped", "doubted", "carried"], "STALE_ATTEMPT");
 /** The child ended well, whatever becomes of what it said. */
 const ENDED_WELL = ["completed", "held", "asked", "revised", "released"] as const;
 const LATE = "STEP_ENDED step.outcome_refused";
@@ -165,21 +165,21 @@ const ANSWERED = "escalation.answered escalation.closed";
 const ELSEWHERE = "NOT_HELD step.outcome_refused";
 
 /** Of a verdict on what the check of `held` was asked about. */
-const ruled = (said: string): Row => ({
+const createRuledRow = (words: string): Row => ({
   all: LATE,
   ...NOT_BEGUN,
   again: STALE,
-  held: said,
-  ...each(["dispatched", "running", "reported", "asked"], ELSEWHERE),
+  held: words,
+  ...fillEach(["dispatched", "running", "reported", "asked"], ELSEWHERE),
 });
 
 const FAILING: Row = {
   all: "step.failed",
-  ...over("replay"),
+  ...refuseOver("replay"),
   ...NOT_BEGUN,
   again: STALE,
   timedOut: LATE,
-  ...each(ENDED_WELL, LATE),
+  ...fillEach(ENDED_WELL, LATE),
 };
 
 export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
@@ -202,7 +202,7 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
     backoff: "step.dispatched",
     revised: "step.dispatched",
     again: "replay",
-    ...each(["completed", "failed", "timedOut", "cancelled", "released"], "STEP_ENDED"),
+    ...fillEach(["completed", "failed", "timedOut", "cancelled", "released"], "STEP_ENDED"),
   },
   "dispatch 3": { all: "STALE_ATTEMPT", again: "NOT_READY" },
   acknowledge: {
@@ -218,17 +218,17 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
   },
   complete: {
     all: "step.completed",
-    ...over(LATE),
+    ...refuseOver(LATE),
     ...NOT_BEGUN,
     again: STALE,
-    ...each(ENDED_WELL, "replay"),
+    ...fillEach(ENDED_WELL, "replay"),
   },
   fail: FAILING,
   refuse: { ...FAILING, running: "ALREADY_RUNNING", reported: "ALREADY_RUNNING" },
   "cancel child": FAILING,
-  "time out": { all: "step.timed_out", ...over(LATE), ...NOT_BEGUN, again: STALE, timedOut: "replay" },
-  report: { all: "step.reported", ...over(LATE), ...NOT_BEGUN, again: STALE, reported: "replay" },
-  "report else": { all: "step.reported", ...over(LATE), ...NOT_BEGUN, again: STALE },
+  "time out": { all: "step.timed_out", ...refuseOver(LATE), ...NOT_BEGUN, again: STALE, timedOut: "replay" },
+  report: { all: "step.reported", ...refuseOver(LATE), ...NOT_BEGUN, again: STALE, reported: "replay" },
+  "report else": { all: "step.reported", ...refuseOver(LATE), ...NOT_BEGUN, again: STALE },
   skip: { all: "replay" },
   retry: {
     all: "NOTHING_TO_RETRY",
@@ -246,7 +246,7 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
   },
   cancel: {
     all: `${CANCELLING} step.skipped`,
-    ...over("STEP_ENDED"),
+    ...refuseOver("STEP_ENDED"),
     dispatched: CANCELLING,
     running: CANCELLING,
     reported: CANCELLING,
@@ -262,26 +262,26 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
     revised: `${CANCELLING} step.skipped`,
   },
   "cancel all": { all: CANCELLING },
-  expire: { all: "replay", ...each(["blocked", "doubted", "asked"], "NOT_READY") },
+  expire: { all: "replay", ...fillEach(["blocked", "doubted", "asked"], "NOT_READY") },
   trip: { all: "NOT_READY" },
   "stop child": { all: "replay", timedOut: "step.child_stopped" },
   settle: {
     all: "STEPS_OPEN",
-    ...each(["completed", "failed", "cancelled", "released"], "step.admitted"),
+    ...fillEach(["completed", "failed", "cancelled", "released"], "step.admitted"),
   },
   withhold: {
     all: "STEP_ENDED",
     ...NOT_BEGUN,
     again: "STALE_ATTEMPT",
-    ...each(["dispatched", "running", "reported"], "result.withheld"),
+    ...fillEach(["dispatched", "running", "reported"], "result.withheld"),
   },
-  pass: ruled("result.verified step.completed"),
-  revise: ruled("result.verified result.revised"),
-  reject: ruled("result.verified step.failed"),
-  "rule on itself": ruled("verification.failed coordination.escalated"),
-  "no verdict": ruled("verification.failed coordination.escalated"),
-  "another check": ruled(ELSEWHERE),
-  "another target": ruled(ELSEWHERE),
+  pass: createRuledRow("result.verified step.completed"),
+  revise: createRuledRow("result.verified result.revised"),
+  reject: createRuledRow("result.verified step.failed"),
+  "rule on itself": createRuledRow("verification.failed coordination.escalated"),
+  "no verdict": createRuledRow("verification.failed coordination.escalated"),
+  "another check": createRuledRow(ELSEWHERE),
+  "another target": createRuledRow(ELSEWHERE),
   approve: {
     all: "UNKNOWN_QUESTION",
     doubted: ANSWERED,
@@ -297,7 +297,7 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
   answer: {
     all: "UNKNOWN_QUESTION",
     asked: `${ANSWERED} step.completed`,
-    ...each(["blocked", "doubted"], "ANSWER_REFUSED escalation.answered"),
+    ...fillEach(["blocked", "doubted"], "ANSWER_REFUSED escalation.answered"),
   },
   ask: { all: "coordination.escalated" },
   notice: { all: "replay" },

@@ -10,10 +10,10 @@ import {
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { settled } from "../support/fake-clock.ts";
-import { OWNER, world, type World } from "../support/fake-clock-host.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { done, scriptedRunner, type Script, type Scripted } from "../support/scripted-runner.ts";
+import { endDone, createScriptedRunner, type Script, type Scripted } from "../support/scripted-runner.ts";
 
 export const PLAN_ID = "plan-1" as CoordinationId;
 export const AGENT = "main" as AgentId;
@@ -38,22 +38,24 @@ export const plan = (steps: readonly Fields[], fields: Fields = {}): Fields => (
   ...fields,
 });
 
-export const retries = (budget: number, backoffMs = 1_000): Fields => ({ retry: { budget, backoffMs } });
+export const createRetries = (budget: number, backoffMs = 1_000): Fields => ({
+  retry: { budget, backoffMs },
+});
 
 /** What each start of a step comes to, one after another; the last one stays. Steps without a script are done at once. */
 export function scriptOf(scripts: Readonly<Record<string, readonly Scripted[]>>): Script {
   const starts = new Map<string, number>();
   return ({ envelope }) => {
     const { stepId } = envelope;
-    const script = scripts[stepId] ?? [done()];
+    const script = scripts[stepId] ?? [endDone()];
     const start = starts.get(stepId) ?? 0;
     starts.set(stepId, start + 1);
-    return script[Math.min(start, script.length - 1)] ?? done();
+    return script[Math.min(start, script.length - 1)] ?? endDone();
   };
 }
 
 export interface PlanRun {
-  readonly it: World;
+  readonly world: World;
   readonly coordinator: Coordinator;
   /** Stops the coordinator and lets another one take over, as a new process would. */
   restart(between?: () => void): Promise<Coordinator>;
@@ -70,34 +72,34 @@ export interface PlanRun {
 
 export async function runPlan(
   script: Script | Readonly<Record<string, readonly Scripted[]>>,
-  given: Fields,
+  planFields: Fields,
   settings: Partial<Settings> = {},
 ): Promise<PlanRun> {
-  const runner = scriptedRunner(typeof script === "function" ? script : scriptOf(script));
-  return submitTo(world(settings, runner), given);
+  const runner = createScriptedRunner(typeof script === "function" ? script : scriptOf(script));
+  return submitTo(createWorld(settings, runner), planFields);
 }
 
-export async function submitTo(it: World, given: Fields): Promise<PlanRun> {
+export async function submitTo(world: World, planFields: Fields): Promise<PlanRun> {
   const appends: RunEvent["type"][][] = [];
-  const counting = (store: MemoryStore): MemoryStore => ({
+  const countAppends = (store: MemoryStore): MemoryStore => ({
     ...store,
     append: (request) => {
       appends.push(request.events.map(({ type }) => type));
       return store.append(request);
     },
   });
-  let coordinator = it.start(counting);
+  let coordinator = world.start(countAppends);
   await coordinator.start();
-  const submitted = await coordinator.submitPlan({ plan: given, ownerAgent: AGENT });
+  const submitted = await coordinator.submitPlan({ plan: planFields, ownerAgent: AGENT });
   expect(submitted).toMatchObject({ kind: "accepted" });
-  await settled();
+  await waitUntilSettled();
   const view = async (): Promise<CoordinationView> => {
-    const found = await readCoordination(it.ledger.open(it.clock), PLAN_ID);
+    const found = await readCoordination(world.ledger.open(world.clock), PLAN_ID);
     if (!found) throw new Error("no such coordination");
     return found;
   };
   return {
-    it,
+    world: world,
     appends,
     view,
     get coordinator() {
@@ -106,23 +108,23 @@ export async function submitTo(it: World, given: Fields): Promise<PlanRun> {
     restart: async (between = () => undefined) => {
       await coordinator.stop();
       between();
-      coordinator = it.start(counting);
+      coordinator = world.start(countAppends);
       await coordinator.start();
-      await settled();
+      await waitUntilSettled();
       return coordinator;
     },
-    advance: (ms) => it.clock.advance(ms),
+    advance: (ms) => world.clock.advance(ms),
     fates: async () => Object.fromEntries((await view()).steps.map(({ stepId, status }) => [stepId, status])),
     events: (type) =>
-      it.ledger
+      world.ledger
         .events()
         .flat()
         .filter((event): event is Extract<RunEvent, { type: typeof type }> => event.type === type),
-    ordersOf: (stepId) => it.plans.orders.filter(({ envelope }) => envelope.stepId === stepId),
+    ordersOf: (stepId) => world.plans.orders.filter(({ envelope }) => envelope.stepId === stepId),
     close: async () => {
       await coordinator.stop();
-      expect((await verifyLedger(it.ledger.open(it.clock))).problems).toEqual([]);
-      expect(it.lines.filter(({ level }) => level === "error")).toEqual([]);
+      expect((await verifyLedger(world.ledger.open(world.clock))).problems).toEqual([]);
+      expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
     },
   };
 }

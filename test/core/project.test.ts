@@ -3,12 +3,12 @@ import type { FactPayloads } from "../../src/agents/coordination/contracts/facts
 import { isFact, type FactDraft, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import {
-  ack,
-  at,
-  childKey,
+  acknowledge,
+  timeAt,
+  nameChild,
   complete,
   fail,
-  given,
+  openScene,
   OPEN,
   SETTLE,
   spawn,
@@ -20,7 +20,7 @@ import {
 const openWop = loadOpenWopSchemas();
 
 /** The OpenWOP events behind the newest fact of a type, as far as they are its own. */
-function behind(scene: Scene, type: RunEvent["type"]): RunEvent[] {
+function listBehind(scene: Scene, type: RunEvent["type"]): RunEvent[] {
   const start = scene.log.findLastIndex((event) => event.type === type);
   const rest = scene.log.slice(start + 1);
   const end = rest.findIndex(isFact);
@@ -33,27 +33,27 @@ const chain = (phase: string, more: object = {}): object => ({
   payload: { phase, workerId: "step-1", parentRunId: "co-1", ...more },
 });
 const child = { childRunId: "run-of-1" };
-const error = (code: string, message = "it went wrong"): object => ({ error: { code, message } });
-const running = [OPEN, spawn("a"), ack(1)];
+const createError = (code: string, message = "it went wrong"): object => ({ error: { code, message } });
+const running = [OPEN, spawn("a"), acknowledge(1)];
 
 describe("the OpenWOP counterpart", () => {
   it.each([
     [
       "coordination.created",
       "run.started",
-      given(OPEN),
+      openScene(OPEN),
       { type: "run.started", payload: { workflowId: "openclaw.observed-coordination" } },
     ],
     [
       "coordination.created",
       "run.started of a plan",
-      given({ ...OPEN, origin: "plan" } as typeof OPEN),
+      openScene({ ...OPEN, origin: "plan" } as typeof OPEN),
       { payload: { workflowId: "openclaw.coordination-plan" } },
     ],
     [
       "step.admitted",
       "runOrchestrator.decided",
-      given(OPEN, spawn("a")),
+      openScene(OPEN, spawn("a")),
       {
         type: "runOrchestrator.decided",
         nodeId: "orchestrator",
@@ -64,71 +64,76 @@ describe("the OpenWOP counterpart", () => {
         },
       },
     ],
-    ["step.dispatched", "dispatch.began", given(OPEN, spawn("a")), chain("dispatch.began")],
-    ["step.acknowledged", "dispatch.succeeded", given(...running), chain("dispatch.succeeded", child)],
-    ["step.completed", "child.completed", given(...running, complete(1)), chain("child.completed", child)],
+    ["step.dispatched", "dispatch.began", openScene(OPEN, spawn("a")), chain("dispatch.began")],
+    ["step.acknowledged", "dispatch.succeeded", openScene(...running), chain("dispatch.succeeded", child)],
+    [
+      "step.completed",
+      "child.completed",
+      openScene(...running, complete(1)),
+      chain("child.completed", child),
+    ],
     [
       "step.failed",
       "child.failed",
-      given(...running, fail(1)),
-      chain("child.failed", { ...child, ...error("child_failed") }),
+      openScene(...running, fail(1)),
+      chain("child.failed", { ...child, ...createError("child_failed") }),
     ],
     [
       "step.failed",
       "dispatch.failed before the acknowledgement",
-      given(OPEN, spawn("a"), fail(1, "spawn_refused")),
-      chain("dispatch.failed", error("spawn_refused")),
+      openScene(OPEN, spawn("a"), fail(1, "spawn_refused")),
+      chain("dispatch.failed", createError("spawn_refused")),
     ],
     [
       "step.failed",
       "child.cancelled",
-      given(...running, fail(1, "child_cancelled")),
+      openScene(...running, fail(1, "child_cancelled")),
       chain("child.cancelled", child),
     ],
     [
       "step.failed",
       "dispatch.failed for what was cancelled before the acknowledgement",
-      given(OPEN, spawn("a"), fail(1, "child_cancelled")),
-      chain("dispatch.failed", error("child_cancelled")),
+      openScene(OPEN, spawn("a"), fail(1, "child_cancelled")),
+      chain("dispatch.failed", createError("child_cancelled")),
     ],
     [
       "step.timed_out",
       "child.failed with timed_out",
-      given(...running, timeOut(1)),
-      chain("child.failed", { ...child, ...error("timed_out", "the step passed its deadline") }),
+      openScene(...running, timeOut(1)),
+      chain("child.failed", { ...child, ...createError("timed_out", "the step passed its deadline") }),
     ],
     [
       "step.timed_out",
       "dispatch.failed with timed_out before the acknowledgement",
-      given(OPEN, spawn("a"), timeOut(1)),
-      chain("dispatch.failed", error("timed_out", "the step passed its deadline")),
+      openScene(OPEN, spawn("a"), timeOut(1)),
+      chain("dispatch.failed", createError("timed_out", "the step passed its deadline")),
     ],
     [
       "coordination.terminal",
       "run.completed of a success",
-      given(...running, complete(1), SETTLE),
+      openScene(...running, complete(1), SETTLE),
       { type: "run.completed", payload: { durationMs: 4_000 } },
     ],
     [
       "coordination.terminal",
       "run.completed of a partial success",
-      given(...running, spawn("b"), complete(1), fail(2), SETTLE),
+      openScene(...running, spawn("b"), complete(1), fail(2), SETTLE),
       { type: "run.completed" },
     ],
     [
       "coordination.terminal",
       "run.failed",
-      given(...running, fail(1), SETTLE),
-      { type: "run.failed", payload: error("coordination_failed", "0 of 1 steps completed") },
+      openScene(...running, fail(1), SETTLE),
+      { type: "run.failed", payload: createError("coordination_failed", "0 of 1 steps completed") },
     ],
     [
       "coordination.terminal",
       "run.cancelled",
-      given(...running, fail(1, "child_cancelled"), SETTLE),
+      openScene(...running, fail(1, "child_cancelled"), SETTLE),
       { type: "run.cancelled" },
     ],
   ])("of %s is %s", (type, _, scene, expected) => {
-    const events = behind(scene, type as RunEvent["type"]);
+    const events = listBehind(scene, type as RunEvent["type"]);
     expect(events).toEqual([expect.objectContaining({ runId: "co-1" })]);
     expect(events[0]).toMatchObject(expected);
     if ("payload" in expected && type.startsWith("step"))
@@ -136,22 +141,22 @@ describe("the OpenWOP counterpart", () => {
   });
 
   it("of an escalated coordination's end is run.failed", () => {
-    const scene = given(...running, fail(1));
+    const scene = openScene(...running, fail(1));
     const steps = { total: 1, completed: 0, failed: 1, timedOut: 0, cancelled: 0 };
     scene.happened([{ type: "coordination.terminal", payload: { status: "escalated", steps } }]);
-    expect(behind(scene, "coordination.terminal")).toMatchObject([
+    expect(listBehind(scene, "coordination.terminal")).toMatchObject([
       { type: "run.failed", payload: { error: { code: "coordination_escalated" } } },
     ]);
   });
 
   it("of a conflict is nothing", () => {
-    const scene = given(OPEN, spawn("a"), spawn("b"));
+    const scene = openScene(OPEN, spawn("a"), spawn("b"));
     scene.happened(conflict);
     expect(scene.log.slice(-2).map(({ type }) => type)).toEqual(["conflict.detected", "conflict.resolved"]);
   });
 
   it("counts the decisions of the orchestrator", () => {
-    const scene = given(OPEN, spawn("a"), spawn("b"), spawn("c"));
+    const scene = openScene(OPEN, spawn("a"), spawn("b"), spawn("c"));
     const decided = scene.log.filter((event) => event.type === "runOrchestrator.decided");
     expect(decided.map(({ payload }) => payload.iteration)).toEqual([1, 2, 3]);
   });
@@ -176,30 +181,30 @@ const conflict: FactDraft[] = [
   },
 ];
 
-function escalation(change: Partial<FactPayloads["coordination.escalated"]>): FactDraft {
+function createEscalation(change: Partial<FactPayloads["coordination.escalated"]>): FactDraft {
   return {
     type: "coordination.escalated",
     payload: {
       escalationId: "e-1",
       cause: "agent",
       kind: "clarification",
-      deadlineAtMs: at(60_000),
+      deadlineAtMs: timeAt(60_000),
       ...change,
     },
   };
 }
 
 describe("the OpenWOP counterpart of an escalation", () => {
-  const escalated = (change: Partial<FactPayloads["coordination.escalated"]>): RunEvent[] => {
-    const scene = given(OPEN, spawn("a"), ack(1));
-    scene.happened([escalation(change)], 10_000);
-    const events = behind(scene, "coordination.escalated");
+  const projectEscalated = (change: Partial<FactPayloads["coordination.escalated"]>): RunEvent[] => {
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1));
+    scene.happened([createEscalation(change)], 10_000);
+    const events = listBehind(scene, "coordination.escalated");
     for (const event of events) expect(openWop.problemsOf(event)).toEqual([]);
     return events;
   };
 
   it("is a question and a suspended node", () => {
-    expect(escalated({})).toMatchObject([
+    expect(projectEscalated({})).toMatchObject([
       {
         type: "interrupt.requested",
         nodeId: "orchestrator",
@@ -215,7 +220,7 @@ describe("the OpenWOP counterpart of an escalation", () => {
   });
 
   it("asks for an approval of the step that it is about", () => {
-    expect(escalated({ kind: "approval", cause: "verifier", stepId: stepId(1) })).toMatchObject([
+    expect(projectEscalated({ kind: "approval", cause: "verifier", stepId: stepId(1) })).toMatchObject([
       { nodeId: "step-1", payload: { data: { artifactId: "step-1", actions: ["accept", "reject"] } } },
       { type: "node.suspended", nodeId: "step-1" },
     ]);
@@ -226,7 +231,7 @@ describe("the OpenWOP counterpart of an escalation", () => {
     ["clarification", "clarify"],
   ] as const)("begins with the confidence that was too low, for %s as %s", (kind, escalationKind) => {
     const confidence = { measured: 4_200, floor: 5_000 };
-    const [first, ...rest] = escalated({ kind, cause: "confidence", stepId: stepId(1), confidence });
+    const [first, ...rest] = projectEscalated({ kind, cause: "confidence", stepId: stepId(1), confidence });
     expect(first).toMatchObject({
       type: "core.workflowChain.confidence-escalated",
       payload: { confidence: 0.42, floor: 0.5, escalationKind, workerId: "step-1", parentRunId: "co-1" },
@@ -235,26 +240,26 @@ describe("the OpenWOP counterpart of an escalation", () => {
   });
 
   it("says no confidence where another thing was the cause or none was measured", () => {
-    expect(escalated({ cause: "agent", confidence: { measured: 1, floor: 5_000 } })).toHaveLength(2);
-    expect(escalated({ cause: "confidence" })).toHaveLength(2);
+    expect(projectEscalated({ cause: "agent", confidence: { measured: 1, floor: 5_000 } })).toHaveLength(2);
+    expect(projectEscalated({ cause: "confidence" })).toHaveLength(2);
   });
 });
 
 describe("a whole log", () => {
-  const scene = given(
+  const scene = openScene(
     ...[
       OPEN,
       spawn("a"),
-      ack(1),
-      spawn("b", { parentStepId: stepId(1), sourceSession: childKey(1) }),
-      ack(2),
+      acknowledge(1),
+      spawn("b", { parentStepId: stepId(1), sourceSession: nameChild(1) }),
+      acknowledge(2),
     ],
-    ...[spawn("c"), spawn("d"), spawn("e"), ack(5), spawn("f"), complete(2), complete(1)],
+    ...[spawn("c"), spawn("d"), spawn("e"), acknowledge(5), spawn("f"), complete(2), complete(1)],
     ...[fail(3, "spawn_refused"), timeOut(4), fail(5, "child_cancelled"), fail(6)],
   );
   scene.happened(conflict);
   scene.happened([
-    escalation({ cause: "confidence", kind: "approval", confidence: { measured: 1, floor: 9_000 } }),
+    createEscalation({ cause: "confidence", kind: "approval", confidence: { measured: 1, floor: 9_000 } }),
   ]);
   scene.when({ type: "expireEscalation", escalationId: "e-1" }, 90_000);
   scene.when(SETTLE);

@@ -14,17 +14,17 @@ import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { isEnded, createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { histories, play, RUN, type Move, type Played } from "../support/arbitraries.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryLedger } from "../support/memory-store.ts";
+import { histories, playMoves, RUN, type Move, type Played } from "../support/arbitraries.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 
 const openWop = loadOpenWopSchemas();
 
-function holds(check: (played: Played) => void | Promise<void>, numRuns = RUNS): Promise<void> {
-  const property = fc.asyncProperty(histories, async (moves: Move[]) => check(play(moves)));
+function prove(check: (played: Played) => void | Promise<void>, numRuns = RUNS): Promise<void> {
+  const property = fc.asyncProperty(histories, async (moves: Move[]) => check(playMoves(moves)));
   return fc.assert(property, { numRuns });
 }
 
@@ -33,7 +33,7 @@ const REFUSALS = ["step.outcome_refused", "escalation.answered"];
 /** What was cancelled is stopped, and what is held is looked after, whatever the time is. */
 const ANY_TIME: ReadonlySet<string> = new Set(["stopObserved", "verifyResult", "tellSession", "runStep"]);
 
-const only = <T extends RunEvent["type"]>(
+const filterByType = <T extends RunEvent["type"]>(
   log: readonly RunEvent[],
   type: T,
 ): Extract<RunEvent, { type: T }>[] =>
@@ -44,14 +44,14 @@ const stepsOf = (state: Coordination): Exclude<Coordination, { kind: "unopened" 
 
 describe("for every history of commands", () => {
   it("L2: sequences are gapless, ids follow from them, and times are the command's", () =>
-    holds(({ log }) => {
+    prove(({ log }) => {
       for (const [index, event] of log.entries()) {
         expect(event).toMatchObject({ sequence: index, eventId: `${RUN}:${index}`, runId: RUN });
       }
     }));
 
   it("L3: every cause is an earlier event, and only the opening has none", () =>
-    holds(({ log }) => {
+    prove(({ log }) => {
       const seen = new Set<string>();
       for (const { eventId, causationId, type } of log) {
         if (causationId === undefined) expect(type).toBe("coordination.created");
@@ -61,7 +61,7 @@ describe("for every history of commands", () => {
     }));
 
   it("L4: the log folds in one go to what it folded to step by step, also out of its JSON", () =>
-    holds(({ log, state }) => {
+    prove(({ log, state }) => {
       expect(fold(RUN, log)).toStrictEqual(state);
       const stored = log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(stored).toStrictEqual(log);
@@ -72,10 +72,10 @@ describe("for every history of commands", () => {
     }));
 
   it("L5: a ledger of it is verified", () =>
-    holds(
+    prove(
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
-        const store = memoryLedger().open(fakeClock());
+        const store = createMemoryLedger().open(createFakeClock());
         const references = log.flatMap(referencesOf);
         await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
         expect((await verifyLedger(store)).problems).toEqual([]);
@@ -84,7 +84,7 @@ describe("for every history of commands", () => {
     ));
 
   it("every event is valid in OpenWOP, and so is every envelope here", () =>
-    holds(
+    prove(
       ({ log, state }) => {
         for (const event of log) expect(openWop.problemsOf(event)).toEqual([]);
         for (const stepId of stepsOf(state).keys())
@@ -94,7 +94,7 @@ describe("for every history of commands", () => {
     ));
 
   it("D2: a command that was accepted is never accepted again as it is, but for new work", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const [index, { command, decision, after }] of steps.entries()) {
         const next = steps[index + 1];
         if (decision.kind !== "accepted" || next?.command !== command || command.type === "admitSpawn")
@@ -105,7 +105,7 @@ describe("for every history of commands", () => {
     }));
 
   it("D2: a spawn that is repeated before the host answered is the same step, and no key is used twice", () =>
-    holds(({ steps, log }) => {
+    prove(({ steps, log }) => {
       for (const [index, { command, decision }] of steps.entries()) {
         const next = steps[index + 1];
         if (decision.kind !== "accepted" || next?.command !== command || command.type !== "admitSpawn")
@@ -113,14 +113,14 @@ describe("for every history of commands", () => {
         if (command.call.toolCallId)
           expect(next.decision).toEqual({ kind: "replay", stepId: decision.stepId });
       }
-      const keys = only(log, "step.dispatched").map(({ payload }) => payload.idempotencyKey);
+      const keys = filterByType(log, "step.dispatched").map(({ payload }) => payload.idempotencyKey);
       expect(new Set(keys).size).toBe(keys.length);
-      const children = only(log, "step.acknowledged").map(({ payload }) => payload.childSessionKey);
+      const children = filterByType(log, "step.acknowledged").map(({ payload }) => payload.childSessionKey);
       expect(new Set(children).size).toBe(children.length);
     }));
 
   it("D3: nothing is accepted about an attempt but the present one", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { command, decision, before } of steps) {
         if (!("attempt" in command) || decision.kind !== "accepted") continue;
         expect(stepsOf(before).get(command.stepId)?.phase.attempt).toBe(command.attempt);
@@ -128,14 +128,14 @@ describe("for every history of commands", () => {
     }));
 
   it("D4: no step is attempted more often than its budget allows", () =>
-    holds(({ state }) => {
+    prove(({ state }) => {
       for (const { spec, phase } of stepsOf(state).values())
         expect(phase.attempt).toBeLessThanOrEqual(spec.retryBudget + 1);
     }));
 
   it("D5: there is at most one end, every step ends at most once, and no fact follows the end", () =>
-    holds(({ log, state }) => {
-      const terminal = only(log, "coordination.terminal");
+    prove(({ log, state }) => {
+      const terminal = filterByType(log, "coordination.terminal");
       expect(terminal).toHaveLength(state.kind === "ended" ? 1 : 0);
       if (state.kind === "ended") expect(log.findLast(isFact)).toBe(terminal[0]);
       const ends = log.filter(({ type }) =>
@@ -147,7 +147,7 @@ describe("for every history of commands", () => {
     }));
 
   it("D5: an end absorbs whatever comes after it", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { before, after, decision } of steps) {
         if (before.kind !== "ended") continue;
         expect(after).toBe(before);
@@ -156,7 +156,7 @@ describe("for every history of commands", () => {
     }));
 
   it("an answer other than acceptance leaves no trace but the refusal that it records, which changes no phase", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { before, after, decision } of steps) {
         if (decision.kind === "accepted") continue;
         if (decision.kind === "replay" || !decision.facts) expect(after).toBe(before);
@@ -167,7 +167,7 @@ describe("for every history of commands", () => {
     }));
 
   it("effects are planned the same twice, with ids that differ from each other", () =>
-    holds(({ state, steps }) => {
+    prove(({ state, steps }) => {
       const now = addMs(steps.at(-1)?.now ?? (0 as EpochMs), 1e9);
       const planned = planDispatch(state, now);
       expect(planDispatch(fold(RUN, []), now)).toEqual([]);
@@ -179,7 +179,7 @@ describe("for every history of commands", () => {
     }));
 
   it("nothing is planned before the next deadline, something is at it, and what is open has one", () =>
-    holds(({ steps }) => {
+    prove(({ steps }) => {
       for (const { after } of steps) {
         const due = findNextDeadline(after);
         expect(due !== undefined).toBe(after.kind === "open");
@@ -194,7 +194,7 @@ describe("for every history of commands", () => {
   it("histories reach every situation that there is", () => {
     const met = new Set<string>();
     for (const moves of fc.sample(histories, { numRuns: 4_000, seed: 1 })) {
-      const { state, steps } = play(moves);
+      const { state, steps } = playMoves(moves);
       met.add(state.kind === "ended" ? state.status : state.kind);
       for (const { phase } of stepsOf(state).values()) met.add(`step ${phase.status}`);
       for (const { decision } of steps) met.add(decision.kind === "refused" ? decision.code : decision.kind);

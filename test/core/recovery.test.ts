@@ -3,9 +3,9 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { settled } from "../support/fake-clock.ts";
-import { spawnOf, world, type World } from "../support/fake-clock-host.ts";
-import { childKey } from "./scene.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
+import { nameChild } from "./scene.ts";
 
 const factsOf = ({ ledger }: World): string[] =>
   ledger
@@ -23,7 +23,7 @@ const eventOf = <T extends RunEvent["type"]>(
     .find((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 
 /** A gateway that died right after a spawn: with or without a child, and an answer or not. */
-async function crashed(
+async function crashWorld(
   w: World,
   { made, confirmed }: { made: boolean; confirmed: boolean },
 ): Promise<SessionKey> {
@@ -34,13 +34,13 @@ async function crashed(
   const child = made ? w.host.spawn(spawnOf({ task: "a" })) : undefined;
   if (child && confirmed) await before.confirmSpawn({ coordinationId, stepId, sourceSession }, child);
   await before.stop();
-  return child?.childSessionKey ?? childKey("none");
+  return child?.childSessionKey ?? nameChild("none");
 }
 
 describe("after a crash", () => {
   it("a spawn that the host never heard of fails once it had its time", async () => {
-    const w = world();
-    await crashed(w, { made: false, confirmed: false });
+    const w = createWorld();
+    await crashWorld(w, { made: false, confirmed: false });
     await w.start().start();
     expect(factsOf(w).at(-1)).toBe("step.dispatched");
     await w.clock.advance(w.settings.acknowledgeMs + w.settings.sweepMs);
@@ -52,8 +52,8 @@ describe("after a crash", () => {
   });
 
   it("a child whose answer was lost is found at start, and gets its envelope", async () => {
-    const w = world();
-    const child = await crashed(w, { made: true, confirmed: false });
+    const w = createWorld();
+    const child = await crashWorld(w, { made: true, confirmed: false });
     const after = w.start();
     await after.start();
     expect(eventOf(w, "step.acknowledged")?.payload).toMatchObject({
@@ -68,8 +68,8 @@ describe("after a crash", () => {
   it.each([true, false])(
     "a child that ended meanwhile is recorded as it ended (confirmed before: %s)",
     async (confirmed) => {
-      const w = world();
-      const child = await crashed(w, { made: true, confirmed });
+      const w = createWorld();
+      const child = await crashWorld(w, { made: true, confirmed });
       w.host.end(child, { outcome: "failed", message: "out of tokens" });
       await w.start().start();
       const expected = { error: { code: "child_failed", message: "out of tokens" }, via: "reconciled" };
@@ -80,8 +80,8 @@ describe("after a crash", () => {
   );
 
   it("a host that says nothing is believed until the deadline, not longer", async () => {
-    const w = world();
-    await crashed(w, { made: true, confirmed: true });
+    const w = createWorld();
+    await crashWorld(w, { made: true, confirmed: true });
     w.host.says = () => Promise.resolve({ kind: "unknown" });
     await w.start().start();
     await w.clock.advance(w.settings.stepTimeoutMs - 1_000);
@@ -92,8 +92,8 @@ describe("after a crash", () => {
   });
 
   it("a child that the host forgot is lost", async () => {
-    const w = world();
-    const child = await crashed(w, { made: true, confirmed: true });
+    const w = createWorld();
+    const child = await crashWorld(w, { made: true, confirmed: true });
     w.host.children.delete(child);
     await w.start().start();
     await w.clock.advance(w.settings.acknowledgeMs + w.settings.sweepMs);
@@ -101,8 +101,8 @@ describe("after a crash", () => {
   });
 
   it("a coordination without open steps ends after a quiet time", async () => {
-    const w = world();
-    const child = await crashed(w, { made: true, confirmed: true });
+    const w = createWorld();
+    const child = await crashWorld(w, { made: true, confirmed: true });
     const second = w.start();
     await second.endChild(child, { outcome: "completed" });
     await second.stop();
@@ -115,7 +115,7 @@ describe("after a crash", () => {
   it.each(["trace-1", "trace-2"])(
     "two spawns that look the same are not given the same child (second on %s)",
     async (trace) => {
-      const w = world();
+      const w = createWorld();
       const before = w.start();
       await before.admitSpawn(spawnOf({ task: "a", call: "1" }));
       await before.admitSpawn(spawnOf({ task: "a", call: "2", trace }));
@@ -126,15 +126,15 @@ describe("after a crash", () => {
         .events()
         .flat()
         .filter((event) => event.type === "step.acknowledged");
-      const given = acknowledged.map(({ payload }) => payload.childSessionKey);
-      expect(given.toSorted()).toEqual(children.map(({ childSessionKey }) => childSessionKey).toSorted());
+      const input = acknowledged.map(({ payload }) => payload.childSessionKey);
+      expect(input.toSorted()).toEqual(children.map(({ childSessionKey }) => childSessionKey).toSorted());
     },
   );
 });
 
 describe("the sweep", () => {
   it("finds what no hook told of", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await coordinator.start();
     const admission = await coordinator.admitSpawn(spawnOf({ task: "a" }));
@@ -147,7 +147,7 @@ describe("the sweep", () => {
   });
 
   it("deletes texts that were kept long enough", async () => {
-    const w = world({ contentMs: 120_000 });
+    const w = createWorld({ contentMs: 120_000 });
     const coordinator = w.start();
     await coordinator.start();
     await coordinator.admitSpawn(spawnOf({ task: "a" }));
@@ -158,7 +158,7 @@ describe("the sweep", () => {
   });
 
   it("goes on after a ledger that failed", async () => {
-    const w = world();
+    const w = createWorld();
     let broken = true;
     const coordinator = w.start((store) => ({
       ...store,
@@ -185,7 +185,7 @@ describe("a host that", () => {
   };
 
   it.each(Object.entries(hostile))("%s holds up neither other steps nor the deadline", async (_, says) => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await coordinator.admitSpawn(spawnOf({ task: "a" }));
     await coordinator.admitSpawn(spawnOf({ task: "b" }));
@@ -201,12 +201,12 @@ describe("a host that", () => {
   });
 
   it("hangs does not hang the stop", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await coordinator.admitSpawn(spawnOf({ task: "a" }));
     w.host.says = () => new Promise(() => undefined);
     void coordinator.start();
-    await settled();
+    await waitUntilSettled();
     expect(w.host.asked).toHaveLength(1);
     await coordinator.stop();
     expect(w.clock.pending).toBe(0);
@@ -214,7 +214,7 @@ describe("a host that", () => {
 });
 
 describe("stop", () => {
-  const stopped = async (w: World, coordinator: Coordinator): Promise<void> => {
+  const stopCoordinator = async (w: World, coordinator: Coordinator): Promise<void> => {
     await coordinator.stop();
     const { length } = w.ledger.events().flat();
     expect(w.clock.pending).toBe(0);
@@ -224,29 +224,29 @@ describe("stop", () => {
   };
 
   it("leaves no timer, whatever was waited for", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await coordinator.start();
     await coordinator.admitSpawn(spawnOf({ task: "a" }));
     await coordinator.admitSpawn(spawnOf({ task: "b", trace: "trace-2" }));
     expect(w.clock.pending).toBeGreaterThan(2);
-    await stopped(w, coordinator);
+    await stopCoordinator(w, coordinator);
   });
 
   it("in the middle of the first pass ends that pass before it resolves", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     for (let index = 0; index < 5; index += 1)
       await coordinator.admitSpawn(spawnOf({ task: `t${index}`, trace: `trace-${index}` }));
-    const errors = (): number => w.lines.filter(({ level }) => level === "error").length;
+    const countErrors = (): number => w.lines.filter(({ level }) => level === "error").length;
     const started = coordinator.start();
-    await stopped(w, coordinator);
+    await stopCoordinator(w, coordinator);
     await started;
-    expect(errors()).toBe(0);
+    expect(countErrors()).toBe(0);
   });
 
   it("lets a late hook still be recorded, without a timer for it", async () => {
-    const w = world();
+    const w = createWorld();
     const coordinator = w.start();
     await coordinator.stop();
     await coordinator.admitSpawn(spawnOf({ task: "a" }));

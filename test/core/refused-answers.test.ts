@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { AnswerRequest } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
-import { scriptedRunner } from "../support/scripted-runner.ts";
-import { escalationsWith, eventsIn, gatesWith, quiet } from "./gates-world.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
+import { createScriptedRunner } from "../support/scripted-runner.ts";
+import { createEscalationsWith, listEvents, createGatesWith, waitUntilQuiet } from "./gates-world.ts";
 import { plan, PLAN_ID, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
 
 const QUESTION = `${PLAN_ID}:escalation-1`;
@@ -11,16 +11,16 @@ const EVE = { by: { kind: "person", id: "telegram:eve" }, through: "chat" } as c
 const CONTRACT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 
 /** A plan whose step `a` gave a result of low confidence, and people are asked. */
-async function doubted(): Promise<{ readonly it: World; readonly run: PlanRun }> {
+async function runDoubtedPlan(): Promise<{ readonly world: World; readonly run: PlanRun }> {
   const doubting = scriptOf({ a: [{ outcome: "completed", reply: '{"n":1,"confidence":0.2}' }] });
-  const given = { gates: gatesWith([]), escalations: escalationsWith({}) };
-  const it = world({}, scriptedRunner(doubting), given);
-  const run = await submitTo(it, plan([step("a", { outputSchema: CONTRACT })]));
-  await quiet(it);
-  return { it, run };
+  const gateSettings = { gates: createGatesWith([]), escalations: createEscalationsWith({}) };
+  const world = createWorld({}, createScriptedRunner(doubting), gateSettings);
+  const run = await submitTo(world, plan([step("a", { outputSchema: CONTRACT })]));
+  await waitUntilQuiet(world);
+  return { world: world, run };
 }
 
-const eve = (rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
+const createAnswerOfEve = (rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
   questionId: QUESTION,
   answer: "approve",
   ...EVE,
@@ -28,7 +28,7 @@ const eve = (rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
 });
 
 /** The lines about answers, of which none has the words of one. */
-function refusalsIn({ logged }: World): unknown[] {
+function listRefusals({ logged }: World): unknown[] {
   const about = logged.filter(({ message }) => message.includes("an answer did not count"));
   expect(JSON.stringify(logged)).not.toContain(SECRET);
   return about.map(({ level, fields }) => ({ level, ...fields }));
@@ -44,33 +44,35 @@ const LINE = {
 
 describe("an answer that does not count is in the gateway's log", () => {
   it("after the end of its coordination, where nothing more can be recorded, and says so to whoever gave it", async () => {
-    const { it, run } = await doubted();
-    await run.coordinator.answer(eve({ answer: "deny", by: { kind: "operator" }, through: "cli" }));
-    await quiet(it);
-    await quiet(it);
+    const { world, run } = await runDoubtedPlan();
+    await run.coordinator.answer(
+      createAnswerOfEve({ answer: "deny", by: { kind: "operator" }, through: "cli" }),
+    );
+    await waitUntilQuiet(world);
+    await waitUntilQuiet(world);
     expect((await run.view()).status).not.toBe("running");
-    const recorded = eventsIn(it, "escalation.answered").length;
-    const late = await run.coordinator.answer(eve({ answer: "answer", text: SECRET }));
+    const recorded = listEvents(world, "escalation.answered").length;
+    const late = await run.coordinator.answer(createAnswerOfEve({ answer: "answer", text: SECRET }));
     expect(late).toEqual({
       kind: "refused",
       code: "QUESTION_CLOSED",
       reason:
         "the question is closed already: denied; its coordination has ended as failed, so that this answer changes nothing",
     });
-    expect(eventsIn(it, "escalation.answered")).toHaveLength(recorded);
-    expect(refusalsIn(it)).toEqual([{ ...LINE, answer: "answer", refusal: "QUESTION_CLOSED" }]);
+    expect(listEvents(world, "escalation.answered")).toHaveLength(recorded);
+    expect(listRefusals(world)).toEqual([{ ...LINE, answer: "answer", refusal: "QUESTION_CLOSED" }]);
     await run.close();
   });
 
   it("after the end where nobody had answered in time", async () => {
-    const { it, run } = await doubted();
-    it.clock.jump(it.clock.now() + 10 * 24 * 3_600_000);
-    await quiet(it);
-    await quiet(it);
+    const { world, run } = await runDoubtedPlan();
+    world.clock.jump(world.clock.now() + 10 * 24 * 3_600_000);
+    await waitUntilQuiet(world);
+    await waitUntilQuiet(world);
     expect((await run.view()).status).not.toBe("running");
-    const late = await run.coordinator.answer(eve());
+    const late = await run.coordinator.answer(createAnswerOfEve());
     expect(late).toMatchObject({ reason: expect.stringContaining("closed already: expired") as string });
-    expect(refusalsIn(it)).toEqual([{ ...LINE, answer: "approve", refusal: "QUESTION_CLOSED" }]);
+    expect(listRefusals(world)).toEqual([{ ...LINE, answer: "approve", refusal: "QUESTION_CLOSED" }]);
     await run.close();
   });
 
@@ -84,26 +86,29 @@ describe("an answer that does not count is in the gateway's log", () => {
     ["is no answer to this question", { answer: "approve", text: SECRET }, "ANSWER_REFUSED"],
     ["names no question", { questionId: "plan-9:escalation-1" }, "NOT_FOUND"],
   ] as const)("where it %s, without its contents", async (_, rest, refusal) => {
-    const { it, run } = await doubted();
-    expect(await run.coordinator.answer(eve(rest))).toMatchObject({ kind: "refused", code: refusal });
+    const { world, run } = await runDoubtedPlan();
+    expect(await run.coordinator.answer(createAnswerOfEve(rest))).toMatchObject({
+      kind: "refused",
+      code: refusal,
+    });
     const { questionId: question = QUESTION, answer = "approve" } = rest as Partial<AnswerRequest>;
-    expect(refusalsIn(it)).toEqual([{ ...LINE, question, answer, refusal }]);
+    expect(listRefusals(world)).toEqual([{ ...LINE, question, answer, refusal }]);
     expect((await run.fates())["a"]).toBe("held");
     await run.coordinator.stop();
   });
 
   it("however long what it names is, in a short line", async () => {
-    const { it, run } = await doubted();
+    const { world, run } = await runDoubtedPlan();
     const long = "x".repeat(100_000);
-    await run.coordinator.answer(eve({ questionId: long, by: { kind: "person", id: long } }));
-    expect(JSON.stringify(refusalsIn(it)).length).toBeLessThan(2_000);
+    await run.coordinator.answer(createAnswerOfEve({ questionId: long, by: { kind: "person", id: long } }));
+    expect(JSON.stringify(listRefusals(world)).length).toBeLessThan(2_000);
     await run.coordinator.stop();
   });
 
   it("and one that counts is not", async () => {
-    const { it, run } = await doubted();
-    await run.coordinator.answer(eve());
-    expect(refusalsIn(it)).toEqual([]);
+    const { world, run } = await runDoubtedPlan();
+    await run.coordinator.answer(createAnswerOfEve());
+    expect(listRefusals(world)).toEqual([]);
     await run.close();
   });
 });

@@ -8,7 +8,7 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Coordination, Step } from "../../src/agents/coordination/ledger/state.ts";
 import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
 import { claimHistories, playClaims } from "./claims-play.ts";
-import { play } from "./gates-play.ts";
+import { playGates } from "./gates-play.ts";
 import { setups } from "./gates-setups.ts";
 import { planHistories, playPlan } from "./planned-arbitraries.ts";
 import { RUN } from "./scene.ts";
@@ -17,11 +17,11 @@ const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 200);
 const NO_OUTPUTS = new Map();
 
 /** As the ledger gives it. */
-const stored = (log: readonly RunEvent[]): RunEvent[] =>
+const storeAndRead = (log: readonly RunEvent[]): RunEvent[] =>
   log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
 
 /** Up to where a play makes up how far its plan came, which no host does. */
-function honest(log: readonly RunEvent[]): RunEvent[] {
+function keepHonest(log: readonly RunEvent[]): RunEvent[] {
   let completed = 0;
   const total = new Set<string>();
   const lie = log.findIndex((event) => {
@@ -34,7 +34,7 @@ function honest(log: readonly RunEvent[]): RunEvent[] {
 }
 
 const KINDS = [
-  ["verdicts and answers", setups.map((setup) => play(setup).log)],
+  ["verdicts and answers", setups.map((setup) => playGates(setup).log)],
   ["claims and conflicts", claimHistories.map((moves) => playClaims(moves).log)],
   ["plans", planHistories.map((history) => playPlan(history).log)],
 ] as const;
@@ -43,9 +43,9 @@ describe.each(KINDS)("a replay of any history of %s", (_, logs) => {
   it("decides, rules and projects everything as it is recorded, from any index", () => {
     fc.assert(
       fc.property(logs, fc.nat({ max: 60 }), (played, from) => {
-        const log = honest(played);
+        const log = keepHonest(played);
         const id = log[0]?.runId ?? RUN;
-        const replayed = replayOn(replayOf(id), stored(log), { from, outputs: NO_OUTPUTS });
+        const replayed = replayOn(replayOf(id), storeAndRead(log), { from, outputs: NO_OUTPUTS });
         expect(replayed.difference).toBeUndefined();
         expect(replayed.state.nextSequence).toBe(log.length);
       }),
@@ -57,19 +57,19 @@ describe.each(KINDS)("a replay of any history of %s", (_, logs) => {
 const idOf = (log: readonly RunEvent[]): CoordinationId => log[0]?.runId ?? RUN;
 
 /** Nothing where no decision is left from there on. */
-function whatIf(log: readonly RunEvent[], policy: ReplayPolicy, from = 0): WhatIf | undefined {
+function replayWhatIf(log: readonly RunEvent[], policy: ReplayPolicy, from = 0): WhatIf | undefined {
   const other = createCounterfactual({ policy });
   let decisions = 0;
   const onDecided = (decided: Parameters<typeof other.take>[0]): void => {
     decisions += 1;
     other.take(decided);
   };
-  const replayed = replayOn(replayOf(idOf(log)), stored(log), { from, outputs: NO_OUTPUTS, onDecided });
+  const replayed = replayOn(replayOf(idOf(log)), storeAndRead(log), { from, outputs: NO_OUTPUTS, onDecided });
   expect(replayed.difference).toBeUndefined();
   return decisions === 0 ? undefined : other.result();
 }
 
-const completedIn = (state: Coordination): Set<string> =>
+const listCompleted = (state: Coordination): Set<string> =>
   new Set(
     state.kind === "unopened"
       ? []
@@ -79,10 +79,10 @@ const completedIn = (state: Coordination): Set<string> =>
           .toArray(),
   );
 
-const stepsIn = (other: WhatIf | undefined): Step[] =>
+const listSteps = (other: WhatIf | undefined): Step[] =>
   other && other.state.kind !== "unopened" ? [...other.state.steps.values()] : [];
 
-const plain = (state: Coordination): unknown => JSON.parse(JSON.stringify(state));
+const copyPlain = (state: Coordination): unknown => JSON.parse(JSON.stringify(state));
 
 const POLICIES: readonly ReplayPolicy[] = [
   { gates: { confidenceThreshold: 1, requireConfidence: true, decisionFloor: 1 } },
@@ -100,40 +100,40 @@ const POLICIES: readonly ReplayPolicy[] = [
 ];
 
 describe.each(KINDS)("any history of %s, under another policy", (_, logs) => {
-  const property = (check: (log: RunEvent[], from: number, policy: ReplayPolicy) => void): void => {
+  const assertProperty = (check: (log: RunEvent[], from: number, policy: ReplayPolicy) => void): void => {
     const policies = fc.constantFrom(...POLICIES);
     fc.assert(
       fc.property(logs, fc.nat({ max: 40 }), policies, (log, from, policy) =>
-        check(honest(log), from, policy),
+        check(keepHonest(log), from, policy),
       ),
       { numRuns: RUNS },
     );
   };
 
   it("is the same history under the policy that held", () => {
-    property((log, from) => {
-      const other = whatIf(log, {}, from);
+    assertProperty((log, from) => {
+      const other = replayWhatIf(log, {}, from);
       if (!other) return;
       expect(other.points).toEqual([]);
       expect(other.leftOut).toBe(0);
       expect(other.uncertain).toEqual([]);
-      expect(plain(other.state)).toEqual(plain(fold(idOf(log), stored(log))));
+      expect(copyPlain(other.state)).toEqual(copyPlain(fold(idOf(log), storeAndRead(log))));
     });
   });
 
   it("stays as it is before the index, and comes out the same twice", () => {
-    property((log, from, policy) => {
-      const other = whatIf(log, policy, from);
+    assertProperty((log, from, policy) => {
+      const other = replayWhatIf(log, policy, from);
       expect(other?.points.every(({ sequence }) => sequence >= from) ?? true).toBe(true);
-      expect(JSON.stringify(whatIf(log, policy, from))).toBe(JSON.stringify(other));
+      expect(JSON.stringify(replayWhatIf(log, policy, from))).toBe(JSON.stringify(other));
     });
   });
 
   it("holds nothing where nothing is to be held, and tries nothing again without a budget", () => {
-    property((log) => {
-      const open = stepsIn(whatIf(log, { gates: { enabled: false } }));
+    assertProperty((log) => {
+      const open = listSteps(replayWhatIf(log, { gates: { enabled: false } }));
       expect(open.filter(({ phase }) => phase.status === "held")).toEqual([]);
-      const once = stepsIn(whatIf(log, { retry: { budget: 0 } }));
+      const once = listSteps(replayWhatIf(log, { retry: { budget: 0 } }));
       const planned = once.filter(({ spec }) => spec.planned && spec.stepId !== DELIVERY_STEP_ID);
       for (const { phase, granted = 0, revisions = 0 } of planned)
         expect(phase.attempt - granted - revisions).toBeLessThanOrEqual(1);
@@ -141,11 +141,11 @@ describe.each(KINDS)("any history of %s, under another policy", (_, logs) => {
   });
 
   it("lets no result through under a stricter floor that did not count", () => {
-    property((log, from) => {
+    assertProperty((log, from) => {
       const strict = { gates: { confidenceThreshold: 1, requireConfidence: true, decisionFloor: 1 } };
-      const other = whatIf(log, strict, from);
-      const then = completedIn(fold(idOf(log), stored(log)));
-      for (const stepId of completedIn(other?.state ?? fold(idOf(log), [])))
+      const other = replayWhatIf(log, strict, from);
+      const then = listCompleted(fold(idOf(log), storeAndRead(log)));
+      for (const stepId of listCompleted(other?.state ?? fold(idOf(log), [])))
         expect(then.has(stepId)).toBe(true);
     });
   });

@@ -14,9 +14,9 @@ import {
   type ReplayedCoordination,
   type ReplayQuery,
 } from "../../src/agents/coordination/runtime/replay-coordination.ts";
-import { play } from "./gates-play.ts";
+import { playGates } from "./gates-play.ts";
 import type { Move, Setup } from "./gates-setups.ts";
-import { at, OPEN, RUN, spawn } from "./scene.ts";
+import { timeAt, OPEN, RUN, spawn } from "./scene.ts";
 
 /** A store that gives `size` events at a time, and has the texts that it is told. */
 function storeOf(log: readonly RunEvent[], texts: Readonly<Record<string, string>> = {}) {
@@ -68,7 +68,7 @@ const RETRIED: Setup = {
   ],
 };
 
-function played(commands: readonly Command[], timeOf: (index: number) => EpochMs) {
+function playCommands(commands: readonly Command[], timeOf: (index: number) => EpochMs) {
   let state: Coordination = createUnopened(RUN);
   const events: RunEvent[] = [];
   for (const [index, command] of commands.entries()) {
@@ -79,15 +79,15 @@ function played(commands: readonly Command[], timeOf: (index: number) => EpochMs
   return { log: events };
 }
 
-const log = (): RunEvent[] => [...play(RETRIED).log];
+const log = (): RunEvent[] => [...playGates(RETRIED).log];
 
-function factAt(events: readonly RunEvent[], type: RunEvent["type"]): number {
+function findFact(events: readonly RunEvent[], type: RunEvent["type"]): number {
   const at = events.findIndex((event) => event.type === type);
   expect(at).toBeGreaterThan(0);
   return at;
 }
 
-function changed(events: readonly RunEvent[], at: number, change: object): RunEvent[] {
+function changeEvent(events: readonly RunEvent[], at: number, change: object): RunEvent[] {
   return events.map((event, index) =>
     index === at ? ({ ...event, payload: { ...event.payload, ...change } } as RunEvent) : event,
   );
@@ -102,7 +102,7 @@ describe("a replay of a coordination", () => {
 
   it("of more than is read at once is equal, also where a page ends within a decision", async () => {
     const commands = Array.from({ length: 420 }, (_, index) => spawn(`call-${index}`));
-    const { log: long } = played([OPEN, ...commands], (index) => at(Math.floor(index / 7)));
+    const { log: long } = playCommands([OPEN, ...commands], (index) => timeAt(Math.floor(index / 7)));
     expect(long.length).toBeGreaterThan(1_600);
     const { difference, decisions, to } = await replay(long);
     expect({ difference, decisions, to }).toEqual({
@@ -116,8 +116,8 @@ describe("a replay of a coordination", () => {
   });
 
   it("finds a retry that comes at another time than the rules say", async () => {
-    const at = factAt(log(), "step.failed");
-    const { difference, to } = await replay(changed(log(), at, { retryAtMs: 1_800_000_000_000 }));
+    const at = findFact(log(), "step.failed");
+    const { difference, to } = await replay(changeEvent(log(), at, { retryAtMs: 1_800_000_000_000 }));
     expect(difference).toMatchObject({ sequence: at, type: "step.failed", kind: "decision" });
     expect(difference?.why).toMatch(/^retryAtMs: \d+ is decided, 1800000000000 is recorded$/);
     expect(to).toBe(at);
@@ -141,8 +141,8 @@ describe("a replay of a coordination", () => {
   });
 
   it("finds a projection that is not what the fact leads to, and a cause that is another", async () => {
-    const at = factAt(log(), "core.workflowChain.event");
-    const wrong = await replay(changed(log(), at, { phase: "dispatch.succeeded" }));
+    const at = findFact(log(), "core.workflowChain.event");
+    const wrong = await replay(changeEvent(log(), at, { phase: "dispatch.succeeded" }));
     expect(wrong.difference).toMatchObject({ sequence: at, kind: "projection" });
     const causes = log().map((event, index) =>
       index === at ? { ...event, causationId: `${RUN}:0` as RunEvent["eventId"] } : event,
@@ -152,7 +152,7 @@ describe("a replay of a coordination", () => {
 
   it("finds any recorded decision that is taken away, and one that is there twice", async () => {
     const events = log();
-    const renumbered = (list: readonly RunEvent[]): RunEvent[] =>
+    const renumberEvents = (list: readonly RunEvent[]): RunEvent[] =>
       list.map((event, sequence) => ({
         ...event,
         sequence,
@@ -160,14 +160,14 @@ describe("a replay of a coordination", () => {
       }));
     for (const [at, event] of events.entries()) {
       if (!isFact(event) || at === 0) continue;
-      expect((await replay(renumbered(events.toSpliced(at, 1)))).difference).toBeDefined();
-      expect((await replay(renumbered(events.toSpliced(at, 0, event)))).difference).toBeDefined();
+      expect((await replay(renumberEvents(events.toSpliced(at, 1)))).difference).toBeDefined();
+      expect((await replay(renumberEvents(events.toSpliced(at, 0, event)))).difference).toBeDefined();
     }
   });
 
   it("takes what comes before an index as it is recorded, and stops behind the decision at another", async () => {
-    const at = factAt(log(), "step.failed");
-    const forged = changed(log(), at, { retryAtMs: 1_767_323_046_000 });
+    const at = findFact(log(), "step.failed");
+    const forged = changeEvent(log(), at, { retryAtMs: 1_767_323_046_000 });
     expect((await replay(forged, { from: at + 1 })).difference?.sequence).not.toBe(at);
     const { to, difference } = await replay(forged, { to: at });
     expect({ to, difference }).toEqual({ to: at, difference: undefined });
@@ -273,7 +273,7 @@ describe("a policy", () => {
 
 it("a time is part of a decision: the same facts a moment later are other ones", async () => {
   const events = log();
-  const at = factAt(events, "step.failed");
+  const at = findFact(events, "step.failed");
   const late = new Date(Date.parse(events[at]?.timestamp ?? "") + 1).toISOString();
   const shifted = events.map((event, index) =>
     index === at || index === at + 1 ? { ...event, timestamp: late } : event,

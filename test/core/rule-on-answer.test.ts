@@ -2,27 +2,32 @@ import { describe, expect, it } from "vitest";
 import type { Answerer, AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { listAnswers, findAnswerRefusal } from "../../src/agents/coordination/escalation/rule-on-answer.ts";
-import { at } from "./scene.ts";
+import { timeAt } from "./scene.ts";
 
 const CHILD = "agent:main:subagent:1" as SessionKey;
 const OTHER = "agent:main:main" as SessionKey;
 const ASKED = {
   answers: ["approve", "deny", "answer"] as AnswerKind[],
   askedBy: CHILD,
-  deadlineAtMs: at(1_000),
+  deadlineAtMs: timeAt(1_000),
 };
-const GIVEN = { answer: "approve", by: { kind: "person" } as Answerer, hasText: false, now: at(0) } as const;
+const GIVEN = {
+  answer: "approve",
+  by: { kind: "person" } as Answerer,
+  hasText: false,
+  now: timeAt(0),
+} as const;
 
 describe("an answer", () => {
   it("counts until the deadline, and no longer at it", () => {
-    expect(findAnswerRefusal(ASKED, { ...GIVEN, now: at(999) })).toBeUndefined();
-    expect(findAnswerRefusal(ASKED, { ...GIVEN, now: at(1_000) })).toBe("expired");
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, now: timeAt(999) })).toBeUndefined();
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, now: timeAt(1_000) })).toBe("expired");
   });
 
   it("to a closed question does not count, whatever else is wrong with it", () => {
     const closed = { ...ASKED, closed: {} };
     expect(findAnswerRefusal(closed, GIVEN)).toBe("closed");
-    expect(findAnswerRefusal(closed, { ...GIVEN, now: at(9_000), hasText: true })).toBe("closed");
+    expect(findAnswerRefusal(closed, { ...GIVEN, now: timeAt(9_000), hasText: true })).toBe("closed");
   });
 
   it.each([
@@ -51,10 +56,10 @@ describe("an answer", () => {
   });
 
   it("from the session that asked counts only where nobody else is demanded", () => {
-    const own: Answerer = { kind: "person", session: CHILD };
-    expect(findAnswerRefusal(ASKED, { ...GIVEN, by: own })).toBeUndefined();
+    const ownAuthor: Answerer = { kind: "person", session: CHILD };
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, by: ownAuthor })).toBeUndefined();
     const strict = { ...ASKED, requireDifferentApprover: true as const };
-    expect(findAnswerRefusal(strict, { ...GIVEN, by: own })).toBe("same_session");
+    expect(findAnswerRefusal(strict, { ...GIVEN, by: ownAuthor })).toBe("same_session");
     expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "person", session: OTHER } })).toBeUndefined();
     expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "operator" } })).toBeUndefined();
   });

@@ -20,21 +20,21 @@ function runOf(runId: string, drafts: readonly Draft[], isComplete = true): Comp
   return { runId, events, isComplete };
 }
 
-const started = (inputs: object = {}): Draft => ({
+const createStarted = (inputs: object = {}): Draft => ({
   type: "run.started",
   payload: { workflowId: "w", inputs },
 });
-const changed = (name: string, next: unknown): Draft => ({
+const createChanged = (name: string, next: unknown): Draft => ({
   type: "variable.changed",
   payload: { name, next },
 });
-const done = (nodeId: string, outputs: object = {}): Draft => ({
+const createNodeCompleted = (nodeId: string, outputs: object = {}): Draft => ({
   type: "node.completed",
   nodeId,
   payload: { nodeId, outputs, durationMs: 1 },
 });
-const completed = (outputs: object = {}): Draft => ({ type: "run.completed", payload: { outputs } });
-const failed = (code: string): Draft => ({
+const createCompleted = (outputs: object = {}): Draft => ({ type: "run.completed", payload: { outputs } });
+const createFailed = (code: string): Draft => ({
   type: "run.failed",
   payload: { error: { code, message: "why" } },
 });
@@ -58,8 +58,19 @@ describe("the difference of two runs", () => {
   });
 
   test("tells each place where they differ, the first one first, with both events", () => {
-    const one = runOf("a", [started(), done("x"), done("y", { word: 1 }), completed()]);
-    const other = runOf("b", [started(), done("x"), done("y", { word: 2 }), done("z"), completed()]);
+    const one = runOf("a", [
+      createStarted(),
+      createNodeCompleted("x"),
+      createNodeCompleted("y", { word: 1 }),
+      createCompleted(),
+    ]);
+    const other = runOf("b", [
+      createStarted(),
+      createNodeCompleted("x"),
+      createNodeCompleted("y", { word: 2 }),
+      createNodeCompleted("z"),
+      createCompleted(),
+    ]);
     const diff = diffRuns(one, other);
     expect(diff.divergedAtSeq).toBe(2);
     expect(diff.eventDiffs.map(({ seq, op }) => [seq, op])).toEqual([
@@ -73,24 +84,28 @@ describe("the difference of two runs", () => {
   });
 
   test("is one where the cause is another event, and none where it is the same one of the own log", () => {
-    const causedBy = (cause: number, runId: string): ComparedRun =>
-      runOf(runId, [started(), done("x"), { ...done("y"), causedBy: cause }]);
-    expect(diffRuns(causedBy(1, "a"), causedBy(1, "b")).eventDiffs).toEqual([]);
-    expect(diffRuns(causedBy(1, "a"), causedBy(0, "b")).divergedAtSeq).toBe(2);
+    const createCausedBy = (cause: number, runId: string): ComparedRun =>
+      runOf(runId, [
+        createStarted(),
+        createNodeCompleted("x"),
+        { ...createNodeCompleted("y"), causedBy: cause },
+      ]);
+    expect(diffRuns(createCausedBy(1, "a"), createCausedBy(1, "b")).eventDiffs).toEqual([]);
+    expect(diffRuns(createCausedBy(1, "a"), createCausedBy(0, "b")).divergedAtSeq).toBe(2);
   });
 
   test("names what became another one, and shows none of it", () => {
     const one = runOf("a", [
-      started({ word: "sk-1234" }),
-      changed("kept", "s3cret"),
-      changed("gone", 1),
-      completed(),
+      createStarted({ word: "sk-1234" }),
+      createChanged("kept", "s3cret"),
+      createChanged("gone", 1),
+      createCompleted(),
     ]);
     const other = runOf("b", [
-      started({ word: "Bearer x" }),
-      changed("kept", "other"),
-      done("task-1"),
-      failed("no"),
+      createStarted({ word: "Bearer x" }),
+      createChanged("kept", "other"),
+      createNodeCompleted("task-1"),
+      createFailed("no"),
     ]);
     const { stateDiff } = diffRuns(one, other);
     expect(stateDiff).toEqual({
@@ -107,20 +122,31 @@ describe("the difference of two runs", () => {
   });
 
   test("of a run under way is that of its prefix", () => {
-    const whole = runOf("a", [started(), done("x"), done("y"), completed()]);
-    const diff = diffRuns(whole, runOf("b", [started(), done("x")], false));
+    const whole = runOf("a", [
+      createStarted(),
+      createNodeCompleted("x"),
+      createNodeCompleted("y"),
+      createCompleted(),
+    ]);
+    const diff = diffRuns(whole, runOf("b", [createStarted(), createNodeCompleted("x")], false));
     expect(diff).toMatchObject({ divergedAtSeq: null, eventDiffs: [], stateDiff: {}, truncated: true });
-    const both = diffRuns(runOf("a", [started({ n: 1 })], false), runOf("b", [started({ n: 2 }), done("x")]));
+    const both = diffRuns(
+      runOf("a", [createStarted({ n: 1 })], false),
+      runOf("b", [createStarted({ n: 2 }), createNodeCompleted("x")]),
+    );
     expect(both).toMatchObject({ divergedAtSeq: 0, truncated: true });
     expect(both.eventDiffs).toHaveLength(1);
   });
 
   test("is bounded, and says where it was cut", () => {
-    const many = (word: string, count: number, runId: string): ComparedRun =>
-      runOf(runId, [started(), ...Array.from({ length: count }, (_, index) => done(`n${index}`, { word }))]);
-    const diff = diffRuns(many("one", 600, "a"), many("two", 600, "b"));
+    const createMany = (word: string, count: number, runId: string): ComparedRun =>
+      runOf(runId, [
+        createStarted(),
+        ...Array.from({ length: count }, (_, index) => createNodeCompleted(`n${index}`, { word })),
+      ]);
+    const diff = diffRuns(createMany("one", 600, "a"), createMany("two", 600, "b"));
     expect([diff.eventDiffs.length, diff.truncated, diff.divergedAtSeq]).toEqual([500, true, 1]);
-    const large = diffRuns(many("1".repeat(900_000), 3, "a"), many("2".repeat(900_000), 3, "b"));
+    const large = diffRuns(createMany("1".repeat(900_000), 3, "a"), createMany("2".repeat(900_000), 3, "b"));
     expect([large.eventDiffs.length, large.truncated]).toEqual([1, true]);
   });
 });
@@ -130,13 +156,15 @@ const names = fc.oneof(
   fc.constantFrom("task-1", "apiKey", "ask-user", "clientSecret", "bearer x"),
 );
 const drafts: fc.Arbitrary<Draft> = fc.oneof(
-  fc.tuple(names, fc.jsonValue()).map(([name, next]) => changed(name, next)),
-  fc.tuple(names, fc.dictionary(names, fc.jsonValue())).map(([nodeId, outputs]) => done(nodeId, outputs)),
-  names.map(failed),
+  fc.tuple(names, fc.jsonValue()).map(([name, next]) => createChanged(name, next)),
+  fc
+    .tuple(names, fc.dictionary(names, fc.jsonValue()))
+    .map(([nodeId, outputs]) => createNodeCompleted(nodeId, outputs)),
+  names.map(createFailed),
 );
 const logs = fc
   .tuple(fc.dictionary(names, fc.jsonValue()), fc.array(drafts, { maxLength: 8 }))
-  .map(([inputs, events]) => [started(inputs), ...events]);
+  .map(([inputs, events]) => [createStarted(inputs), ...events]);
 
 describe("of any two runs", () => {
   test("nothing differs from itself under another name, and what differs from one differs the other way round", () => {

@@ -4,10 +4,10 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createRunLog, type RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { settled } from "../support/fake-clock.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { ack, complete, fail, OPEN, spawn, timeOut } from "./scene.ts";
+import { acknowledge, complete, fail, OPEN, spawn, timeOut } from "./scene.ts";
 
 const RUN = "co-1" as CoordinationId;
 const quiet = {
@@ -28,7 +28,7 @@ function logOver(w: World, wrap: (store: MemoryStore) => MemoryStore = (store) =
 
 describe("L2: a submission", () => {
   it("that loses a race is decided again on what the other writer left", async () => {
-    const w = world();
+    const w = createWorld();
     const other = logOver(w);
     let races = 0;
     const mine = logOver(w, (store) => ({
@@ -45,7 +45,7 @@ describe("L2: a submission", () => {
   });
 
   it("that finds its work done by the winner of the race is a replay", async () => {
-    const w = world();
+    const w = createWorld();
     const other = logOver(w);
     let races = 0;
     const mine = logOver(w, (store) => ({
@@ -61,7 +61,7 @@ describe("L2: a submission", () => {
   });
 
   it("that loses every race says so after a bounded number of tries", async () => {
-    const w = world();
+    const w = createWorld();
     let tries = 0;
     const mine = logOver(w, (store) => ({
       ...store,
@@ -78,7 +78,7 @@ describe("L2: a submission", () => {
     "is not tried again after %s",
     async (code) => {
       let tries = 0;
-      const mine = logOver(world(), (store) => ({
+      const mine = logOver(createWorld(), (store) => ({
         ...store,
         append: () => {
           tries += 1;
@@ -91,14 +91,14 @@ describe("L2: a submission", () => {
   );
 
   it("with several commands records all of them or none", async () => {
-    const w = world();
+    const w = createWorld();
     const log = logOver(w);
     expect(await log.submit(RUN, [OPEN, spawn("a"), complete(7)])).toMatchObject({
       kind: "refused",
       code: "UNKNOWN_STEP",
     });
     expect(w.ledger.runs.size).toBe(0);
-    expect(await log.submit(RUN, [OPEN, spawn("a"), ack(1)])).toMatchObject({
+    expect(await log.submit(RUN, [OPEN, spawn("a"), acknowledge(1)])).toMatchObject({
       kind: "accepted",
       stepId: "step-1",
     });
@@ -108,7 +108,7 @@ describe("L2: a submission", () => {
 
 describe("an append that fails", () => {
   /** A store whose next append waits, and then fails as told. */
-  function failing(w: World): { log: RunLog; fail: () => void } {
+  function createFailingLog(w: World): { log: RunLog; fail: () => void } {
     let refuse: ((error: Error) => void) | undefined;
     let armed = false;
     const log = logOver(w, (store) => ({
@@ -134,13 +134,13 @@ describe("an append that fails", () => {
   }
 
   it("voids what was decided on top of it, which is then decided again", async () => {
-    const w = world();
-    const { log, fail: breakIt } = failing(w);
+    const w = createWorld();
+    const { log, fail: breakIt } = createFailingLog(w);
     await log.submit(RUN, [OPEN, spawn("a")]);
     const doomed = log.submit(RUN, [spawn("b")]);
-    await settled();
+    await waitUntilSettled();
     const onTop = log.submit(RUN, [spawn("c")]);
-    await settled();
+    await waitUntilSettled();
     breakIt();
     await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
     expect(await onTop).toMatchObject({ kind: "accepted", stepId: "step-2" });
@@ -148,13 +148,13 @@ describe("an append that fails", () => {
   });
 
   it("takes back the refusal that rested on it", async () => {
-    const w = world();
-    const { log, fail: breakIt } = failing(w);
+    const w = createWorld();
+    const { log, fail: breakIt } = createFailingLog(w);
     await log.submit(RUN, [OPEN, spawn("a")]);
     const doomed = log.submit(RUN, [timeOut(1)]);
-    await settled();
+    await waitUntilSettled();
     const other = log.submit(RUN, [fail(1)]);
-    await settled();
+    await waitUntilSettled();
     breakIt();
     await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
     expect(await other).toMatchObject({ kind: "accepted" });
@@ -162,27 +162,27 @@ describe("an append that fails", () => {
   });
 
   it("takes back the replay that rested on it", async () => {
-    const w = world();
-    const { log, fail: breakIt } = failing(w);
+    const w = createWorld();
+    const { log, fail: breakIt } = createFailingLog(w);
     await log.submit(RUN, [OPEN]);
     const doomed = log.submit(RUN, [spawn("a")]);
-    await settled();
+    await waitUntilSettled();
     const again = log.submit(RUN, [spawn("a")]);
-    await settled();
+    await waitUntilSettled();
     breakIt();
     await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
     expect(await again).toMatchObject({ kind: "accepted", stepId: "step-1" });
   });
 
   it("lets nobody append before all that rested on it has failed too", async () => {
-    const w = world();
-    const held: (() => void)[] = [];
+    const w = createWorld();
+    const holders: (() => void)[] = [];
     let hold = false;
     const log = logOver(w, (store) => ({
       ...store,
       append: async (request) => {
-        if (hold) await new Promise<void>((resolve) => held.push(resolve));
-        if (hold && held.length === 2 && request.events.some((event) => event.nodeId === "step-1"))
+        if (hold) await new Promise<void>((resolve) => holders.push(resolve));
+        if (hold && holders.length === 2 && request.events.some((event) => event.nodeId === "step-1"))
           throw new CoordinationError("LEDGER_FULL", "full");
         return store.append(request);
       },
@@ -191,14 +191,14 @@ describe("an append that fails", () => {
     hold = true;
     const doomed = log.submit(RUN, [spawn("a")]);
     const onTop = log.submit(RUN, [spawn("b")]);
-    await settled();
-    held[0]?.();
+    await waitUntilSettled();
+    holders[0]?.();
     await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
     // As long as the doomed one: if it went first, the held one would fit behind it and be recorded a second time (D2).
     hold = false;
     const again = log.submit(RUN, [spawn("b")]);
-    await settled();
-    held[1]?.();
+    await waitUntilSettled();
+    holders[1]?.();
     const results = await Promise.all([onTop, again]);
     expect(results.map(({ kind }) => kind).toSorted()).toEqual(["accepted", "replay"]);
     expect(factsOf(w).filter((type) => type === "step.admitted")).toHaveLength(1);
@@ -208,7 +208,7 @@ describe("an append that fails", () => {
 
 describe("verifyLedger", () => {
   it("takes what is appended while it reads for no damage", async () => {
-    const w = world();
+    const w = createWorld();
     const writer = logOver(w);
     await writer.submit(RUN, [OPEN, spawn("a")]);
     const store = w.ledger.open(w.clock);
@@ -228,8 +228,8 @@ describe("verifyLedger", () => {
     ["a projection that is missing", 1, "L5: run.started is missing before co-1:2"],
     ["a decision that is missing", 3, "L5"],
   ])("finds %s", async (_, sequence, message) => {
-    const w = world();
-    await logOver(w).submit(RUN, [OPEN, spawn("a"), ack(1)]);
+    const w = createWorld();
+    await logOver(w).submit(RUN, [OPEN, spawn("a"), acknowledge(1)]);
     const stored = w.ledger.runs.get(RUN)!.events;
     const changed = stored.toSpliced(sequence, 1).map((text, index) => {
       const event = JSON.parse(text) as RunEvent;
@@ -246,7 +246,7 @@ describe("verifyLedger", () => {
     ["a cause that is not there", () => ({ causationId: "co-1:99" }), "L3: co-1:1 is caused by co-1:99"],
     ["an unknown type", () => ({ type: "run.teleported" }), "unknown type"],
   ])("finds %s", async (_, change, message) => {
-    const w = world();
+    const w = createWorld();
     await logOver(w).submit(RUN, [OPEN, spawn("a")]);
     const stored = w.ledger.runs.get(RUN)!.events;
     const event = JSON.parse(stored[1]!) as RunEvent;
@@ -256,7 +256,7 @@ describe("verifyLedger", () => {
   });
 
   it("finds a summary that is not what the log says", async () => {
-    const w = world();
+    const w = createWorld();
     await logOver(w).submit(RUN, [OPEN]);
     const stored = w.ledger.runs.get(RUN)!;
     stored.summary = { ...stored.summary, status: "success" };

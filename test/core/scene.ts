@@ -23,9 +23,9 @@ export const ACKNOWLEDGE_MS = 30_000;
 export const SETTLE_MS = 3_000;
 
 export const stepId = (number: number): StepId => `step-${number}` as StepId;
-export const childKey = (name: string | number): SessionKey => `agent:main:subagent:${name}` as SessionKey;
-export const at = (ms: number): EpochMs => (START + ms) as EpochMs;
-export const contentRef = (name: string): FactPayloads["coordination.created"]["objective"] => ({
+export const nameChild = (name: string | number): SessionKey => `agent:main:subagent:${name}` as SessionKey;
+export const timeAt = (ms: number): EpochMs => (START + ms) as EpochMs;
+export const createContentRef = (name: string): FactPayloads["coordination.created"]["objective"] => ({
   sha256: name.charCodeAt(0).toString(16).padStart(2, "0").repeat(32),
   bytes: name.length,
 });
@@ -35,7 +35,7 @@ export const OPEN: Command = {
   origin: "observed",
   ownerSession: OWNER,
   ownerAgent: MAIN,
-  objective: contentRef("objective"),
+  objective: createContentRef("objective"),
   trace: { traceId: "trace-1", runId: "run-1" },
   failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
   settleMs: SETTLE_MS,
@@ -47,18 +47,18 @@ export const spawn = (call: string, change: Partial<Command & { type: "admitSpaw
   runner: "subagent",
   agentId: MAIN,
   sourceSession: OWNER,
-  input: contentRef(call),
+  input: createContentRef(call),
   timeoutMs: TIMEOUT_MS,
   collect: false,
   call: { toolCallId: call, runId: "run-1", spanId: "span-1" },
   ...change,
 });
 
-export const ack = (step: number, child: string | number = step, attempt = 1): Command => ({
+export const acknowledge = (step: number, child: string | number = step, attempt = 1): Command => ({
   type: "acknowledgeStep",
   stepId: stepId(step),
   attempt,
-  childSessionKey: childKey(child),
+  childSessionKey: nameChild(child),
   childRunId: `run-of-${child}`,
   via: "hook",
 });
@@ -97,23 +97,23 @@ export interface Scene {
 }
 
 /** A coordination to which these commands have happened, each a second after the one before. */
-export function given(...commands: readonly Command[]): Scene {
+export function openScene(...commands: readonly Command[]): Scene {
   let state: Coordination = createUnopened(RUN);
   const log: RunEvent[] = [];
   let clock = 0;
-  const happened = (facts: readonly FactDraft[], ms: number): void => {
-    const recorded = record(state, facts, at(ms));
+  const recordHappened = (facts: readonly FactDraft[], ms: number): void => {
+    const recorded = record(state, facts, timeAt(ms));
     state = recorded.state;
     log.push(...recorded.events);
   };
-  const when = (command: Command, ms = clock): Decision => {
-    const decision = decide(state, command, at(ms));
-    if (decision.kind === "accepted") happened(decision.facts, ms);
+  const decideWhen = (command: Command, ms = clock): Decision => {
+    const decision = decide(state, command, timeAt(ms));
+    if (decision.kind === "accepted") recordHappened(decision.facts, ms);
     clock = ms + 1_000;
     return decision;
   };
   for (const command of commands) {
-    const { kind } = when(command);
+    const { kind } = decideWhen(command);
     if (kind !== "accepted") throw new Error(`given ${command.type}, which is ${kind}`);
   }
   return {
@@ -121,16 +121,16 @@ export function given(...commands: readonly Command[]): Scene {
       return state;
     },
     log,
-    when,
+    when: decideWhen,
     happened: (facts, ms = clock) => {
-      happened(facts, ms);
+      recordHappened(facts, ms);
     },
   };
 }
 
 /** A step that is admitted and not dispatched, as a plan's steps will be. */
-export function waiting(retryBudget = 0): Scene {
-  const scene = given(OPEN);
+export function openWaitingScene(retryBudget = 0): Scene {
+  const scene = openScene(OPEN);
   scene.happened([
     {
       type: "step.admitted",
@@ -142,7 +142,7 @@ export function waiting(retryBudget = 0): Scene {
         sourceSession: OWNER,
         deliveryMode: "at_least_once",
         priority: "normal",
-        input: contentRef("a"),
+        input: createContentRef("a"),
         timeoutMs: TIMEOUT_MS,
         retryBudget,
         collect: false,
@@ -153,7 +153,7 @@ export function waiting(retryBudget = 0): Scene {
   return scene;
 }
 
-export function dispatched(attempt: number): FactDraft {
+export function createDispatched(attempt: number): FactDraft {
   return {
     type: "step.dispatched",
     payload: {
@@ -161,7 +161,7 @@ export function dispatched(attempt: number): FactDraft {
       attempt,
       lane: "data",
       idempotencyKey: `co-1:step-1:${attempt}`,
-      deadlineAtMs: at(TIMEOUT_MS),
+      deadlineAtMs: timeAt(TIMEOUT_MS),
     },
   };
 }

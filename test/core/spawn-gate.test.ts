@@ -7,7 +7,7 @@ import {
   type SpawnEntry,
   type SpawnGate,
 } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
-import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
 const A = "agent:main:a" as SessionKey;
@@ -27,8 +27,8 @@ interface Asked {
   readonly entry: () => SpawnEntry | undefined;
 }
 
-function scene(limits: SpawnLimits, delayMs?: number): Scene {
-  const clock = fakeClock();
+function createScene(limits: SpawnLimits, delayMs?: number): Scene {
+  const clock = createFakeClock();
   const gate = createSpawnGate({ clock, limits, ...(delayMs !== undefined && { delayMs }) });
   return {
     clock,
@@ -43,13 +43,13 @@ function scene(limits: SpawnLimits, delayMs?: number): Scene {
   };
 }
 
-function admitted(entry: SpawnEntry | undefined): Admitted {
+function requireAdmitted(entry: SpawnEntry | undefined): Admitted {
   if (entry?.kind === "admitted") return entry;
   throw new Error(`not admitted: ${JSON.stringify(entry)}`);
 }
 
 /** How many more spawns of this session are admitted, one after the other. */
-async function free({ clock, enter }: Scene, session: SessionKey = A): Promise<number> {
+async function takeFreePlaces({ clock, enter }: Scene, session: SessionKey = A): Promise<number> {
   const entries: Admitted[] = [];
   for (;;) {
     const { entry } = enter(session);
@@ -64,24 +64,24 @@ async function free({ clock, enter }: Scene, session: SessionKey = A): Promise<n
 
 describe("given a gate with a free place", () => {
   it("when a spawn enters, it is admitted without any time passing", async () => {
-    const { clock, enter } = scene({ spawnsMax: 1 });
+    const { clock, enter } = createScene({ spawnsMax: 1 });
     const spawn = enter();
-    await settled();
+    await waitUntilSettled();
     expect(spawn.entry()?.kind).toBe("admitted");
     expect(clock.pending).toBe(0);
   });
 
   it("when two enter in the same moment, only one gets the place", async () => {
-    const { enter } = scene({ spawnsMax: 1 }, 0);
+    const { enter } = createScene({ spawnsMax: 1 }, 0);
     const spawns = [enter(), enter()];
-    await settled();
+    await waitUntilSettled();
     expect(spawns.map(({ entry }) => entry()?.kind)).toEqual(["admitted", "refused"]);
   });
 });
 
 describe("given a gate without a free place", () => {
   it("when no spawn leaves, the next one is refused after the hook budget and not before", async () => {
-    const { clock, enter } = scene({ spawnsMax: 1 });
+    const { clock, enter } = createScene({ spawnsMax: 1 });
     enter();
     const late = enter(B);
     await clock.advance(DELAY_MS - 1);
@@ -94,22 +94,22 @@ describe("given a gate without a free place", () => {
   });
 
   it("when a spawn leaves in time, the one that waited longest is admitted and its timer ends", async () => {
-    const { clock, enter } = scene({ spawnsMax: 1 });
+    const { clock, enter } = createScene({ spawnsMax: 1 });
     const open = enter();
     const [second, third] = [enter(B), enter()];
-    await settled();
-    admitted(open.entry()).leave();
-    await settled();
+    await waitUntilSettled();
+    requireAdmitted(open.entry()).leave();
+    await waitUntilSettled();
     expect([second.entry()?.kind, third.entry()]).toEqual(["admitted", undefined]);
     expect(clock.pending).toBe(1);
   });
 
   it("when a session at its own limit waits, it holds up no other session", async () => {
-    const { clock, enter } = scene({ spawnsMax: 3, spawnsPerSessionMax: 1 });
+    const { clock, enter } = createScene({ spawnsMax: 3, spawnsPerSessionMax: 1 });
     enter(A);
     const again = enter(A);
     const other = enter(B);
-    await settled();
+    await waitUntilSettled();
     expect([again.entry(), other.entry()?.kind]).toEqual([undefined, "admitted"]);
     await clock.advance(DELAY_MS);
     expect(again.entry()).toMatchObject({
@@ -119,31 +119,31 @@ describe("given a gate without a free place", () => {
   });
 
   it("when a place becomes free that the longest waiter may not have, the next waiter gets it", async () => {
-    const { enter } = scene({ spawnsMax: 2, spawnsPerSessionMax: 1 });
+    const { enter } = createScene({ spawnsMax: 2, spawnsPerSessionMax: 1 });
     enter(A);
     const ofB = enter(B);
     const [againA, againB] = [enter(A), enter(B)];
-    await settled();
-    admitted(ofB.entry()).leave();
-    await settled();
+    await waitUntilSettled();
+    requireAdmitted(ofB.entry()).leave();
+    await waitUntilSettled();
     expect([againA.entry(), againB.entry()?.kind]).toEqual([undefined, "admitted"]);
   });
 
   it("when no delay is allowed, the next one is refused at once", async () => {
-    const { clock, enter } = scene({ spawnsMax: 1 }, 0);
+    const { clock, enter } = createScene({ spawnsMax: 1 }, 0);
     enter();
     const next = enter();
-    await settled();
+    await waitUntilSettled();
     expect(next.entry()?.kind).toBe("refused");
     expect(clock.pending).toBe(0);
   });
 
   it("when very many wait already, the next one is refused at once", async () => {
-    const { clock, enter } = scene({ spawnsMax: 1 });
+    const { clock, enter } = createScene({ spawnsMax: 1 });
     enter();
     const waiting = Array.from({ length: 1_000 }, () => enter(B));
     const next = enter(B);
-    await settled();
+    await waitUntilSettled();
     expect(next.entry()?.kind).toBe("refused");
     expect(waiting.every(({ entry }) => entry() === undefined)).toBe(true);
     await clock.advance(DELAY_MS);
@@ -151,128 +151,128 @@ describe("given a gate without a free place", () => {
   });
 
   it("a refused spawn keeps no place", async () => {
-    const all = scene({ spawnsMax: 1 });
+    const all = createScene({ spawnsMax: 1 });
     const open = all.enter();
     all.enter();
     await all.clock.advance(DELAY_MS);
-    admitted(open.entry()).leave();
-    expect(await free(all)).toBe(1);
+    requireAdmitted(open.entry()).leave();
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 });
 
 describe("given an admitted spawn", () => {
-  const one = async (): Promise<Scene & { readonly spawn: Admitted }> => {
-    const all = scene({ spawnsMax: 1 });
+  const createSceneOfOne = async (): Promise<Scene & { readonly spawn: Admitted }> => {
+    const all = createScene({ spawnsMax: 1 });
     const { entry } = all.enter();
-    await settled();
-    return { ...all, spawn: admitted(entry()) };
+    await waitUntilSettled();
+    return { ...all, spawn: requireAdmitted(entry()) };
   };
 
   it("when its entry leaves twice, one place is free", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.spawn.leave();
     all.spawn.leave();
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when it is bound, leaving the entry changes nothing and leaving its key gives the place back", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.spawn.bind("co-1:s1:1");
     all.spawn.leave();
-    expect(await free(all)).toBe(0);
+    expect(await takeFreePlaces(all)).toBe(0);
     all.gate.leave("co-1:s1:1");
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when its key is left twice, one place is free", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.spawn.bind("co-1:s1:1");
     all.gate.leave("co-1:s1:1");
     all.gate.leave("co-1:s1:1");
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when it is bound after its entry left, nothing is counted", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.spawn.leave();
     all.spawn.bind("co-1:s1:1");
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when it is bound to a second key, the first one stays", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.spawn.bind("co-1:s1:1");
     all.spawn.bind("co-1:s2:1");
     all.gate.leave("co-1:s2:1");
-    expect(await free(all)).toBe(0);
+    expect(await takeFreePlaces(all)).toBe(0);
     all.gate.leave("co-1:s1:1");
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("G2: when its step ended before it was bound, it keeps no place", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.gate.leave("co-1:s1:1");
     all.spawn.bind("co-1:s1:1");
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("G2: only the newest thousand keys that were left are remembered", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.gate.leave("co-1:s1:1");
     for (let other = 0; other < 1_000; other += 1) all.gate.leave(`co-2:s${other}:1`);
     all.spawn.bind("co-1:s1:1");
-    expect(await free(all)).toBe(0);
+    expect(await takeFreePlaces(all)).toBe(0);
   });
 
   it("when a key is left that nobody has, nothing changes", async () => {
-    const all = await one();
+    const all = await createSceneOfOne();
     all.gate.leave("co-9:s9:1");
-    expect(await free(all)).toBe(0);
+    expect(await takeFreePlaces(all)).toBe(0);
   });
 });
 
 describe("given spawns found in the ledger after a restart", () => {
   it("when they are occupied, they count for all and for their session", async () => {
-    const all = scene({ spawnsMax: 4, spawnsPerSessionMax: 2 });
+    const all = createScene({ spawnsMax: 4, spawnsPerSessionMax: 2 });
     all.gate.occupy("co-1:s1:1", A);
-    expect([await free(all, A), await free(all, B)]).toEqual([1, 2]);
+    expect([await takeFreePlaces(all, A), await takeFreePlaces(all, B)]).toEqual([1, 2]);
   });
 
   it("G1: when one is found again, it is counted once", async () => {
-    const all = scene({ spawnsMax: 3 });
+    const all = createScene({ spawnsMax: 3 });
     all.gate.occupy("co-1:s1:1", A);
     all.gate.occupy("co-1:s1:1", A);
-    expect(await free(all)).toBe(2);
+    expect(await takeFreePlaces(all)).toBe(2);
   });
 
   it("G1: when a spawn is bound to a key that was found meanwhile, it is counted once", async () => {
-    const all = scene({ spawnsMax: 3 });
+    const all = createScene({ spawnsMax: 3 });
     const { entry } = all.enter();
-    await settled();
+    await waitUntilSettled();
     all.gate.occupy("co-1:s1:1", A);
-    admitted(entry()).bind("co-1:s1:1");
-    expect(await free(all)).toBe(2);
+    requireAdmitted(entry()).bind("co-1:s1:1");
+    expect(await takeFreePlaces(all)).toBe(2);
     all.gate.leave("co-1:s1:1");
-    expect(await free(all)).toBe(3);
+    expect(await takeFreePlaces(all)).toBe(3);
   });
 
   it("G2: when one has ended while it was being read, it is not counted", async () => {
-    const all = scene({ spawnsMax: 1 });
+    const all = createScene({ spawnsMax: 1 });
     all.gate.leave("co-1:s1:1");
     all.gate.occupy("co-1:s1:1", A);
-    expect(await free(all)).toBe(1);
+    expect(await takeFreePlaces(all)).toBe(1);
   });
 
   it("when there are more than the limit, the next spawn waits until enough of them have ended", async () => {
-    const all = scene({ spawnsMax: 1 });
+    const all = createScene({ spawnsMax: 1 });
     all.gate.occupy("co-1:s1:1", A);
     all.gate.occupy("co-1:s2:1", B);
     const next = all.enter();
     all.gate.leave("co-1:s1:1");
-    await settled();
+    await waitUntilSettled();
     expect(next.entry()).toBeUndefined();
     all.gate.leave("co-1:s2:1");
-    await settled();
+    await waitUntilSettled();
     expect(next.entry()?.kind).toBe("admitted");
   });
 });
@@ -290,30 +290,31 @@ describe("for every order of calls", () => {
   });
 
   /** Does what the callers do, and keeps account of who has a place. */
-  function play(all: Scene) {
+  function createPlay(all: Scene) {
     const spawns: Spawn[] = [];
     const open = (): Spawn[] => spawns.filter(({ entry, isGone }) => entry()?.kind === "admitted" && !isGone);
-    const any = (of: readonly Spawn[], pick: number): Spawn | undefined => of[pick % Math.max(1, of.length)];
-    const unbound = (): Spawn[] => open().filter(({ key }) => key === undefined);
+    const pickAny = (of: readonly Spawn[], pick: number): Spawn | undefined =>
+      of[pick % Math.max(1, of.length)];
+    const listUnbound = (): Spawn[] => open().filter(({ key }) => key === undefined);
     const acts: Record<(typeof ACTS)[number], (pick: number) => void | Promise<void>> = {
       enter: (pick) => {
         const session = pick % 2 === 0 ? A : B;
         spawns.push({ session, ...all.enter(session) });
       },
       leave: (pick) => {
-        const spawn = any(open(), pick);
+        const spawn = pickAny(open(), pick);
         if (!spawn) return;
-        admitted(spawn.entry()).leave();
+        requireAdmitted(spawn.entry()).leave();
         spawn.isGone = spawn.key === undefined;
       },
       bind: (pick) => {
-        const spawn = any(unbound(), pick);
+        const spawn = pickAny(listUnbound(), pick);
         if (!spawn) return;
         spawn.key = `key-${spawns.indexOf(spawn)}`;
-        admitted(spawn.entry()).bind(spawn.key);
+        requireAdmitted(spawn.entry()).bind(spawn.key);
       },
       leaveKey: (pick) => {
-        const spawn = any(spawns, pick);
+        const spawn = pickAny(spawns, pick);
         if (spawn?.key === undefined) return;
         all.gate.leave(spawn.key);
         spawn.isGone = true;
@@ -326,11 +327,11 @@ describe("for every order of calls", () => {
   it("the limits hold, every spawn is answered, and all places come back at the end", async () => {
     await fc.assert(
       fc.asyncProperty(commands, async (all) => {
-        const gate = scene({ spawnsMax: 3, spawnsPerSessionMax: 2 });
-        const { acts, spawns, open } = play(gate);
+        const gate = createScene({ spawnsMax: 3, spawnsPerSessionMax: 2 });
+        const { acts, spawns, open } = createPlay(gate);
         for (const { act, pick } of all) {
           await acts[act](pick);
-          await settled();
+          await waitUntilSettled();
           expect(open().length).toBeLessThanOrEqual(3);
           for (const each of [A, B])
             expect(open().filter(({ session }) => session === each).length).toBeLessThanOrEqual(2);
@@ -339,10 +340,10 @@ describe("for every order of calls", () => {
         expect(spawns.every(({ entry }) => entry() !== undefined)).toBe(true);
         expect(gate.clock.pending).toBe(0);
         for (const { entry, key } of open()) {
-          admitted(entry()).leave();
+          requireAdmitted(entry()).leave();
           if (key !== undefined) gate.gate.leave(key);
         }
-        expect([await free(gate, A), await free(gate, B)]).toEqual([2, 2]);
+        expect([await takeFreePlaces(gate, A), await takeFreePlaces(gate, B)]).toEqual([2, 2]);
       }),
       { numRuns: RUNS },
     );

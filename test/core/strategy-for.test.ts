@@ -13,14 +13,17 @@ import { NOTES } from "./claims-scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 1_000);
 
-const policy = (strategy: ConflictStrategy, rest: Omit<ArbiterPolicy, "strategy"> = {}): OperatorPolicy => ({
+const createPolicy = (
+  strategy: ConflictStrategy,
+  rest: Omit<ArbiterPolicy, "strategy"> = {},
+): OperatorPolicy => ({
   strategy,
   ...rest,
 });
-const but = (resource: string, strategy: ConflictStrategy): Pick<ArbiterPolicy, "overrides"> => ({
+const createOverride = (resource: string, strategy: ConflictStrategy): Pick<ArbiterPolicy, "overrides"> => ({
   overrides: [{ resource, strategy }],
 });
-const risky = (...highRisk: string[]): Pick<ArbiterPolicy, "highRisk"> => ({ highRisk });
+const createHighRisk = (...highRisk: string[]): Pick<ArbiterPolicy, "highRisk"> => ({ highRisk });
 
 interface Case {
   readonly when: string;
@@ -33,47 +36,47 @@ interface Case {
 const CASES: readonly Case[] = [
   {
     when: "nobody says more, the operator's default holds",
-    operator: policy("priority_wins"),
+    operator: createPolicy("priority_wins"),
     holds: "priority_wins default",
   },
   {
     when: "there is a plan, its default comes before the operator's",
-    operator: policy("owner_wins"),
-    plan: policy("merge_if_safe"),
+    operator: createPolicy("owner_wins"),
+    plan: createPolicy("merge_if_safe"),
     holds: "merge_if_safe plan",
   },
   {
     when: "the plan makes an exception, that comes before its default",
-    operator: policy("owner_wins"),
-    plan: policy("merge_if_safe", but("*.md", "priority_wins")),
+    operator: createPolicy("owner_wins"),
+    plan: createPolicy("merge_if_safe", createOverride("*.md", "priority_wins")),
     holds: "priority_wins plan",
   },
   {
     when: "the plan makes an exception of something else, its default holds",
-    operator: policy("owner_wins"),
-    plan: policy("merge_if_safe", but("*.txt", "priority_wins")),
+    operator: createPolicy("owner_wins"),
+    plan: createPolicy("merge_if_safe", createOverride("*.txt", "priority_wins")),
     holds: "merge_if_safe plan",
   },
   {
     when: "the operator makes an exception, that comes before the operator's default",
-    operator: policy("owner_wins", but("*.md", "merge_if_safe")),
+    operator: createPolicy("owner_wins", createOverride("*.md", "merge_if_safe")),
     holds: "merge_if_safe operator",
   },
   {
     when: "the plan has no strategy of its own, the operator's default holds",
-    operator: policy("merge_if_safe"),
-    plan: but("*.txt", "manual_review"),
+    operator: createPolicy("merge_if_safe"),
+    plan: createOverride("*.txt", "manual_review"),
     holds: "merge_if_safe default",
   },
   {
     when: "both make an exception, the operator's comes first",
-    operator: policy("owner_wins", but("*.md", "merge_if_safe")),
-    plan: policy("manual_review", but("*.md", "priority_wins")),
+    operator: createPolicy("owner_wins", createOverride("*.md", "merge_if_safe")),
+    plan: createPolicy("manual_review", createOverride("*.md", "priority_wins")),
     holds: "merge_if_safe operator",
   },
   {
     when: "several exceptions fit, the first one counts",
-    operator: policy("owner_wins", {
+    operator: createPolicy("owner_wins", {
       overrides: [
         { resource: "/repo/**", strategy: "priority_wins" },
         { resource: NOTES, strategy: "manual_review" },
@@ -83,43 +86,46 @@ const CASES: readonly Case[] = [
   },
   {
     when: "the operator's default is people, no default of a plan loosens it",
-    operator: policy("manual_review"),
-    plan: policy("owner_wins"),
+    operator: createPolicy("manual_review"),
+    plan: createPolicy("owner_wins"),
     holds: "manual_review default",
   },
   {
     when: "the operator's default is people, no exception of a plan loosens it",
-    operator: policy("manual_review"),
-    plan: policy("owner_wins", but(NOTES, "owner_wins")),
+    operator: createPolicy("manual_review"),
+    plan: createPolicy("owner_wins", createOverride(NOTES, "owner_wins")),
     holds: "manual_review default",
   },
   {
     when: "the operator excepts it from people, the exception holds",
-    operator: policy("manual_review", but("*.md", "owner_wins")),
-    plan: policy("merge_if_safe"),
+    operator: createPolicy("manual_review", createOverride("*.md", "owner_wins")),
+    plan: createPolicy("merge_if_safe"),
     holds: "owner_wins operator",
   },
   {
     when: "the operator's exception is people, no plan loosens it",
-    operator: policy("owner_wins", but("*.md", "manual_review")),
-    plan: policy("owner_wins", but(NOTES, "owner_wins")),
+    operator: createPolicy("owner_wins", createOverride("*.md", "manual_review")),
+    plan: createPolicy("owner_wins", createOverride(NOTES, "owner_wins")),
     holds: "manual_review operator",
   },
   {
     when: "it is high-risk for the operator, that comes before every exception",
-    operator: policy("owner_wins", { ...but(NOTES, "owner_wins"), ...risky("*.md") }),
-    plan: policy("owner_wins", but(NOTES, "owner_wins")),
+    operator: createPolicy("owner_wins", {
+      ...createOverride(NOTES, "owner_wins"),
+      ...createHighRisk("*.md"),
+    }),
+    plan: createPolicy("owner_wins", createOverride(NOTES, "owner_wins")),
     holds: "manual_review high_risk",
   },
   {
     when: "it is high-risk for the plan, that comes before the operator's exceptions",
-    operator: policy("owner_wins", but(NOTES, "owner_wins")),
-    plan: policy("owner_wins", risky("notes.md")),
+    operator: createPolicy("owner_wins", createOverride(NOTES, "owner_wins")),
+    plan: createPolicy("owner_wins", createHighRisk("notes.md")),
     holds: "manual_review high_risk",
   },
   {
     when: "something else is high-risk, that changes nothing",
-    operator: policy("owner_wins", risky("*.txt", "queue:*")),
+    operator: createPolicy("owner_wins", createHighRisk("*.txt", "queue:*")),
     holds: "owner_wins default",
   },
 ];
@@ -171,8 +177,8 @@ describe("for every two policies", () => {
       fc.property(policies, policies, fc.boolean(), (operator, plan, isPlans) => {
         const [first, second] = isPlans ? [operator, plan] : [plan, operator];
         const risk = { ...second, highRisk: ["/repo/*"] };
-        const given = isPlans ? { operator: first, plan: risk } : { operator: risk, plan: first };
-        expect(chooseStrategy(NOTES, given)).toEqual({ strategy: "manual_review", from: "high_risk" });
+        const input = isPlans ? { operator: first, plan: risk } : { operator: risk, plan: first };
+        expect(chooseStrategy(NOTES, input)).toEqual({ strategy: "manual_review", from: "high_risk" });
       }),
       { numRuns: RUNS },
     );

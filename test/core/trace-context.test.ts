@@ -14,7 +14,7 @@ import {
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const SPAN = "b7ad6b7169203331";
 const HEADER = `00-${TRACE}-${SPAN}-01`;
-const hex = (digits: number): fc.Arbitrary<string> =>
+const createHex = (digits: number): fc.Arbitrary<string> =>
   fc
     .array(fc.integer({ min: 0, max: 15 }), { minLength: digits, maxLength: digits })
     .map((each) => each.map((digit) => digit.toString(16)).join(""));
@@ -50,7 +50,7 @@ describe("a traceparent", () => {
 
   it("has children of the same trace, with another span, the same for the same seed", () => {
     fc.assert(
-      fc.property(hex(32), hex(16), hex(64), (trace, span, seed) => {
+      fc.property(createHex(32), createHex(16), createHex(64), (trace, span, seed) => {
         const parent = parseTraceparent(`00-${trace}-${span}-01`);
         fc.pre(parent !== undefined);
         const child = childOf(`00-${trace}-${span}-01`, seed);

@@ -3,35 +3,43 @@ import { expect } from "vitest";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ChatAnswer } from "../../src/agents/coordination/ports/outbound.ts";
-import { nextWorker, supervised, TERMINATE, worker } from "../support/workflow-definitions.ts";
-import { workflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
+import {
+  sendNextWorker,
+  createSupervised,
+  TERMINATE,
+  createWorker,
+} from "../support/workflow-definitions.ts";
+import { createWorkflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
 
 export type Given = Readonly<Record<string, unknown>>;
 
 export const CRITIC = { agentId: "critic-one", criteria: ["grounded", "complete"] };
 
-export function looped(
+export function createLooped(
   verifier: Given,
   more: { readonly plan?: readonly unknown[]; readonly dispatch?: Given } = {},
 ) {
-  const { plan = [nextWorker("digger"), TERMINATE], dispatch = {} } = more;
-  return supervised("loop", plan, {
+  const { plan = [sendNextWorker("digger"), TERMINATE], dispatch = {} } = more;
+  return createSupervised("loop", plan, {
     dispatch: { outputMapping: { got: "result" }, verifier: { ...CRITIC, ...verifier }, ...dispatch },
     variables: { got: undefined },
   });
 }
 
-export const DIGGER = worker("digger", { result: "gold" });
+export const DIGGER = createWorker("digger", { result: "gold" });
 
-export function scene(definition: WorkflowDefinition, options: Partial<SceneOptions> = {}): WorkflowScene {
-  return workflowScene({
-    definitions: [definition, DIGGER, worker("other", { result: "silver" })],
+export function createScene(
+  definition: WorkflowDefinition,
+  options: Partial<SceneOptions> = {},
+): WorkflowScene {
+  return createWorkflowScene({
+    definitions: [definition, DIGGER, createWorker("other", { result: "silver" })],
     ...options,
   });
 }
 
 /** What became of the workers, without ids. */
-export function story(at: WorkflowScene, runId: string): string[] {
+export function tellStory(at: WorkflowScene, runId: string): string[] {
   return at.events(runId).flatMap((event) => {
     switch (event.type) {
       case "core.workflowChain.event":
@@ -61,13 +69,13 @@ export const AGAIN = ["dispatch.began", "dispatch.succeeded", "child.completed"]
 export const ENDS = ["decided 2 terminate", "run.completed"];
 export const MERGED = ["got=gold", "output.harvested"];
 
-export const only = <T extends WorkflowEvent["type"]>(at: WorkflowScene, runId: string, type: T) => {
+export const filterByType = <T extends WorkflowEvent["type"]>(at: WorkflowScene, runId: string, type: T) => {
   const found = at.events(runId).filter((event) => event.type === type);
   expect(found).toHaveLength(1);
   return found[0] as Extract<WorkflowEvent, { type: T }>;
 };
 
-export const saying = (text: string, more: Partial<ChatAnswer> = {}): ChatAnswer => ({
+export const createChatAnswer = (text: string, more: Partial<ChatAnswer> = {}): ChatAnswer => ({
   kind: "answered",
   text,
   finishReason: "stop",

@@ -14,7 +14,7 @@ import { mustWithhold } from "../../src/agents/coordination/gates/withholds.ts";
 
 const GATE: Gate = { threshold: 7_000, checks: ["a", "b"], criticThreshold: 6_000, revisionsMax: 1 };
 
-const found = (check: string, verdict: Finding["verdict"], rest: Partial<Finding> = {}): Finding => ({
+const createFinding = (check: string, verdict: Finding["verdict"], rest: Partial<Finding> = {}): Finding => ({
   check,
   agentId: `check:${check}`,
   verdict,
@@ -30,7 +30,7 @@ interface Given {
   readonly gate?: Gate;
 }
 
-function ruled({
+function ruleOnFindings({
   findings = [],
   failures = {},
   confidence,
@@ -51,43 +51,59 @@ function ruled({
 
 describe("the verdicts on a result", () => {
   it("wait for every check that has not answered, in the order in which they are asked", () => {
-    expect(ruled({})).toEqual({ outcome: "wait", checks: ["a", "b"] });
-    expect(ruled({ findings: [found("b", "pass")] })).toEqual({ outcome: "wait", checks: ["a"] });
-    expect(ruled({ failures: { a: "failed" } })).toEqual({ outcome: "wait", checks: ["b"] });
-    expect(ruled({ findings: [found("a", "revise")] })).toEqual({ outcome: "wait", checks: ["b"] });
+    expect(ruleOnFindings({})).toEqual({ outcome: "wait", checks: ["a", "b"] });
+    expect(ruleOnFindings({ findings: [createFinding("b", "pass")] })).toEqual({
+      outcome: "wait",
+      checks: ["a"],
+    });
+    expect(ruleOnFindings({ failures: { a: "failed" } })).toEqual({ outcome: "wait", checks: ["b"] });
+    expect(ruleOnFindings({ findings: [createFinding("a", "revise")] })).toEqual({
+      outcome: "wait",
+      checks: ["b"],
+    });
   });
 
   it("let it through when all pass", () => {
-    expect(ruled({ findings: [found("a", "pass"), found("b", "pass")] })).toEqual({ outcome: "pass" });
+    expect(ruleOnFindings({ findings: [createFinding("a", "pass"), createFinding("b", "pass")] })).toEqual({
+      outcome: "pass",
+    });
   });
 
   it("reject it with the first failure, whatever else is still asked, and name the criteria", () => {
-    const failing = found("b", "fail", { criteria: ["grounded", "no-pii"] });
-    expect(ruled({ findings: [failing] })).toEqual({ outcome: "fail", criteria: ["grounded", "no-pii"] });
-    expect(ruled({ findings: [found("a", "fail")] })).toEqual({ outcome: "fail", criteria: ["a"] });
-    expect(ruled({ findings: [failing], failures: { a: "timed_out" } }).outcome).toBe("fail");
+    const failing = createFinding("b", "fail", { criteria: ["grounded", "no-pii"] });
+    expect(ruleOnFindings({ findings: [failing] })).toEqual({
+      outcome: "fail",
+      criteria: ["grounded", "no-pii"],
+    });
+    expect(ruleOnFindings({ findings: [createFinding("a", "fail")] })).toEqual({
+      outcome: "fail",
+      criteria: ["a"],
+    });
+    expect(ruleOnFindings({ findings: [failing], failures: { a: "timed_out" } }).outcome).toBe("fail");
   });
 
   it("send it back as long as revisions are left, with each criterion once", () => {
     const findings = [
-      found("a", "revise", { criteria: ["x", "y"] }),
-      found("b", "revise", { criteria: ["y", "z"] }),
+      createFinding("a", "revise", { criteria: ["x", "y"] }),
+      createFinding("b", "revise", { criteria: ["y", "z"] }),
     ];
-    expect(ruled({ findings })).toEqual({ outcome: "revise", criteria: ["x", "y", "z"] });
-    expect(ruled({ findings, revisions: 1 })).toEqual({
+    expect(ruleOnFindings({ findings })).toEqual({ outcome: "revise", criteria: ["x", "y", "z"] });
+    expect(ruleOnFindings({ findings, revisions: 1 })).toEqual({
       outcome: "hold",
       cause: "verifier",
       reason: "revisions_spent",
     });
     const none: Gate = { threshold: 0, checks: ["a"] };
-    expect(ruled({ findings: [found("a", "revise")], gate: none })).toMatchObject({
+    expect(ruleOnFindings({ findings: [createFinding("a", "revise")], gate: none })).toMatchObject({
       reason: "revisions_spent",
     });
   });
 
   it("hold it where a check gave none, also where another one wants a revision", () => {
     for (const verdict of ["pass", "revise"] as const)
-      expect(ruled({ findings: [found("a", verdict)], failures: { b: "malformed" } })).toEqual({
+      expect(
+        ruleOnFindings({ findings: [createFinding("a", verdict)], failures: { b: "malformed" } }),
+      ).toEqual({
         outcome: "hold",
         cause: "verifier",
         reason: "no_verdict",
@@ -95,35 +111,40 @@ describe("the verdicts on a result", () => {
   });
 
   it("hold it where the actor or a critic is not sure enough, and equality passes", () => {
-    const findings = [found("a", "pass", { confidence: 6_000 }), found("b", "pass")];
-    expect(ruled({ findings, confidence: 7_000 })).toEqual({ outcome: "pass" });
-    expect(ruled({ findings, confidence: 6_999 })).toEqual({
+    const findings = [createFinding("a", "pass", { confidence: 6_000 }), createFinding("b", "pass")];
+    expect(ruleOnFindings({ findings, confidence: 7_000 })).toEqual({ outcome: "pass" });
+    expect(ruleOnFindings({ findings, confidence: 6_999 })).toEqual({
       outcome: "hold",
       cause: "confidence",
       of: "result",
       measured: 6_999,
       required: 7_000,
     });
-    const unsure = [found("a", "pass", { confidence: 9_000 }), found("b", "pass", { confidence: 5_999 })];
-    expect(ruled({ findings: unsure, confidence: 10_000 })).toEqual({
+    const unsure = [
+      createFinding("a", "pass", { confidence: 9_000 }),
+      createFinding("b", "pass", { confidence: 5_999 }),
+    ];
+    expect(ruleOnFindings({ findings: unsure, confidence: 10_000 })).toEqual({
       outcome: "hold",
       cause: "confidence",
       of: "verdict",
       measured: 5_999,
       required: 6_000,
     });
-    expect(ruled({ findings: unsure, confidence: 0 })).toMatchObject({ of: "result", measured: 0 });
+    expect(ruleOnFindings({ findings: unsure, confidence: 0 })).toMatchObject({ of: "result", measured: 0 });
   });
 
   it("hold it where the actor stated something unreadable, and say no number", () => {
-    const findings = [found("a", "pass"), found("b", "pass")];
-    const verdict = ruled({ findings, unreadable: true });
+    const findings = [createFinding("a", "pass"), createFinding("b", "pass")];
+    const verdict = ruleOnFindings({ findings, unreadable: true });
     expect(verdict).toEqual({ outcome: "hold", cause: "confidence", of: "result", required: 7_000 });
   });
 
   it("of no check at all rest on the confidence alone", () => {
-    expect(ruled({ gate: { threshold: 7_000 } })).toEqual({ outcome: "pass" });
-    expect(ruled({ gate: { threshold: 7_000, requireConfidence: true } })).toMatchObject({ of: "result" });
+    expect(ruleOnFindings({ gate: { threshold: 7_000 } })).toEqual({ outcome: "pass" });
+    expect(ruleOnFindings({ gate: { threshold: 7_000, requireConfidence: true } })).toMatchObject({
+      of: "result",
+    });
   });
 
   const verdicts = fc.constantFrom(
@@ -136,7 +157,7 @@ describe("the verdicts on a result", () => {
   const shares = fc.option(fc.constantFrom(0, 5_999, 6_000, 7_000, 10_000), { nil: undefined });
 
   it("come to the same in whatever order they came, and pass only where every check passed and all are sure", () => {
-    const given = fc.record({
+    const input = fc.record({
       rulings: fc.array(fc.record({ verdict: verdicts, confidence: shares }), { maxLength: 4 }),
       confidence: shares,
       demanded: fc.boolean(),
@@ -144,27 +165,35 @@ describe("the verdicts on a result", () => {
       order: fc.func(fc.nat()),
     });
     fc.assert(
-      fc.property(given, ({ rulings, confidence, demanded, revisions, order }) => {
+      fc.property(input, ({ rulings, confidence, demanded, revisions, order }) => {
         const named = rulings.map((ruling, index) => ({ ...ruling, check: `c${index}` }));
         const gate: Gate = {
           ...GATE,
           checks: named.map(({ check }) => check),
           ...(demanded && { requireConfidence: true }),
         };
-        const findings = named.flatMap(({ check, verdict, confidence: own }) =>
+        const findings = named.flatMap(({ check, verdict, confidence: statedConfidence }) =>
           verdict && verdict !== "none"
-            ? [found(check, verdict, own === undefined ? {} : { confidence: own })]
+            ? [
+                createFinding(
+                  check,
+                  verdict,
+                  statedConfidence === undefined ? {} : { confidence: statedConfidence },
+                ),
+              ]
             : [],
         );
         const failures = Object.fromEntries(
           named.filter(({ verdict }) => verdict === "none").map(({ check }) => [check, "failed" as const]),
         );
         const all = { failures, revisions, gate, ...(confidence !== undefined && { confidence }) };
-        const verdict = ruled({ ...all, findings });
+        const verdict = ruleOnFindings({ ...all, findings });
         const shuffled = findings.toSorted((a, b) => order(a.check) - order(b.check));
-        expect(ruled({ ...all, findings: shuffled }).outcome).toBe(verdict.outcome);
+        expect(ruleOnFindings({ ...all, findings: shuffled }).outcome).toBe(verdict.outcome);
         const isSure = confidence === undefined ? !demanded : confidence >= 7_000;
-        const areSure = findings.every(({ confidence: own = 10_000 }) => own >= 6_000);
+        const areSure = findings.every(
+          ({ confidence: statedConfidence = 10_000 }) => statedConfidence >= 6_000,
+        );
         const allPassed = named.every(({ verdict: ruling }) => ruling === "pass");
         expect(verdict.outcome === "pass").toBe(allPassed && isSure && areSure);
       }),

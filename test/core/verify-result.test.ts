@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { checked, type Checked } from "./checked-plan.ts";
-import { type GivenGates, gateParts } from "../support/gate-parts.ts";
-import { world } from "../support/fake-clock-host.ts";
+import { runCheckedPlan, type Checked } from "./checked-plan.ts";
+import { type GivenGates, createGateParts } from "../support/gate-parts.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { done, scriptedRunner } from "../support/scripted-runner.ts";
+import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 import type { CheckAnswer } from "../../src/agents/coordination/ports/verifier.ts";
 import {
-  eventsIn,
-  gatesWith,
+  listEvents,
+  createGatesWith,
   LINT,
-  never,
-  quiet,
-  ruling,
-  scriptedVerifier,
+  waitForever,
+  waitUntilQuiet,
+  createRuling,
+  createScriptedVerifier,
   type Answers,
 } from "./gates-world.ts";
 import { plan, PLAN_ID, scriptOf, step } from "./planned-world.ts";
@@ -23,10 +23,12 @@ const statusOf = async ({ run }: Checked): Promise<string> => (await run.fates()
 
 describe("a check of a held result", () => {
   it("is asked with the result, what it is about and until when, and lets it through", async () => {
-    const it = await checked(() => ruling("pass", { criteria: ["style"], confidence: 0.7 }));
-    expect(it.asked).toHaveLength(1);
-    const [request] = it.asked;
-    const [decided] = it.run.events("agent.decided");
+    const checkedPlan = await runCheckedPlan(() =>
+      createRuling("pass", { criteria: ["style"], confidence: 0.7 }),
+    );
+    expect(checkedPlan.asked).toHaveLength(1);
+    const [request] = checkedPlan.asked;
+    const [decided] = checkedPlan.run.events("agent.decided");
     expect(request).toMatchObject({
       key: "lint",
       check: LINT,
@@ -40,8 +42,8 @@ describe("a check of a held result", () => {
         outputs: { n: 1 },
       },
     });
-    expect(request?.deadlineAtMs).toBe(it.run.events("result.held")[0]?.payload.verifyByMs);
-    expect(it.run.events("result.verified")[0]?.payload).toEqual({
+    expect(request?.deadlineAtMs).toBe(checkedPlan.run.events("result.held")[0]?.payload.verifyByMs);
+    expect(checkedPlan.run.events("result.verified")[0]?.payload).toEqual({
       stepId: "a",
       attempt: 1,
       check: "lint",
@@ -50,52 +52,52 @@ describe("a check of a held result", () => {
       criteria: ["style"],
       confidence: 7_000,
     });
-    expect((await it.run.view()).status).toBe("success");
-    await it.run.close();
+    expect((await checkedPlan.run.view()).status).toBe("success");
+    await checkedPlan.run.close();
   });
 
   it("knows what the agent was asked to do", async () => {
-    const it = await checked(() => ruling("pass"));
-    expect(it.asked[0]?.result.task).toContain("do a");
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"));
+    expect(checkedPlan.asked[0]?.result.task).toContain("do a");
+    await checkedPlan.run.close();
   });
 
   it("of an agent's words is given the words", async () => {
-    const it = await checked(() => ruling("pass"), {
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), {
       scripts: [{ outcome: "completed", reply: "All is well." }],
     });
-    expect(it.asked[0]?.result.text).toBe("All is well.");
-    await it.run.close();
+    expect(checkedPlan.asked[0]?.result.text).toBe("All is well.");
+    await checkedPlan.run.close();
   });
 
   it("that hangs has given none at the time until which it may take, and is told to stop", async () => {
-    const it = await checked(never);
-    expect(failuresOf(it)).toEqual([]);
-    await it.run.advance(9_000);
-    expect([await statusOf(it), failuresOf(it)]).toEqual(["held", []]);
-    expect(it.asked[0]?.signal.aborted).toBe(false);
-    await it.run.advance(1_000);
-    expect(failuresOf(it)).toEqual(["timed_out"]);
-    expect(it.asked[0]?.signal.aborted).toBe(true);
-    expect(await statusOf(it)).toBe("held");
-    expect(it.run.events("coordination.escalated")[0]?.payload).toMatchObject({
+    const checkedPlan = await runCheckedPlan(waitForever);
+    expect(failuresOf(checkedPlan)).toEqual([]);
+    await checkedPlan.run.advance(9_000);
+    expect([await statusOf(checkedPlan), failuresOf(checkedPlan)]).toEqual(["held", []]);
+    expect(checkedPlan.asked[0]?.signal.aborted).toBe(false);
+    await checkedPlan.run.advance(1_000);
+    expect(failuresOf(checkedPlan)).toEqual(["timed_out"]);
+    expect(checkedPlan.asked[0]?.signal.aborted).toBe(true);
+    expect(await statusOf(checkedPlan)).toBe("held");
+    expect(checkedPlan.run.events("coordination.escalated")[0]?.payload).toMatchObject({
       cause: "verifier",
       stepId: "a",
     });
-    await it.run.advance(600_000);
-    expect(it.asked).toHaveLength(1);
-    await it.run.close();
+    await checkedPlan.run.advance(600_000);
+    expect(checkedPlan.asked).toHaveLength(1);
+    await checkedPlan.run.close();
   });
 
   it("that answers after that has no say any more", async () => {
     const late = Promise.withResolvers<CheckAnswer>();
-    const it = await checked(() => late.promise);
-    await it.run.advance(10_000);
-    late.resolve(ruling("pass"));
-    await quiet(it.run.it);
-    expect(it.run.events("result.verified")).toEqual([]);
-    expect(await statusOf(it)).toBe("held");
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(() => late.promise);
+    await checkedPlan.run.advance(10_000);
+    late.resolve(createRuling("pass"));
+    await waitUntilQuiet(checkedPlan.run.world);
+    expect(checkedPlan.run.events("result.verified")).toEqual([]);
+    expect(await statusOf(checkedPlan)).toBe("held");
+    await checkedPlan.run.close();
   });
 
   it.each([
@@ -103,32 +105,37 @@ describe("a check of a held result", () => {
     ["withheld", "deny", "failed"],
   ] as const)("that answers after people %s the result changes nothing of it", async (_, answer, status) => {
     const late = Promise.withResolvers<CheckAnswer>();
-    const it = await checked(() => late.promise);
-    await it.run.advance(10_000);
+    const checkedPlan = await runCheckedPlan(() => late.promise);
+    await checkedPlan.run.advance(10_000);
     const by = { kind: "operator" } as const;
     const questionId = `${PLAN_ID}:escalation-1`;
-    expect(await it.run.coordinator.answer({ questionId, answer, by, through: "cli" })).toMatchObject({
+    expect(
+      await checkedPlan.run.coordinator.answer({ questionId, answer, by, through: "cli" }),
+    ).toMatchObject({
       kind: "accepted",
     });
-    expect(await statusOf(it)).toBe(status);
-    late.resolve(ruling(answer === "approve" ? "fail" : "pass"));
-    await quiet(it.run.it);
-    expect(await statusOf(it)).toBe(status);
-    expect(it.run.events("result.verified")).toEqual([]);
-    await it.run.close();
+    expect(await statusOf(checkedPlan)).toBe(status);
+    late.resolve(createRuling(answer === "approve" ? "fail" : "pass"));
+    await waitUntilQuiet(checkedPlan.run.world);
+    expect(await statusOf(checkedPlan)).toBe(status);
+    expect(checkedPlan.run.events("result.verified")).toEqual([]);
+    await checkedPlan.run.close();
   });
 
   it("that answers after another check failed lets nothing through", async () => {
     const late = Promise.withResolvers<CheckAnswer>();
-    const it = await checked(({ key }) => (key === "test" ? late.promise : ruling("fail")), {
-      checks: ["lint", "test"],
-    });
-    expect(await statusOf(it)).toBe("failed");
-    late.resolve(ruling("pass"));
-    await quiet(it.run.it);
-    expect(await statusOf(it)).toBe("failed");
-    expect(it.asked.find(({ key }) => key === "test")?.signal.aborted).toBe(true);
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(
+      ({ key }) => (key === "test" ? late.promise : createRuling("fail")),
+      {
+        checks: ["lint", "test"],
+      },
+    );
+    expect(await statusOf(checkedPlan)).toBe("failed");
+    late.resolve(createRuling("pass"));
+    await waitUntilQuiet(checkedPlan.run.world);
+    expect(await statusOf(checkedPlan)).toBe("failed");
+    expect(checkedPlan.asked.find(({ key }) => key === "test")?.signal.aborted).toBe(true);
+    await checkedPlan.run.close();
   });
 
   it.each<[string, Answers]>([
@@ -142,10 +149,10 @@ describe("a check of a held result", () => {
     ["says nothing", () => undefined as never],
     ["says null", () => null as never],
   ])("that %s has given none", async (_, answers) => {
-    const it = await checked(answers);
-    expect(failuresOf(it)).toEqual(["failed"]);
-    expect(await statusOf(it)).toBe("held");
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(answers);
+    expect(failuresOf(checkedPlan)).toEqual(["failed"]);
+    expect(await statusOf(checkedPlan)).toBe("held");
+    await checkedPlan.run.close();
   });
 
   it.each<[string, object]>([
@@ -163,56 +170,56 @@ describe("a check of a held result", () => {
     ["an agent id that is too short", { agentId: "a" }],
     ["another kind of answer", { kind: "verdicts" }],
   ])("that says %s has given none that can be read", async (_, rest) => {
-    const it = await checked(() => ({ ...ruling("pass"), ...rest }));
-    expect(await statusOf(it)).toBe("held");
-    expect(failuresOf(it)).toEqual(["malformed"]);
-    expect(it.run.events("coordination.escalated")).toHaveLength(1);
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(() => ({ ...createRuling("pass"), ...rest }));
+    expect(await statusOf(checkedPlan)).toBe("held");
+    expect(failuresOf(checkedPlan)).toEqual(["malformed"]);
+    expect(checkedPlan.run.events("coordination.escalated")).toHaveLength(1);
+    await checkedPlan.run.close();
   });
 
   it.each(["other_target", "unavailable", "malformed"] as const)(
     "that says itself that it has none (%s) is believed",
     async (because) => {
-      const it = await checked(() => ({ kind: "none", because, message: "why" }));
-      expect(failuresOf(it)).toEqual([because]);
-      expect(await statusOf(it)).toBe("held");
-      await it.run.close();
+      const checkedPlan = await runCheckedPlan(() => ({ kind: "none", because, message: "why" }));
+      expect(failuresOf(checkedPlan)).toEqual([because]);
+      expect(await statusOf(checkedPlan)).toBe("held");
+      await checkedPlan.run.close();
     },
   );
 
   it("that nobody defines is not there", async () => {
-    const it = await checked(() => ruling("pass"), { checks: ["nobody"] });
-    expect(failuresOf(it)).toEqual(["unavailable"]);
-    expect(it.asked).toEqual([]);
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), { checks: ["nobody"] });
+    expect(failuresOf(checkedPlan)).toEqual(["unavailable"]);
+    expect(checkedPlan.asked).toEqual([]);
+    await checkedPlan.run.close();
   });
 
   it("that cannot even be loaded has given none", async () => {
     const more = { verifier: () => Promise.reject(new Error("no such module")) };
-    const it = await checked(() => ruling("pass"), { more });
-    expect(failuresOf(it)).toEqual(["failed"]);
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), { more });
+    expect(failuresOf(checkedPlan)).toEqual(["failed"]);
+    await checkedPlan.run.close();
   });
 
   it("whose text is not kept has nothing to rule on, and lets nothing through", async () => {
-    const { asked, verifier } = scriptedVerifier(() => ruling("pass"));
-    const it = world({}, scriptedRunner(scriptOf({ a: [done({ n: 1 })] })), {
-      gates: gatesWith(["lint"]),
+    const { asked: checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone({ n: 1 })] })), {
+      gates: createGatesWith(["lint"]),
       verifier,
     });
-    const forgetful = (store: MemoryStore): MemoryStore => ({
+    const createForgetfulStore = (store: MemoryStore): MemoryStore => ({
       ...store,
       get: async (sha256) => {
         const text = await store.get(sha256);
         return text === '{"n":1}' ? undefined : text;
       },
     });
-    const coordinator = it.start(forgetful);
+    const coordinator = world.start(createForgetfulStore);
     await coordinator.start();
     await coordinator.submitPlan({ plan: plan([step("a")]), ownerAgent: "main" as never });
-    await quiet(it);
-    expect(asked.filter(({ result }) => result.text === "")).toEqual([]);
-    expect(eventsIn(it, "step.completed")).toEqual([]);
+    await waitUntilQuiet(world);
+    expect(checkRequests.filter(({ result }) => result.text === "")).toEqual([]);
+    expect(listEvents(world, "step.completed")).toEqual([]);
     await coordinator.stop();
   });
 });
@@ -222,82 +229,86 @@ describe("a check that a plan asks for", () => {
 
   it("is asked as the plan states it", async () => {
     const fields = { verify: { checks: { own: stated } } };
-    const it = await checked(({ key }) => ruling("pass", { agentId: `check:${key}` }), { fields });
-    expect(it.asked.map(({ key, check }) => [key, check])).toEqual([
+    const checkedPlan = await runCheckedPlan(({ key }) => createRuling("pass", { agentId: `check:${key}` }), {
+      fields,
+    });
+    expect(checkedPlan.asked.map(({ key, check }) => [key, check])).toEqual([
       ["lint", LINT],
       ["own", stated],
     ]);
-    await it.run.close();
+    await checkedPlan.run.close();
   });
 
   it("is the operator's where the plan only names it", async () => {
     const fields = { verify: { checks: { test: true } } };
-    const it = await checked(() => ruling("pass"), { checks: [], fields });
-    expect(it.asked.map(({ key, check }) => [key, check])).toEqual([
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), { checks: [], fields });
+    expect(checkedPlan.asked.map(({ key, check }) => [key, check])).toEqual([
       ["test", { kind: "pattern", pattern: "test" }],
     ]);
-    await it.run.close();
+    await checkedPlan.run.close();
   });
 
   it("does not stand in for one that the operator demands under the same key", async () => {
     const fields = { verify: { checks: { lint: { kind: "pattern", pattern: "." } } } };
-    const { asked, verifier } = scriptedVerifier(() => ruling("pass"));
-    const it = world({}, scriptedRunner(scriptOf({ a: [done({ n: 1 })] })), {
-      gates: gatesWith(["lint"]),
+    const { asked: checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone({ n: 1 })] })), {
+      gates: createGatesWith(["lint"]),
       verifier,
     });
-    const coordinator = it.start();
+    const coordinator = world.start();
     await coordinator.start();
     await coordinator.submitPlan({ plan: plan([step("a", fields)]), ownerAgent: "main" as never });
-    await quiet(it);
+    await waitUntilQuiet(world);
     // Refusing such a plan would do as well.
-    for (const { check } of asked) expect(check).toEqual(LINT);
+    for (const { check } of checkRequests) expect(check).toEqual(LINT);
     await coordinator.stop();
   });
 });
 
 describe("a check of a plugin", () => {
-  const pluginGates = (verify: () => CheckAnswer | Promise<CheckAnswer>): GivenGates => ({
+  const createPluginGates = (verify: () => CheckAnswer | Promise<CheckAnswer>): GivenGates => ({
     pluginGates: {
-      ...gateParts().pluginGates,
+      ...createGateParts().pluginGates,
       verifiersFor: () => ["plugin:p"],
       verify: async () => verify(),
     },
   });
 
   it("is asked of the plugin, beside the operator's", async () => {
-    const more = pluginGates(() => ruling("fail", { agentId: "plugin:p" }));
-    const it = await checked(() => ruling("pass"), { more });
-    expect(it.run.events("agent.verified").map(({ payload }) => payload.agentId)).toContain("plugin:p");
-    expect(await statusOf(it)).toBe("failed");
-    await it.run.close();
+    const more = createPluginGates(() => createRuling("fail", { agentId: "plugin:p" }));
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), { more });
+    expect(checkedPlan.run.events("agent.verified").map(({ payload }) => payload.agentId)).toContain(
+      "plugin:p",
+    );
+    expect(await statusOf(checkedPlan)).toBe("failed");
+    await checkedPlan.run.close();
   });
 
   it("that breaks its word and throws has given none", async () => {
-    const it = await checked(() => ruling("pass"), {
-      more: pluginGates(() => {
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass"), {
+      more: createPluginGates(() => {
         throw new Error("a plugin's bug");
       }),
     });
-    expect(failuresOf(it)).toEqual(["failed"]);
-    expect(await statusOf(it)).toBe("held");
-    await it.run.close();
+    expect(failuresOf(checkedPlan)).toEqual(["failed"]);
+    expect(await statusOf(checkedPlan)).toBe("held");
+    await checkedPlan.run.close();
   });
 });
 
 describe("an agent as the critic of its own results", () => {
   it("is seen to be that by us, whatever it says, and has given no verdict", async () => {
-    const it = await checked(() => ruling("pass", { agentId: "agent:main" }));
-    expect(failuresOf(it)).toEqual(["self_not_allowed"]);
-    await it.run.close();
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass", { agentId: "agent:main" }));
+    expect(failuresOf(checkedPlan)).toEqual(["self_not_allowed"]);
+    await checkedPlan.run.close();
   });
 
   it("is allowed by the operator, and the ledger shows it", async () => {
-    const it = await checked(() => ruling("pass", { agentId: "agent:main" }), {
+    const checkedPlan = await runCheckedPlan(() => createRuling("pass", { agentId: "agent:main" }), {
       gates: { allowSelfVerification: true },
     });
-    expect(it.run.events("result.verified")[0]?.payload).toMatchObject({ self: true });
-    expect(await statusOf(it)).toBe("completed");
-    await it.run.close();
+    expect(checkedPlan.run.events("result.verified")[0]?.payload).toMatchObject({ self: true });
+    expect(await statusOf(checkedPlan)).toBe("completed");
+    await checkedPlan.run.close();
   });
 });

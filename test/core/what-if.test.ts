@@ -10,14 +10,24 @@ import {
   replayCoordination,
   type ReplayedUnder,
 } from "../../src/agents/coordination/runtime/replay-coordination.ts";
-import { dispatch, finish, openPlan, plannedStep, started } from "./planned-scene.ts";
-import { ack, at, childKey, complete, contentRef, OPEN, RUN, spawn, stepId } from "./scene.ts";
+import { dispatch, finish, openPlan, planStep, startStep } from "./planned-scene.ts";
+import {
+  acknowledge,
+  timeAt,
+  nameChild,
+  complete,
+  createContentRef,
+  OPEN,
+  RUN,
+  spawn,
+  stepId,
+} from "./scene.ts";
 
 /** A second passes with each of them. */
 function logOf(commands: readonly Command[]): RunEvent[] {
   let state: Coordination = createUnopened(RUN);
   return commands.flatMap((command, index) => {
-    const now = at(index * 1_000);
+    const now = timeAt(index * 1_000);
     const facts = factsOf(decide(state, command, now));
     expect(facts, JSON.stringify(command)).not.toEqual([]);
     const recorded = record(state, facts, now);
@@ -26,7 +36,7 @@ function logOf(commands: readonly Command[]): RunEvent[] {
   });
 }
 
-async function under(policy: ReplayPolicy, commands: readonly Command[]): Promise<ReplayedUnder> {
+async function replayUnderPolicy(policy: ReplayPolicy, commands: readonly Command[]): Promise<ReplayedUnder> {
   const log = logOf(commands);
   const store = {
     read: (_: unknown, { from, limit }: { from: number; limit: number }) =>
@@ -41,33 +51,33 @@ async function under(policy: ReplayPolicy, commands: readonly Command[]): Promis
 
 const GATE = { threshold: 7_000 };
 const opening = { ...OPEN, questions: { answerMs: 600_000 } } as Command;
-const reported = (step: number, confidence: number): Command => ({
+const reportConfidence = (step: number, confidence: number): Command => ({
   type: "reportStep",
   stepId: stepId(step),
   attempt: 1,
   outcome: "completed",
-  output: contentRef("r"),
+  output: createContentRef("r"),
   confidence,
 });
 
 describe("what would have happened", () => {
   it("to whoever saw another result is not certain, nor is what it spawned afterwards", async () => {
-    const nested = { gate: GATE, parentStepId: stepId(1), sourceSession: childKey(1) };
-    const whatIf = await under({ gates: { confidenceThreshold: 0.8 } }, [
+    const nested = { gate: GATE, parentStepId: stepId(1), sourceSession: nameChild(1) };
+    const whatIf = await replayUnderPolicy({ gates: { confidenceThreshold: 0.8 } }, [
       opening,
       spawn("one", { gate: GATE }),
-      ack(1),
+      acknowledge(1),
       spawn("two", nested),
-      ack(2),
+      acknowledge(2),
       spawn("other", { gate: GATE }),
-      ack(3),
-      reported(2, 7_500),
+      acknowledge(3),
+      reportConfidence(2, 7_500),
       complete(2),
-      reported(1, 9_000),
+      reportConfidence(1, 9_000),
       complete(1),
       spawn("later", { gate: GATE }),
-      ack(4),
-      reported(3, 9_500),
+      acknowledge(4),
+      reportConfidence(3, 9_500),
       complete(3),
     ]);
     expect(whatIf.points).toMatchObject([
@@ -81,26 +91,26 @@ describe("what would have happened", () => {
   });
 
   it("to a step that needs a result which people replaced, is another thing where it would have counted", async () => {
-    const whatIf = await under({ gates: { confidenceThreshold: 0.3 } }, [
+    const whatIf = await replayUnderPolicy({ gates: { confidenceThreshold: 0.3 } }, [
       openPlan({ steps: 2, questions: { answerMs: 600_000 } }),
       {
         type: "admitPlanSteps",
-        steps: [plannedStep("a", { gate: GATE }), plannedStep("b", { after: ["a"] })],
+        steps: [planStep("a", { gate: GATE }), planStep("b", { after: ["a"] })],
       },
       dispatch("a"),
-      started("a"),
-      finish("a", 1, { output: contentRef("own"), stated: { confidence: 4_000 } }),
+      startStep("a"),
+      finish("a", 1, { output: createContentRef("own"), stated: { confidence: 4_000 } }),
       {
         type: "answerEscalation",
         escalationId: "escalation-1",
         answer: "answer",
-        text: contentRef("theirs"),
+        text: createContentRef("theirs"),
         through: "cli",
         by: { kind: "operator" },
       },
       dispatch("b"),
-      started("b"),
-      finish("b", 1, { output: contentRef("b") }),
+      startStep("b"),
+      finish("b", 1, { output: createContentRef("b") }),
     ]);
     expect(whatIf.points).toMatchObject([
       { stepId: "a", would: "the result counts", why: "confidence 0.4 meets 0.3", certainty: "differs" },
@@ -114,15 +124,15 @@ describe("what would have happened", () => {
   });
 
   it("to a step that people withheld: it counts, and what needed it would be begun next", async () => {
-    const whatIf = await under({ gates: { enabled: false } }, [
+    const whatIf = await replayUnderPolicy({ gates: { enabled: false } }, [
       openPlan({ steps: 2, questions: { answerMs: 600_000 } }),
       {
         type: "admitPlanSteps",
-        steps: [plannedStep("a", { gate: GATE }), plannedStep("b", { after: ["a"] })],
+        steps: [planStep("a", { gate: GATE }), planStep("b", { after: ["a"] })],
       },
       dispatch("a"),
-      started("a"),
-      finish("a", 1, { output: contentRef("own"), stated: { confidence: 4_000 } }),
+      startStep("a"),
+      finish("a", 1, { output: createContentRef("own"), stated: { confidence: 4_000 } }),
       {
         type: "answerEscalation",
         escalationId: "escalation-1",
@@ -130,7 +140,7 @@ describe("what would have happened", () => {
         through: "cli",
         by: { kind: "operator" },
       },
-      { type: "skipSteps", stepIds: [plannedStep("b").stepId] },
+      { type: "skipSteps", stepIds: [planStep("b").stepId] },
     ]);
     expect(whatIf.points).toMatchObject([
       { stepId: "a", why: "nothing holds its results" },
@@ -142,19 +152,19 @@ describe("what would have happened", () => {
   it("to a contested write is not known where a merge was never tried", async () => {
     const requester = stepId(2);
     const claims = [
-      { stepId: stepId(1), priority: "normal", claimedSequence: 1, expiresAtMs: at(900_000) },
+      { stepId: stepId(1), priority: "normal", claimedSequence: 1, expiresAtMs: timeAt(900_000) },
       { stepId: requester, priority: "normal", claimedSequence: 2 },
     ] as const;
     const commands: Command[] = [
       opening,
       spawn("one"),
-      ack(1),
+      acknowledge(1),
       spawn("two"),
-      ack(2),
+      acknowledge(2),
       {
         type: "requestResources",
         stepId: stepId(1),
-        requests: [{ resource: "file:/a", token: 1, expiresAtMs: at(900_000) }],
+        requests: [{ resource: "file:/a", token: 1, expiresAtMs: timeAt(900_000) }],
       },
       {
         type: "requestResources",
@@ -163,19 +173,19 @@ describe("what would have happened", () => {
           {
             resource: "file:/a",
             token: 2,
-            expiresAtMs: at(900_000),
+            expiresAtMs: timeAt(900_000),
             contest: { cause: "overlap", strategy: "owner_wins", from: "default", claims },
           },
         ],
       },
       complete(2),
     ];
-    const merged = await under({ conflicts: { strategy: "merge_if_safe" } }, commands);
+    const merged = await replayUnderPolicy({ conflicts: { strategy: "merge_if_safe" } }, commands);
     expect(merged.points).toMatchObject([
       { stepId: "step-2", resource: "file:/a", would: "a three-way merge is tried", certainty: "unknown" },
     ]);
     expect(merged.uncertain).toEqual([]);
-    const reviewed = await under({ conflicts: { highRisk: ["file:/a"] } }, commands);
+    const reviewed = await replayUnderPolicy({ conflicts: { highRisk: ["file:/a"] } }, commands);
     expect(reviewed.points).toMatchObject([
       { stepId: "step-2", decided: "step-1 gets it", would: "people are asked", certainty: "differs" },
     ]);
@@ -184,7 +194,7 @@ describe("what would have happened", () => {
   });
 
   it("begins nothing that people would first be asked about", async () => {
-    const doubted = { ...plannedStep("a"), decision: { confidence: 4_000, floor: 5_000 } };
+    const doubted = { ...planStep("a"), decision: { confidence: 4_000, floor: 5_000 } };
     const commands: Command[] = [
       openPlan({ steps: 1, questions: { answerMs: 600_000 } }),
       { type: "admitPlanSteps", steps: [doubted] },
@@ -197,7 +207,7 @@ describe("what would have happened", () => {
       },
       dispatch("a"),
     ];
-    const whatIf = await under({ gates: { enabled: false } }, commands);
+    const whatIf = await replayUnderPolicy({ gates: { enabled: false } }, commands);
     expect(whatIf.points).toMatchObject([{ stepId: "a", would: "nothing", certainty: "differs" }]);
     expect(whatIf.uncertain).toEqual([]);
   });

@@ -6,74 +6,74 @@ import {
   type NameText,
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
-import { settled } from "../support/fake-clock.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 
 const nameText: NameText = (session, text) => hash("sha256", `${session} ${text}`);
-const fresh = (): WithheldTexts => createWithheldTexts(nameText);
+const createFresh = (): WithheldTexts => createWithheldTexts(nameText);
 const A = "agent:main:subagent:a" as SessionKey;
 const B = "agent:main:subagent:b" as SessionKey;
-const known = (texts: WithheldTexts, text: string, session = A): boolean =>
+const isKnown = (texts: WithheldTexts, text: string, session = A): boolean =>
   texts.textOf(session, nameText(session, text)) === text;
 
 describe("words that are kept back", () => {
   it("are remembered under their name, which the same words of the same session have again", () => {
-    const texts = fresh();
+    const texts = createFresh();
     expect(texts.add(A, "words")).toBe(nameText(A, "words"));
     expect(texts.add(A, "words")).toBe(nameText(A, "words"));
     expect(texts.add(B, "words")).not.toBe(nameText(A, "words"));
-    expect(known(texts, "words")).toBe(true);
+    expect(isKnown(texts, "words")).toBe(true);
     expect(texts.textOf(A, "0".repeat(64))).toBeUndefined();
   });
 
   it("are read by no other session, also under their name", () => {
-    const texts = fresh();
+    const texts = createFresh();
     const name = texts.add(A, "words");
     expect(texts.textOf(B, name)).toBeUndefined();
   });
 
   it("that grow are remembered in their newest form only", () => {
-    const texts = fresh();
+    const texts = createFresh();
     for (const text of ["The", "The cat", "The cat sat"]) texts.add(A, text);
-    expect(known(texts, "The cat sat")).toBe(true);
-    expect(known(texts, "The cat")).toBe(false);
+    expect(isKnown(texts, "The cat sat")).toBe(true);
+    expect(isKnown(texts, "The cat")).toBe(false);
     texts.add(A, "Another");
-    expect(known(texts, "The cat sat")).toBe(true);
+    expect(isKnown(texts, "The cat sat")).toBe(true);
   });
 
   it("are not lost when the same text comes again, or a shorter one", () => {
-    const texts = fresh();
+    const texts = createFresh();
     texts.add(A, "The cat sat");
     texts.add(A, "The cat sat");
     texts.add(A, "The");
-    expect(known(texts, "The cat sat")).toBe(true);
-    expect(known(texts, "The")).toBe(true);
+    expect(isKnown(texts, "The cat sat")).toBe(true);
+    expect(isKnown(texts, "The")).toBe(true);
   });
 
   it("of one session make room within it, and never for another", () => {
-    const texts = fresh();
+    const texts = createFresh();
     texts.add(B, "other");
     for (let number = 0; number < 100; number += 1) texts.add(A, `${number} words`);
-    expect(known(texts, "99 words")).toBe(true);
-    expect(known(texts, "0 words")).toBe(false);
-    expect(known(texts, "36 words")).toBe(true);
-    expect(known(texts, "other", B)).toBe(true);
+    expect(isKnown(texts, "99 words")).toBe(true);
+    expect(isKnown(texts, "0 words")).toBe(false);
+    expect(isKnown(texts, "36 words")).toBe(true);
+    expect(isKnown(texts, "other", B)).toBe(true);
   });
 
   it("of the session that spoke least recently go first", () => {
-    const texts = fresh();
+    const texts = createFresh();
     texts.add(A, "first");
     texts.add(B, "second");
     texts.add(A, "third");
     for (let number = 0; number < 199; number += 1)
       texts.add(`agent:main:subagent:n${number}` as SessionKey, `${number}`);
-    expect(known(texts, "second", B)).toBe(false);
-    expect(known(texts, "third")).toBe(true);
+    expect(isKnown(texts, "second", B)).toBe(false);
+    expect(isKnown(texts, "third")).toBe(true);
   });
 });
 
 describe("bringing words to the disk", () => {
   it("is waited for, also where more comes meanwhile, and of no other session", async () => {
-    const texts = fresh();
+    const texts = createFresh();
     const first = Promise.withResolvers<undefined>();
     const second = Promise.withResolvers<undefined>();
     texts.keeping(A, first.promise);
@@ -84,7 +84,7 @@ describe("bringing words to the disk", () => {
     await texts.settled(B);
     texts.keeping(A, second.promise);
     first.resolve(undefined);
-    await settled();
+    await waitUntilSettled();
     expect(isSettled).toBe(false);
     second.resolve(undefined);
     await waiting;
@@ -92,7 +92,7 @@ describe("bringing words to the disk", () => {
   });
 
   it("that fails is over, too", async () => {
-    const texts = fresh();
+    const texts = createFresh();
     texts.keeping(A, Promise.reject(new Error("the disk is full")));
     await expect(texts.settled(A)).resolves.toBeUndefined();
     await expect(texts.settled(A)).resolves.toBeUndefined();

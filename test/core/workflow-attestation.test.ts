@@ -1,15 +1,30 @@
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { node, TERMINATE, supervised, worker, workflow } from "../support/workflow-definitions.ts";
+import {
+  createNode,
+  TERMINATE,
+  createSupervised,
+  createWorker,
+  createWorkflow,
+} from "../support/workflow-definitions.ts";
 import { checkLog } from "../support/workflow-plays.ts";
-import { ALICE, codeOf, workflowScene } from "../support/workflow-scene.ts";
-import { BEGINS, CRITIC, ENDS, looped, only, scene, story, type Given } from "./verified-scene.ts";
+import { ALICE, codeOf, createWorkflowScene } from "../support/workflow-scene.ts";
+import {
+  BEGINS,
+  CRITIC,
+  ENDS,
+  createLooped,
+  filterByType,
+  createScene,
+  tellStory,
+  type Given,
+} from "./verified-scene.ts";
 
 describe("an attestation of what a sub-workflow produced", () => {
-  const attested = (outputAttestation: Given, more: Given = {}) =>
-    workflow("parent", {
+  const createAttested = (outputAttestation: Given, more: Given = {}) =>
+    createWorkflow("parent", {
       nodes: [
-        node("sub", "core.subWorkflow", {
+        createNode("sub", "core.subWorkflow", {
           workflowId: "digger",
           outputMapping: { got: "result" },
           outputAttestation,
@@ -22,9 +37,9 @@ describe("an attestation of what a sub-workflow produced", () => {
   const CHAIN = ["dispatch.began", "dispatch.succeeded", "child.completed"];
 
   test("is told before the outputs are merged, and again by the node", async () => {
-    const at = scene(attested({ checksum: true }));
+    const at = createScene(createAttested({ checksum: true }));
     const runId = await at.run("parent");
-    expect(story(at, runId)).toEqual([...CHAIN, "output.harvested", "got=gold", "run.completed"]);
+    expect(tellStory(at, runId)).toEqual([...CHAIN, "output.harvested", "got=gold", "run.completed"]);
     const attestation = { checksum: CHECKSUM, algorithm: "sha256" };
     expect(at.payloads(runId, "core.workflowChain.event").at(-1)).toMatchObject({
       harvestedKeys: ["got"],
@@ -46,16 +61,16 @@ describe("an attestation of what a sub-workflow produced", () => {
       ["output.harvested", "run.completed"],
       { merged: true, edited: true },
     ],
-  ])("with approval is merged as people say: %j", async (answer, told, outputs) => {
-    const at = scene(attested({ checksum: true, requireApproval: true }));
+  ])("with approval is merged as people say: %j", async (answer, messages, outputs) => {
+    const at = createScene(createAttested({ checksum: true, requireApproval: true }));
     const runId = await at.run("parent");
-    expect(story(at, runId)).toEqual([...CHAIN, "asks approval-required"]);
+    expect(tellStory(at, runId)).toEqual([...CHAIN, "asks approval-required"]);
     expect(at.payloads(runId, "interrupt.requested")[0]).toMatchObject({
       kind: "approval",
       data: { artifactData: { result: "gold" }, attestation: { checksum: CHECKSUM } },
     });
     await at.answer(runId, "sub", answer);
-    expect(story(at, runId).slice(CHAIN.length + 2)).toEqual(told);
+    expect(tellStory(at, runId).slice(CHAIN.length + 2)).toEqual(messages);
     const attestation = { checksum: CHECKSUM, algorithm: "sha256" };
     expect(at.payloads(runId, "node.completed")[0]?.outputs).toMatchObject({ ...outputs, attestation });
   });
@@ -65,13 +80,15 @@ describe("an attestation of what a sub-workflow produced", () => {
     ["timeout", undefined, "approval_timeout"],
     ["reject", "absorb", undefined],
   ])("with approval is never merged after a %s (%s)", async (how, onChildFailure, code) => {
-    const at = scene(attested({ requireApproval: true, approvalTimeoutMs: 1_000 }, { onChildFailure }));
+    const at = createScene(
+      createAttested({ requireApproval: true, approvalTimeoutMs: 1_000 }, { onChildFailure }),
+    );
     const runId = await at.run("parent");
     if (how === "reject") await at.answer(runId, "sub", { action: "reject" });
     else await at.clock.advance(1_001);
     const { variables, error, status, convergence } = await at.snapshot(runId);
     expect(variables).not.toHaveProperty("got");
-    expect(story(at, runId)).not.toContain("output.harvested");
+    expect(tellStory(at, runId)).not.toContain("output.harvested");
     if (code === undefined) {
       expect(status).toBe("completed");
       expect(convergence).toMatchObject({ goalSatisfied: false });
@@ -80,11 +97,11 @@ describe("an attestation of what a sub-workflow produced", () => {
   });
 
   test("with approval is not merged when the run is cancelled, whatever is answered then", async () => {
-    const at = scene(attested({ requireApproval: true }));
+    const at = createScene(createAttested({ requireApproval: true }));
     const runId = await at.run("parent");
     await at.host.cancel({ tenant: "acme", principal: "alice" }, runId, {});
     expect(codeOf(await at.answer(runId, "sub", { action: "accept" }))).toBe("interrupt_already_resolved");
-    expect(story(at, runId)).not.toContain("output.harvested");
+    expect(tellStory(at, runId)).not.toContain("output.harvested");
   });
 
   test("is the same for every order of the same outputs", async () => {
@@ -93,8 +110,8 @@ describe("an attestation of what a sub-workflow produced", () => {
         { a: 1, 10: "x", 9: { d: [1.0, "é"], c: null } },
         { 9: { c: null, d: [1, "é"] }, 10: "x", a: 1 },
       ].map(async (variables) => {
-        const at = workflowScene({
-          definitions: [attested({ checksum: true }), worker("digger", variables)],
+        const at = createWorkflowScene({
+          definitions: [createAttested({ checksum: true }), createWorker("digger", variables)],
         });
         const runId = await at.run("parent");
         return at.payloads(runId, "core.workflowChain.event").at(-1)?.attestation?.checksum;
@@ -109,7 +126,7 @@ describe("an attestation of what a sub-workflow produced", () => {
     [{ requireApproval: "yes" }, {}],
     [{ requireApproval: true }, { waitForCompletion: false }],
   ])("that is not understood is refused before anything begins: %j %j", async (outputAttestation, more) => {
-    const at = scene(attested(outputAttestation, more));
+    const at = createScene(createAttested(outputAttestation, more));
     const refused = await at.host.create(
       { tenant: "acme", principal: "alice" },
       { workflowId: "parent", inputs: {}, transport: "rest" },
@@ -118,15 +135,17 @@ describe("an attestation of what a sub-workflow produced", () => {
   });
 
   test("beside a verifier comes behind its verdict: what fails is not even asked about", async () => {
-    const gate = (mockVerdicts: readonly string[]) =>
-      scene(attested({ checksum: true, requireApproval: true }, { verifier: { ...CRITIC, mockVerdicts } }));
-    const failed = gate(["fail"]);
+    const createGateScene = (mockVerdicts: readonly string[]) =>
+      createScene(
+        createAttested({ checksum: true, requireApproval: true }, { verifier: { ...CRITIC, mockVerdicts } }),
+      );
+    const failed = createGateScene(["fail"]);
     const one = await failed.run("parent");
-    expect(story(failed, one)).toEqual([...CHAIN, "verified fail", "run.failed"]);
+    expect(tellStory(failed, one)).toEqual([...CHAIN, "verified fail", "run.failed"]);
     expect(await failed.snapshot(one)).toMatchObject({ error: { code: "verification_failed" } });
-    const passed = gate(["pass"]);
+    const passed = createGateScene(["pass"]);
     const two = await passed.run("parent");
-    expect(story(passed, two).slice(-2)).toEqual(["verified pass", "asks approval-required"]);
+    expect(tellStory(passed, two).slice(-2)).toEqual(["verified pass", "asks approval-required"]);
   });
 
   test.each([
@@ -135,31 +154,31 @@ describe("an attestation of what a sub-workflow produced", () => {
   ])(
     "bounds what the child may do to the scopes that it names, of those the parent has: %j",
     async (scopes, left) => {
-      const at = scene(attested({ principalScope: ["report:write", "report:read"] }));
+      const at = createScene(createAttested({ principalScope: ["report:write", "report:read"] }));
       const runId = await at.run("parent", {}, { ...ALICE, ...(scopes && { scopes }) });
-      const childRunId = only(at, runId, "node.dispatched").payload.childRunId;
-      expect(only(at, childRunId, "run.started").payload.scopes).toEqual(left);
+      const childRunId = filterByType(at, runId, "node.dispatched").payload.childRunId;
+      expect(filterByType(at, childRunId, "run.started").payload.scopes).toEqual(left);
     },
   );
 
   test("stays with the worker of a dispatch, as well", async () => {
-    const at = scene(
-      looped(
+    const at = createScene(
+      createLooped(
         { mockVerdicts: ["pass"] },
         { dispatch: { outputAttestation: { checksum: true, requireApproval: true } } },
       ),
     );
     const runId = await at.run("loop");
     await at.answer(runId, "dispatch", { action: "accept" });
-    expect(story(at, runId).slice(BEGINS.length)).toEqual([
+    expect(tellStory(at, runId).slice(BEGINS.length)).toEqual([
       ...["verified pass", "asks approval-required", "answered", "output.harvested", "got=gold", ...ENDS],
     ]);
   });
 });
 
 describe("a terminate with criteria", () => {
-  const ending = (successCriteria: readonly Given[]) =>
-    supervised("loop", [{ ...TERMINATE, successCriteria }]);
+  const createEndingScene = (successCriteria: readonly Given[]) =>
+    createSupervised("loop", [{ ...TERMINATE, successCriteria }]);
 
   test.each([
     [[{ key: "answered", met: true }], { goalSatisfied: true, unmet: [], notAccepted: [] }],
@@ -172,11 +191,11 @@ describe("a terminate with criteria", () => {
     ],
     [[], undefined],
   ])("says whether the run reached its goal: %j", async (criteria, convergence) => {
-    const at = scene(ending(criteria));
+    const at = createScene(createEndingScene(criteria));
     const runId = await at.run("loop");
     const snapshot = await at.snapshot(runId);
     expect(snapshot.status).toBe("completed");
     expect(snapshot["convergence"]).toEqual(convergence);
-    expect(only(at, runId, "run.completed").payload).not.toHaveProperty("convergence");
+    expect(filterByType(at, runId, "run.completed").payload).not.toHaveProperty("convergence");
   });
 });

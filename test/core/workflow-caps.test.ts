@@ -1,65 +1,72 @@
 import { describe, expect, test } from "vitest";
 import {
   chain,
-  edge,
-  nextWorker,
-  node,
-  supervised,
-  worker,
-  workflow,
+  createEdge,
+  sendNextWorker,
+  createNode,
+  createSupervised,
+  createWorker,
+  createWorkflow,
 } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import { ALICE, codeOf, createWorkflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
 
-function breach(scene: WorkflowScene, runId: string) {
+function findBreach(scene: WorkflowScene, runId: string) {
   expect(scene.types(runId).filter((type) => type === "cap.breached")).toHaveLength(1);
   expect(scene.types(runId).at(-1)).toBe("run.failed");
   return scene.payloads(runId, "cap.breached")[0];
 }
 
 describe("the limit of node executions", () => {
-  const six = workflow("six", {
-    nodes: [1, 2, 3, 4, 5, 6].map((n) => node(`n${n}`)),
+  const six = createWorkflow("six", {
+    nodes: [1, 2, 3, 4, 5, 6].map((n) => createNode(`n${n}`)),
     edges: chain("n1>n2>n3>n4>n5>n6"),
   });
 
   test("is breached before the node that is one too many starts", async () => {
-    const scene = workflowScene({ definitions: [six] });
+    const scene = createWorkflowScene({ definitions: [six] });
     const runId = await scene.run("six", { configurable: { recursionLimit: 3 } });
-    expect(breach(scene, runId)).toEqual({ kind: "node-executions", limit: 3, observed: 4, nodeId: "n4" });
+    expect(findBreach(scene, runId)).toEqual({
+      kind: "node-executions",
+      limit: 3,
+      observed: 4,
+      nodeId: "n4",
+    });
     expect(scene.payloads(runId, "node.started")).toHaveLength(3);
     expect(await scene.snapshot(runId)).toMatchObject({ error: { code: "recursion_limit_exceeded" } });
   });
 
   test("is the host's where the caller asks for more, and is not breached by exactly as many", async () => {
-    const scene = workflowScene({ definitions: [six], settings: { nodeExecutionsMax: 5 } });
+    const scene = createWorkflowScene({ definitions: [six], settings: { nodeExecutionsMax: 5 } });
     const runId = await scene.run("six", { configurable: { recursionLimit: 1_000_000 } });
-    expect(breach(scene, runId)).toMatchObject({ limit: 5, observed: 6 });
+    expect(findBreach(scene, runId)).toMatchObject({ limit: 5, observed: 6 });
     expect(await scene.status(await scene.run("six", { configurable: { recursionLimit: 6 } }))).toBe(
       "failed",
     );
-    const wide = workflowScene({ definitions: [six] });
+    const wide = createWorkflowScene({ definitions: [six] });
     expect(await wide.status(await wide.run("six", { configurable: { recursionLimit: 6 } }))).toBe(
       "completed",
     );
   });
 
   test("counts retries, however many the workflow allows", async () => {
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes: [node("a", "core.fail")], settings: { maxRetries: 1_000_000 } })],
+    const scene = createWorkflowScene({
+      definitions: [
+        createWorkflow("w", { nodes: [createNode("a", "core.fail")], settings: { maxRetries: 1_000_000 } }),
+      ],
       settings: { nodeExecutionsMax: 20 },
     });
     const runId = await scene.run("w");
     await scene.clock.advance(1);
-    expect(breach(scene, runId)).toMatchObject({ kind: "node-executions", limit: 20, observed: 21 });
+    expect(findBreach(scene, runId)).toMatchObject({ kind: "node-executions", limit: 20, observed: 21 });
     expect(scene.payloads(runId, "node.started")).toHaveLength(20);
   });
 
   test("tells what else is at work that it ends", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("w", {
-          nodes: [node("wait", "core.delay", { delayMs: 60_000 }), node("a"), node("b")],
-          edges: [edge("a>b")],
+        createWorkflow("w", {
+          nodes: [createNode("wait", "core.delay", { delayMs: 60_000 }), createNode("a"), createNode("b")],
+          edges: [createEdge("a>b")],
         }),
       ],
     });
@@ -69,37 +76,37 @@ describe("the limit of node executions", () => {
 });
 
 describe("the limit of time", () => {
-  const delay = workflow("delay", { nodes: [node("wait", "core.delay", { delayMs: 5_000 })] });
-  const gated = workflow("gated", {
-    nodes: [node("gate", "core.approvalGate"), node("wait", "core.delay", { delayMs: 800 })],
-    edges: [edge("gate>wait")],
+  const delay = createWorkflow("delay", { nodes: [createNode("wait", "core.delay", { delayMs: 5_000 })] });
+  const gated = createWorkflow("gated", {
+    nodes: [createNode("gate", "core.approvalGate"), createNode("wait", "core.delay", { delayMs: 800 })],
+    edges: [createEdge("gate>wait")],
   });
 
   test("is breached when it is exceeded, not when it is reached", async () => {
-    const scene = workflowScene({ definitions: [delay] });
+    const scene = createWorkflowScene({ definitions: [delay] });
     const runId = await scene.run("delay", { configurable: { runTimeoutMs: 1_000 } });
     await scene.clock.advance(1_000);
     expect(await scene.status(runId)).toBe("running");
     await scene.clock.advance(1);
-    expect(breach(scene, runId)).toEqual({ kind: "run-duration", limit: 1_000, observed: 1_001 });
+    expect(findBreach(scene, runId)).toEqual({ kind: "run-duration", limit: 1_000, observed: 1_001 });
     expect(await scene.snapshot(runId)).toMatchObject({ error: { code: "run_timeout" } });
     expect(scene.types(runId).slice(-3)).toEqual(["cap.breached", "node.cancelled", "run.failed"]);
   });
 
   test("is the workflow's own where that is stricter, and the host's else", async () => {
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes: delay.nodes, settings: { timeout: 300 } }), delay],
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: delay.nodes, settings: { timeout: 300 } }), delay],
       settings: { runDurationMsMax: 700 },
     });
-    const own = await scene.run("w");
+    const ownRunId = await scene.run("w");
     const hosts = await scene.run("delay");
     await scene.clock.advance(1_000);
-    expect(breach(scene, own)).toMatchObject({ limit: 300, observed: 301 });
-    expect(breach(scene, hosts)).toMatchObject({ limit: 700, observed: 701 });
+    expect(findBreach(scene, ownRunId)).toMatchObject({ limit: 300, observed: 301 });
+    expect(findBreach(scene, hosts)).toMatchObject({ limit: 700, observed: 701 });
   });
 
   test("does not run while a person is waited for, and goes on behind", async () => {
-    const scene = workflowScene({ definitions: [gated] });
+    const scene = createWorkflowScene({ definitions: [gated] });
     const runId = await scene.run("gated", { configurable: { runTimeoutMs: 1_000 } });
     await scene.clock.advance(3_600_000);
     expect(await scene.status(runId)).toBe("waiting-approval");
@@ -109,7 +116,7 @@ describe("the limit of time", () => {
   });
 
   test("does not run while the run is paused", async () => {
-    const scene = workflowScene({ definitions: [delay] });
+    const scene = createWorkflowScene({ definitions: [delay] });
     const runId = await scene.run("delay", { configurable: { runTimeoutMs: 6_000 } });
     await scene.clock.advance(500);
     await scene.host.pause(ALICE, runId, { drainPolicy: "immediate" });
@@ -122,7 +129,7 @@ describe("the limit of time", () => {
   test.each([0, -1, 1.5, "1000", 600_001])(
     "of %o is refused when the run is asked for",
     async (runTimeoutMs) => {
-      const scene = workflowScene({ definitions: [delay] });
+      const scene = createWorkflowScene({ definitions: [delay] });
       const created = await scene.host.create(ALICE, {
         workflowId: "delay",
         inputs: {},
@@ -136,15 +143,15 @@ describe("the limit of time", () => {
 });
 
 describe("the limit of the loop", () => {
-  const endless = supervised(
+  const endless = createSupervised(
     "endless",
-    Array.from({ length: 20 }, () => nextWorker("worker-a")),
+    Array.from({ length: 20 }, () => sendNextWorker("worker-a")),
   );
 
   test("refuses turn N + 1, and no decision is recorded for it", async () => {
-    const scene = workflowScene({ definitions: [endless, worker("worker-a")] });
+    const scene = createWorkflowScene({ definitions: [endless, createWorker("worker-a")] });
     const runId = await scene.run("endless", { configurable: { maxLoopIterations: 3 } });
-    expect(breach(scene, runId)).toEqual({
+    expect(findBreach(scene, runId)).toEqual({
       kind: "loop-iterations",
       limit: 3,
       observed: 4,
@@ -155,19 +162,19 @@ describe("the limit of the loop", () => {
   });
 
   test("is the host's where the caller asks for more, and is not that of loopbacks", async () => {
-    const scene = workflowScene({
-      definitions: [endless, worker("worker-a")],
+    const scene = createWorkflowScene({
+      definitions: [endless, createWorker("worker-a")],
       settings: { loopIterationsMax: 9 },
     });
     const runId = await scene.run("endless", { configurable: { maxLoopIterations: 50 } });
-    expect(breach(scene, runId)).toMatchObject({ limit: 9, observed: 10 });
+    expect(findBreach(scene, runId)).toMatchObject({ limit: 9, observed: 10 });
   });
 
   test("counts for each run by itself", async () => {
-    const inner = supervised("inner", [nextWorker("worker-a"), nextWorker("worker-a")]);
-    const outer = supervised("outer", [nextWorker("inner"), nextWorker("inner")]);
-    const scene = workflowScene({
-      definitions: [inner, outer, worker("worker-a")],
+    const inner = createSupervised("inner", [sendNextWorker("worker-a"), sendNextWorker("worker-a")]);
+    const outer = createSupervised("outer", [sendNextWorker("inner"), sendNextWorker("inner")]);
+    const scene = createWorkflowScene({
+      definitions: [inner, outer, createWorker("worker-a")],
       settings: { loopIterationsMax: 3 },
     });
     expect(await scene.status(await scene.run("outer"))).toBe("completed");

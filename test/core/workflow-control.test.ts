@@ -1,27 +1,36 @@
 import { describe, expect, test } from "vitest";
 import {
   chain,
-  edge,
-  nextWorker,
-  node,
-  supervised,
+  createEdge,
+  sendNextWorker,
+  createNode,
+  createSupervised,
   TERMINATE,
-  workflow,
+  createWorkflow,
 } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, MALLORY, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import {
+  ALICE,
+  codeOf,
+  MALLORY,
+  createWorkflowScene,
+  type WorkflowScene,
+} from "../support/workflow-scene.ts";
 
-const delay = (ms: number) => node("wait", "core.delay", { delayMs: ms });
-const slow = workflow("slow", { nodes: [delay(3_000)] });
-const steps = workflow("steps", { nodes: [delay(3_000), node("after")], edges: [edge("wait>after")] });
-const gated = workflow("gated", { nodes: [node("gate", "core.approvalGate")] });
+const delay = (ms: number) => createNode("wait", "core.delay", { delayMs: ms });
+const slow = createWorkflow("slow", { nodes: [delay(3_000)] });
+const steps = createWorkflow("steps", {
+  nodes: [delay(3_000), createNode("after")],
+  edges: [createEdge("wait>after")],
+});
+const gated = createWorkflow("gated", { nodes: [createNode("gate", "core.approvalGate")] });
 
-function child(scene: WorkflowScene, runId: string): string {
+function findChild(scene: WorkflowScene, runId: string): string {
   return scene.payloads(runId, "node.dispatched").at(-1)?.childRunId ?? "";
 }
 
 describe("a pause", () => {
   test("at once stops the node that waits, which begins anew when the run is resumed", async () => {
-    const scene = workflowScene({ definitions: [slow] });
+    const scene = createWorkflowScene({ definitions: [slow] });
     const runId = await scene.run("slow");
     await scene.clock.advance(2_000);
     expect(await scene.host.pause(ALICE, runId, { drainPolicy: "immediate" })).toMatchObject({
@@ -38,7 +47,7 @@ describe("a pause", () => {
   });
 
   test("that drains waits for the node, and nothing is started behind it", async () => {
-    const scene = workflowScene({ definitions: [steps] });
+    const scene = createWorkflowScene({ definitions: [steps] });
     const runId = await scene.run("steps");
     expect(await scene.host.pause(ALICE, runId, {})).toMatchObject({ value: { status: "running" } });
     await scene.clock.advance(3_000);
@@ -59,7 +68,7 @@ describe("a pause", () => {
   });
 
   test("that drains the last node pauses the run before its end", async () => {
-    const scene = workflowScene({ definitions: [slow] });
+    const scene = createWorkflowScene({ definitions: [slow] });
     const runId = await scene.run("slow");
     await scene.host.pause(ALICE, runId, { drainPolicy: "drain-current-node" });
     await scene.clock.advance(3_000);
@@ -70,15 +79,15 @@ describe("a pause", () => {
   });
 
   test("is refused for a run that is paused, waits, ends or has ended, and says which", async () => {
-    const scene = workflowScene({ definitions: [slow, gated] });
+    const scene = createWorkflowScene({ definitions: [slow, gated] });
     const paused = await scene.run("slow");
     await scene.host.pause(ALICE, paused, { drainPolicy: "immediate" });
-    const done = await scene.run("slow");
-    await scene.host.cancel(ALICE, done, {});
+    const finishedRun = await scene.run("slow");
+    await scene.host.cancel(ALICE, finishedRun, {});
     for (const [runId, runStatus] of [
       [paused, "paused"],
       [await scene.run("gated"), "waiting-approval"],
-      [done, "cancelled"],
+      [finishedRun, "cancelled"],
     ] as const)
       expect(await scene.host.pause(ALICE, runId, {})).toMatchObject({
         code: "run_not_pausable",
@@ -87,7 +96,7 @@ describe("a pause", () => {
   });
 
   test("is not resumed where there is none", async () => {
-    const scene = workflowScene({ definitions: [slow] });
+    const scene = createWorkflowScene({ definitions: [slow] });
     const runId = await scene.run("slow");
     expect(await scene.host.resume(ALICE, runId)).toMatchObject({
       code: "run_not_paused",
@@ -96,12 +105,12 @@ describe("a pause", () => {
   });
 
   test("lets what is under way outside end, and keeps what came of it", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
         slow,
-        workflow("parent", {
-          nodes: [node("sub", "core.subWorkflow", { workflowId: "slow" }), node("after")],
-          edges: [edge("sub>after")],
+        createWorkflow("parent", {
+          nodes: [createNode("sub", "core.subWorkflow", { workflowId: "slow" }), createNode("after")],
+          edges: [createEdge("sub>after")],
         }),
       ],
     });
@@ -118,7 +127,7 @@ describe("a pause", () => {
 
 describe("a cancellation", () => {
   test("ends a run that works, waits or is paused, and tells the nodes at work", async () => {
-    const scene = workflowScene({ definitions: [slow, gated] });
+    const scene = createWorkflowScene({ definitions: [slow, gated] });
     const paused = await scene.run("slow");
     await scene.host.pause(ALICE, paused, { drainPolicy: "immediate" });
     for (const runId of [await scene.run("slow"), await scene.run("gated"), paused]) {
@@ -131,7 +140,9 @@ describe("a cancellation", () => {
   });
 
   test("of a run that has ended changes nothing and says how it ended", async () => {
-    const scene = workflowScene({ definitions: [workflow("noop", { nodes: [node("a")] })] });
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("noop", { nodes: [createNode("a")] })],
+    });
     const runId = await scene.run("noop");
     const before = scene.types(runId);
     expect(await scene.host.cancel(ALICE, runId, {})).toMatchObject({ value: { status: "completed" } });
@@ -139,7 +150,7 @@ describe("a cancellation", () => {
   });
 
   test("is none of another tenant's", async () => {
-    const scene = workflowScene({ definitions: [slow] });
+    const scene = createWorkflowScene({ definitions: [slow] });
     const runId = await scene.run("slow");
     expect(codeOf(await scene.host.cancel(MALLORY, runId, {}))).toBe("not_found");
     expect(codeOf(await scene.host.pause(MALLORY, runId, {}))).toBe("not_found");
@@ -150,16 +161,16 @@ describe("a cancellation", () => {
   });
 
   test("goes down to children and their children, which say whose end was theirs", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
         gated,
-        supervised("middle", [nextWorker("gated"), TERMINATE]),
-        workflow("top", { nodes: [node("sub", "core.subWorkflow", { workflowId: "middle" })] }),
+        createSupervised("middle", [sendNextWorker("gated"), TERMINATE]),
+        createWorkflow("top", { nodes: [createNode("sub", "core.subWorkflow", { workflowId: "middle" })] }),
       ],
     });
     const top = await scene.run("top");
-    const middle = child(scene, top);
-    const bottom = child(scene, middle);
+    const middle = findChild(scene, top);
+    const bottom = findChild(scene, middle);
     expect(await scene.snapshot(middle)).toMatchObject({
       status: "waiting-approval",
       childRuns: [{ runId: bottom, status: "waiting-approval" }],
@@ -182,18 +193,20 @@ describe("a cancellation", () => {
   });
 
   test("reaches children as well when their parent fails or runs out of time", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
         gated,
-        workflow("fails", {
+        createWorkflow("fails", {
           nodes: [
-            node("sub", "core.subWorkflow", { workflowId: "gated" }),
+            createNode("sub", "core.subWorkflow", { workflowId: "gated" }),
             delay(1_000),
-            node("boom", "core.fail"),
+            createNode("boom", "core.fail"),
           ],
-          edges: [edge("wait>boom")],
+          edges: [createEdge("wait>boom")],
         }),
-        workflow("slow-parent", { nodes: [node("sub", "core.subWorkflow", { workflowId: "gated" })] }),
+        createWorkflow("slow-parent", {
+          nodes: [createNode("sub", "core.subWorkflow", { workflowId: "gated" })],
+        }),
       ],
     });
     const failing = await scene.run("fails");
@@ -201,17 +214,17 @@ describe("a cancellation", () => {
     await scene.clock.advance(1_001);
     for (const runId of [failing, late]) {
       expect(await scene.status(runId)).toBe("failed");
-      expect(await scene.status(child(scene, runId))).toBe("cancelled");
+      expect(await scene.status(findChild(scene, runId))).toBe("cancelled");
     }
   });
 
   test("does not reach a child that its parent did not wait for", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
         gated,
-        workflow("free", {
+        createWorkflow("free", {
           nodes: [
-            node("sub", "core.subWorkflow", { workflowId: "gated", waitForCompletion: false }),
+            createNode("sub", "core.subWorkflow", { workflowId: "gated", waitForCompletion: false }),
             delay(1_000),
           ],
         }),
@@ -220,12 +233,12 @@ describe("a cancellation", () => {
     const runId = await scene.run("free");
     await scene.host.cancel(ALICE, runId, {});
     await scene.settle();
-    expect(await scene.status(child(scene, runId))).toBe("waiting-approval");
+    expect(await scene.status(findChild(scene, runId))).toBe("waiting-approval");
   });
 
   test("that comes while a child is being created leaves none behind", async () => {
-    const scene = workflowScene({
-      definitions: [gated, supervised("loop", [nextWorker("gated"), TERMINATE])],
+    const scene = createWorkflowScene({
+      definitions: [gated, createSupervised("loop", [sendNextWorker("gated"), TERMINATE])],
     });
     const created = await scene.host.create(ALICE, { workflowId: "loop", inputs: {}, transport: "rest" });
     const runId = created.kind === "done" ? created.value.runId : "";
@@ -239,8 +252,10 @@ describe("a cancellation", () => {
 
 describe("a run", () => {
   test("whose nodes come one after the other completes them in that order", async () => {
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes: ["a", "b", "c"].map((id) => node(id)), edges: chain("a>b>c") })],
+    const scene = createWorkflowScene({
+      definitions: [
+        createWorkflow("w", { nodes: ["a", "b", "c"].map((id) => createNode(id)), edges: chain("a>b>c") }),
+      ],
     });
     const runId = await scene.run("w");
     expect(scene.payloads(runId, "node.completed").map(({ nodeId }) => nodeId)).toEqual(["a", "b", "c"]);
@@ -252,7 +267,7 @@ describe("a run", () => {
       id: "needy",
       variables: [{ name: "n", type: "string", required: true } as const],
     };
-    const scene = workflowScene({ definitions: [needy] });
+    const scene = createWorkflowScene({ definitions: [needy] });
     const ask = (workflowId: string) =>
       scene.host.create(ALICE, { workflowId, inputs: {}, transport: "rest" });
     expect(codeOf(await ask("nowhere"))).toBe("workflow_not_found");
@@ -261,7 +276,7 @@ describe("a run", () => {
   });
 
   test("that was asked for under one id twice is one run", async () => {
-    const scene = workflowScene({ definitions: [slow] });
+    const scene = createWorkflowScene({ definitions: [slow] });
     const first = await scene.run("slow");
     const again = await scene.host.create(ALICE, {
       workflowId: "slow",
@@ -283,7 +298,7 @@ describe("a run", () => {
   });
 
   test("is read in pages, and says when nothing follows", async () => {
-    const scene = workflowScene({ definitions: [slow] });
+    const scene = createWorkflowScene({ definitions: [slow] });
     const runId = await scene.run("slow");
     expect(await scene.host.events(ALICE, runId, { from: 0, limit: 1 })).toMatchObject({
       value: { events: [{ sequence: 0 }], isComplete: false },

@@ -3,32 +3,32 @@ import { describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { supervisedWorkflows, workflows } from "../support/workflow-arbitraries.ts";
-import { worker } from "../support/workflow-definitions.ts";
+import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { supervisedWorkflows, createWorkflows } from "../support/workflow-arbitraries.ts";
+import { createWorker } from "../support/workflow-definitions.ts";
 import { checkLog, finish, hasEnded, PLAYS, storyOf } from "../support/workflow-plays.ts";
 import {
   ALICE,
-  eventsIn,
-  workflowScene,
+  listEvents,
+  createWorkflowScene,
   type AppendFaults,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
-import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 
 interface World {
   readonly ledger: MemoryWorkflowLedger;
   readonly clock: FakeClock;
 }
 
-function host(
+function startHost(
   play: string | readonly WorkflowDefinition[],
   world: World,
   pid: number,
   faults?: AppendFaults,
 ): WorkflowScene {
   const definitions = typeof play === "string" ? (PLAYS[play] ?? []) : play;
-  return workflowScene({
+  return createWorkflowScene({
     ...world,
     definitions,
     pid,
@@ -48,8 +48,8 @@ function host(
   });
 }
 
-function world(): World {
-  return { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+function createWorld(): World {
+  return { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
 }
 
 async function begin(scene: WorkflowScene, play: string): Promise<boolean> {
@@ -61,7 +61,7 @@ async function begin(scene: WorkflowScene, play: string): Promise<boolean> {
 }
 
 /** Fails at the k-th append, once. */
-function faultAt(
+function createFaultAt(
   k: number,
   when: "before" | "after",
   fail: () => void,
@@ -79,19 +79,19 @@ function faultAt(
   return faults;
 }
 
-async function undisturbed(play: string): Promise<{ readonly story: string[]; readonly appends: number }> {
-  const it = world();
-  const faults = faultAt(0, "before", () => undefined);
-  const scene = host(play, it, 1, faults);
+async function runUndisturbed(play: string): Promise<{ readonly story: string[]; readonly appends: number }> {
+  const world = createWorld();
+  const faults = createFaultAt(0, "before", () => undefined);
+  const scene = startHost(play, world, 1, faults);
   await scene.host.start();
   await begin(scene, play);
   await finish(scene);
-  return { story: storyOf(it.ledger), appends: faults.count };
+  return { story: storyOf(world.ledger), appends: faults.count };
 }
 
 function check({ ledger }: World, story: readonly string[]): void {
   for (const runId of ledger.runs.keys()) {
-    checkLog(eventsIn(ledger, runId));
+    checkLog(listEvents(ledger, runId));
     expect(hasEnded(ledger, runId), `${runId} reached its end`).toBe(true);
   }
   expect(storyOf(ledger)).toEqual(story);
@@ -99,110 +99,114 @@ function check({ ledger }: World, story: readonly string[]): void {
 
 describe.each(Object.keys(PLAYS))("a run of %s", (play) => {
   test("whose process dies around any append goes on with the next process, as if nothing had been", async () => {
-    const { story, appends } = await undisturbed(play);
+    const { story, appends } = await runUndisturbed(play);
     for (let k = 1; k <= appends; k += 1)
       for (const when of ["before", "after"] as const) {
-        const it = world();
-        const first: WorkflowScene = host(
+        const world = createWorld();
+        const first: WorkflowScene = startHost(
           play,
-          it,
+          world,
           1,
-          faultAt(k, when, () => first.die()),
+          createFaultAt(k, when, () => first.die()),
         );
         await first.host.start();
         const isAccepted = await begin(first, play);
         await finish(first);
         expect(first.ledger.runs.size > 0 || !isAccepted, "an accepted run is in the ledger").toBe(true);
-        const second = host(play, it, 2);
+        const second = startHost(play, world, 2);
         await second.host.start();
         await finish(second);
-        if (it.ledger.runs.size > 0) check(it, story);
+        if (world.ledger.runs.size > 0) check(world, story);
       }
   });
 
   test("whose ledger fails once around any append goes on in the same process, as if nothing had been", async () => {
-    const { story, appends } = await undisturbed(play);
-    const busy = (): never => {
+    const { story, appends } = await runUndisturbed(play);
+    const throwBusy = (): never => {
       throw new CoordinationError("LEDGER_BUSY", "as the test wants it");
     };
     for (let k = 1; k <= appends; k += 1)
       for (const when of ["before", "after"] as const) {
-        const it = world();
-        const scene = host(play, it, 1, faultAt(k, when, busy));
+        const world = createWorld();
+        const scene = startHost(play, world, 1, createFaultAt(k, when, throwBusy));
         await scene.host.start();
         await begin(scene, play);
         await finish(scene);
-        if (it.ledger.runs.size > 0) check(it, story);
+        if (world.ledger.runs.size > 0) check(world, story);
         expect(scene.said.length, "nothing is tried over and over").toBeLessThan(5);
       }
   });
 
   test("that two processes drive and answer at once has one outcome", async () => {
-    const { story, appends } = await undisturbed(play);
+    const { story, appends } = await runUndisturbed(play);
     for (let k = 1; k <= appends; k += 1) {
-      const it = world();
-      const other = host(play, it, 2);
+      const world = createWorld();
+      const other = startHost(play, world, 2);
       let takesOver: Promise<void> | undefined;
       // The other process believes that this one is gone, and it is not.
-      const one = host(
+      const one = startHost(
         play,
-        it,
+        world,
         1,
-        faultAt(k, "after", () => void (takesOver = other.host.start())),
+        createFaultAt(k, "after", () => void (takesOver = other.host.start())),
       );
       await begin(one, play);
       for (let turn = 0; turn < 3; turn += 1) await Promise.all([finish(one), finish(other)]);
       await takesOver;
       await finish(one);
-      check(it, story);
+      check(world, story);
     }
   });
 });
 
 test("any workflow whose process dies around any append reaches its end, every log whole and no child twice", async () => {
-  const any = fc.oneof(workflows({ loops: false }), workflows({ loops: true }), supervisedWorkflows);
+  const any = fc.oneof(
+    createWorkflows({ loops: false }),
+    createWorkflows({ loops: true }),
+    supervisedWorkflows,
+  );
   const when = fc.constantFrom("before" as const, "after" as const);
   await fc.assert(
     fc.asyncProperty(any, fc.integer({ min: 2, max: 9 }), when, async (definition, k, place) => {
-      const definitions = [definition, worker("child"), worker("a"), worker("b")];
-      const it = world();
-      const first: WorkflowScene = host(
+      const definitions = [definition, createWorker("child"), createWorker("a"), createWorker("b")];
+      const world = createWorld();
+      const first: WorkflowScene = startHost(
         definitions,
-        it,
+        world,
         1,
-        faultAt(k, place, () => first.die()),
+        createFaultAt(k, place, () => first.die()),
       );
       await begin(first, "made-up");
       await finish(first);
-      const second = host(definitions, it, 2);
+      const second = startHost(definitions, world, 2);
       await second.host.start();
       await finish(second);
       await second.host.stop();
-      for (const runId of it.ledger.runs.keys()) {
-        const events = eventsIn(it.ledger, runId);
+      for (const runId of world.ledger.runs.keys()) {
+        const events = listEvents(world.ledger, runId);
         checkLog(events);
-        expect(hasEnded(it.ledger, runId)).toBe(true);
-        const told = events.flatMap((event) =>
+        expect(hasEnded(world.ledger, runId)).toBe(true);
+        const messages = events.flatMap((event) =>
           event.type === "node.dispatched" ? [event.payload.childRunId] : [],
         );
-        expect(new Set(told).size).toBe(told.length);
+        expect(new Set(messages).size).toBe(messages.length);
       }
-      const dispatched = [...it.ledger.runs.keys()].flatMap((runId) =>
-        eventsIn(it.ledger, runId).filter(({ type }) => type === "node.dispatched"),
+      const dispatched = [...world.ledger.runs.keys()].flatMap((runId) =>
+        listEvents(world.ledger, runId).filter(({ type }) => type === "node.dispatched"),
       );
-      expect(it.ledger.runs.size - 1).toBeLessThanOrEqual(dispatched.length + 1);
+      expect(world.ledger.runs.size - 1).toBeLessThanOrEqual(dispatched.length + 1);
     }),
     { numRuns: 80 },
   );
 });
 
 test("what a process dies with is what the log tells: the state folded anew is the state that was driven", async () => {
-  const it = world();
-  const scene = host("loop", it, 1);
+  const world = createWorld();
+  const scene = startHost("loop", world, 1);
   await begin(scene, "loop");
   await finish(scene);
-  for (const runId of it.ledger.runs.keys()) {
-    const folded = foldWorkflow(eventsIn(it.ledger, runId));
+  for (const runId of world.ledger.runs.keys()) {
+    const folded = foldWorkflow(listEvents(world.ledger, runId));
     const seen = await scene.snapshot(runId);
     expect(folded?.phase.kind).toBe(seen.status);
     expect(seen["variables"]).toMatchObject(Object.fromEntries(folded?.variables ?? []));

@@ -3,104 +3,109 @@ import type { ChatAnswer, ChatModel, ChatRequest } from "../../src/agents/coordi
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import { judgeChild } from "../../src/agents/coordination/runtime/workflow-host/effects/judge-child.ts";
 import type { LoadedRun } from "../../src/agents/coordination/runtime/workflow-host/records/run-book.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { codeOf, workflowScene } from "../support/workflow-scene.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { codeOf, createWorkflowScene } from "../support/workflow-scene.ts";
 import {
   BEGINS,
   CRITIC,
   ENDS,
   MERGED,
-  looped,
-  only,
-  saying,
-  scene,
-  story,
+  createLooped,
+  filterByType,
+  createChatAnswer,
+  createScene,
+  tellStory,
   verdictOf,
   type Given,
 } from "./verified-scene.ts";
 
 describe("a critic that is a model", () => {
-  const criticised = (
+  const runCriticised = (
     answer: (request: ChatRequest) => Promise<Awaited<ReturnType<ChatModel["complete"]>>>,
     more: Given = {},
-  ) => scene(looped({ timeoutMs: 10_000, ...more }), { chat: { complete: answer } });
+  ) => createScene(createLooped({ timeoutMs: 10_000, ...more }), { chat: { complete: answer } });
 
   test("sees the outputs and the criteria, as data, with the model and the rubric of the workflow", async () => {
-    const asked: ChatRequest[] = [];
-    const at = criticised(
+    const chatRequests: ChatRequest[] = [];
+    const at = runCriticised(
       (request) => {
-        asked.push(request);
-        return Promise.resolve(saying(verdictOf("pass", ["grounded", "complete"], 0.8)));
+        chatRequests.push(request);
+        return Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"], 0.8)));
       },
       { model: "critic-model", systemPrompt: "Is it gold?" },
     );
     const runId = await at.run("loop");
-    expect(asked).toHaveLength(1);
-    expect(asked[0]).toMatchObject({ model: "critic-model", agentId: "critic-one" });
-    expect(asked[0]?.system).toContain("Is it gold?");
-    expect(asked[0]?.system).toContain("grounded, complete");
-    expect(asked[0]?.system).not.toContain('"gold"');
-    expect(asked[0]?.messages[0]?.content).toContain('{"result":"gold"}');
-    expect(only(at, runId, "agent.verified").payload).toMatchObject({
+    expect(chatRequests).toHaveLength(1);
+    expect(chatRequests[0]).toMatchObject({ model: "critic-model", agentId: "critic-one" });
+    expect(chatRequests[0]?.system).toContain("Is it gold?");
+    expect(chatRequests[0]?.system).toContain("grounded, complete");
+    expect(chatRequests[0]?.system).not.toContain('"gold"');
+    expect(chatRequests[0]?.messages[0]?.content).toContain('{"result":"gold"}');
+    expect(filterByType(at, runId, "agent.verified").payload).toMatchObject({
       ...CRITIC,
       verdict: "pass",
       confidence: 0.8,
     });
-    expect(story(at, runId).slice(-4)).toEqual([...MERGED, ...ENDS]);
+    expect(tellStory(at, runId).slice(-4)).toEqual([...MERGED, ...ENDS]);
   });
 
   test("sees nothing that is sensitive; what is held against a schema is all that there is", async () => {
-    const asked: ChatRequest[] = [];
+    const chatRequests: ChatRequest[] = [];
     const schema = { type: "object", required: ["result", "pin"] };
-    const loop = looped({ systemPrompt: "Is it gold?", checks: { form: { kind: "schema", schema } } });
-    const digger = workflow("digger", { nodes: [node("dig")], variables: { result: "gold", pin: "1234" } });
+    const loop = createLooped({ systemPrompt: "Is it gold?", checks: { form: { kind: "schema", schema } } });
+    const digger = createWorkflow("digger", {
+      nodes: [createNode("dig")],
+      variables: { result: "gold", pin: "1234" },
+    });
     const variables = digger.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
-    const at = workflowScene({
+    const at = createWorkflowScene({
       definitions: [loop, { ...digger, variables }],
       chat: {
         complete: (request) => {
-          asked.push(request);
-          return Promise.resolve(saying(verdictOf("pass", ["grounded", "complete"])));
+          chatRequests.push(request);
+          return Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"])));
         },
       },
     });
     const runId = await at.run("loop");
-    expect(only(at, runId, "agent.verified").payload).toMatchObject({ verdict: "pass" });
-    expect(asked).toHaveLength(1);
-    expect(JSON.stringify(asked)).toContain("gold");
-    expect(JSON.stringify(asked)).not.toContain("1234");
+    expect(filterByType(at, runId, "agent.verified").payload).toMatchObject({ verdict: "pass" });
+    expect(chatRequests).toHaveLength(1);
+    expect(JSON.stringify(chatRequests)).toContain("gold");
+    expect(JSON.stringify(chatRequests)).not.toContain("1234");
   });
 
   test("that is in doubt is escalated, as what follows from its verdict, and what it cost is told before", async () => {
-    const at = criticised(() => Promise.resolve(saying(verdictOf("pass", ["grounded", "complete"], 0.2))));
+    const at = runCriticised(() =>
+      Promise.resolve(createChatAnswer(verdictOf("pass", ["grounded", "complete"], 0.2))),
+    );
     const runId = await at.run("loop");
     expect(at.types(runId).slice(-5)).toEqual([
       ...["provider.usage", "agent.verified", "core.workflowChain.confidence-escalated"],
       ...["node.suspended", "interrupt.requested"],
     ]);
-    const escalated = only(at, runId, "core.workflowChain.confidence-escalated");
-    expect(escalated.causationId).toBe(only(at, runId, "agent.verified").eventId);
+    const escalated = filterByType(at, runId, "core.workflowChain.confidence-escalated");
+    expect(escalated.causationId).toBe(filterByType(at, runId, "agent.verified").eventId);
   });
 
   test("names what was not met, and not what else it says", async () => {
-    const at = criticised(() => Promise.resolve(saying(verdictOf("fail", ["grounded"]))));
+    const at = runCriticised(() => Promise.resolve(createChatAnswer(verdictOf("fail", ["grounded"]))));
     const runId = await at.run("loop");
-    expect(only(at, runId, "agent.verified").payload).toMatchObject({
+    expect(filterByType(at, runId, "agent.verified").payload).toMatchObject({
       verdict: "fail",
       criteria: ["grounded"],
     });
   });
 
   test.each<[string, () => Promise<Awaited<ReturnType<ChatModel["complete"]>>>, string]>([
-    ["is malformed", () => Promise.resolve(saying("It is fine.")), "malformed"],
+    ["is malformed", () => Promise.resolve(createChatAnswer("It is fine.")), "malformed"],
     [
       "names criteria that nobody asked for",
-      () => Promise.resolve(saying(verdictOf("pass", ["x"]))),
+      () => Promise.resolve(createChatAnswer(verdictOf("pass", ["x"]))),
       "malformed",
     ],
-    ["is nothing", () => Promise.resolve(saying("")), "malformed"],
-    ["is 10 MB long", () => Promise.resolve(saying("x".repeat(10_000_000))), "malformed"],
-    ["is a refusal", () => Promise.resolve(saying("", { refusal: "I will not say." })), "failed"],
+    ["is nothing", () => Promise.resolve(createChatAnswer("")), "malformed"],
+    ["is 10 MB long", () => Promise.resolve(createChatAnswer("x".repeat(10_000_000))), "malformed"],
+    ["is a refusal", () => Promise.resolve(createChatAnswer("", { refusal: "I will not say." })), "failed"],
     [
       "is a failure",
       () => Promise.resolve({ kind: "unknown", code: "unavailable", message: "down" }),
@@ -108,25 +113,25 @@ describe("a critic that is a model", () => {
     ],
     ["throws", () => Promise.reject(new Error("broken")), "failed"],
   ])("passes nothing where its answer %s: people are asked", async (_, complete, because) => {
-    const at = criticised(complete);
+    const at = runCriticised(complete);
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
+    expect(tellStory(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
     expect(at.payloads(runId, "interrupt.requested")[0]?.data["description"]).toContain(`(${because})`);
     await at.answer(runId, "dispatch", { action: "accept" });
-    expect(story(at, runId).slice(-5)).toEqual(["answered", ...MERGED, ...ENDS]);
+    expect(tellStory(at, runId).slice(-5)).toEqual(["answered", ...MERGED, ...ENDS]);
     expect(at.types(runId)).not.toContain("agent.verified");
   });
 
   test("that hangs is waited for until its time is over, and its late answer means nothing", async () => {
     let answer = (_: ChatAnswer): void => undefined;
-    const at = criticised(() => new Promise((resolve) => (answer = resolve)));
+    const at = runCriticised(() => new Promise((resolve) => (answer = resolve)));
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual(BEGINS);
+    expect(tellStory(at, runId)).toEqual(BEGINS);
     await at.clock.advance(10_001);
-    expect(story(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
-    answer(saying(verdictOf("pass", ["grounded", "complete"])));
+    expect(tellStory(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
+    answer(createChatAnswer(verdictOf("pass", ["grounded", "complete"])));
     await at.settle();
-    expect(story(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
+    expect(tellStory(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
     await at.answer(runId, "dispatch", { action: "reject" });
     expect(await at.status(runId)).toBe("completed");
     expect((await at.snapshot(runId))["variables"]).not.toHaveProperty("got");
@@ -134,30 +139,32 @@ describe("a critic that is a model", () => {
 
   test("that does not even end when it is told to is not waited for either", async () => {
     const verifier: Verifier = { check: () => new Promise(() => undefined) };
-    const at = scene(looped({ timeoutMs: 10_000 }), { verifier });
+    const at = createScene(createLooped({ timeoutMs: 10_000 }), { verifier });
     const runId = await at.run("loop");
     await at.clock.advance(11_001);
-    expect(story(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
+    expect(tellStory(at, runId)).toEqual([...BEGINS, "asks verification-missing"]);
   });
 
   test.each([
     [false, "asks verification-missing"],
     [true, "verified pass"],
-  ])("that did the work itself rules on it only where the workflow allows it: %s", async (allow, told) => {
-    const at = scene(looped({ mockVerdicts: ["pass"], agentId: "digger", allowSelfVerification: allow }));
+  ])("that did the work itself rules on it only where the workflow allows it: %s", async (allow, message) => {
+    const at = createScene(
+      createLooped({ mockVerdicts: ["pass"], agentId: "digger", allowSelfVerification: allow }),
+    );
     const runId = await at.run("loop");
-    expect(story(at, runId)[BEGINS.length]).toBe(told);
-    if (allow) expect(only(at, runId, "agent.verified").payload.agentId).toBe("digger");
+    expect(tellStory(at, runId)[BEGINS.length]).toBe(message);
+    if (allow) expect(filterByType(at, runId, "agent.verified").payload.agentId).toBe("digger");
   });
 
   test("that is an agent of the child did the work itself, too", async () => {
-    const agentic = workflow("digger", {
-      nodes: [node("dig", "core.noop", {}, { agent: { agentId: "critic-one", modelClass: "fast" } })],
+    const agentic = createWorkflow("digger", {
+      nodes: [createNode("dig", "core.noop", {}, { agent: { agentId: "critic-one", modelClass: "fast" } })],
     });
-    const at = workflowScene({ definitions: [looped({ mockVerdicts: ["pass"] }), agentic] });
+    const at = createWorkflowScene({ definitions: [createLooped({ mockVerdicts: ["pass"] }), agentic] });
     const created = await at.run("loop").catch((error: unknown) => String(error));
     expect(created).not.toContain("Error");
-    expect(story(at, created).at(-1)).toBe("asks verification-missing");
+    expect(tellStory(at, created).at(-1)).toBe("asks verification-missing");
   });
 });
 
@@ -170,9 +177,9 @@ describe("checks that no model makes", () => {
     ["match a pattern", { word: { kind: "pattern", pattern: "go+ld" } }, "pass"],
     ["hold what must not be there", { word: { kind: "pattern", pattern: "gold", absent: true } }, "fail"],
   ])("rule on outputs that %s", async (_, checks, verdict) => {
-    const at = scene(looped({ criteria: [], checks }));
+    const at = createScene(createLooped({ criteria: [], checks }));
     const runId = await at.run("loop");
-    expect(only(at, runId, "agent.verified").payload).toMatchObject({
+    expect(filterByType(at, runId, "agent.verified").payload).toMatchObject({
       agentId: "critic-one",
       verdict,
       criteria: Object.keys(checks),
@@ -180,15 +187,15 @@ describe("checks that no model makes", () => {
   });
 
   test("and a critic are all asked: one that fails outweighs the rest, and one that is missing holds", async () => {
-    const both = (text: string, pattern: string) =>
-      scene(looped({ systemPrompt: "?", checks: { word: { kind: "pattern", pattern } } }), {
-        chat: { complete: () => Promise.resolve(saying(text)) },
+    const createBothScene = (text: string, pattern: string) =>
+      createScene(createLooped({ systemPrompt: "?", checks: { word: { kind: "pattern", pattern } } }), {
+        chat: { complete: () => Promise.resolve(createChatAnswer(text)) },
       });
-    const failed = both("no verdict", "silver");
-    expect(story(failed, await failed.run("loop"))).toContain("verified fail");
-    const missing = both("no verdict", "gold");
-    expect(story(missing, await missing.run("loop")).at(-1)).toBe("asks verification-missing");
-    const passed = both(verdictOf("pass", ["grounded", "complete"], 0.7), "gold");
+    const failed = createBothScene("no verdict", "silver");
+    expect(tellStory(failed, await failed.run("loop"))).toContain("verified fail");
+    const missing = createBothScene("no verdict", "gold");
+    expect(tellStory(missing, await missing.run("loop")).at(-1)).toBe("asks verification-missing");
+    const passed = createBothScene(verdictOf("pass", ["grounded", "complete"], 0.7), "gold");
     expect(await passed.status(await passed.run("loop"))).toBe("completed");
   });
 
@@ -197,8 +204,8 @@ describe("checks that no model makes", () => {
     ["a file", { kind: "file", path: "secret" }],
     ["nothing that is known", { kind: "pattern", pattren: "x" }],
   ])("of a workflow may not name %s", async (_, check) => {
-    const definition = looped({ checks: { it: check } });
-    const at = scene(definition);
+    const definition = createLooped({ checks: { it: check } });
+    const at = createScene(definition);
     const refused = await at.host.create(
       { tenant: "acme", principal: "alice" },
       { workflowId: "loop", inputs: {}, transport: "rest" },

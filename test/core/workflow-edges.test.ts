@@ -1,10 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { chain, edge, node, workflow, type Small } from "../support/workflow-definitions.ts";
-import { workflowScene } from "../support/workflow-scene.ts";
+import {
+  chain,
+  createEdge,
+  createNode,
+  createWorkflow,
+  type Small,
+} from "../support/workflow-definitions.ts";
+import { createWorkflowScene } from "../support/workflow-scene.ts";
 
 /** What became of each node, in the order in which it was last started or skipped. */
-async function fates(small: Small, afterMs = 0): Promise<Record<string, string>> {
-  const scene = workflowScene({ definitions: [workflow("w", small)] });
+async function runAndListFates(small: Small, afterMs = 0): Promise<Record<string, string>> {
+  const scene = createWorkflowScene({ definitions: [createWorkflow("w", small)] });
   const runId = await scene.run("w");
   await scene.clock.advance(afterMs);
   const { nodeStates } = (await scene.snapshot(runId)) as unknown as {
@@ -28,20 +34,20 @@ function join(triggerRule: string, left: string, right: string): Small {
   const leave = (kind: string) => (kind === "skipped" ? no : {});
   return {
     nodes: [
-      node("start"),
-      node("left", typeOf(left)),
-      node("right", typeOf(right)),
-      node("join"),
+      createNode("start"),
+      createNode("left", typeOf(left)),
+      createNode("right", typeOf(right)),
+      createNode("join"),
       // Takes the failures, so that the run goes on.
-      node("aside"),
+      createNode("aside"),
     ],
     edges: [
-      edge("start>left", leave(left)),
-      edge("start>right", leave(right)),
-      edge("left>join", { triggerRule }),
-      edge("right>join", { triggerRule }),
-      edge("left>aside", { triggerRule: "all_complete" }),
-      edge("right>aside", { triggerRule: "all_complete" }),
+      createEdge("start>left", leave(left)),
+      createEdge("start>right", leave(right)),
+      createEdge("left>join", { triggerRule }),
+      createEdge("right>join", { triggerRule }),
+      createEdge("left>aside", { triggerRule: "all_complete" }),
+      createEdge("right>aside", { triggerRule: "all_complete" }),
     ],
   };
 }
@@ -63,36 +69,49 @@ describe("the rule of the edges to a node", () => {
     ["none_failed", "success", "failed", "skipped"],
     ["none_failed", "skipped", "skipped", "skipped"],
   ])("%s with %s and %s: %s", async (rule, left, right, expected) => {
-    expect((await fates(join(rule, left, right)))["join"]).toBe(expected);
-    expect((await fates(join(rule, right, left)))["join"]).toBe(expected);
+    expect((await runAndListFates(join(rule, left, right)))["join"]).toBe(expected);
+    expect((await runAndListFates(join(rule, right, left)))["join"]).toBe(expected);
   });
 
   test("starts a node once, though a second edge arrives after it has ended", async () => {
     const small: Small = {
-      nodes: [node("fast"), node("slow", "core.delay", { delayMs: 100 }), node("join")],
+      nodes: [createNode("fast"), createNode("slow", "core.delay", { delayMs: 100 }), createNode("join")],
       edges: [
-        edge("fast>join", { triggerRule: "any_success" }),
-        edge("slow>join", { triggerRule: "any_success" }),
+        createEdge("fast>join", { triggerRule: "any_success" }),
+        createEdge("slow>join", { triggerRule: "any_success" }),
       ],
     };
-    expect(await fates(small, 200)).toEqual({ fast: "completed", slow: "completed", join: "completed" });
+    expect(await runAndListFates(small, 200)).toEqual({
+      fast: "completed",
+      slow: "completed",
+      join: "completed",
+    });
   });
 
   test("that waits for all waits for the slow one", async () => {
     const small: Small = {
-      nodes: [node("fast"), node("slow", "core.delay", { delayMs: 100 }), node("join")],
-      edges: [edge("fast>join"), edge("slow>join")],
+      nodes: [createNode("fast"), createNode("slow", "core.delay", { delayMs: 100 }), createNode("join")],
+      edges: [createEdge("fast>join"), createEdge("slow>join")],
     };
-    expect(await fates(small, 99)).toEqual({ fast: "completed", slow: "running" });
-    expect(await fates(small, 101)).toEqual({ fast: "completed", slow: "completed", join: "completed" });
+    expect(await runAndListFates(small, 99)).toEqual({ fast: "completed", slow: "running" });
+    expect(await runAndListFates(small, 101)).toEqual({
+      fast: "completed",
+      slow: "completed",
+      join: "completed",
+    });
   });
 
   test("lets everything behind a skipped node be skipped", async () => {
     const small: Small = {
-      nodes: ["a", "b", "c", "d"].map((id) => node(id)),
-      edges: [edge("a>b", no), ...chain("b>c>d")],
+      nodes: ["a", "b", "c", "d"].map((id) => createNode(id)),
+      edges: [createEdge("a>b", no), ...chain("b>c>d")],
     };
-    expect(await fates(small)).toEqual({ a: "completed", b: "skipped", c: "skipped", d: "skipped" });
+    expect(await runAndListFates(small)).toEqual({
+      a: "completed",
+      b: "skipped",
+      c: "skipped",
+      d: "skipped",
+    });
   });
 });
 
@@ -121,25 +140,25 @@ describe("a condition", () => {
       Object.entries(outputs).map(([port, value]) => [port, { type: "static", value }]),
     );
     const small: Small = {
-      nodes: [node("a", "core.identity", {}, { inputs }), node("b")],
-      edges: [edge("a>b", { condition })],
+      nodes: [createNode("a", "core.identity", {}, { inputs }), createNode("b")],
+      edges: [createEdge("a>b", { condition })],
     };
-    expect((await fates(small))["b"]).toBe(holds ? "completed" : "skipped");
+    expect((await runAndListFates(small))["b"]).toBe(holds ? "completed" : "skipped");
   });
 });
 
 describe("a loop", () => {
   const again = { condition: { type: "equals", left: "go", right: true } };
-  const go = (value: unknown) =>
-    node("b", "core.identity", {}, { inputs: { go: { type: "static", value } } });
+  const createGoNode = (value: unknown) =>
+    createNode("b", "core.identity", {}, { inputs: { go: { type: "static", value } } });
 
   test("is gone through again while its edge's condition holds, and no further than its limit", async () => {
-    const small = (limit: number): Small => ({
-      nodes: [node("a"), go(true), node("c")],
-      edges: [...chain("a>b>c"), edge("b>a", again)],
+    const createSmall = (limit: number): Small => ({
+      nodes: [createNode("a"), createGoNode(true), createNode("c")],
+      edges: [...chain("a>b>c"), createEdge("b>a", again)],
       settings: { maxLoopbackIterations: limit },
     });
-    const scene = workflowScene({ definitions: [workflow("w", small(2))] });
+    const scene = createWorkflowScene({ definitions: [createWorkflow("w", createSmall(2))] });
     const runId = await scene.run("w");
     expect(await scene.snapshot(runId)).toMatchObject({
       status: "failed",
@@ -156,27 +175,31 @@ describe("a loop", () => {
 
   test("whose condition does not hold is left, and what is behind it goes on", async () => {
     const small: Small = {
-      nodes: [node("a"), go(false), node("c")],
-      edges: [...chain("a>b>c"), edge("b>a", again)],
+      nodes: [createNode("a"), createGoNode(false), createNode("c")],
+      edges: [...chain("a>b>c"), createEdge("b>a", again)],
     };
-    expect(await fates(small)).toEqual({ a: "completed", b: "completed", c: "completed" });
+    expect(await runAndListFates(small)).toEqual({ a: "completed", b: "completed", c: "completed" });
   });
 
   test("from a node to itself ends at its limit", async () => {
     expect(
-      await fates({ nodes: [node("a")], edges: [edge("a>a")], settings: { maxLoopbackIterations: 1 } }),
+      await runAndListFates({
+        nodes: [createNode("a")],
+        edges: [createEdge("a>a")],
+        settings: { maxLoopbackIterations: 1 },
+      }),
     ).toEqual({ a: "completed x2" });
   });
 
   test("over a gate asks anew each time, under another key", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("w", {
-          nodes: [node("start"), node("gate", "core.approvalGate"), node("revise")],
+        createWorkflow("w", {
+          nodes: [createNode("start"), createNode("gate", "core.approvalGate"), createNode("revise")],
           edges: [
-            edge("start>gate", { triggerRule: "any_success" }),
-            edge("gate>revise", { triggerRule: "any_failed" }),
-            edge("revise>gate", { triggerRule: "any_success" }),
+            createEdge("start>gate", { triggerRule: "any_success" }),
+            createEdge("gate>revise", { triggerRule: "any_failed" }),
+            createEdge("revise>gate", { triggerRule: "any_success" }),
           ],
           settings: { maxLoopbackIterations: 2 },
         }),

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { node, worker, workflow } from "../support/workflow-definitions.ts";
-import { workflowScene } from "../support/workflow-scene.ts";
+import { createNode, createWorker, createWorkflow } from "../support/workflow-definitions.ts";
+import { createWorkflowScene } from "../support/workflow-scene.ts";
 
-const asking = workflow("asking", { nodes: [node("model", "core.ai.callPrompt", { prompt: "?" })] });
+const asking = createWorkflow("asking", {
+  nodes: [createNode("model", "core.ai.callPrompt", { prompt: "?" })],
+});
 
 const answered = {
   kind: "answered",
@@ -16,7 +18,7 @@ const answered = {
 describe("an effect that fails without an answer", () => {
   test("is tried again a second later, and not over and over", async () => {
     let calls = 0;
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [asking],
       chat: {
         complete: () => {
@@ -36,7 +38,7 @@ describe("an effect that fails without an answer", () => {
 
   test("is not done a second time when its run is asked for again", async () => {
     let calls = 0;
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [asking],
       chat: {
         complete: () => {
@@ -51,8 +53,8 @@ describe("an effect that fails without an answer", () => {
   });
 
   test("does not hold up another run", async () => {
-    const scene = workflowScene({
-      definitions: [asking, worker("plain")],
+    const scene = createWorkflowScene({
+      definitions: [asking, createWorker("plain")],
       chat: { complete: () => Promise.reject(new Error("broken")) },
     });
     await scene.run("asking");

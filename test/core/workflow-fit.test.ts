@@ -1,11 +1,11 @@
 /** What a node, a tool or a person brings may not make a log that nobody can read again. */
 import { describe, expect, test } from "vitest";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, workflowScene } from "../support/workflow-scene.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, createWorkflowScene } from "../support/workflow-scene.ts";
 
 const HUGE = "x".repeat(1_300_000);
 
-function deep(levels: number): unknown {
+function nestLevels(levels: number): unknown {
   let value: unknown = "end";
   for (let level = 0; level < levels; level += 1) value = { value };
   return value;
@@ -14,11 +14,13 @@ function deep(levels: number): unknown {
 describe("what cannot be read again", () => {
   test.each([
     ["a text that is too long", HUGE],
-    ["a value that is too deep", deep(60)],
+    ["a value that is too deep", nestLevels(60)],
   ])("of a tool, %s, fails its node", async (_what, content) => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       settings: { mcpUrl: "https://tools.example/mcp" },
-      definitions: [workflow("w", { nodes: [node("call", "core.ai.callPrompt", { mcp: { tool: "t" } })] })],
+      definitions: [
+        createWorkflow("w", { nodes: [createNode("call", "core.ai.callPrompt", { mcp: { tool: "t" } })] }),
+      ],
       tools: {
         callMcp: () =>
           Promise.resolve({ kind: "answered", ok: true, content: [{ content }], text: "short" } as never),
@@ -33,11 +35,16 @@ describe("what cannot be read again", () => {
 
   test("of several nodes together fails the run where its outputs are made", async () => {
     const half = "x".repeat(700_000);
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("w", {
+        createWorkflow("w", {
           nodes: ["a", "b"].map((id) =>
-            node(id, "core.identity", {}, { inputs: { port: { type: "variable", variableName: "half" } } }),
+            createNode(
+              id,
+              "core.identity",
+              {},
+              { inputs: { port: { type: "variable", variableName: "half" } } },
+            ),
           ),
           variables: { half: undefined },
         }),
@@ -51,22 +58,24 @@ describe("what cannot be read again", () => {
   });
 
   test("of a caller is refused before there is a run", async () => {
-    const scene = workflowScene({ definitions: [workflow("w", { nodes: [node("a", "core.noop")] })] });
-    const asked = await scene.host.create(ALICE, {
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [createNode("a", "core.noop")] })],
+    });
+    const answer = await scene.host.create(ALICE, {
       workflowId: "w",
-      inputs: { a: deep(60) },
+      inputs: { a: nestLevels(60) },
       transport: "rest",
     });
-    expect(codeOf(asked)).toBe("validation_error");
+    expect(codeOf(answer)).toBe("validation_error");
   });
 
   test("of a person is refused, and the interrupt stays open", async () => {
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes: [node("gate", "core.approvalGate", {})] })],
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [createNode("gate", "core.approvalGate", {})] })],
     });
     const runId = await scene.run("w");
     const answer = (more: unknown) => scene.host.resolve(ALICE, runId, "gate", { action: "accept", more });
-    expect(codeOf(await answer(deep(60)))).toBe("validation_error");
+    expect(codeOf(await answer(nestLevels(60)))).toBe("validation_error");
     expect(await scene.snapshot(runId)).toMatchObject({ status: "waiting-approval" });
     expect(codeOf(await answer("short"))).toBe("done");
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
-import { expectReplayOf, lengthIn } from "../support/forks.ts";
-import { edge, node, worker, workflow } from "../support/workflow-definitions.ts";
+import { expectReplayOf, countEvents } from "../support/forks.ts";
+import { createEdge, createNode, createWorker, createWorkflow } from "../support/workflow-definitions.ts";
 import type { Caller } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import {
   ALICE,
@@ -9,20 +9,21 @@ import {
   codeOf,
   MALLORY,
   valueOf,
-  workflowScene,
+  createWorkflowScene,
   type SceneOptions,
 } from "../support/workflow-scene.ts";
 
-const scene = (options: SceneOptions = {}) => workflowScene({ definitions: [worker("plain")], ...options });
+const createScene = (options: SceneOptions = {}) =>
+  createWorkflowScene({ definitions: [createWorker("plain")], ...options });
 
 describe("forking", () => {
   test("is refused in order: the run, the request, the place, the time", async () => {
-    const it = scene({ retentionMs: 1_000 });
-    const sourceRunId = await it.run("plain");
-    const length = lengthIn(it.ledger, sourceRunId);
+    const scene = createScene({ retentionMs: 1_000 });
+    const sourceRunId = await scene.run("plain");
+    const length = countEvents(scene.ledger, sourceRunId);
     const fork = async (request: object, caller = ALICE) =>
-      codeOf(await it.host.fork(caller, { sourceRunId, mode: "branch", fromSeq: length, ...request }));
-    await it.clock.advance(1_001);
+      codeOf(await scene.host.fork(caller, { sourceRunId, mode: "branch", fromSeq: length, ...request }));
+    await scene.clock.advance(1_001);
     expect(await fork({ sourceRunId: "nobody", fromSeq: -1 })).toBe("not_found");
     expect(await fork({ fromSeq: -1 }, MALLORY)).toBe("not_found");
     for (const fromSeq of [-1, 0.5, Number.NaN]) expect(await fork({ fromSeq })).toBe("validation_error");
@@ -32,14 +33,14 @@ describe("forking", () => {
     expect(await fork({ fromSeq: length + 1 })).toBe("invalid_from_seq");
     expect(await fork({ mode: "replay", fromSeq: length + 1 })).toBe("invalid_from_seq");
     expect(await fork({})).toBe("replay_memory_snapshot_unavailable");
-    expect(it.ledger.runs.size).toBe(1);
+    expect(scene.ledger.runs.size).toBe(1);
   });
 
   test("refuses options that the source could not have had either", async () => {
-    const it = scene();
-    const sourceRunId = await it.run("plain");
+    const scene = createScene();
+    const sourceRunId = await scene.run("plain");
     const fork = (configurable: object) =>
-      it.host.fork(ALICE, {
+      scene.host.fork(ALICE, {
         sourceRunId,
         mode: "branch",
         fromSeq: 1,
@@ -50,51 +51,51 @@ describe("forking", () => {
   });
 
   test("a branch acts with the scopes of its source: whoever lacks one of them may only replay it", async () => {
-    const it = scene();
+    const scene = createScene();
     const payer = { ...ALICE, scopes: ["money", "mail"] };
-    const sourceRunId = await it.run("plain", {}, payer);
+    const sourceRunId = await scene.run("plain", {}, payer);
     const fork = async (caller: Caller, mode: "replay" | "branch", source = sourceRunId) =>
-      it.host.fork(caller, { sourceRunId: source, mode, fromSeq: 0 });
+      scene.host.fork(caller, { sourceRunId: source, mode, fromSeq: 0 });
     const poor = { ...BOB, scopes: ["mail"] };
     expect(codeOf(await fork(BOB, "branch"))).toBe("forbidden");
     expect(codeOf(await fork(poor, "branch"))).toBe("forbidden");
     expect(codeOf(await fork({ ...BOB, scopes: ["mail", "money", "more"] }, "branch"))).toBe("done");
     const { runId } = valueOf(await fork(poor, "replay"));
-    await it.settle();
+    await scene.settle();
     expect(codeOf(await fork(poor, "branch", runId))).toBe("forbidden");
     expect(codeOf(await fork(payer, "branch", runId))).toBe("done");
   });
 
   test("goes so deep and no deeper: a replay of a replay is a fork of a fork too", async () => {
-    const it = scene();
-    let sourceRunId = await it.run("plain");
-    const fork = (mode: "replay" | "branch") => it.host.fork(ALICE, { sourceRunId, mode, fromSeq: 1 });
+    const scene = createScene();
+    let sourceRunId = await scene.run("plain");
+    const fork = (mode: "replay" | "branch") => scene.host.fork(ALICE, { sourceRunId, mode, fromSeq: 1 });
     for (let depth = 1; depth <= WORKFLOW_BOUNDS.forksMax; depth += 1) {
       sourceRunId = valueOf(await fork(depth % 2 === 0 ? "branch" : "replay")).runId;
-      await it.settle();
+      await scene.settle();
     }
     expect(codeOf(await fork("replay"))).toBe("validation_error");
     expect(codeOf(await fork("branch"))).toBe("validation_error");
   });
 
   test("twice under one id is once", async () => {
-    const it = scene();
-    const sourceRunId = await it.run("plain");
+    const scene = createScene();
+    const sourceRunId = await scene.run("plain");
     const request = { sourceRunId, mode: "replay", runId: "run-mine" as never } as const;
-    const both = await Promise.all([it.host.fork(ALICE, request), it.host.fork(ALICE, request)]);
+    const both = await Promise.all([scene.host.fork(ALICE, request), scene.host.fork(ALICE, request)]);
     expect(both[0]).toEqual(both[1]);
-    expect(await it.host.fork(ALICE, request)).toEqual(both[0]);
-    expect(codeOf(await it.host.fork(ALICE, { ...request, fromSeq: 1 }))).toBe("run_already_active");
-    expectReplayOf(it.ledger, "run-mine", sourceRunId);
+    expect(await scene.host.fork(ALICE, request)).toEqual(both[0]);
+    expect(codeOf(await scene.host.fork(ALICE, { ...request, fromSeq: 1 }))).toBe("run_already_active");
+    expectReplayOf(scene.ledger, "run-mine", sourceRunId);
   });
 
   test("is refused where the source's log is damaged before the place, with what and where", async () => {
-    const it = scene();
-    const sourceRunId = await it.run("plain");
-    const { events = [] } = it.ledger.runs.get(sourceRunId as never) ?? {};
+    const scene = createScene();
+    const sourceRunId = await scene.run("plain");
+    const { events = [] } = scene.ledger.runs.get(sourceRunId as never) ?? {};
     events[2] = (events[2] ?? "").replace('"outputs":{', '"outputs":{"forged":1,').replace(",}", "}");
     const fork = (mode: "replay" | "branch", fromSeq: number) =>
-      it.host.fork(ALICE, { sourceRunId, mode, fromSeq });
+      scene.host.fork(ALICE, { sourceRunId, mode, fromSeq });
     for (const [mode, fromSeq] of [
       ["replay", 0],
       ["branch", 3],
@@ -114,45 +115,45 @@ describe("forking", () => {
 });
 
 /** More events than a fork takes at once. */
-const LONG = workflow("long", {
-  nodes: [node("a"), node("b")],
-  edges: [edge("a>b"), edge("b>a")],
+const LONG = createWorkflow("long", {
+  nodes: [createNode("a"), createNode("b")],
+  edges: [createEdge("a>b"), createEdge("b>a")],
   settings: { maxLoopbackIterations: 600 },
 });
-const longScene = (options: SceneOptions = {}) =>
-  workflowScene({ definitions: [LONG], settings: { nodeExecutionsMax: 5_000 }, ...options });
+const createLongScene = (options: SceneOptions = {}) =>
+  createWorkflowScene({ definitions: [LONG], settings: { nodeExecutionsMax: 5_000 }, ...options });
 
 test.each(["replay", "branch"] as const)(
   "a %s that was begun in time takes all its events, though the retention of its source ends meanwhile",
   async (mode) => {
-    const it = longScene({ retentionMs: 60_000 });
-    const sourceRunId = await it.run("long");
-    await it.clock.advance(1);
-    const fromSeq = mode === "replay" ? 0 : lengthIn(it.ledger, sourceRunId);
-    const runId = valueOf(await it.host.fork(ALICE, { sourceRunId, mode, fromSeq })).runId;
-    expect(it.ledger.runs.get(runId as never)?.events.length ?? 0).toBeLessThan(2_000);
-    it.clock.jump(it.clock.now() + 3_600_000);
-    await it.settle();
-    expectReplayOf(it.ledger, runId, sourceRunId);
-    expect(codeOf(await it.host.fork(ALICE, { sourceRunId, mode, fromSeq }))).toBe(
+    const scene = createLongScene({ retentionMs: 60_000 });
+    const sourceRunId = await scene.run("long");
+    await scene.clock.advance(1);
+    const fromSeq = mode === "replay" ? 0 : countEvents(scene.ledger, sourceRunId);
+    const runId = valueOf(await scene.host.fork(ALICE, { sourceRunId, mode, fromSeq })).runId;
+    expect(scene.ledger.runs.get(runId as never)?.events.length ?? 0).toBeLessThan(2_000);
+    scene.clock.jump(scene.clock.now() + 3_600_000);
+    await scene.settle();
+    expectReplayOf(scene.ledger, runId, sourceRunId);
+    expect(codeOf(await scene.host.fork(ALICE, { sourceRunId, mode, fromSeq }))).toBe(
       "replay_memory_snapshot_unavailable",
     );
   },
 );
 
 test("a fork whose source is damaged while it takes its events ends by that", async () => {
-  const it = longScene();
-  const sourceRunId = await it.run("long");
-  await it.clock.advance(1);
-  const length = lengthIn(it.ledger, sourceRunId);
+  const scene = createLongScene();
+  const sourceRunId = await scene.run("long");
+  await scene.clock.advance(1);
+  const length = countEvents(scene.ledger, sourceRunId);
   for (const mode of ["replay", "branch"] as const) {
-    const forked = await it.host.fork(ALICE, { sourceRunId, mode, fromSeq: length });
-    const source = it.ledger.runs.get(sourceRunId as never);
-    const gone = source?.events.splice(1_500) ?? [];
-    await it.settle();
-    source?.events.push(...gone);
+    const forked = await scene.host.fork(ALICE, { sourceRunId, mode, fromSeq: length });
+    const source = scene.ledger.runs.get(sourceRunId as never);
+    const removed = source?.events.splice(1_500) ?? [];
+    await scene.settle();
+    source?.events.push(...removed);
     const runId = forked.kind === "done" ? forked.value.runId : "";
-    expect((await it.snapshot(runId))["error"]).toMatchObject({
+    expect((await scene.snapshot(runId))["error"]).toMatchObject({
       code: "replay_source_missing",
       message: expect.stringMatching(/event \d+ is missing/) as string,
     });

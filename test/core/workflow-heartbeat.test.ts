@@ -1,18 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { go } from "../support/stateful-scene.ts";
-import { node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
-import { eventsIn, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { goOn } from "../support/stateful-scene.ts";
+import { createNode, createSupervised, TERMINATE, createWorkflow } from "../support/workflow-definitions.ts";
+import { listEvents, createWorkflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
 
-const worker = workflow("worker", { nodes: [node("only")] });
+const worker = createWorkflow("worker", { nodes: [createNode("only")] });
 
 /** How a turn of the loop comes to wait for people, and what lets it go on. */
 const PAUSES = {
   held: {
-    decision: { ...go("worker"), confidence: 0.1 },
+    decision: { ...goOn("worker"), confidence: 0.1 },
     nodeId: "supervisor",
     answer: { action: "accept" },
   },
@@ -22,12 +22,14 @@ const PAUSES = {
     answer: { answers: { q1: "this" } },
   },
   gated: {
-    decision: go("gated"),
+    decision: goOn("gated"),
     nodeId: "gate",
     answer: { action: "accept" },
   },
 } as const;
-const gated = workflow("gated", { nodes: [node("gate", "core.approvalGate", { title: "Go on?" })] });
+const gated = createWorkflow("gated", {
+  nodes: [createNode("gate", "core.approvalGate", { title: "Go on?" })],
+});
 
 /** What a host does of itself: it beats, time passes, it dies and another one looks at what it left. */
 const beat = fc.oneof(
@@ -36,18 +38,19 @@ const beat = fc.oneof(
   fc.record({ kind: fc.constant("stop" as const) }),
 );
 
-function iterationsIn(events: readonly WorkflowEvent[]): readonly number[] {
+function listIterations(events: readonly WorkflowEvent[]): readonly number[] {
   return events.flatMap((event) =>
     event.type === "runOrchestrator.decided" ? [event.payload.iteration] : [],
   );
 }
 
 /** The run whose node has asked, the loop itself or a worker of it. */
-function askingRun(ledger: MemoryWorkflowLedger, nodeId: string): string {
-  const asks = ({ type, nodeId: at }: WorkflowEvent): boolean =>
+function findAskingRun(ledger: MemoryWorkflowLedger, nodeId: string): string {
+  const isAsking = ({ type, nodeId: at }: WorkflowEvent): boolean =>
     type === "interrupt.requested" && at === nodeId;
   return (
-    [...ledger.runs.keys()].find((runId) => eventsIn(ledger, runId).some(asks)) ?? expect.fail("nobody asks")
+    [...ledger.runs.keys()].find((runId) => listEvents(ledger, runId).some(isAsking)) ??
+    expect.fail("nobody asks")
   );
 }
 
@@ -58,21 +61,21 @@ describe("a loop that waits for people", () => {
     await fc.assert(
       fc.asyncProperty(turns, pauses, fc.array(beat, { maxLength: 8 }), async (before, pause, beats) => {
         const { decision, nodeId, answer } = PAUSES[pause];
-        const plan = [...Array.from({ length: before }, () => go("worker")), decision, TERMINATE];
-        const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
-        const definitions = [supervised("loop", plan), worker, gated];
+        const plan = [...Array.from({ length: before }, () => goOn("worker")), decision, TERMINATE];
+        const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
+        const definitions = [createSupervised("loop", plan), worker, gated];
         let pid = 1;
         const start = async (): Promise<WorkflowScene> => {
-          const scene = workflowScene({ ...shared, definitions, pid: (pid += 1) });
+          const scene = createWorkflowScene({ ...shared, definitions, pid: (pid += 1) });
           await scene.host.start();
           await scene.settle();
           return scene;
         };
         let scene = await start();
         const runId = await scene.run("loop");
-        const asking = askingRun(shared.ledger, nodeId);
-        const suspended = eventsIn(shared.ledger, asking);
-        const decided = iterationsIn(eventsIn(shared.ledger, runId));
+        const asking = findAskingRun(shared.ledger, nodeId);
+        const suspended = listEvents(shared.ledger, asking);
+        const decided = listIterations(listEvents(shared.ledger, runId));
         for (const each of beats) {
           // Whoever waits for a worker that waits still has a time of its own.
           if (each.kind === "wait")
@@ -82,13 +85,13 @@ describe("a loop that waits for people", () => {
             else await scene.host.stop();
             scene = await start();
           }
-          expect(eventsIn(shared.ledger, asking)).toEqual(suspended);
-          expect(iterationsIn(eventsIn(shared.ledger, runId))).toEqual(decided);
+          expect(listEvents(shared.ledger, asking)).toEqual(suspended);
+          expect(listIterations(listEvents(shared.ledger, runId))).toEqual(decided);
         }
         await scene.answer(asking, nodeId, answer);
         await shared.clock.advance(60_000);
         expect(await scene.status(runId)).toBe("completed");
-        const all = iterationsIn(eventsIn(shared.ledger, runId));
+        const all = listIterations(listEvents(shared.ledger, runId));
         expect(all).toEqual(plan.map((_, index) => index + 1));
         expect(all.slice(0, decided.length)).toEqual(decided);
       }),

@@ -7,40 +7,45 @@ import {
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { findConditionProblem, isHolding } from "../../src/agents/coordination/workflow/state/values.ts";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
-import { chain, edge, node, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, MALLORY, workflowScene } from "../support/workflow-scene.ts";
+import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, MALLORY, createWorkflowScene } from "../support/workflow-scene.ts";
 
-function nested(levels: number): unknown {
+function nestLevels(levels: number): unknown {
   let value: unknown = 1;
   for (let level = 0; level < levels; level += 1) value = { a: value };
   return value;
 }
 
-const NOOP = workflow("noop", { nodes: [node("a")] });
-const GATE = workflow("gate", { nodes: [node("gate", "core.approvalGate")] });
+const NOOP = createWorkflow("noop", { nodes: [createNode("a")] });
+const GATE = createWorkflow("gate", { nodes: [createNode("gate", "core.approvalGate")] });
 
 describe("values at the bounds", () => {
   test("are either refused or readable, at every depth around the bound", async () => {
-    const scene = workflowScene({ definitions: [NOOP] });
+    const scene = createWorkflowScene({ definitions: [NOOP] });
     for (let levels = 30; levels < 45; levels += 1) {
-      const asked = await scene.host.create(ALICE, {
+      const answer = await scene.host.create(ALICE, {
         workflowId: "noop",
-        inputs: { a: nested(levels) },
+        inputs: { a: nestLevels(levels) },
         transport: "rest",
       });
-      if (asked.kind === "refused") continue;
-      for (const event of scene.events(asked.value.runId))
+      if (answer.kind === "refused") continue;
+      for (const event of scene.events(answer.value.runId))
         expect(() => decodeWorkflowEvent(JSON.parse(JSON.stringify(event)))).not.toThrow();
     }
   });
 
   test("fail a run whose values take too much in all", async () => {
     const ids = Array.from({ length: 20 }, (_, index) => `n${index}`);
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("w", {
+        createWorkflow("w", {
           nodes: ids.map((id) =>
-            node(id, "core.identity", {}, { inputs: { port: { type: "variable", variableName: "big" } } }),
+            createNode(
+              id,
+              "core.identity",
+              {},
+              { inputs: { port: { type: "variable", variableName: "big" } } },
+            ),
           ),
           edges: chain(ids.join(">")),
           variables: { big: undefined },
@@ -56,7 +61,7 @@ describe("values at the bounds", () => {
       ...NOOP,
       variables: [{ name: "pw", type: "string" as const, sensitive: true }],
     };
-    const scene = workflowScene({ definitions: [definition] });
+    const scene = createWorkflowScene({ definitions: [definition] });
     const runId = await scene.run("noop", { inputs: { pw: "hunter2-secret" } });
     expect(JSON.stringify(await scene.snapshot(runId))).not.toContain("hunter2");
   });
@@ -66,18 +71,20 @@ describe("values at the bounds", () => {
       ...NOOP,
       variables: [{ name: "constructor", type: "string" as const, required: true }],
     };
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
         definition,
-        workflow("asks", {
+        createWorkflow("asks", {
           nodes: [
-            node("ask", "core.clarificationGate", { questions: [{ id: "constructor", question: "?" }] }),
+            createNode("ask", "core.clarificationGate", {
+              questions: [{ id: "constructor", question: "?" }],
+            }),
           ],
         }),
       ],
     });
-    const asked = await scene.host.create(ALICE, { workflowId: "noop", inputs: {}, transport: "rest" });
-    expect(codeOf(asked)).toBe("validation_error");
+    const answer = await scene.host.create(ALICE, { workflowId: "noop", inputs: {}, transport: "rest" });
+    expect(codeOf(answer)).toBe("validation_error");
     const runId = await scene.run("asks");
     expect(codeOf(await scene.answer(runId, "ask", { answers: {} }))).toBe("validation_error");
   });
@@ -95,7 +102,7 @@ describe("a pattern", () => {
 
 describe("a caller that names a parent", () => {
   const create = (parent: ParentRun) =>
-    workflowScene({ definitions: [NOOP], settings: { hostId: "host-a" } }).host.create(ALICE, {
+    createWorkflowScene({ definitions: [NOOP], settings: { hostId: "host-a" } }).host.create(ALICE, {
       workflowId: "noop",
       inputs: {},
       transport: "rest",
@@ -103,7 +110,7 @@ describe("a caller that names a parent", () => {
     });
 
   test("on this very host causes nothing over there", async () => {
-    const scene = workflowScene({ definitions: [NOOP] });
+    const scene = createWorkflowScene({ definitions: [NOOP] });
     const parent = {
       runId: "run-x",
       hostId: "host-a",
@@ -129,27 +136,27 @@ describe("a caller that names a parent", () => {
   });
 
   test("too deep in others is refused, so that hosts that call one another come to an end", async () => {
-    const parent = (depth: number): ParentRun => ({
+    const createParent = (depth: number): ParentRun => ({
       runId: "run-x",
       hostId: "host-b",
       cause: "core.dispatch",
       depth,
       wellKnownUrl: "http://127.0.0.1:2/.well-known/openwop",
     });
-    expect(codeOf(await create(parent(15)))).toBe("done");
-    expect(codeOf(await create(parent(16)))).toBe("validation_error");
+    expect(codeOf(await create(createParent(15)))).toBe("done");
+    expect(codeOf(await create(createParent(16)))).toBe("validation_error");
   });
 
   test("by an event id that no log could hold is not believed", () => {
-    const header = (eventId: string): string =>
+    const createHeader = (eventId: string): string =>
       JSON.stringify({ runId: "x", hostId: "h", cause: "core.dispatch", wellKnownUrl: "http://x/", eventId });
-    expect(readParentHeader(header("e".repeat(100)))).toBeDefined();
-    expect(readParentHeader(header("e".repeat(200)))).toBeUndefined();
+    expect(readParentHeader(createHeader("e".repeat(100)))).toBeDefined();
+    expect(readParentHeader(createHeader("e".repeat(200)))).toBeUndefined();
   });
 });
 
 describe("a peer", () => {
-  const ending = (runId: string) => ({
+  const createEndingPeer = (runId: string) => ({
     createRun: () => Promise.resolve({ kind: "created" as const, runId, status: "running" as const }),
     awaitEnd: (_url: string, _runId: string, signal: AbortSignal) =>
       new Promise<never>((_resolve, reject) => {
@@ -159,12 +166,14 @@ describe("a peer", () => {
   });
 
   test("that calls its run by the name of one here gets no hold of that one", async () => {
-    const peers = { ...ending("run-victim") };
-    const scene = workflowScene({
+    const peers = { ...createEndingPeer("run-victim") };
+    const scene = createWorkflowScene({
       definitions: [
         GATE,
-        workflow("calls", {
-          nodes: [node("sub", "core.subWorkflow", { workflowId: "any", peerUrl: "https://peer.example" })],
+        createWorkflow("calls", {
+          nodes: [
+            createNode("sub", "core.subWorkflow", { workflowId: "any", peerUrl: "https://peer.example" }),
+          ],
         }),
       ],
       peers,
@@ -179,14 +188,16 @@ describe("a peer", () => {
   });
 
   test("that is this host itself is refused", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("loop", {
-          nodes: [node("sub", "core.subWorkflow", { workflowId: "loop", peerUrl: "http://127.0.0.1:1/" })],
+        createWorkflow("loop", {
+          nodes: [
+            createNode("sub", "core.subWorkflow", { workflowId: "loop", peerUrl: "http://127.0.0.1:1/" }),
+          ],
         }),
       ],
       peers: {
-        ...ending("run-other"),
+        ...createEndingPeer("run-other"),
         discover: (url) => Promise.resolve({ kind: "host", hostId: "host-a", wellKnownUrl: url }),
       },
     });
@@ -198,42 +209,45 @@ describe("a peer", () => {
   });
 
   test("is not named by what came back from a child", async () => {
-    const asked: string[] = [];
-    const scene = workflowScene({
+    const requests: string[] = [];
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("child", { nodes: [node("a")], variables: { out: "https://evil.example" } }),
-        workflow("w", {
+        createWorkflow("child", { nodes: [createNode("a")], variables: { out: "https://evil.example" } }),
+        createWorkflow("w", {
           nodes: [
-            node("first", "core.subWorkflow", { workflowId: "child", outputMapping: { peerUrl: "out" } }),
-            node("second", "core.subWorkflow", { workflowId: "child" }),
+            createNode("first", "core.subWorkflow", {
+              workflowId: "child",
+              outputMapping: { peerUrl: "out" },
+            }),
+            createNode("second", "core.subWorkflow", { workflowId: "child" }),
           ],
-          edges: [edge("first>second")],
+          edges: [createEdge("first>second")],
         }),
       ],
       peers: {
         createRun: (url) => {
-          asked.push(url);
+          requests.push(url);
           return Promise.resolve({ kind: "refused", code: "rejected", message: "no" });
         },
       },
     });
     const runId = await scene.run("w");
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     expect(await scene.status(runId)).toBe("completed");
   });
 });
 
 describe("a workflow that a tenant registers under the operator's name", () => {
   test("is the own tenant's, and nobody else's", async () => {
-    const scene = workflowScene({ definitions: [NOOP] });
-    const own = { workflowId: "noop", nodes: [{ nodeId: "mine", typeId: "core.noop" }] };
-    expect(codeOf(await scene.host.register(ALICE, own))).toBe("done");
-    const types = async (caller: typeof ALICE): Promise<unknown> => {
+    const scene = createWorkflowScene({ definitions: [NOOP] });
+    const ownWorkflow = { workflowId: "noop", nodes: [{ nodeId: "mine", typeId: "core.noop" }] };
+    expect(codeOf(await scene.host.register(ALICE, ownWorkflow))).toBe("done");
+    const runAndListTypes = async (caller: typeof ALICE): Promise<unknown> => {
       const runId = await scene.run("noop", {}, caller);
       return scene.payloads(runId, "node.started").map(({ nodeId }) => nodeId);
     };
-    expect(await types(ALICE)).toEqual(["mine"]);
-    expect(await types(MALLORY)).toEqual(["a"]);
+    expect(await runAndListTypes(ALICE)).toEqual(["mine"]);
+    expect(await runAndListTypes(MALLORY)).toEqual(["a"]);
   });
 });
 
@@ -247,16 +261,18 @@ describe("a node that cannot cope with what it was given", () => {
     ["openclaw.memory.write", { content: "x", tags: [{ toString: 1, valueOf: 1 }] }],
     ["core.identity", { memoryAction: { toString: 1, valueOf: 1 } }],
   ])("%s %j fails, and its run with it", async (typeId, config) => {
-    const scene = workflowScene({ definitions: [workflow("w", { nodes: [node("n", typeId, config)] })] });
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [createNode("n", typeId, config)] })],
+    });
     const runId = await scene.run("w");
     expect(await scene.status(runId)).toBe("failed");
   });
 
   test("does not take a clarification's ids for texts", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("asks", {
-          nodes: [node("ask", "core.clarificationGate", { questions: [{ id: "q", question: "?" }] })],
+        createWorkflow("asks", {
+          nodes: [createNode("ask", "core.clarificationGate", { questions: [{ id: "q", question: "?" }] })],
         }),
       ],
     });
@@ -268,10 +284,10 @@ describe("a node that cannot cope with what it was given", () => {
 
 describe("a signed token", () => {
   test("is there for a gate beside a node that works", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("w", {
-          nodes: [node("gate", "core.approvalGate"), node("wait", "core.delay", { ms: 9_000 })],
+        createWorkflow("w", {
+          nodes: [createNode("gate", "core.approvalGate"), createNode("wait", "core.delay", { ms: 9_000 })],
         }),
       ],
     });

@@ -1,39 +1,48 @@
 import { describe, expect, test } from "vitest";
-import { edge, nextWorker, node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import {
+  createEdge,
+  sendNextWorker,
+  createNode,
+  createSupervised,
+  TERMINATE,
+  createWorkflow,
+} from "../support/workflow-definitions.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 import {
   ALICE,
   codeOf,
-  eventsIn,
+  listEvents,
   valueOf,
-  workflowScene,
+  createWorkflowScene,
   type SceneOptions,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
 
-const slow = workflow("slow", { nodes: [node("wait", "core.delay", { delayMs: 10_000 })] });
+const slow = createWorkflow("slow", { nodes: [createNode("wait", "core.delay", { delayMs: 10_000 })] });
 
-const gated = workflow("gated", {
-  nodes: [node("gate", "core.approvalGate"), node("after")],
-  edges: [edge("gate>after")],
+const gated = createWorkflow("gated", {
+  nodes: [createNode("gate", "core.approvalGate"), createNode("after")],
+  edges: [createEdge("gate>after")],
 });
 
-const asking = workflow("asking", { nodes: [node("model", "core.ai.callPrompt", { prompt: "?" })] });
+const asking = createWorkflow("asking", {
+  nodes: [createNode("model", "core.ai.callPrompt", { prompt: "?" })],
+});
 
-const parent = supervised("parent", [nextWorker("slow"), TERMINATE]);
+const parent = createSupervised("parent", [sendNextWorker("slow"), TERMINATE]);
 
 /** Two processes over one ledger, each of which knows that the other one lives. */
-function two(options: SceneOptions = {}): readonly [WorkflowScene, WorkflowScene] {
+function createTwoScenes(options: SceneOptions = {}): readonly [WorkflowScene, WorkflowScene] {
   const shared = {
-    ledger: memoryWorkflowLedger(),
-    clock: fakeClock(),
+    ledger: createMemoryWorkflowLedger(),
+    clock: createFakeClock(),
     alive: new Set([1, 2]),
     definitions: [slow, gated, asking, parent],
     ...options,
   };
-  return [workflowScene({ ...shared, pid: 1 }), workflowScene({ ...shared, pid: 2 })];
+  return [createWorkflowScene({ ...shared, pid: 1 }), createWorkflowScene({ ...shared, pid: 2 })];
 }
 
 const answered = {
@@ -47,7 +56,7 @@ const answered = {
 
 describe("two processes over one ledger", () => {
   test("see each other's runs, and the newest of what they drive themselves", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     const runId = await one.run("slow");
     expect(await other.status(runId)).toBe("running");
     await other.host.cancel(ALICE, runId, {});
@@ -58,7 +67,7 @@ describe("two processes over one ledger", () => {
   });
 
   test("tell a watcher of what the other one appended, also between reading and the first look", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     for (const [watcher, actor] of [
       [one, other],
       [other, one],
@@ -76,7 +85,7 @@ describe("two processes over one ledger", () => {
   });
 
   test("cost nothing while nothing happens", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     const runId = await one.run("gated");
     let wakes = 0;
     other.host.watch(runId, () => (wakes += 1));
@@ -85,7 +94,7 @@ describe("two processes over one ledger", () => {
   });
 
   test("answered at once by both have one outcome, and the other is told so", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     const runId = await one.run("gated");
     const codes = (
       await Promise.all([
@@ -102,11 +111,14 @@ describe("two processes over one ledger", () => {
   });
 
   test("answer what the other one asked since, though they drive the run themselves", async () => {
-    const gates = workflow("gates", {
-      nodes: [node("first", "core.approvalGate", { timeoutMs: 60_000 }), node("second", "core.approvalGate")],
-      edges: [edge("first>second")],
+    const gates = createWorkflow("gates", {
+      nodes: [
+        createNode("first", "core.approvalGate", { timeoutMs: 60_000 }),
+        createNode("second", "core.approvalGate"),
+      ],
+      edges: [createEdge("first>second")],
     });
-    const [one, other] = two({ definitions: [gates] });
+    const [one, other] = createTwoScenes({ definitions: [gates] });
     const runId = await one.run("gates");
     await other.answer(runId, "first", { action: "accept" });
     expect(codeOf(await one.answer(runId, "second", { action: "accept" }))).toBe("done");
@@ -114,7 +126,7 @@ describe("two processes over one ledger", () => {
   });
 
   test("cancelled by one and answered at the other end once", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     const runId = await one.run("gated");
     await Promise.all([
       one.host.cancel(ALICE, runId, {}),
@@ -126,7 +138,7 @@ describe("two processes over one ledger", () => {
   });
 
   test("create one run for one id, which both say is theirs", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     const request = {
       workflowId: "slow",
       inputs: {},
@@ -141,7 +153,7 @@ describe("two processes over one ledger", () => {
   });
 
   test("a child that another process drives and ends is noticed by its parent's", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     const runId = await one.run("parent");
     const childRunId = one.payloads(runId, "node.dispatched")[0]?.childRunId ?? "";
     await other.host.cancel(ALICE, childRunId, {});
@@ -153,7 +165,7 @@ describe("two processes over one ledger", () => {
 
 describe("a process that is gone", () => {
   test("leaves its runs to one that notices by its silence, though its number is in use", async () => {
-    const [one, other] = two();
+    const [one, other] = createTwoScenes();
     await one.host.start();
     await other.host.start();
     const runId = await one.run("slow");
@@ -166,18 +178,18 @@ describe("a process that is gone", () => {
   });
 
   test("leaves a cancelled parent's children to be ended, and those nobody waited for alone", async () => {
-    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
     const definitions = [
       gated,
-      workflow("top", { nodes: [node("sub", "core.subWorkflow", { workflowId: "gated" })] }),
-      workflow("free", {
+      createWorkflow("top", { nodes: [createNode("sub", "core.subWorkflow", { workflowId: "gated" })] }),
+      createWorkflow("free", {
         nodes: [
-          node("sub", "core.subWorkflow", { workflowId: "gated", waitForCompletion: false }),
-          node("gate", "core.approvalGate"),
+          createNode("sub", "core.subWorkflow", { workflowId: "gated", waitForCompletion: false }),
+          createNode("gate", "core.approvalGate"),
         ],
       }),
     ];
-    const one: WorkflowScene = workflowScene({
+    const one: WorkflowScene = createWorkflowScene({
       ...shared,
       definitions,
       pid: 1,
@@ -193,7 +205,7 @@ describe("a process that is gone", () => {
     const free = await one.run("free");
     const freed = one.payloads(free, "node.dispatched")[0]?.childRunId ?? "";
     await one.host.cancel(ALICE, top, {}).catch(() => undefined);
-    const other = workflowScene({ ...shared, definitions, pid: 2 });
+    const other = createWorkflowScene({ ...shared, definitions, pid: 2 });
     await other.host.cancel(ALICE, free, {});
     await other.host.start();
     await other.settle();
@@ -207,10 +219,12 @@ describe("a process that is gone", () => {
   });
 
   test("leaves a fork of a child alone, also where the child's parent ended before it knew of the child", async () => {
-    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
-    const top = workflow("top", { nodes: [node("sub", "core.subWorkflow", { workflowId: "gated" })] });
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
+    const top = createWorkflow("top", {
+      nodes: [createNode("sub", "core.subWorkflow", { workflowId: "gated" })],
+    });
     const definitions = [gated, top];
-    const one = workflowScene({
+    const one = createWorkflowScene({
       ...shared,
       definitions,
       pid: 1,
@@ -227,7 +241,7 @@ describe("a process that is gone", () => {
     const forks = [await fork("replay"), await fork("branch")];
     await one.host.cancel(ALICE, parent, {});
     one.die();
-    const other = workflowScene({ ...shared, definitions, pid: 2 });
+    const other = createWorkflowScene({ ...shared, definitions, pid: 2 });
     await other.host.start();
     await other.settle();
     expect(other.types(parent)).not.toContain("node.dispatched");
@@ -237,11 +251,11 @@ describe("a process that is gone", () => {
   });
 
   test("whose runs wait for people has them looked at once, and not with every beat", async () => {
-    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
-    const one = workflowScene({ ...shared, definitions: [gated], pid: 1 });
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
+    const one = createWorkflowScene({ ...shared, definitions: [gated], pid: 1 });
     const runId = await one.run("gated");
     one.die();
-    const other = workflowScene({ ...shared, definitions: [gated], pid: 2 });
+    const other = createWorkflowScene({ ...shared, definitions: [gated], pid: 2 });
     await other.host.start();
     await other.clock.advance(60_000);
     expect(other.said).toEqual(['goes on with the runs of a process that is gone {"runs":1}']);
@@ -252,30 +266,32 @@ describe("a process that is gone", () => {
   });
 
   test("with one run whose definition is lost leaves the others to be gone on with", async () => {
-    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
-    const one = workflowScene({ ...shared, definitions: [slow, gated], pid: 1 });
-    const lost = await one.run("slow");
-    const gone = workflow("slow", { nodes: [node("wait", "core.delay", { delayMs: 10_001 })] });
-    const kept = workflowScene({ ...shared, definitions: [gone], pid: 1 });
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
+    const one = createWorkflowScene({ ...shared, definitions: [slow, gated], pid: 1 });
+    const lostRun = await one.run("slow");
+    const missing = createWorkflow("slow", {
+      nodes: [createNode("wait", "core.delay", { delayMs: 10_001 })],
+    });
+    const kept = createWorkflowScene({ ...shared, definitions: [missing], pid: 1 });
     const found = await kept.run("slow");
     one.die();
     kept.die();
     for (const [sha256, text] of shared.ledger.definitions)
       if (text.includes('"delayMs":10000')) shared.ledger.definitions.delete(sha256);
-    const other = workflowScene({ ...shared, pid: 2 });
+    const other = createWorkflowScene({ ...shared, pid: 2 });
     await other.host.start();
     await other.clock.advance(11_000);
-    expect(eventsIn(shared.ledger, found).at(-1)?.type).toBe("run.completed");
-    expect(eventsIn(shared.ledger, lost).at(-1)?.type).toBe("node.started");
+    expect(listEvents(shared.ledger, found).at(-1)?.type).toBe("run.completed");
+    expect(listEvents(shared.ledger, lostRun).at(-1)?.type).toBe("node.started");
     await other.host.stop();
   });
 
   test("leaves a child that is known, though its workflow is not there any more", async () => {
-    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
-    const one = workflowScene({ ...shared, definitions: [slow, parent], pid: 1 });
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock() };
+    const one = createWorkflowScene({ ...shared, definitions: [slow, parent], pid: 1 });
     const runId = await one.run("parent");
     one.die();
-    const other = workflowScene({ ...shared, definitions: [parent], pid: 2 });
+    const other = createWorkflowScene({ ...shared, definitions: [parent], pid: 2 });
     await other.host.start();
     await other.clock.advance(10_000);
     expect(other.payloads(runId, "core.workflowChain.event").map(({ phase }) => phase)).toEqual([
@@ -287,8 +303,8 @@ describe("a process that is gone", () => {
 
 describe("a host that stops", () => {
   test("fails no run whose model or tool it was waiting for; the next process asks again", async () => {
-    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock(), definitions: [asking] };
-    const one = workflowScene({
+    const shared = { ledger: createMemoryWorkflowLedger(), clock: createFakeClock(), definitions: [asking] };
+    const one = createWorkflowScene({
       ...shared,
       pid: 1,
       chat: {
@@ -304,7 +320,7 @@ describe("a host that stops", () => {
     await one.host.stop();
     await one.settle();
     expect(one.types(runId)).toEqual(["run.started", "node.started"]);
-    const other = workflowScene({
+    const other = createWorkflowScene({
       ...shared,
       pid: 2,
       chat: { complete: () => Promise.resolve(answered) },
@@ -317,10 +333,10 @@ describe("a host that stops", () => {
 
   test("does not cancel what it began on another host", async () => {
     const cancelled: string[] = [];
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("far", {
-          nodes: [node("sub", "core.subWorkflow", { workflowId: "w", peerUrl: "http://peer" })],
+        createWorkflow("far", {
+          nodes: [createNode("sub", "core.subWorkflow", { workflowId: "w", peerUrl: "http://peer" })],
         }),
       ],
       peers: {

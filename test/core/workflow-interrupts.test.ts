@@ -1,26 +1,24 @@
 import { describe, expect, test } from "vitest";
-import { edge, node, workflow } from "../support/workflow-definitions.ts";
+import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import {
   ALICE,
   BOB,
   codeOf,
   MALLORY,
   valueOf,
-  workflowScene,
+  createWorkflowScene,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
 
 type Config = Readonly<Record<string, unknown>>;
 
-function gated(config: Config = {}, typeId = "core.approvalGate"): WorkflowScene {
-  return workflowScene({
-    definitions: [
-      workflow("w", { nodes: [node("gate", typeId, config), node("after")], edges: [edge("gate>after")] }),
-    ],
-  });
+function openGate(config: Config = {}, typeId = "core.approvalGate"): WorkflowScene {
+  const nodes = [createNode("gate", typeId, config), createNode("after")];
+  const definitions = [createWorkflow("w", { nodes, edges: [createEdge("gate>after")] })];
+  return createWorkflowScene({ definitions });
 }
 
-function outputs(scene: WorkflowScene, runId: string) {
+function outputsOf(scene: WorkflowScene, runId: string) {
   return scene.payloads(runId, "node.completed").find(({ nodeId }) => nodeId === "gate")?.outputs;
 }
 
@@ -31,7 +29,7 @@ async function tokenOf(scene: WorkflowScene, runId: string): Promise<string> {
 
 describe("an approval", () => {
   test("is waited for at its node, and accepting lets the run go on", async () => {
-    const scene = gated({ title: "Ship it?" });
+    const scene = openGate({ title: "Ship it?" });
     const runId = await scene.run("w");
     expect(await scene.snapshot(runId)).toMatchObject({
       status: "waiting-approval",
@@ -53,7 +51,7 @@ describe("an approval", () => {
     [{ action: "reject" }, "approval_rejected"],
     [{ decision: "rejected" }, "approval_rejected"],
   ])("that is answered with %o fails the run, retries or not", async (answer, code) => {
-    const scene = gated();
+    const scene = openGate();
     const runId = await scene.run("w");
     await scene.answer(runId, "gate", answer);
     expect(await scene.snapshot(runId)).toMatchObject({ status: "failed", error: { code } });
@@ -68,36 +66,36 @@ describe("an approval", () => {
     [null, "validation_error"],
     [[{ action: "accept" }], "validation_error"],
   ])("is not answered by %o", async (answer, code) => {
-    const scene = gated({ actions: ["accept", "reject", "refine", "edit-accept"] });
+    const scene = openGate({ actions: ["accept", "reject", "refine", "edit-accept"] });
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "gate", answer))).toBe(code);
     expect(await scene.status(runId)).toBe("waiting-approval");
   });
 
   test("does not take an action that the gate does not offer", async () => {
-    const scene = gated({ actions: ["accept"] });
+    const scene = openGate({ actions: ["accept"] });
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "gate", { action: "reject" }))).toBe("validation_error");
   });
 
   test("hands on what is to be refined, and what was edited", async () => {
-    const scene = gated({ actions: ["accept", "refine", "edit-accept"] });
+    const scene = openGate({ actions: ["accept", "refine", "edit-accept"] });
     const refined = await scene.run("w");
     const refineFeedback = { scope: "whole", text: "shorter" };
     await scene.answer(refined, "gate", { action: "refine", refineFeedback });
-    expect(outputs(scene, refined)).toMatchObject({ action: "refine", approved: false, refineFeedback });
+    expect(outputsOf(scene, refined)).toMatchObject({ action: "refine", approved: false, refineFeedback });
     expect(scene.payloads(refined, "interrupt.resolved")[0]).toMatchObject({
       action: "refine",
       refineFeedback,
     });
     const edited = await scene.run("w");
     await scene.answer(edited, "gate", { action: "edit-accept", editedArtifactData: { a: 1 } });
-    expect(outputs(scene, edited)).toMatchObject({ approved: true, editedArtifactData: { a: 1 } });
+    expect(outputsOf(scene, edited)).toMatchObject({ approved: true, editedArtifactData: { a: 1 } });
     expect(scene.payloads(edited, "interrupt.resolved")[0]).toMatchObject({ editedArtifactData: { a: 1 } });
   });
 
   test("that nobody gives in time counts as rejected, whatever onTimeout says", async () => {
-    const scene = gated({ timeoutMs: 1_500, onTimeout: "approve" });
+    const scene = openGate({ timeoutMs: 1_500, onTimeout: "approve" });
     const runId = await scene.run("w");
     await scene.clock.advance(1_499);
     expect(await scene.status(runId)).toBe("waiting-approval");
@@ -120,14 +118,14 @@ describe("an approval", () => {
     { requiredApprovals: 0 },
     { rejectionPolicy: "veto" },
   ])("whose rules are %o is refused before a run begins", async (config) => {
-    for (const scene of [gated(config), gated({ kind: "approval", data: config }, "core.interrupt")]) {
+    for (const scene of [openGate(config), openGate({ kind: "approval", data: config }, "core.interrupt")]) {
       const created = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
       expect(codeOf(created)).toBe("validation_error");
     }
   });
 
   test("is taken only from those on the list of approvers", async () => {
-    const scene = gated({ approversList: ["bob"] });
+    const scene = openGate({ approversList: ["bob"] });
     const runId = await scene.run("w");
     expect(await tokenOf(scene, runId)).toBe("");
     expect(codeOf(await scene.answer(runId, "gate", { action: "accept" }, ALICE))).toBe("forbidden");
@@ -137,7 +135,8 @@ describe("an approval", () => {
 });
 
 describe("an approval that needs several", () => {
-  const quorum = (more: Config = {}) => gated({ requiredApprovals: 3, rejectionPolicy: "majority", ...more });
+  const openQuorum = (more: Config = {}) =>
+    openGate({ requiredApprovals: 3, rejectionPolicy: "majority", ...more });
   const vote = (scene: WorkflowScene, runId: string, voter: string, action = "accept") =>
     scene.answer(
       runId,
@@ -147,7 +146,7 @@ describe("an approval that needs several", () => {
     );
 
   test("waits until as many have approved, each counted once", async () => {
-    const scene = quorum();
+    const scene = openQuorum();
     const runId = await scene.run("w");
     for (const voter of ["a", "b", "b", "a"]) {
       await vote(scene, runId, voter);
@@ -160,7 +159,7 @@ describe("an approval that needs several", () => {
   });
 
   test("is rejected by a majority", async () => {
-    const scene = quorum();
+    const scene = openQuorum();
     const runId = await scene.run("w");
     await vote(scene, runId, "a", "reject");
     expect(await scene.status(runId)).toBe("waiting-approval");
@@ -172,7 +171,7 @@ describe("an approval that needs several", () => {
   });
 
   test("is rejected by one where the policy is no majority", async () => {
-    const scene = quorum({ rejectionPolicy: "single-veto" });
+    const scene = openQuorum({ rejectionPolicy: "single-veto" });
     const runId = await scene.run("w");
     await vote(scene, runId, "a");
     await vote(scene, runId, "b", "reject");
@@ -180,7 +179,7 @@ describe("an approval that needs several", () => {
   });
 
   test("lets a voter change the own vote", async () => {
-    const scene = quorum({ requiredApprovals: 2 });
+    const scene = openQuorum({ requiredApprovals: 2 });
     const runId = await scene.run("w");
     await vote(scene, runId, "a", "reject");
     await vote(scene, runId, "a");
@@ -189,7 +188,7 @@ describe("an approval that needs several", () => {
   });
 
   test("does not count who wants it refined as one who approves", async () => {
-    const scene = quorum({ requiredApprovals: 2, actions: ["accept", "reject", "refine"] });
+    const scene = openQuorum({ requiredApprovals: 2, actions: ["accept", "reject", "refine"] });
     const runId = await scene.run("w");
     await vote(scene, runId, "a", "refine");
     await vote(scene, runId, "b");
@@ -199,7 +198,7 @@ describe("an approval that needs several", () => {
   });
 
   test("counts those on the list only, where there is one", async () => {
-    const scene = quorum({ requiredApprovals: 2, approversList: ["alice", "bob"] });
+    const scene = openQuorum({ requiredApprovals: 2, approversList: ["alice", "bob"] });
     const runId = await scene.run("w");
     await vote(scene, runId, "alice");
     expect(codeOf(await vote(scene, runId, "carol"))).toBe("forbidden");
@@ -228,25 +227,25 @@ describe("a clarification", () => {
       },
     ],
   ])("is answered by %o", async (answer) => {
-    const scene = gated(ask, "core.clarificationGate");
+    const scene = openGate(ask, "core.clarificationGate");
     const runId = await scene.run("w");
     expect(await scene.status(runId)).toBe("waiting-input");
     await scene.answer(runId, "gate", answer);
     expect(await scene.status(runId)).toBe("completed");
-    expect(outputs(scene, runId)).toEqual({ answers: { q1: "blue", q2: "big" } });
+    expect(outputsOf(scene, runId)).toEqual({ answers: { q1: "blue", q2: "big" } });
   });
 
   test.each([[{ answers: { q1: "blue" } }], [{ answers: "blue" }], [{}], ["blue"], [{ answers: null }]])(
     "is not answered by %o",
     async (answer) => {
-      const scene = gated(ask, "core.clarificationGate");
+      const scene = openGate(ask, "core.clarificationGate");
       const runId = await scene.run("w");
       expect(codeOf(await scene.answer(runId, "gate", answer))).toBe("validation_error");
     },
   );
 
   test("that nobody gives in time fails the run", async () => {
-    const scene = gated({ ...ask, timeoutMs: 100 }, "core.clarificationGate");
+    const scene = openGate({ ...ask, timeoutMs: 100 }, "core.clarificationGate");
     const runId = await scene.run("w");
     await scene.clock.advance(100);
     expect(await scene.snapshot(runId)).toMatchObject({ error: { code: "clarification_timeout" } });
@@ -258,23 +257,23 @@ describe("an external event", () => {
 
   test("is taken flat or wrapped, where it is about the same thing", async () => {
     for (const event of [{ orderId: "o-1", paid: true }, { eventPayload: { orderId: "o-1", paid: true } }]) {
-      const scene = gated(await_, "core.interrupt");
+      const scene = openGate(await_, "core.interrupt");
       const runId = await scene.run("w");
       expect(await scene.status(runId)).toBe("waiting-external");
       expect(codeOf(await scene.answer(runId, "gate", { orderId: "o-2" }))).toBe("validation_error");
       expect(await scene.status(runId)).toBe("waiting-external");
       await scene.host.resolveToken(await tokenOf(scene, runId), event);
       await scene.settle();
-      expect(outputs(scene, runId)).toEqual({ orderId: "o-1", paid: true });
+      expect(outputsOf(scene, runId)).toEqual({ orderId: "o-1", paid: true });
     }
   });
 
   test("is about what it names beside its payload", async () => {
-    const scene = gated(await_, "core.interrupt");
+    const scene = openGate(await_, "core.interrupt");
     const runId = await scene.run("w");
     const event = { orderId: "o-1", eventPayload: { paid: true } };
     expect(codeOf(await scene.answer(runId, "gate", event))).toBe("done");
-    expect(outputs(scene, runId)).toEqual({ paid: true });
+    expect(outputsOf(scene, runId)).toEqual({ paid: true });
   });
 
   test.each([
@@ -284,14 +283,14 @@ describe("an external event", () => {
     { eventPayload: { paid: true } },
     { orderId: "o-1", eventPayload: { orderId: null } },
   ])("that names another thing in either place is refused: %j", async (event) => {
-    const scene = gated(await_, "core.interrupt");
+    const scene = openGate(await_, "core.interrupt");
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "gate", event))).toBe("validation_error");
     expect(await scene.status(runId)).toBe("waiting-external");
   });
 
   test("that does not come in time fails the run", async () => {
-    const scene = gated({ ...await_, timeoutMs: 10 }, "core.interrupt");
+    const scene = openGate({ ...await_, timeoutMs: 10 }, "core.interrupt");
     const runId = await scene.run("w");
     await scene.clock.advance(10);
     expect(await scene.snapshot(runId)).toMatchObject({ error: { code: "interrupt_timeout" } });
@@ -301,23 +300,23 @@ describe("an external event", () => {
 describe("an interrupt of any kind", () => {
   test("holds an answer against the schema that it brought", async () => {
     const resumeSchema = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
-    const scene = gated({ kind: "custom", resumeSchema }, "core.interrupt");
+    const scene = openGate({ kind: "custom", resumeSchema }, "core.interrupt");
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "gate", { n: "1" }))).toBe("validation_error");
     expect(codeOf(await scene.answer(runId, "gate", 1))).toBe("validation_error");
     await scene.answer(runId, "gate", { n: 1 });
-    expect(outputs(scene, runId)).toEqual({ n: 1 });
+    expect(outputsOf(scene, runId)).toEqual({ n: 1 });
   });
 
   test("of kind approval is rejected as one", async () => {
-    const scene = gated({ kind: "approval" }, "core.interrupt");
+    const scene = openGate({ kind: "approval" }, "core.interrupt");
     const runId = await scene.run("w");
     await scene.answer(runId, "gate", { action: "reject" });
     expect(await scene.snapshot(runId)).toMatchObject({ error: { code: "approval_rejected" } });
   });
 
   test("is not there for another tenant, at another node, or of another run", async () => {
-    const scene = gated();
+    const scene = openGate();
     const runId = await scene.run("w");
     expect(codeOf(await scene.answer(runId, "gate", { action: "accept" }, MALLORY))).toBe("not_found");
     expect(codeOf(await scene.answer(runId, "after", { action: "accept" }))).toBe("interrupt_not_found");
@@ -328,7 +327,7 @@ describe("an interrupt of any kind", () => {
 
 describe("an interrupt token", () => {
   test("shows what is asked, and answers it without a caller", async () => {
-    const scene = gated({ title: "Ship it?" });
+    const scene = openGate({ title: "Ship it?" });
     const token = await tokenOf(scene, await scene.run("w"));
     const seen = valueOf(await scene.host.inspectToken(token));
     expect(seen).toMatchObject({ nodeId: "gate", kind: "approval", data: { title: "Ship it?" } });
@@ -337,7 +336,7 @@ describe("an interrupt token", () => {
   });
 
   test("opens nothing any more when it was used, its run was cancelled, or its time is over", async () => {
-    const scene = gated();
+    const scene = openGate();
     const used = await tokenOf(scene, await scene.run("w"));
     await scene.host.resolveToken(used, { action: "accept" });
     const cancelledRun = await scene.run("w");
@@ -358,14 +357,14 @@ describe("an interrupt token", () => {
   });
 
   test("does not outlive the interrupt's own time", async () => {
-    const scene = gated({ timeoutMs: 1_000 });
+    const scene = openGate({ timeoutMs: 1_000 });
     const runId = await scene.run("w");
     const { interrupt } = await scene.snapshot(runId);
     expect(interrupt).toMatchObject({ expiresAt: new Date(scene.clock.now() + 1_000).toISOString() });
   });
 
   test("that is forged or broken is none", async () => {
-    const scene = gated();
+    const scene = openGate();
     const token = await tokenOf(scene, await scene.run("w"));
     const [body = "", signature = ""] = token.split(".");
     for (const forged of ["", "x", `${body}.`, `${body}.AAAA`, `x${body}.${signature}`, `${token}.x`])
@@ -373,11 +372,11 @@ describe("an interrupt token", () => {
   });
 
   test("of an earlier turn of a loop does not answer a later one", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("w", {
-          nodes: [node("gate", "core.approvalGate"), node("revise")],
-          edges: [edge("gate>revise", { triggerRule: "any_failed" }), edge("revise>gate")],
+        createWorkflow("w", {
+          nodes: [createNode("gate", "core.approvalGate"), createNode("revise")],
+          edges: [createEdge("gate>revise", { triggerRule: "any_failed" }), createEdge("revise>gate")],
         }),
       ],
     });
@@ -391,7 +390,7 @@ describe("an interrupt token", () => {
   });
 
   test("is not given out for a gate that wants to know who answers", async () => {
-    const scene = gated(
+    const scene = openGate(
       { kind: "approval", data: { profile: "openwop-interrupt-auth-required" } },
       "core.interrupt",
     );

@@ -1,40 +1,40 @@
 import { describe, expect, test } from "vitest";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { eventsIn, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { listEvents, createWorkflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
 
 const HOUR_MS = 3_600_000;
 const keep = (content: string, more: Readonly<Record<string, unknown>> = {}) =>
-  workflow(content, { nodes: [node("write", "openclaw.memory.write", { content, ...more })] });
+  createWorkflow(content, { nodes: [createNode("write", "openclaw.memory.write", { content, ...more })] });
 const DEFINITIONS = [keep("kept"), keep("brief", { ttlMs: HOUR_MS })];
 
 /** What lies in the ledger, expired or not. */
-function contents({ ledger }: WorkflowScene): string[] {
+function listContents({ ledger }: WorkflowScene): string[] {
   return ledger.entries.map(({ entry }) => entry.content);
 }
 
 describe("what expired in memory", () => {
   test("is deleted when the retention is over, while the host lives, and not before", async () => {
-    const scene = workflowScene({ definitions: DEFINITIONS, retentionMs: 24 * HOUR_MS });
+    const scene = createWorkflowScene({ definitions: DEFINITIONS, retentionMs: 24 * HOUR_MS });
     await scene.host.start();
     const runIds = [await scene.run("kept"), await scene.run("brief")];
     const logs = runIds.map((runId) => scene.events(runId));
     scene.clock.jump(scene.clock.now() + 25 * HOUR_MS - 10_000);
     await scene.clock.advance(9_000);
-    expect(contents(scene)).toEqual(["kept", "brief"]);
+    expect(listContents(scene)).toEqual(["kept", "brief"]);
     await scene.clock.advance(5_000);
-    expect(contents(scene)).toEqual(["kept"]);
-    expect(runIds.map((runId) => eventsIn(scene.ledger, runId))).toEqual(logs);
+    expect(listContents(scene)).toEqual(["kept"]);
+    expect(runIds.map((runId) => listEvents(scene.ledger, runId))).toEqual(logs);
     await scene.host.stop();
   });
 
   test("is deleted by a host that starts later", async () => {
-    const first = workflowScene({ definitions: DEFINITIONS });
+    const first = createWorkflowScene({ definitions: DEFINITIONS });
     await first.run("brief");
     first.clock.jump(first.clock.now() + 8 * 24 * HOUR_MS);
-    const second = workflowScene({ clock: first.clock, ledger: first.ledger });
-    expect(contents(second)).toEqual(["brief"]);
+    const second = createWorkflowScene({ clock: first.clock, ledger: first.ledger });
+    expect(listContents(second)).toEqual(["brief"]);
     await second.host.start();
-    expect(contents(second)).toEqual([]);
+    expect(listContents(second)).toEqual([]);
     await second.host.stop();
   });
 });

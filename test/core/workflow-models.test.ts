@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
-import { edge, node, workflow } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, valueOf, workflowScene } from "../support/workflow-scene.ts";
+import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
 
 const ANSWER = {
   kind: "answered",
@@ -14,8 +14,8 @@ const ANSWER = {
   usage: {},
 } as const;
 
-async function play(
-  given: {
+async function playModel(
+  input: {
     readonly config?: object;
     readonly typeId?: string;
     readonly maxRetries?: number;
@@ -24,22 +24,22 @@ async function play(
   answer: Partial<ChatAnswer> | OutboundFailure,
   target?: ChatModel["target"],
 ) {
-  const { config = {}, typeId = "core.ai.callPrompt", maxRetries = 0, inputs = {} } = given;
-  const asked: unknown[] = [];
+  const { config = {}, typeId = "core.ai.callPrompt", maxRetries = 0, inputs = {} } = input;
+  const requests: unknown[] = [];
   const more = { inputs: { prompt: { type: "variable", variableName: "prompt" } } };
-  const nodes = [node("a", typeId, { ...config }, more)];
-  const scene = workflowScene({
-    definitions: [workflow("w", { nodes, settings: { maxRetries }, variables: { prompt: "?" } })],
+  const nodes = [createNode("a", typeId, { ...config }, more)];
+  const scene = createWorkflowScene({
+    definitions: [createWorkflow("w", { nodes, settings: { maxRetries }, variables: { prompt: "?" } })],
     chat: {
       complete: (request) => {
-        asked.push(request);
+        requests.push(request);
         return Promise.resolve({ ...ANSWER, ...answer } as ChatAnswer);
       },
       ...(target && { target }),
     },
   });
   const runId = await scene.run("w", { inputs: { ...inputs } });
-  return { scene, runId, asked, snapshot: await scene.snapshot(runId) };
+  return { scene, runId, asked: requests, snapshot: await scene.snapshot(runId) };
 }
 
 function digestOf(provider: string, model: string, request: object = {}): string {
@@ -53,7 +53,7 @@ function digestOf(provider: string, model: string, request: object = {}): string
 
 describe("what a model was asked", () => {
   test("is told ahead of its answer, by the model that the request goes to", async () => {
-    const { scene, runId } = await play({}, {}, () => ({ provider: "host", model: "default" }));
+    const { scene, runId } = await playModel({}, {}, () => ({ provider: "host", model: "default" }));
     expect(scene.types(runId).slice(1, -1)).toEqual([
       ...["node.started", "coordination.model_asked", "provider.usage", "node.completed"],
     ]);
@@ -63,11 +63,11 @@ describe("what a model was asked", () => {
   });
 
   test("is told by the one that answered, where nobody knew before, and by the name that was asked for", async () => {
-    const unnamed = await play({}, {});
+    const unnamed = await playModel({}, {});
     expect(unnamed.scene.payloads(unnamed.runId, "coordination.model_asked")).toMatchObject([
       { provider: "p", model: "answering", requestDigest: digestOf("p", "answering") },
     ]);
-    const named = await play({ config: { model: "wanted", temperature: 0 } }, {});
+    const named = await playModel({ config: { model: "wanted", temperature: 0 } }, {});
     expect(named.scene.payloads(named.runId, "coordination.model_asked")).toMatchObject([
       { model: "wanted", requestDigest: digestOf("p", "wanted", { temperature: 0 }) },
     ]);
@@ -75,7 +75,7 @@ describe("what a model was asked", () => {
 
   test("is told of each try", async () => {
     const unreachable = { kind: "unknown", code: "unreachable", message: "no" } as const;
-    const { scene, runId } = await play({ maxRetries: 1 }, unreachable, () => ({
+    const { scene, runId } = await playModel({ maxRetries: 1 }, unreachable, () => ({
       provider: "p",
       model: "m",
     }));
@@ -86,12 +86,12 @@ describe("what a model was asked", () => {
   });
 
   test("is not asked where it is no Unicode text", async () => {
-    const { asked, snapshot } = await play({ inputs: { prompt: "torn \ud800" } }, {});
-    expect([asked, snapshot]).toMatchObject([[], { error: { code: "model_request_malformed" } }]);
+    const { asked: requests, snapshot } = await playModel({ inputs: { prompt: "torn \ud800" } }, {});
+    expect([requests, snapshot]).toMatchObject([[], { error: { code: "model_request_malformed" } }]);
   });
 
   test("is told of by names that the log takes, however long the provider's are", async () => {
-    const { snapshot, scene, runId } = await play({}, { model: "m".repeat(9_000), provider: "" });
+    const { snapshot, scene, runId } = await playModel({}, { model: "m".repeat(9_000), provider: "" });
     expect(snapshot.status).toBe("completed");
     expect(scene.payloads(runId, "coordination.model_asked")).toMatchObject([
       { model: "m".repeat(256), provider: "unknown" },
@@ -101,12 +101,12 @@ describe("what a model was asked", () => {
 
 describe("a structured answer", () => {
   const outputSchema = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
-  const structured = (text: string, more: Partial<ChatAnswer> = {}) =>
-    play({ typeId: "core.ai.structuredOutput", config: { outputSchema } }, { text, ...more });
+  const playStructured = (text: string, more: Partial<ChatAnswer> = {}) =>
+    playModel({ typeId: "core.ai.structuredOutput", config: { outputSchema } }, { text, ...more });
 
   test("is one of its schema, also where words are around it", async () => {
-    expect((await structured('so: {"n":1}')).snapshot.status).toBe("completed");
-    expect((await structured("", { object: { n: 1 } })).snapshot.status).toBe("completed");
+    expect((await playStructured('so: {"n":1}')).snapshot.status).toBe("completed");
+    expect((await playStructured("", { object: { n: 1 } })).snapshot.status).toBe("completed");
   });
 
   test.each([
@@ -116,37 +116,37 @@ describe("a structured answer", () => {
     ["is cut off", '{"n":', { finishReason: "length" }, "structured_output_invalid"],
     ["is nothing", " \n", {}, "model_answer_empty"],
   ] as const)("that %s fails its node by that, without what it says", async (_what, text, more, code) => {
-    const { snapshot, scene, runId } = await structured(text, more);
+    const { snapshot, scene, runId } = await playStructured(text, more);
     expect(snapshot).toMatchObject({ status: "failed", error: { code } });
     expect(JSON.stringify(scene.events(runId))).not.toContain("SECRET");
   });
 
   test("that is cut off says so", async () => {
-    const { snapshot } = await structured('{"n":', { finishReason: "length" });
+    const { snapshot } = await playStructured('{"n":', { finishReason: "length" });
     expect(snapshot).toMatchObject({ error: { message: expect.stringContaining("cut off") as string } });
-    const whole = await structured('{"n":');
+    const whole = await playStructured('{"n":');
     expect(whole.snapshot).toMatchObject({
       error: { message: expect.stringContaining("no JSON") as string },
     });
   });
 
   test("is asked for again as often as the workflow says", async () => {
-    const given = { typeId: "core.ai.structuredOutput", config: { outputSchema }, maxRetries: 2 };
-    const { asked, snapshot } = await play(given, { text: "no" });
-    expect([asked.length, snapshot.status]).toEqual([3, "failed"]);
+    const input = { typeId: "core.ai.structuredOutput", config: { outputSchema }, maxRetries: 2 };
+    const { asked: requests, snapshot } = await playModel(input, { text: "no" });
+    expect([requests.length, snapshot.status]).toEqual([3, "failed"]);
   });
 });
 
 describe("a node with a mock model", () => {
   const definitions = [
-    workflow("w", { nodes: [node("a", "core.ai.callPrompt", { provider: "mock" })] }),
-    workflow("conformance-w", { nodes: [node("a", "core.ai.callPrompt", { provider: "mock" })] }),
+    createWorkflow("w", { nodes: [createNode("a", "core.ai.callPrompt", { provider: "mock" })] }),
+    createWorkflow("conformance-w", { nodes: [createNode("a", "core.ai.callPrompt", { provider: "mock" })] }),
   ];
 
   test("asks nobody, and is refused outside of workflows that test a host, unless the host allows it", async () => {
-    const allowing = workflowScene({ definitions });
+    const allowing = createWorkflowScene({ definitions });
     expect(await allowing.status(await allowing.run("w"))).toBe("completed");
-    const scene = workflowScene({ definitions, settings: { allowsMocks: false } });
+    const scene = createWorkflowScene({ definitions, settings: { allowsMocks: false } });
     const refused = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
     expect(codeOf(refused)).toBe("capability_required");
     expect(await scene.status(await scene.run("conformance-w"))).toBe("completed");
@@ -156,18 +156,18 @@ describe("a node with a mock model", () => {
 
 describe("a replay", () => {
   const definitions = [
-    workflow("w", {
-      nodes: [node("a", "core.ai.callPrompt", { provider: "mock", prompt: "?" }), node("b")],
-      edges: [edge("a>b")],
+    createWorkflow("w", {
+      nodes: [createNode("a", "core.ai.callPrompt", { provider: "mock", prompt: "?" }), createNode("b")],
+      edges: [createEdge("a>b")],
     }),
   ];
 
-  async function replayOf(told: (payload: { requestDigest: string }) => void) {
-    const scene = workflowScene({
+  async function replayOf(report: (payload: { requestDigest: string }) => void) {
+    const scene = createWorkflowScene({
       definitions,
       faults: {
         before: ({ events }) => {
-          for (const event of events) if (event.type === "coordination.model_asked") told(event.payload);
+          for (const event of events) if (event.type === "coordination.model_asked") report(event.payload);
         },
       },
     });
@@ -183,9 +183,9 @@ describe("a replay", () => {
       payload.requestDigest = "0".repeat(64);
     });
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "replay_diverged" } });
-    const asked = scene.events(sourceRunId).find(({ type }) => type === "coordination.model_asked");
+    const askedEvent = scene.events(sourceRunId).find(({ type }) => type === "coordination.model_asked");
     expect(scene.payloads(runId, "replay.diverged")).toMatchObject([
-      { sourceRunId, atSequence: asked?.sequence, originalEventId: asked?.eventId },
+      { sourceRunId, atSequence: askedEvent?.sequence, originalEventId: askedEvent?.eventId },
     ]);
     expect(scene.types(runId)).not.toContain("node.completed");
   });

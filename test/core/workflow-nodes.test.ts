@@ -1,32 +1,38 @@
 import { describe, expect, test } from "vitest";
-import { edge, node, worker, workflow, type Small } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, workflowScene, type SceneOptions } from "../support/workflow-scene.ts";
+import {
+  createEdge,
+  createNode,
+  createWorker,
+  createWorkflow,
+  type Small,
+} from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, createWorkflowScene, type SceneOptions } from "../support/workflow-scene.ts";
 
-async function play(small: Small, options: SceneOptions = {}, inputs = {}) {
-  const scene = workflowScene({
+async function playNodes(small: Small, options: SceneOptions = {}, inputs = {}) {
+  const scene = createWorkflowScene({
     ...options,
-    definitions: [workflow("w", small), ...(options.definitions ?? [])],
+    definitions: [createWorkflow("w", small), ...(options.definitions ?? [])],
   });
   const runId = await scene.run("w", { inputs });
   return { scene, runId, snapshot: await scene.snapshot(runId) };
 }
 
-function outputs(it: Awaited<ReturnType<typeof play>>, id: string) {
-  return it.scene.payloads(it.runId, "node.completed").find(({ nodeId }) => nodeId === id)?.outputs;
+function findOutputs(played: Awaited<ReturnType<typeof playNodes>>, id: string) {
+  return played.scene.payloads(played.runId, "node.completed").find(({ nodeId }) => nodeId === id)?.outputs;
 }
 
 describe("a node that needs nobody", () => {
   test("echoes its ports: static, variable, connection and expression, and none that has no value", async () => {
-    const it = await play(
+    const played = await playNodes(
       {
         nodes: [
-          node(
+          createNode(
             "a",
             "core.identity",
             {},
             { inputs: { s: { type: "static", value: [1] }, v: { type: "variable", variableName: "given" } } },
           ),
-          node(
+          createNode(
             "b",
             "core.identity",
             {},
@@ -40,20 +46,20 @@ describe("a node that needs nobody", () => {
             },
           ),
         ],
-        edges: [edge("a>b")],
+        edges: [createEdge("a>b")],
         variables: { given: "default", unset: undefined },
       },
       {},
       { given: { deep: "x" } },
     );
-    expect(outputs(it, "a")).toEqual({ s: [1], v: { deep: "x" } });
-    expect(outputs(it, "b")).toEqual({ c: [1], e: "x" });
-    expect(it.snapshot["variables"]).toEqual({ given: { deep: "x" } });
+    expect(findOutputs(played, "a")).toEqual({ s: [1], v: { deep: "x" } });
+    expect(findOutputs(played, "b")).toEqual({ c: [1], e: "x" });
+    expect(played.snapshot["variables"]).toEqual({ given: { deep: "x" } });
   });
 
   test("waits as long as its input, or any of its older settings, says", async () => {
     for (const config of [{ delayMs: 50 }, { durationMs: 50 }, { ms: 50 }]) {
-      const { scene, runId } = await play({ nodes: [node("a", "core.delay", config)] });
+      const { scene, runId } = await playNodes({ nodes: [createNode("a", "core.delay", config)] });
       await scene.clock.advance(49);
       expect(await scene.status(runId)).toBe("running");
       await scene.clock.advance(1);
@@ -62,8 +68,8 @@ describe("a node that needs nobody", () => {
   });
 
   test("fails as it is told, and is tried again as often as the workflow says", async () => {
-    const { scene, runId, snapshot } = await play({
-      nodes: [node("a", "core.fail", { code: "odd", message: "why" })],
+    const { scene, runId, snapshot } = await playNodes({
+      nodes: [createNode("a", "core.fail", { code: "odd", message: "why" })],
       settings: { maxRetries: 2 },
     });
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "odd", message: "why" } });
@@ -75,40 +81,47 @@ describe("a node that needs nobody", () => {
   });
 
   test("that is disabled is skipped, and so is what only it leads to", async () => {
-    const it = await play({
-      nodes: [node("a", "core.noop", {}, { disabled: true }), node("b")],
-      edges: [edge("a>b")],
+    const played = await playNodes({
+      nodes: [createNode("a", "core.noop", {}, { disabled: true }), createNode("b")],
+      edges: [createEdge("a>b")],
     });
-    expect(it.snapshot).toMatchObject({ nodeStates: { a: { status: "skipped" }, b: { status: "skipped" } } });
+    expect(played.snapshot).toMatchObject({
+      nodeStates: { a: { status: "skipped" }, b: { status: "skipped" } },
+    });
   });
 
   test("that needs what no host has fails the run by that name", async () => {
-    const it = await play({ nodes: [node("a", "conformance.requiresMissing")] });
-    expect(it.snapshot).toMatchObject({ error: { code: "capability_not_provided" } });
+    const played = await playNodes({ nodes: [createNode("a", "conformance.requiresMissing")] });
+    expect(played.snapshot).toMatchObject({ error: { code: "capability_not_provided" } });
   });
 });
 
 describe("what a run hands out", () => {
-  const port = (value: unknown) => ({ inputs: { out: { type: "static", value } } });
+  const createPort = (value: unknown) => ({ inputs: { out: { type: "static", value } } });
 
   test.each([
-    ["its only end", [node("a", "core.identity", {}, port(1))], [], { out: 1 }],
+    ["its only end", [createNode("a", "core.identity", {}, createPort(1))], [], { out: 1 }],
     [
       "its primary node",
-      [node("a", "core.identity", {}, { ...port(1), outputRole: "primary" }), node("b")],
-      [edge("a>b")],
+      [createNode("a", "core.identity", {}, { ...createPort(1), outputRole: "primary" }), createNode("b")],
+      [createEdge("a>b")],
       { out: 1 },
     ],
-    ["all its ends", [node("a", "core.identity", {}, port(1)), node("b")], [], { a: { out: 1 }, b: {} }],
+    [
+      "all its ends",
+      [createNode("a", "core.identity", {}, createPort(1)), createNode("b")],
+      [],
+      { a: { out: 1 }, b: {} },
+    ],
   ])("is that of %s", async (_, nodes, edges, expected) => {
-    expect((await play({ nodes, edges })).snapshot["outputs"]).toEqual(expected);
+    expect((await playNodes({ nodes, edges })).snapshot["outputs"]).toEqual(expected);
   });
 
   test("hides variables that are sensitive", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
         {
-          ...worker("w"),
+          ...createWorker("w"),
           variables: [{ name: "secret", type: "string", sensitive: true, defaultValue: "plain" }],
         },
       ],
@@ -117,120 +130,15 @@ describe("what a run hands out", () => {
   });
 });
 
-describe("an agent that is scripted", () => {
-  const config = {
-    agentId: "scripted",
-    mockReasoning: { streamChunks: ["a", "b"] },
-    mockToolCalls: [
-      { toolId: "search", arguments: { q: 1 }, result: { hits: 2 } },
-      { toolId: "broken", error: { error: "odd", message: "why" }, durationMs: 5 },
-    ],
-    mockHandoff: { toAgentId: "other", reason: "knows more" },
-    mockDecision: { decision: "go", confidence: 0.9 },
-  };
-
-  test("reasons, calls, hands over and decides in that order, each return caused by its call", async () => {
-    const { scene, runId } = await play({ nodes: [node("a", "core.conformance.mock-agent", config)] });
-    const told = scene.events(runId).filter(({ type }) => type.startsWith("agent."));
-    expect(told.map(({ type }) => type)).toEqual([
-      ...["agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoned"],
-      ...["agent.toolCalled", "agent.toolReturned", "agent.toolCalled", "agent.toolReturned"],
-      ...["agent.handoff", "agent.decided"],
-    ]);
-    expect(told[2]?.payload).toMatchObject({ reasoning: "ab" });
-    expect(told[4]?.causationId).toBe(told[3]?.eventId);
-    expect(told[6]?.causationId).toBe(told[5]?.eventId);
-    expect(told[6]?.payload).toMatchObject({ status: "error", error: { code: "odd" }, durationMs: 5 });
-  });
-
-  test("does not show its reasoning where the caller wants none", async () => {
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes: [node("a", "core.conformance.mock-agent", config)] })],
-    });
-    const runId = await scene.run("w", { configurable: { reasoningVerbosity: "off" } });
-    expect(scene.types(runId).filter((type) => type.startsWith("agent.reason"))).toEqual([]);
-  });
-
-  test("is refused outside of workflows that test a host, unless the host allows it", async () => {
-    const nodes = [node("a", "core.conformance.mock-agent", config)];
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes }), workflow("conformance-w", { nodes })],
-      settings: { allowsMocks: false },
-    });
-    const refused = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
-    expect(codeOf(refused)).toBe("capability_required");
-    expect(await scene.status(await scene.run("conformance-w"))).toBe("completed");
-  });
-});
-
-describe("a node that asks a model", () => {
-  const saying = (text: string, more = {}): SceneOptions => ({
-    chat: {
-      complete: () =>
-        Promise.resolve({
-          kind: "answered",
-          text,
-          finishReason: "stop",
-          model: "m",
-          provider: "p",
-          usage: { inputTokens: 3 },
-          ...more,
-        }),
-    },
-  });
-
-  test("keeps its answer, and what it cost", async () => {
-    const it = await play({ nodes: [node("a", "core.ai.callPrompt", { prompt: "?" })] }, saying("yes"));
-    expect(outputs(it, "a")).toEqual({ text: "yes" });
-    expect(it.scene.payloads(it.runId, "provider.usage")).toMatchObject([
-      { model: "m", provider: "p", inputTokens: 3 },
-    ]);
-  });
-
-  test("finds the structured answer in what the model wrote around it", async () => {
-    const it = await play({ nodes: [node("a", "core.ai.structuredOutput")] }, saying('Sure: {"a":[1]} ok?'));
-    expect(outputs(it, "a")).toEqual({ result: { a: [1] } });
-    const none = await play({ nodes: [node("a", "core.ai.structuredOutput")] }, saying("no"));
-    expect(none.snapshot).toMatchObject({ error: { code: "structured_output_invalid" } });
-  });
-
-  test("fails without the refusal's text, and is not asked again after one", async () => {
-    const it = await play(
-      { nodes: [node("a", "core.ai.callPrompt")], settings: { maxRetries: 5 } },
-      saying("", { refusal: "SECRET" }),
-    );
-    expect(it.snapshot).toMatchObject({ error: { code: "envelope_refused_by_provider" } });
-    expect(it.scene.types(it.runId)).not.toContain("node.retried");
-    expect(JSON.stringify(it.scene.events(it.runId))).not.toContain("SECRET");
-  });
-
-  test("is asked again where it could not be reached, as often as the workflow says", async () => {
-    let calls = 0;
-    const it = await play(
-      { nodes: [node("a", "core.ai.callPrompt")], settings: { maxRetries: 2 } },
-      {
-        chat: {
-          complete: () => {
-            calls += 1;
-            return Promise.resolve({ kind: "unknown", code: "unreachable", message: "no" });
-          },
-        },
-      },
-    );
-    expect(calls).toBe(3);
-    expect(it.snapshot).toMatchObject({ error: { code: "unreachable" } });
-  });
-});
-
 describe("a node that calls a tool or another agent", () => {
-  const mcp = node("a", "core.conformance.mcp-invoke", {
+  const mcp = createNode("a", "core.conformance.mcp-invoke", {
     mcp: { tool: "echo", url: "http://tool", arguments: { x: 1 } },
   });
-  const a2a = node("a", "core.conformance.a2a-invoke", { skill: "plan", url: "http://agent" });
+  const a2a = createNode("a", "core.conformance.a2a-invoke", { skill: "plan", url: "http://agent" });
 
   test("records the call before it is made, and what came back as untrusted, caused by the call", async () => {
     const seen: unknown[] = [];
-    const { scene, runId } = await play(
+    const { scene, runId } = await playNodes(
       { nodes: [mcp] },
       {
         tools: {
@@ -255,19 +163,19 @@ describe("a node that calls a tool or another agent", () => {
     const failing = {
       callMcp: () => Promise.resolve({ kind: "answered", ok: false, content: [], text: "no" } as const),
     };
-    const { scene, runId, snapshot } = await play({ nodes: [mcp] }, { tools: failing });
+    const { scene, runId, snapshot } = await playNodes({ nodes: [mcp] }, { tools: failing });
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "tool_failed" } });
     expect(scene.payloads(runId, "agent.toolReturned")[0]).toMatchObject({ status: "error" });
-    const unset = await play({
-      nodes: [node("a", "core.conformance.mcp-invoke", { mcp: { tool: "echo" } })],
+    const unset = await playNodes({
+      nodes: [createNode("a", "core.conformance.mcp-invoke", { mcp: { tool: "echo" } })],
     });
     expect(unset.snapshot).toMatchObject({ error: { code: "not_configured" } });
   });
 
   test("passes the trace of the run on, under a span of its own", async () => {
     const seen: (string | undefined)[] = [];
-    const scene = workflowScene({
-      definitions: [workflow("w", { nodes: [mcp] })],
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [mcp] })],
       tools: {
         callMcp: ({ traceparent }) => {
           seen.push(traceparent);
@@ -288,7 +196,7 @@ describe("a node that calls a tool or another agent", () => {
     ["failed", false, "failed"],
     ["completed", true, "completed"],
   ] as const)("to an agent whose task is %s leaves the run %s", async (state, ok, status) => {
-    const { snapshot } = await play(
+    const { snapshot } = await playNodes(
       { nodes: [a2a] },
       { tools: { sendA2a: () => Promise.resolve({ kind: "answered", ok, state, text: "", data: [] }) } },
     );
@@ -298,95 +206,113 @@ describe("a node that calls a tool or another agent", () => {
 });
 
 describe("a sub-workflow", () => {
-  const child = worker("child", { result: "child did it", received: "baked in" });
-  const sub = (config: object) => [
-    node("sub", "core.subWorkflow", { workflowId: "child", ...config }),
-    node("after"),
+  const child = createWorker("child", { result: "child did it", received: "baked in" });
+  const createSub = (config: object) => [
+    createNode("sub", "core.subWorkflow", { workflowId: "child", ...config }),
+    createNode("after"),
   ];
-  const failing = workflow("child", { nodes: [node("boom", "core.fail")], variables: { result: "never" } });
+  const failing = createWorkflow("child", {
+    nodes: [createNode("boom", "core.fail")],
+    variables: { result: "never" },
+  });
 
   test("gets what is mapped, and hands back what is mapped", async () => {
-    const it = await play(
+    const played = await playNodes(
       {
-        nodes: sub({
+        nodes: createSub({
           inputMapping: { received: "given" },
           outputMapping: { got: "result", none: "missing" },
         }),
-        edges: [edge("sub>after")],
+        edges: [createEdge("sub>after")],
         variables: { given: "g", none: "kept" },
       },
       { definitions: [child] },
     );
-    const { childRunId } = outputs(it, "sub") as { childRunId: string };
-    expect(outputs(it, "sub")).toEqual({ childRunId, childStatus: "completed" });
-    expect(await it.scene.snapshot(childRunId)).toMatchObject({
-      parentRunId: it.runId,
+    const { childRunId } = findOutputs(played, "sub") as { childRunId: string };
+    expect(findOutputs(played, "sub")).toEqual({ childRunId, childStatus: "completed" });
+    expect(await played.scene.snapshot(childRunId)).toMatchObject({
+      parentRunId: played.runId,
       parentNodeId: "sub",
       variables: { received: "g", result: "child did it" },
     });
-    expect(it.snapshot["variables"]).toEqual({ given: "g", got: "child did it", none: "kept" });
-    expect(it.scene.types(it.runId)).not.toContain("core.workflowChain.event");
+    expect(played.snapshot["variables"]).toEqual({ given: "g", got: "child did it", none: "kept" });
+    expect(played.scene.types(played.runId)).not.toContain("core.workflowChain.event");
   });
 
   test("keeps its default where the parent has nothing to give", async () => {
-    const it = await play(
-      { nodes: sub({ inputMapping: { received: "unset" } }), variables: { unset: undefined } },
+    const played = await playNodes(
+      { nodes: createSub({ inputMapping: { received: "unset" } }), variables: { unset: undefined } },
       { definitions: [child] },
     );
-    const { childRunId = "" } = it.scene.payloads(it.runId, "node.dispatched")[0] ?? {};
-    expect(await it.scene.snapshot(childRunId)).toMatchObject({ variables: { received: "baked in" } });
+    const { childRunId = "" } = played.scene.payloads(played.runId, "node.dispatched")[0] ?? {};
+    expect(await played.scene.snapshot(childRunId)).toMatchObject({ variables: { received: "baked in" } });
   });
 
   test("that fails is its parent's failure, unless that is absorbed, and hands nothing back", async () => {
     const mapped = { outputMapping: { got: "result" } };
-    const fails = await play({ nodes: sub(mapped), edges: [edge("sub>after")] }, { definitions: [failing] });
+    const fails = await playNodes(
+      { nodes: createSub(mapped), edges: [createEdge("sub>after")] },
+      { definitions: [failing] },
+    );
     expect(fails.snapshot).toMatchObject({
       status: "failed",
       error: { code: "child_failed" },
       variables: {},
     });
     for (const onChildFailure of ["absorb", "continue"]) {
-      const it = await play({ nodes: sub({ ...mapped, onChildFailure }) }, { definitions: [failing] });
-      expect(it.snapshot).toMatchObject({ status: "completed", variables: {} });
-      expect(outputs(it, "sub")).toMatchObject({ childStatus: "failed" });
+      const played = await playNodes(
+        { nodes: createSub({ ...mapped, onChildFailure }) },
+        { definitions: [failing] },
+      );
+      expect(played.snapshot).toMatchObject({ status: "completed", variables: {} });
+      expect(findOutputs(played, "sub")).toMatchObject({ childStatus: "failed" });
     }
   });
 
   test("that is tried again is another run", async () => {
-    const it = await play({ nodes: sub({}), settings: { maxRetries: 1 } }, { definitions: [failing] });
-    const children = it.scene.payloads(it.runId, "node.dispatched").map(({ childRunId }) => childRunId);
+    const played = await playNodes(
+      { nodes: createSub({}), settings: { maxRetries: 1 } },
+      { definitions: [failing] },
+    );
+    const children = played.scene
+      .payloads(played.runId, "node.dispatched")
+      .map(({ childRunId }) => childRunId);
     expect(new Set(children).size).toBe(2);
   });
 
   test("that is not there fails its parent, and one without a name is refused", async () => {
-    const it = await play({ nodes: sub({}) });
-    expect(it.snapshot).toMatchObject({ error: { code: "unknown_child_workflow" } });
-    const scene = workflowScene({ definitions: [workflow("w", { nodes: [node("a", "core.subWorkflow")] })] });
+    const played = await playNodes({ nodes: createSub({}) });
+    expect(played.snapshot).toMatchObject({ error: { code: "unknown_child_workflow" } });
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [createNode("a", "core.subWorkflow")] })],
+    });
     const refused = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
     expect(codeOf(refused)).toBe("validation_error");
   });
 
   test("within itself ends where nesting does", async () => {
-    const it = await play({ nodes: [node("sub", "core.subWorkflow", { workflowId: "w" })] });
-    expect(it.snapshot).toMatchObject({ status: "failed", error: { code: "child_failed" } });
-    expect(it.scene.ledger.runs.size).toBe(17);
+    const played = await playNodes({ nodes: [createNode("sub", "core.subWorkflow", { workflowId: "w" })] });
+    expect(played.snapshot).toMatchObject({ status: "failed", error: { code: "child_failed" } });
+    expect(played.scene.ledger.runs.size).toBe(17);
   });
 
   test("that shares a name with another node's turn is another run", async () => {
-    const it = await play(
+    const played = await playNodes(
       {
         nodes: [
-          node("s", "core.orchestrator.supervisor", {
+          createNode("s", "core.orchestrator.supervisor", {
             mockDispatchPlan: [{ kind: "next-worker", nextWorkerIds: ["child", "child"] }],
           }),
-          node("d", "core.dispatch"),
-          node("d:1", "core.subWorkflow", { workflowId: "other" }),
+          createNode("d", "core.dispatch"),
+          createNode("d:1", "core.subWorkflow", { workflowId: "other" }),
         ],
-        edges: [edge("s>d"), edge("d>s")],
+        edges: [createEdge("s>d"), createEdge("d>s")],
       },
-      { definitions: [child, worker("other")] },
+      { definitions: [child, createWorker("other")] },
     );
-    const children = it.scene.payloads(it.runId, "node.dispatched").map(({ childRunId }) => childRunId);
+    const children = played.scene
+      .payloads(played.runId, "node.dispatched")
+      .map(({ childRunId }) => childRunId);
     expect(new Set(children).size).toBe(3);
   });
 });

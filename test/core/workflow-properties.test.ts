@@ -8,26 +8,30 @@ import {
   PLAY_SETTINGS,
   playOut,
   supervisedWorkflows,
-  workflows,
+  createWorkflows,
   type OnProgress,
   type Played,
 } from "../support/workflow-arbitraries.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 
 const schemas = loadOpenWopSchemas();
-const anyWorkflow = fc.oneof(workflows({ loops: false }), workflows({ loops: true }), supervisedWorkflows);
+const anyWorkflow = fc.oneof(
+  createWorkflows({ loops: false }),
+  createWorkflows({ loops: true }),
+  supervisedWorkflows,
+);
 const picks = fc.array(fc.nat({ max: 20 }), { minLength: 1, maxLength: 12 });
 const RUNS = { numRuns: 250 };
 
 /** What each node went through. */
-function byNode({ events }: Played): Record<string, string[]> {
-  const told: Record<string, string[]> = {};
+function groupByNode({ events }: Played): Record<string, string[]> {
+  const body: Record<string, string[]> = {};
   for (const { type, nodeId, payload } of events) {
     if (nodeId === undefined) continue;
     const { durationMs: _, previous: __, ...rest } = payload as Record<string, unknown>;
-    (told[nodeId] ??= []).push(`${type} ${JSON.stringify(rest)}`);
+    (body[nodeId] ??= []).push(`${type} ${JSON.stringify(rest)}`);
   }
-  return told;
+  return body;
 }
 
 describe("every workflow, however what it waits for comes in", () => {
@@ -72,7 +76,7 @@ describe("every workflow, however what it waits for comes in", () => {
   });
 
   test("without loops or deadlines has the same end and the same story at every node for every order", () => {
-    const timeless = workflows({ loops: false }).map((definition) => ({
+    const timeless = createWorkflows({ loops: false }).map((definition) => ({
       ...definition,
       nodes: definition.nodes.map((each) => ({ ...each, config: { ...each.config, timeoutMs: undefined } })),
     }));
@@ -80,7 +84,7 @@ describe("every workflow, however what it waits for comes in", () => {
       fc.property(timeless, picks, picks, (definition, order, other) => {
         const [one, two] = [order, other].map((each) => playOut(definition, each, { patient: true }));
         expect(two?.run.phase.kind).toBe(one?.run.phase.kind);
-        if (one?.run.phase.kind === "completed") expect(two && byNode(two)).toEqual(byNode(one));
+        if (one?.run.phase.kind === "completed") expect(two && groupByNode(two)).toEqual(groupByNode(one));
       }),
       RUNS,
     );
@@ -88,7 +92,7 @@ describe("every workflow, however what it waits for comes in", () => {
 
   test("without loops starts no node twice but to try it again", () => {
     fc.assert(
-      fc.property(workflows({ loops: false }), picks, (definition, order) => {
+      fc.property(createWorkflows({ loops: false }), picks, (definition, order) => {
         const { events } = playOut(definition, order);
         const first = events.flatMap((event) =>
           event.type === "node.started" && event.payload.attempt === 0 ? [event.payload.nodeId] : [],
@@ -128,12 +132,12 @@ describe("every supervised workflow", () => {
     fc.assert(
       fc.property(supervisedWorkflows, picks, (definition, order) => {
         const { events } = playOut(definition, order);
-        const of = (type: string) => events.filter((event) => event.type === type);
-        const low = of("runOrchestrator.decided").filter(({ payload }) => {
+        const filterOfType = (type: string) => events.filter((event) => event.type === type);
+        const low = filterOfType("runOrchestrator.decided").filter(({ payload }) => {
           const { decision } = payload as { readonly decision: { readonly confidence?: number } };
           return (decision.confidence ?? 1) < 0.5;
         });
-        const accepted = of("interrupt.resolved").filter(
+        const accepted = filterOfType("interrupt.resolved").filter(
           ({ nodeId, payload }) =>
             nodeId === "s" && (payload as { readonly action?: string }).action === "accept",
         );

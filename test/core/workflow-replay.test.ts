@@ -3,12 +3,28 @@ import { describe, expect, it } from "vitest";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { advanceRun } from "../../src/agents/coordination/workflow/advance-run.ts";
-import { chain, nextWorker, node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
-import { PLAY_SETTINGS, playOut, supervisedWorkflows, workflows } from "../support/workflow-arbitraries.ts";
+import {
+  chain,
+  sendNextWorker,
+  createNode,
+  createSupervised,
+  TERMINATE,
+  createWorkflow,
+} from "../support/workflow-definitions.ts";
+import {
+  PLAY_SETTINGS,
+  playOut,
+  supervisedWorkflows,
+  createWorkflows,
+} from "../support/workflow-arbitraries.ts";
 import { FORK, originOf, readBack, replayIn } from "../support/replay-play.ts";
 
 const picks = fc.array(fc.nat({ max: 50 }), { minLength: 1, maxLength: 30 });
-const made = fc.oneof(workflows({ loops: false }), workflows({ loops: true }), supervisedWorkflows);
+const made = fc.oneof(
+  createWorkflows({ loops: false }),
+  createWorkflows({ loops: true }),
+  supervisedWorkflows,
+);
 
 describe("a replay of any run", () => {
   it("is that run again, from every event on and in pages of any size", () => {
@@ -28,17 +44,17 @@ describe("a replay of any run", () => {
   });
 });
 
-const LINE = workflow("line", {
+const LINE = createWorkflow("line", {
   nodes: [
-    node("a"),
-    node("b", "core.identity"),
-    node("c", "core.delay", { delayMs: 5 }),
-    node("d", "core.fail"),
+    createNode("a"),
+    createNode("b", "core.identity"),
+    createNode("c", "core.delay", { delayMs: 5 }),
+    createNode("d", "core.fail"),
   ],
   edges: chain("a>b>c>d"),
 });
-const MODEL = workflow("model", {
-  nodes: [node("a"), node("m", "core.ai.callPrompt", { prompt: "?" })],
+const MODEL = createWorkflow("model", {
+  nodes: [createNode("a"), createNode("m", "core.ai.callPrompt", { prompt: "?" })],
   edges: chain("a>m"),
 });
 
@@ -48,38 +64,38 @@ function recordOf(definition: typeof LINE) {
 }
 
 /** In the places of a log, whatever they were before. */
-function numbered(events: readonly WorkflowEvent[]): WorkflowEvent[] {
+function numberEvents(events: readonly WorkflowEvent[]): WorkflowEvent[] {
   return events.map((event, sequence) => ({ ...event, sequence }));
 }
 
 describe("a record that does not follow from its workflow", () => {
   const { graph, recorded } = recordOf(LINE);
-  const at = (type: string, nodeId: string): number =>
+  const findEventIndex = (type: string, nodeId: string): number =>
     recorded.findIndex((event) => event.type === type && event.nodeId === nodeId);
-  const started = at("node.started", "b");
-  const completed = at("node.completed", "b");
-  const changed = (index: number, payload: object): WorkflowEvent[] =>
+  const started = findEventIndex("node.started", "b");
+  const completed = findEventIndex("node.completed", "b");
+  const changePayload = (index: number, payload: object): WorkflowEvent[] =>
     recorded.map((event, place) =>
       place === index ? ({ ...event, payload: { ...event.payload, ...payload } } as WorkflowEvent) : event,
     );
   const replay = (events: readonly WorkflowEvent[]) => replayIn(events, { graph, settings: PLAY_SETTINGS });
 
   it.each<[string, readonly WorkflowEvent[], object]>([
-    ["another output", changed(completed, { outputs: { x: 1 } }), { kind: "output", at: completed }],
+    ["another output", changePayload(completed, { outputs: { x: 1 } }), { kind: "output", at: completed }],
     [
       "another time that a node took",
-      changed(completed, { durationMs: 9 }),
+      changePayload(completed, { durationMs: 9 }),
       { kind: "output", at: completed },
     ],
-    ["an event less", numbered(recorded.toSpliced(started, 2)), { kind: "type-mismatch", at: started }],
+    ["an event less", numberEvents(recorded.toSpliced(started, 2)), { kind: "type-mismatch", at: started }],
     [
       "an event more",
-      numbered(recorded.toSpliced(started, 0, ...recorded.slice(started, started + 1))),
+      numberEvents(recorded.toSpliced(started, 0, ...recorded.slice(started, started + 1))),
       { kind: "missing", at: started + 1 },
     ],
     [
       "two events in another order",
-      numbered([
+      numberEvents([
         ...recorded.slice(0, started),
         recorded[completed]!,
         recorded[started]!,
@@ -95,7 +111,7 @@ describe("a record that does not follow from its workflow", () => {
     [
       "an event that comes too early",
       recorded.map((event) => ({ ...event, timestamp: recorded[0]!.timestamp })),
-      { kind: "missing", at: at("node.completed", "c") },
+      { kind: "missing", at: findEventIndex("node.completed", "c") },
     ],
   ])("with %s is told by what differs and where, and nothing of it is taken", (_, events, expected) => {
     const { then, run } = replay(events);
@@ -106,14 +122,14 @@ describe("a record that does not follow from its workflow", () => {
   });
 
   it("is not told by the values in it", () => {
-    const { then } = replay(changed(completed, { outputs: { secret: "what-nobody-may-read" } }));
+    const { then } = replay(changePayload(completed, { outputs: { secret: "what-nobody-may-read" } }));
     if (then.kind !== "diverged") throw new Error(then.kind);
     expect(then.divergence.point).toBe("node.completed of b: payload.outputs.secret");
   });
 
   it("is told by an event with another cause", () => {
-    const plan = [nextWorker("a"), TERMINATE];
-    const loop = recordOf(supervised("made-up", plan));
+    const plan = [sendNextWorker("a"), TERMINATE];
+    const loop = recordOf(createSupervised("made-up", plan));
     const began = loop.recorded.findIndex(
       ({ payload }) => "phase" in payload && payload.phase === "dispatch.began",
     );
@@ -132,7 +148,7 @@ describe("a record that does not follow from its workflow", () => {
   });
 
   it("is taken as it is before the place that it is derived from", () => {
-    const events = changed(completed, { outputs: { x: 1 } });
+    const events = changePayload(completed, { outputs: { x: 1 } });
     const { then, run } = replayIn(events, { graph, settings: PLAY_SETTINGS, fromSeq: completed + 1 });
     expect([then.kind, run.nextSequence]).toEqual(["over", recorded.length]);
   });
@@ -141,15 +157,15 @@ describe("a record that does not follow from its workflow", () => {
 describe("what came of asking a model", () => {
   it("is taken as it was recorded when the model was asked again, and it is asked once", () => {
     const { graph, recorded } = recordOf(MODEL);
-    const { then, asked } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, page: 2 });
-    expect([then.kind, asked]).toEqual(["over", ["m:1:ask"]]);
+    const { then, asked: requests } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, page: 2 });
+    expect([then.kind, requests]).toEqual(["over", ["m:1:ask"]]);
   });
 
   it("is taken as it was recorded before the place that is derived from: nobody is asked", () => {
     const { graph, recorded } = recordOf(MODEL);
     const fromSeq = recorded.length;
-    const { then, asked } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, fromSeq });
-    expect([then.kind, asked]).toEqual(["over", []]);
+    const { then, asked: requests } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, fromSeq });
+    expect([then.kind, requests]).toEqual(["over", []]);
   });
 });
 

@@ -30,8 +30,8 @@ interface Ruled {
   readonly actions: readonly unknown[];
 }
 
-function ruledBefore(events: readonly WorkflowEvent[], childRunId: string): Ruled {
-  const asked = new Set<string>();
+function findRuledBefore(events: readonly WorkflowEvent[], childRunId: string): Ruled {
+  const askedIds = new Set<string>();
   const verdicts: Of<"agent.verified">["payload"][] = [];
   const actions: unknown[] = [];
   let key = "";
@@ -39,8 +39,8 @@ function ruledBefore(events: readonly WorkflowEvent[], childRunId: string): Rule
     if (event.type === "agent.verified" && event.payload.target === childRunId) verdicts.push(event.payload);
     if (event.type === "node.suspended") key = event.payload.interruptId;
     if (event.type === "interrupt.requested" && event.payload.data["artifactId"] === childRunId)
-      asked.add(key);
-    if (event.type === "interrupt.resolved" && asked.has(event.payload.interruptId))
+      askedIds.add(key);
+    if (event.type === "interrupt.resolved" && askedIds.has(event.payload.interruptId))
       actions.push((event.payload.resumeValue as { action?: unknown }).action);
   }
   return { verdicts, actions };
@@ -48,7 +48,7 @@ function ruledBefore(events: readonly WorkflowEvent[], childRunId: string): Rule
 
 const isYes = (action: unknown): boolean => action === "accept" || action === "edit-accept";
 
-function harvests(
+function listHarvests(
   events: readonly WorkflowEvent[],
 ): { readonly event: Of<"core.workflowChain.event">; readonly at: number }[] {
   return events.flatMap((event, at) =>
@@ -79,9 +79,9 @@ describe("every workflow with gates, however verdicts, answers and time come in"
     fc.assert(
       fc.property(verifiedWorkflows, picks, (definition, order) => {
         const played = playOut(definition, order);
-        for (const { event, at } of harvests(played.events)) {
+        for (const { event, at } of listHarvests(played.events)) {
           const childRunId = event.payload.childRunId ?? "";
-          const { verdicts, actions } = ruledBefore(played.events.slice(0, at), childRunId);
+          const { verdicts, actions } = findRuledBefore(played.events.slice(0, at), childRunId);
           const last = verdicts.at(-1);
           expect(verdicts.length, "each child is ruled on once").toBeLessThanOrEqual(1);
           expect(last?.verdict).not.toBe("fail");
@@ -101,14 +101,14 @@ describe("every workflow with gates, however verdicts, answers and time come in"
     fc.assert(
       fc.property(verifiedWorkflows, picks, (definition, order) => {
         const { events } = playOut(definition, order);
-        const merged = harvests(events).map(({ event }) => event.payload.childRunId);
+        const merged = listHarvests(events).map(({ event }) => event.payload.childRunId);
         expect(new Set(merged).size).toBe(merged.length);
-        const keys = harvests(events).flatMap(({ event }) => event.payload.harvestedKeys ?? []);
+        const keys = listHarvests(events).flatMap(({ event }) => event.payload.harvestedKeys ?? []);
         const changes = events.filter(({ type }) => type === "variable.changed");
         expect(changes).toHaveLength(keys.length);
         for (const change of changes) {
           const near = events.slice(Math.max(0, change.sequence - 1), change.sequence + 2);
-          expect(harvests(near).map(({ event }) => event.nodeId)).toContain(change.nodeId);
+          expect(listHarvests(near).map(({ event }) => event.nodeId)).toContain(change.nodeId);
         }
       }),
       RUNS,
@@ -168,11 +168,11 @@ describe("every workflow with gates, however verdicts, answers and time come in"
         for (const event of playOut(definition, order).events) {
           if (event.type === "variable.changed") continue;
           const { payload } = event;
-          const told =
+          const body =
             event.type === "interrupt.requested"
               ? { ...payload, data: { ...event.payload.data, artifactData: 0 } }
               : payload;
-          expect(JSON.stringify(told)).not.toContain(CONTENT);
+          expect(JSON.stringify(body)).not.toContain(CONTENT);
         }
       }),
       RUNS,

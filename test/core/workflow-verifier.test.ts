@@ -1,16 +1,34 @@
 import { describe, expect, test } from "vitest";
 import type { ChatModel } from "../../src/agents/coordination/ports/outbound.ts";
-import { edge, nextWorker, node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
+import {
+  createEdge,
+  sendNextWorker,
+  createNode,
+  createSupervised,
+  TERMINATE,
+  createWorkflow,
+} from "../support/workflow-definitions.ts";
 import { checkLog } from "../support/workflow-plays.ts";
-import { workflowScene } from "../support/workflow-scene.ts";
-import { AGAIN, BEGINS, CRITIC, ENDS, MERGED, looped, only, saying, scene, story } from "./verified-scene.ts";
+import { createWorkflowScene } from "../support/workflow-scene.ts";
+import {
+  AGAIN,
+  BEGINS,
+  CRITIC,
+  ENDS,
+  MERGED,
+  createLooped,
+  filterByType,
+  createChatAnswer,
+  createScene,
+  tellStory,
+} from "./verified-scene.ts";
 
 describe("a verdict on what a worker produced", () => {
   test("that passes is on record before the outputs are merged, and caused by the end of the child", async () => {
-    const at = scene(looped({ mockVerdicts: ["pass"] }));
+    const at = createScene(createLooped({ mockVerdicts: ["pass"] }));
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual([...BEGINS, "verified pass", ...MERGED, ...ENDS]);
-    const verified = only(at, runId, "agent.verified");
+    expect(tellStory(at, runId)).toEqual([...BEGINS, "verified pass", ...MERGED, ...ENDS]);
+    const verified = filterByType(at, runId, "agent.verified");
     const completed = at
       .events(runId)
       .find(
@@ -19,7 +37,7 @@ describe("a verdict on what a worker produced", () => {
     expect(verified.causationId).toBe(completed?.eventId);
     expect(verified.payload).toEqual({
       ...CRITIC,
-      target: only(at, runId, "node.dispatched").payload.childRunId,
+      target: filterByType(at, runId, "node.dispatched").payload.childRunId,
       verdict: "pass",
     });
     expect((await at.snapshot(runId))["convergence"]).toBeUndefined();
@@ -27,38 +45,38 @@ describe("a verdict on what a worker produced", () => {
   });
 
   test("that fails keeps the outputs out, and the run from ending as a success until people have ruled", async () => {
-    const at = scene(looped({ mockVerdicts: ["fail"] }));
+    const at = createScene(createLooped({ mockVerdicts: ["fail"] }));
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual([...BEGINS, "verified fail", "asks verification-failed"]);
+    expect(tellStory(at, runId)).toEqual([...BEGINS, "verified fail", "asks verification-failed"]);
     expect(await at.status(runId)).toBe("waiting-approval");
     expect((await at.snapshot(runId))["variables"]).not.toHaveProperty("got");
     expect(at.payloads(runId, "interrupt.requested")[0]?.data["artifactData"]).toEqual(TERMINATE);
   });
 
   test("that fails lets the run end where people say so, once, and as one that did not reach its goal", async () => {
-    const at = scene(looped({ mockVerdicts: ["fail"] }));
+    const at = createScene(createLooped({ mockVerdicts: ["fail"] }));
     const runId = await at.run("loop");
     await at.answer(runId, "supervisor", { action: "accept" });
-    expect(story(at, runId).slice(-3)).toEqual(["answered", ...ENDS]);
+    expect(tellStory(at, runId).slice(-3)).toEqual(["answered", ...ENDS]);
     const snapshot = await at.snapshot(runId);
     expect(snapshot["convergence"]).toEqual({ goalSatisfied: false, unmet: [], notAccepted: ["digger"] });
     expect(snapshot["variables"]).not.toHaveProperty("got");
   });
 
-  test.each([{ action: "reject" }, { action: "edit-accept", editedArtifactData: nextWorker("other") }])(
+  test.each([{ action: "reject" }, { action: "edit-accept", editedArtifactData: sendNextWorker("other") }])(
     "that fails ends the run or sends it on as people answer with $action",
     async (answer) => {
-      const at = scene(looped({ mockVerdicts: ["fail", "pass"] }));
+      const at = createScene(createLooped({ mockVerdicts: ["fail", "pass"] }));
       const runId = await at.run("loop");
       await at.answer(runId, "supervisor", answer);
-      const told = story(at, runId).slice(BEGINS.length + 3);
+      const messages = tellStory(at, runId).slice(BEGINS.length + 3);
       const { status, error } = await at.snapshot(runId);
       if (answer.action === "reject") {
-        expect(told).toEqual(["run.failed"]);
+        expect(messages).toEqual(["run.failed"]);
         expect(error).toMatchObject({ code: "verification_failed" });
       } else {
         expect(status).toBe("waiting-approval");
-        expect(told).toEqual([
+        expect(messages).toEqual([
           ...["decided 2 next-worker", ...AGAIN, "verified pass", "got=silver", "output.harvested"],
           "asks verification-failed",
         ]);
@@ -67,11 +85,11 @@ describe("a verdict on what a worker produced", () => {
   );
 
   test("that fails is settled where the same worker does better in another turn", async () => {
-    const plan = [nextWorker("digger"), nextWorker("digger"), TERMINATE];
-    const at = scene(looped({ mockVerdicts: ["fail", "pass"] }, { plan }));
+    const plan = [sendNextWorker("digger"), sendNextWorker("digger"), TERMINATE];
+    const at = createScene(createLooped({ mockVerdicts: ["fail", "pass"] }, { plan }));
     const runId = await at.run("loop");
     expect(await at.status(runId)).toBe("completed");
-    expect(story(at, runId).filter((line) => line.startsWith("verified"))).toEqual([
+    expect(tellStory(at, runId).filter((line) => line.startsWith("verified"))).toEqual([
       "verified fail",
       "verified pass",
     ]);
@@ -79,7 +97,7 @@ describe("a verdict on what a worker produced", () => {
   });
 
   test("that fails makes the run fail at once where the workflow says so", async () => {
-    const at = scene(looped({ mockVerdicts: ["fail"], onUnresolved: "fail" }));
+    const at = createScene(createLooped({ mockVerdicts: ["fail"], onUnresolved: "fail" }));
     const runId = await at.run("loop");
     expect(await at.snapshot(runId)).toMatchObject({
       status: "failed",
@@ -89,7 +107,7 @@ describe("a verdict on what a worker produced", () => {
   });
 
   test("that fails is not let through by nobody's answer: when the time is over, the run fails", async () => {
-    const at = scene(looped({ mockVerdicts: ["fail"], approvalTimeoutMs: 5_000 }));
+    const at = createScene(createLooped({ mockVerdicts: ["fail"], approvalTimeoutMs: 5_000 }));
     const runId = await at.run("loop");
     await at.clock.advance(5_001);
     expect(await at.snapshot(runId)).toMatchObject({
@@ -99,39 +117,41 @@ describe("a verdict on what a worker produced", () => {
   });
 
   test("is told to a live supervisor, with the keys and nothing of the work", async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const answers = [
-      JSON.stringify(nextWorker("digger")),
+      JSON.stringify(sendNextWorker("digger")),
       JSON.stringify({ kind: "terminate", reason: "enough" }),
     ];
     const chat: Partial<ChatModel> = {
       complete: ({ messages }) => {
-        asked.push(messages[0]?.content ?? "");
-        return Promise.resolve(saying(answers[asked.length - 1] ?? ""));
+        requests.push(messages[0]?.content ?? "");
+        return Promise.resolve(createChatAnswer(answers[requests.length - 1] ?? ""));
       },
     };
-    const definition = supervised("loop", [], {
+    const definition = createSupervised("loop", [], {
       supervisor: { prompt: "Decide.", mockDispatchPlan: undefined },
       dispatch: { outputMapping: { got: "result" }, verifier: { ...CRITIC, mockVerdicts: ["fail"] } },
     });
-    const at = scene(definition, { chat });
+    const at = createScene(definition, { chat });
     const runId = await at.run("loop");
-    expect(asked).toHaveLength(2);
-    expect(asked[1]).toContain('"verdict":"fail"');
-    expect(asked[1]).toContain('"criteria":["grounded","complete"]');
-    expect(asked[1]).not.toContain("gold");
-    expect(story(at, runId).at(-1)).toBe("asks verification-failed");
+    expect(requests).toHaveLength(2);
+    expect(requests[1]).toContain('"verdict":"fail"');
+    expect(requests[1]).toContain('"criteria":["grounded","complete"]');
+    expect(requests[1]).not.toContain("gold");
+    expect(tellStory(at, runId).at(-1)).toBe("asks verification-failed");
     await at.answer(runId, "supervisor", { action: "accept" });
-    expect(story(at, runId).slice(-2)).toEqual(ENDS);
-    expect(asked, "the decision is not asked for again").toHaveLength(2);
+    expect(tellStory(at, runId).slice(-2)).toEqual(ENDS);
+    expect(requests, "the decision is not asked for again").toHaveLength(2);
   });
 });
 
 describe("a verdict that wants a revision", () => {
   test("gives the worker another turn, as a run of its own, with what it did not meet", async () => {
-    const at = scene(looped({ mockVerdicts: [{ verdict: "revise", criteria: ["grounded"] }, "pass"] }));
+    const at = createScene(
+      createLooped({ mockVerdicts: [{ verdict: "revise", criteria: ["grounded"] }, "pass"] }),
+    );
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual([
+    expect(tellStory(at, runId)).toEqual([
       ...BEGINS,
       "verified revise",
       ...AGAIN,
@@ -147,16 +167,16 @@ describe("a verdict that wants a revision", () => {
   });
 
   test("tells the worker by the input that the workflow names", async () => {
-    const at = scene(looped({ mockVerdicts: ["revise", "pass"], revisionInput: "mend" }));
+    const at = createScene(createLooped({ mockVerdicts: ["revise", "pass"], revisionInput: "mend" }));
     const runId = await at.run("loop");
     const second = at.payloads(runId, "node.dispatched")[1]?.childRunId ?? "";
     expect((await at.snapshot(second)).inputs).toEqual({ mend: ["grounded", "complete"] });
   });
 
   test("is bounded by the loop's limit: the turn that is too many is refused, and the run with it", async () => {
-    const at = scene(looped({ mockVerdicts: ["revise"] }));
+    const at = createScene(createLooped({ mockVerdicts: ["revise"] }));
     const runId = await at.run("loop", { configurable: { maxLoopIterations: 3 } });
-    expect(story(at, runId)).toEqual([
+    expect(tellStory(at, runId)).toEqual([
       ...[...BEGINS, "verified revise", ...AGAIN, "verified revise", ...AGAIN, "verified revise"],
       ...["loop-iterations 4 over 3", "run.failed"],
     ]);
@@ -164,9 +184,9 @@ describe("a verdict that wants a revision", () => {
   });
 
   test("counts against the turns that the supervisor has left", async () => {
-    const at = scene(looped({ mockVerdicts: ["revise", "pass"] }));
+    const at = createScene(createLooped({ mockVerdicts: ["revise", "pass"] }));
     const runId = await at.run("loop", { configurable: { maxLoopIterations: 2 } });
-    expect(story(at, runId).slice(-3)).toEqual([
+    expect(tellStory(at, runId).slice(-3)).toEqual([
       "output.harvested",
       "loop-iterations 3 over 2",
       "run.failed",
@@ -176,20 +196,20 @@ describe("a verdict that wants a revision", () => {
   test.each([
     ["accept", [...MERGED, ...ENDS]],
     ["reject", ENDS],
-  ])("asks people when the worker was sent back often enough; they %s", async (action, told) => {
-    const at = scene(looped({ mockVerdicts: ["revise"], revisionsMax: 1 }));
+  ])("asks people when the worker was sent back often enough; they %s", async (action, messages) => {
+    const at = createScene(createLooped({ mockVerdicts: ["revise"], revisionsMax: 1 }));
     const runId = await at.run("loop");
-    expect(story(at, runId).slice(-2)).toEqual(["verified revise", "asks revisions-exhausted"]);
+    expect(tellStory(at, runId).slice(-2)).toEqual(["verified revise", "asks revisions-exhausted"]);
     await at.answer(runId, "dispatch", { action });
-    expect(story(at, runId).slice(-told.length)).toEqual(told);
+    expect(tellStory(at, runId).slice(-messages.length)).toEqual(messages);
     expect(at.payloads(runId, "agent.verified")).toHaveLength(2);
   });
 
   test("whose next turn fails is no success either", async () => {
     const breaks = { condition: { type: "expression", expression: "revisionCriteria" } };
-    const digger = workflow("digger", {
+    const digger = createWorkflow("digger", {
       nodes: [
-        node(
+        createNode(
           "dig",
           "core.identity",
           {},
@@ -197,14 +217,14 @@ describe("a verdict that wants a revision", () => {
             inputs: { revisionCriteria: { type: "variable", variableName: "revisionCriteria" } },
           },
         ),
-        node("boom", "core.fail", { code: "no", message: "no" }),
+        createNode("boom", "core.fail", { code: "no", message: "no" }),
       ],
-      edges: [edge("dig>boom", breaks)],
+      edges: [createEdge("dig>boom", breaks)],
       variables: { result: "gold", revisionCriteria: undefined },
     });
-    const at = workflowScene({ definitions: [looped({ mockVerdicts: ["revise"] }), digger] });
+    const at = createWorkflowScene({ definitions: [createLooped({ mockVerdicts: ["revise"] }), digger] });
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual([
+    expect(tellStory(at, runId)).toEqual([
       ...[...BEGINS, "verified revise", "dispatch.began", "dispatch.succeeded", "child.failed"],
       "asks verification-failed",
     ]);
@@ -212,57 +232,60 @@ describe("a verdict that wants a revision", () => {
 });
 
 describe("a confidence below the floor", () => {
-  const doubtful = (confidence: number) => looped({ mockVerdicts: [{ verdict: "pass", confidence }] });
+  const createDoubtful = (confidence: number) =>
+    createLooped({ mockVerdicts: [{ verdict: "pass", confidence }] });
 
   test("of the critic is escalated before people are asked, and nothing is merged before they agree", async () => {
-    const at = scene(doubtful(0.4));
+    const at = createScene(createDoubtful(0.4));
     const runId = await at.run("loop");
-    expect(story(at, runId)).toEqual([
+    expect(tellStory(at, runId)).toEqual([
       ...[...BEGINS, "verified pass", "confidence-escalated", "asks confidence-below-floor"],
     ]);
-    expect(only(at, runId, "core.workflowChain.confidence-escalated").payload).toEqual({
+    expect(filterByType(at, runId, "core.workflowChain.confidence-escalated").payload).toEqual({
       confidence: 0.4,
       floor: 0.5,
       escalationKind: "escalate",
       parentRunId: runId,
       workerId: "digger",
     });
-    expect(only(at, runId, "node.suspended").payload).toMatchObject({
+    expect(filterByType(at, runId, "node.suspended").payload).toMatchObject({
       kind: "approval",
       agentId: "critic-one",
       threshold: 0.5,
       observed: 0.4,
     });
     await at.answer(runId, "dispatch", { action: "accept" });
-    expect(story(at, runId).slice(-5)).toEqual(["answered", ...MERGED, ...ENDS]);
+    expect(tellStory(at, runId).slice(-5)).toEqual(["answered", ...MERGED, ...ENDS]);
   });
 
   test.each(["reject", "timeout"])("keeps the outputs out for ever after: %s", async (how) => {
-    const at = scene(
-      looped({ mockVerdicts: [{ verdict: "pass", confidence: 0.1 }], approvalTimeoutMs: 1_000 }),
+    const at = createScene(
+      createLooped({ mockVerdicts: [{ verdict: "pass", confidence: 0.1 }], approvalTimeoutMs: 1_000 }),
     );
     const runId = await at.run("loop");
     if (how === "reject") await at.answer(runId, "dispatch", { action: "reject" });
     else await at.clock.advance(1_001);
-    expect(story(at, runId).slice(-3)).toEqual(["answered", ...ENDS]);
+    expect(tellStory(at, runId).slice(-3)).toEqual(["answered", ...ENDS]);
     const { variables, convergence } = await at.snapshot(runId);
     expect(variables).not.toHaveProperty("got");
     expect(convergence).toMatchObject({ goalSatisfied: false, notAccepted: ["digger"] });
   });
 
   test.each([0.5, undefined])("is none at the floor, or where none is stated: %s", async (confidence) => {
-    const at = scene(looped({ mockVerdicts: [{ verdict: "pass", ...(confidence && { confidence }) }] }));
+    const at = createScene(
+      createLooped({ mockVerdicts: [{ verdict: "pass", ...(confidence && { confidence }) }] }),
+    );
     const runId = await at.run("loop");
     expect(await at.status(runId)).toBe("completed");
     expect(at.types(runId)).not.toContain("core.workflowChain.confidence-escalated");
   });
 
   test("of the actor is enough, unless people have agreed to what it decided", async () => {
-    const actor = (id: string, escalationThreshold?: number) => ({
+    const createActor = (id: string, escalationThreshold?: number) => ({
       id,
-      definition: workflow(id, {
+      definition: createWorkflow(id, {
         nodes: [
-          node("agent", "core.conformance.mock-agent", {
+          createNode("agent", "core.conformance.mock-agent", {
             agentId: "actor-one",
             mockDecision: { decision: "dig", confidence: 0.3 },
           }),
@@ -271,23 +294,23 @@ describe("a confidence below the floor", () => {
       }),
       escalationThreshold,
     });
-    const sure = supervised("sure", [nextWorker("actor"), TERMINATE], {
+    const sureWorkflow = createSupervised("sure", [sendNextWorker("actor"), TERMINATE], {
       dispatch: { outputMapping: { got: "result" }, verifier: { ...CRITIC, mockVerdicts: ["pass"] } },
     });
-    const lenient = workflowScene({
-      definitions: [sure, actor("actor").definition],
+    const lenient = createWorkflowScene({
+      definitions: [sureWorkflow, createActor("actor").definition],
       settings: { escalationThreshold: 0.1 },
     });
     const doubted = await lenient.run("sure");
-    expect(story(lenient, doubted).slice(-3)).toEqual([
+    expect(tellStory(lenient, doubted).slice(-3)).toEqual([
       ...["verified pass", "confidence-escalated", "asks confidence-below-floor"],
     ]);
     expect(lenient.payloads(doubted, "core.workflowChain.confidence-escalated")[0]?.confidence).toBe(0.3);
 
-    const strict = workflowScene({ definitions: [sure, actor("actor").definition] });
-    const asked = await strict.run("sure");
-    const child = strict.payloads(asked, "node.dispatched")[0]?.childRunId ?? "";
+    const strict = createWorkflowScene({ definitions: [sureWorkflow, createActor("actor").definition] });
+    const question = await strict.run("sure");
+    const child = strict.payloads(question, "node.dispatched")[0]?.childRunId ?? "";
     await strict.answer(child, "agent", { action: "accept" });
-    expect(story(strict, asked).slice(-5)).toEqual(["verified pass", ...MERGED, ...ENDS]);
+    expect(tellStory(strict, question).slice(-5)).toEqual(["verified pass", ...MERGED, ...ENDS]);
   });
 });

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Caller } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
-import { chain, node, workflow } from "../support/workflow-definitions.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import {
   ALICE,
   codeOf,
-  eventsIn,
+  listEvents,
   MALLORY,
   valueOf,
-  workflowScene,
+  createWorkflowScene,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
 
@@ -18,17 +18,21 @@ const { workspaceFileBytesMax, workspaceFilesMax } = WORKFLOW_BOUNDS;
 
 type Given = Readonly<Record<string, unknown>>;
 
-const variable = (variableName: string): Given => ({ type: "variable", variableName });
+const createVariable = (variableName: string): Given => ({ type: "variable", variableName });
 
 /** Writes what its run's inputs say. */
-const writer = workflow("writer", {
+const writer = createWorkflow("writer", {
   nodes: [
-    node(
+    createNode(
       "file",
       "openclaw.workspace.write",
       {},
       {
-        inputs: { path: variable("path"), content: variable("content"), ifVersion: variable("ifVersion") },
+        inputs: {
+          path: createVariable("path"),
+          content: createVariable("content"),
+          ifVersion: createVariable("ifVersion"),
+        },
       },
     ),
   ],
@@ -44,7 +48,7 @@ async function contentOf(scene: WorkflowScene, path: string): Promise<string> {
   return read.kind === "done" ? read.value.content : read.code;
 }
 
-async function outcome(scene: WorkflowScene, inputs: Given): Promise<unknown> {
+async function runOutcome(scene: WorkflowScene, inputs: Given): Promise<unknown> {
   const runId = await scene.run("writer", { inputs });
   await scene.settle();
   const snapshot = await scene.snapshot(runId);
@@ -54,17 +58,17 @@ async function outcome(scene: WorkflowScene, inputs: Given): Promise<unknown> {
 
 describe("openclaw.workspace.write", () => {
   test("writes a text as it is, and anything else as JSON, as the file's next version", async () => {
-    const scene = workflowScene({ definitions: [writer] });
-    expect(await outcome(scene, { path: "a", content: "text" })).toEqual({ path: "a", version: 1 });
-    expect(await outcome(scene, { path: "a", content: { b: [1] } })).toEqual({ path: "a", version: 2 });
+    const scene = createWorkflowScene({ definitions: [writer] });
+    expect(await runOutcome(scene, { path: "a", content: "text" })).toEqual({ path: "a", version: 1 });
+    expect(await runOutcome(scene, { path: "a", content: { b: [1] } })).toEqual({ path: "a", version: 2 });
     expect(await contentOf(scene, "a")).toBe('{"b":[1]}');
-    expect(await outcome(scene, { path: "a", content: "" })).toEqual({ path: "a", version: 3 });
+    expect(await runOutcome(scene, { path: "a", content: "" })).toEqual({ path: "a", version: 3 });
     const info = valueOf(await scene.host.workspace(ALICE).list({}));
     expect(info).toMatchObject([{ path: "a", version: 3, contentType: "text/markdown" }]);
   });
 
   test("fails with what is wrong, and writes nothing", async () => {
-    const scene = workflowScene({ definitions: [writer] });
+    const scene = createWorkflowScene({ definitions: [writer] });
     await put(scene, "old", "1");
     const wrong: readonly [Given, string][] = [
       [{ content: "x" }, "workspace_path_invalid"],
@@ -76,17 +80,23 @@ describe("openclaw.workspace.write", () => {
       [{ path: "old", content: "x", ifVersion: 2 }, "workspace_conflict"],
       [{ path: "new", content: "x", ifVersion: 1 }, "workspace_conflict"],
     ];
-    for (const [inputs, code] of wrong) expect(await outcome(scene, inputs)).toBe(code);
+    for (const [inputs, code] of wrong) expect(await runOutcome(scene, inputs)).toBe(code);
     expect(valueOf(await scene.host.workspace(ALICE).list({})).map(({ path }) => path)).toEqual(["old"]);
     expect(await contentOf(scene, "old")).toBe("1");
-    expect(await outcome(scene, { path: "old", content: "2", ifVersion: 1 })).toMatchObject({ version: 2 });
-    expect(await outcome(scene, { path: "new", content: "x", ifVersion: 0 })).toMatchObject({ version: 1 });
+    expect(await runOutcome(scene, { path: "old", content: "2", ifVersion: 1 })).toMatchObject({
+      version: 2,
+    });
+    expect(await runOutcome(scene, { path: "new", content: "x", ifVersion: 0 })).toMatchObject({
+      version: 1,
+    });
     valueOf(await scene.host.workspace(ALICE).remove("new", {}));
-    expect(await outcome(scene, { path: "new", content: "x", ifVersion: 0 })).toMatchObject({ version: 3 });
+    expect(await runOutcome(scene, { path: "new", content: "x", ifVersion: 0 })).toMatchObject({
+      version: 3,
+    });
   });
 
   test("is refused before a run begins where its configuration cannot be right", async () => {
-    const scene = workflowScene();
+    const scene = createWorkflowScene();
     for (const [typeId, config] of [
       ["openclaw.workspace.write", { path: "/up" }],
       ["openclaw.workspace.write", { path: "a", contentType: "nonsense" }],
@@ -94,21 +104,21 @@ describe("openclaw.workspace.write", () => {
       ["openclaw.workspace.read", { paths: [5] }],
       ["openclaw.workspace.read", { path: "a..b" }],
     ] as const) {
-      const definition = workflow("wrong", { nodes: [node("file", typeId, config)] });
+      const definition = createWorkflow("wrong", { nodes: [createNode("file", typeId, config)] });
       expect(codeOf(await scene.host.register(ALICE, definition))).toBe("validation_error");
     }
   });
 
   test("finds no room beyond so many files, in a workspace that is full", async () => {
-    const scene = workflowScene({ definitions: [writer] });
+    const scene = createWorkflowScene({ definitions: [writer] });
     for (let index = 0; index < workspaceFilesMax; index += 1) await put(scene, `f${index}`, "");
-    expect(await outcome(scene, { path: "more", content: "" })).toBe("workspace_too_large");
-    expect(await outcome(scene, { path: "f1", content: "x" })).toMatchObject({ version: 2 });
+    expect(await runOutcome(scene, { path: "more", content: "" })).toBe("workspace_too_large");
+    expect(await runOutcome(scene, { path: "f1", content: "x" })).toMatchObject({ version: 2 });
   });
 
   test("of many runs at once makes a version for each, and each log tells which one is its own", async () => {
-    const clock = fakeClock();
-    const scene = workflowScene({ definitions: [writer], clock });
+    const clock = createFakeClock();
+    const scene = createWorkflowScene({ definitions: [writer], clock });
     const many = 24;
     const created = await Promise.all(
       Array.from({ length: many }, (_, index) =>
@@ -125,25 +135,25 @@ describe("openclaw.workspace.write", () => {
       created.map(async (each, index) => {
         const { runId } = valueOf(each);
         expect(await scene.status(runId)).toBe("completed");
-        const [told] = scene.payloads(runId, "workspace.updated");
-        const read = await scene.host.workspace(ALICE).read("shared", told?.version);
+        const [report] = scene.payloads(runId, "workspace.updated");
+        const read = await scene.host.workspace(ALICE).read("shared", report?.version);
         expect(valueOf(read).content).toBe(`by ${index}`);
-        return told?.version ?? 0;
+        return report?.version ?? 0;
       }),
     );
     expect(versions.toSorted((one, other) => one - other)).toEqual(versions.map((_, index) => index + 1));
   });
 
   test("is there once, with its event, at whichever append its process dies", async () => {
-    const twice = workflow("twice", {
+    const twice = createWorkflow("twice", {
       nodes: [
-        node("one", "openclaw.workspace.write", { path: "a", content: "1" }),
-        node("two", "openclaw.workspace.write", { path: "a", content: "2" }),
+        createNode("one", "openclaw.workspace.write", { path: "a", content: "1" }),
+        createNode("two", "openclaw.workspace.write", { path: "a", content: "2" }),
       ],
       edges: chain("one>two"),
     });
     const counted = { appends: 0 };
-    const undisturbed = workflowScene({
+    const undisturbed = createWorkflowScene({
       definitions: [twice],
       faults: { before: () => (counted.appends += 1) },
     });
@@ -152,30 +162,34 @@ describe("openclaw.workspace.write", () => {
     expect(counted.appends).toBeGreaterThan(2);
     for (let k = 1; k <= counted.appends; k += 1)
       for (const when of ["before", "after"] as const) {
-        const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock(), definitions: [twice] };
+        const shared = {
+          ledger: createMemoryWorkflowLedger(),
+          clock: createFakeClock(),
+          definitions: [twice],
+        };
         let count = 0;
-        const die = (at: typeof when): void => {
+        const dieAt = (at: typeof when): void => {
           if (count === k && at === when) first.die();
         };
         const faults = {
           before: () => {
             count += 1;
-            die("before");
+            dieAt("before");
           },
           after: () => {
-            die("after");
+            dieAt("after");
           },
         };
-        const first: WorkflowScene = workflowScene({ ...shared, pid: 1, faults });
+        const first: WorkflowScene = createWorkflowScene({ ...shared, pid: 1, faults });
         await first.run("twice").catch(() => undefined);
         await first.settle();
         expect(first.isAlive).toBe(false);
-        const second = workflowScene({ ...shared, pid: 2 });
+        const second = createWorkflowScene({ ...shared, pid: 2 });
         await second.host.start();
         for (let round = 0; round < 4; round += 1) await second.settle();
         for (const runId of shared.ledger.runs.keys()) {
-          const told = eventsIn(shared.ledger, runId).filter(({ type }) => type === "workspace.updated");
-          expect(told.map(({ payload }) => payload)).toEqual([
+          const events = listEvents(shared.ledger, runId).filter(({ type }) => type === "workspace.updated");
+          expect(events.map(({ payload }) => payload)).toEqual([
             { path: "a", version: 1 },
             { path: "a", version: 2 },
           ]);
@@ -188,15 +202,15 @@ describe("openclaw.workspace.write", () => {
 
 describe("openclaw.workspace.read", () => {
   test("reads one file, those of some paths, or all, as they were when the run began", async () => {
-    const scene = workflowScene({
+    const scene = createWorkflowScene({
       definitions: [
-        workflow("reads", {
+        createWorkflow("reads", {
           nodes: [
-            node("gate", "core.approvalGate"),
-            node("one", "openclaw.workspace.read", { path: "docs/a", into: "one" }),
-            node("none", "openclaw.workspace.read", { path: "missing", into: "none" }),
-            node("some", "openclaw.workspace.read", { paths: ["docs/"], into: "some" }),
-            node("all", "openclaw.workspace.read", { into: "all" }),
+            createNode("gate", "core.approvalGate"),
+            createNode("one", "openclaw.workspace.read", { path: "docs/a", into: "one" }),
+            createNode("none", "openclaw.workspace.read", { path: "missing", into: "none" }),
+            createNode("some", "openclaw.workspace.read", { paths: ["docs/"], into: "some" }),
+            createNode("all", "openclaw.workspace.read", { into: "all" }),
           ],
           edges: chain("gate>one>none>some>all"),
         }),
@@ -210,23 +224,23 @@ describe("openclaw.workspace.read", () => {
     await scene.settle();
     await scene.settle();
     const { variables } = (await scene.snapshot(runId)) as unknown as { variables: Given };
-    const file = (path: string) => ({ path, version: 1, content: `in ${path}` });
+    const createFile = (path: string) => ({ path, version: 1, content: `in ${path}` });
     expect(variables).toEqual({
-      one: file("docs/a"),
+      one: createFile("docs/a"),
       none: null,
-      some: [file("docs/a"), file("docs/b")],
-      all: [file("docs/a"), file("docs/b"), file("other")],
+      some: [createFile("docs/a"), createFile("docs/b")],
+      all: [createFile("docs/a"), createFile("docs/b"), createFile("other")],
     });
   });
 });
 
 test("what turns were given is told to nobody of another tenant", async () => {
-  const scene = workflowScene({ definitions: [writer] });
+  const scene = createWorkflowScene({ definitions: [writer] });
   const runId = await scene.run("writer", { inputs: { path: "a.md", content: "mine" } });
-  const seen = async (caller: Caller) =>
+  const listSeen = async (caller: Caller) =>
     codeOf((await scene.host.seams?.turnWorkspaces(caller, runId)) ?? GONE);
-  expect(await seen(ALICE)).toBe("done");
-  expect(await seen(MALLORY)).toBe("not_found");
+  expect(await listSeen(ALICE)).toBe("done");
+  expect(await listSeen(MALLORY)).toBe("not_found");
 });
 
 const GONE = { kind: "refused", code: "unavailable", message: "there are no seams" } as const;

@@ -7,16 +7,16 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { ReviewAnswer, WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { read, write, type ToolCall } from "../core/arbiter-calls.ts";
 import {
-  host,
+  createHost,
   spawnChild,
-  valueFiles,
+  createValueFiles,
   type Host,
   type SceneFiles,
   type Store,
 } from "../core/arbiter-scene.ts";
-import { settled } from "../support/fake-clock.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { memoryLedger, type MemoryLedger } from "../support/memory-store.ts";
+import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { startProcess, type Appends, type Fault, type Process } from "./arbiter-process.ts";
 
 const OTHER = "agent:main:other" as SessionKey;
@@ -49,50 +49,50 @@ interface Telling {
   readonly ask: <T>(work: (process: Process) => Promise<T>) => Promise<T | undefined>;
 }
 
-export async function play(answer: ReviewAnswer, fault?: Fault): Promise<Played> {
-  const it = host();
-  const files = valueFiles();
-  const ledger = memoryLedger();
+export async function playArbiter(answer: ReviewAnswer, fault?: Fault): Promise<Played> {
+  const host = createHost();
+  const files = createValueFiles();
+  const ledger = createMemoryLedger();
   const appends: Appends = { isArmed: false, count: 0 };
-  const boot = (): Process =>
-    startProcess({ host: it, files, open: () => ledger.open(it.clock), appends, fault });
-  const store = ledger.open(it.clock);
+  const bootProcess = (): Process =>
+    startProcess({ host: host, files, open: () => ledger.open(host.clock), appends, fault });
+  const store = ledger.open(host.clock);
   const granted: Granted[] = [];
   let deaths = 0;
-  let process = boot();
+  let process = bootProcess();
   await process.coordinator.start();
-  const reboot = async (): Promise<void> => {
+  const rebootUntilAlive = async (): Promise<void> => {
     while (process.isDead()) {
       deaths += 1;
-      await it.clock.advance(1_000);
-      process = boot();
+      await host.clock.advance(1_000);
+      process = bootProcess();
       await Promise.race([process.coordinator.start(), process.died]);
     }
   };
   const ask: Telling["ask"] = async (work) => {
-    const asked = process;
+    const asker = process;
     const answered = await Promise.race([
-      work(asked).catch(() => undefined),
-      asked.died.then(() => undefined),
+      work(asker).catch(() => undefined),
+      asker.died.then(() => undefined),
     ]);
-    await settled();
-    await reboot();
+    await waitUntilSettled();
+    await rebootUntilAlive();
     return answered;
   };
-  const stepOf = await prepare(process, it);
+  const stepOf = await prepare(process, host);
   appends.isArmed = true;
-  await tell({ host: it, files, store, granted, ask }, { stepOf, answer });
-  await it.clock.advance(30 * 60_000);
-  await reboot();
-  await it.clock.advance(30 * 60_000);
+  await tell({ host: host, files, store, granted, ask }, { stepOf, answer });
+  await host.clock.advance(30 * 60_000);
+  await rebootUntilAlive();
+  await host.clock.advance(30 * 60_000);
   await process.coordinator.stop();
-  return { ledger, store, host: it, files, granted, appends: appends.count, deaths, stepOf };
+  return { ledger, store, host: host, files, granted, appends: appends.count, deaths, stepOf };
 }
 
 /** Two steps of one coordination, and one of another, which is more urgent. */
-async function prepare({ coordinator }: Process, it: Host): Promise<Map<SessionKey, string>> {
-  const a = await spawnChild(coordinator, it.observer, { task: "a" });
-  const b = await spawnChild(coordinator, it.observer, { task: "b" });
+async function prepare({ coordinator }: Process, host: Host): Promise<Map<SessionKey, string>> {
+  const a = await spawnChild(coordinator, host.observer, { task: "a" });
+  const b = await spawnChild(coordinator, host.observer, { task: "b" });
   await coordinator.submitPlan({
     ownerAgent: "main" as AgentId,
     plan: {
@@ -104,8 +104,8 @@ async function prepare({ coordinator }: Process, it: Host): Promise<Map<SessionK
       steps: [{ stepId: "high", agent: "main", task: "work", priority: "high" }],
     },
   });
-  for (let turn = 0; turn < 8; turn += 1) await settled();
-  const high = it.plans.orders[0]?.childSessionKey ?? OTHER;
+  for (let turn = 0; turn < 8; turn += 1) await waitUntilSettled();
+  const high = host.plans.orders[0]?.childSessionKey ?? OTHER;
   return new Map([
     [a, "co-1/step-1"],
     [b, "co-1/step-2"],
@@ -118,57 +118,58 @@ async function tell(
   telling: Telling,
   { stepOf, answer }: { readonly stepOf: ReadonlyMap<SessionKey, string>; readonly answer: ReviewAnswer },
 ): Promise<void> {
-  const { files, ask, host: it } = telling;
+  const { files, ask, host } = telling;
   const [a = OWNER, b = OWNER, , high = OTHER] = stepOf.keys();
-  const does = (session: SessionKey, texts: Readonly<Record<string, string>>) =>
+  const doWrite = (session: SessionKey, texts: Readonly<Record<string, string>>) =>
     perform(telling, write(files, session, texts), Object.keys(texts));
-  const looks = (session: SessionKey, name: string) =>
+  const lookAt = (session: SessionKey, name: string) =>
     ask(({ coordinator }) => coordinator.arbiter.request(read(files, session, name)));
   files.put("merge.md", BASE);
-  for (const session of [a, b]) await looks(session, "merge.md");
-  await does(a, { "x.md": "a", "y.md": "a" });
-  await does(b, { "x.md": "b" });
-  await looks(high, "x.md");
-  await does(high, { "x.md": "high", "z.md": "high" });
-  await does(a, { "x.md": "a again" });
-  await does(a, { "merge.md": BASE.replace("one", "ONE") });
-  await does(b, { "merge.md": BASE.replace("three", "THREE") });
-  await does(a, { "review.md": "a" });
-  await does(b, { "review.md": "b" });
-  await review(telling, answer);
-  await it.clock.advance(2_000);
+  for (const session of [a, b]) await lookAt(session, "merge.md");
+  await doWrite(a, { "x.md": "a", "y.md": "a" });
+  await doWrite(b, { "x.md": "b" });
+  await lookAt(high, "x.md");
+  await doWrite(high, { "x.md": "high", "z.md": "high" });
+  await doWrite(a, { "x.md": "a again" });
+  await doWrite(a, { "merge.md": BASE.replace("one", "ONE") });
+  await doWrite(b, { "merge.md": BASE.replace("three", "THREE") });
+  await doWrite(a, { "review.md": "a" });
+  await doWrite(b, { "review.md": "b" });
+  await reviewWrite(telling, answer);
+  await host.clock.advance(2_000);
   for (const session of [a, b]) {
-    it.observer.end(session, { outcome: "completed" });
+    host.observer.end(session, { outcome: "completed" });
     await ask(({ coordinator }) => coordinator.endChild(session, { outcome: "completed" }));
   }
-  it.plans.end("high", { outcome: "completed", reply: "{}" });
-  await it.clock.advance(2_000);
+  host.plans.end("high", { outcome: "completed", reply: "{}" });
+  await host.clock.advance(2_000);
 }
 
 /** The owner wants what one of its steps holds, and people answer. */
-async function review(telling: Telling, answer: ReviewAnswer): Promise<void> {
+async function reviewWrite(telling: Telling, answer: ReviewAnswer): Promise<void> {
   const { ask, files } = telling;
   const call = write(files, OWNER, { "review.md": "owner" });
-  const asked = await ask(({ coordinator }) => coordinator.arbiter.request(call));
-  if (asked?.kind !== "review" || answer === "unanswered") return;
-  const isSettled = await ask(() => asked.settle(answer).then(() => true));
-  if (isSettled && answer === "approved") await happens(telling, call, { kind: "granted" }, ["review.md"]);
+  const firstAnswer = await ask(({ coordinator }) => coordinator.arbiter.request(call));
+  if (firstAnswer?.kind !== "review" || answer === "unanswered") return;
+  const isSettled = await ask(() => firstAnswer.settle(answer).then(() => true));
+  if (isSettled && answer === "approved")
+    await makeItHappen(telling, call, { kind: "granted" }, ["review.md"]);
 }
 
 async function perform(telling: Telling, call: ToolCall, names: readonly string[]): Promise<void> {
   const answer = await telling.ask(({ coordinator }) => coordinator.arbiter.request(call));
-  if (answer?.kind === "granted") await happens(telling, call, answer, names);
+  if (answer?.kind === "granted") await makeItHappen(telling, call, answer, names);
 }
 
-async function happens(
-  { store, host: it, granted, ask, files }: Telling,
+async function makeItHappen(
+  { store, host, granted, ask, files }: Telling,
   call: ToolCall,
   answer: WriteAnswer & { kind: "granted" },
   names: readonly string[],
 ): Promise<void> {
   for (const name of names) {
     const resource = `file:${files.folder}/${name}`;
-    const { claims } = await store.overlapping({ resource, atMs: it.clock.now(), limit: 100 });
+    const { claims } = await store.overlapping({ resource, atMs: host.clock.now(), limit: 100 });
     const holders = claims.map(({ runId, stepId }) => `${runId}/${stepId}`);
     granted.push({ session: call.session, resource, holders });
   }

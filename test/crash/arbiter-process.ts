@@ -38,7 +38,7 @@ export function startProcess({ host, files, open, appends, fault }: Machine): Pr
   const wakes = new Set<() => void>();
   let dead = false;
   const isDead = (): boolean => dead;
-  const die = (): void => {
+  const endLife = (): void => {
     dead = true;
     for (const cancel of wakes) cancel();
     death.resolve("died");
@@ -54,9 +54,9 @@ export function startProcess({ host, files, open, appends, fault }: Machine): Pr
       if (appends.isArmed) appends.count += 1;
       const faulty = appends.isArmed && fault?.atAppend === appends.count ? fault.kind : undefined;
       if (faulty === "fails") throw new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
-      if (faulty === "dies before") die();
+      if (faulty === "dies before") endLife();
       else await work();
-      if (faulty === "dies after") die();
+      if (faulty === "dies after") endLife();
     });
   const clock: Clock = {
     now: () => host.clock.now(),
@@ -71,7 +71,7 @@ export function startProcess({ host, files, open, appends, fault }: Machine): Pr
   const coordinator = startCoordinator({
     host: { ...host, clock: { ...host.clock, ...clock } },
     files,
-    store: spoiled(store, { append, call }),
+    store: spoilStore(store, { append, call }),
     conflicts: {
       strategy: "priority_wins",
       overrides: [{ resource: "merge.md", strategy: "merge_if_safe" }],
@@ -86,7 +86,7 @@ interface Spoiling {
   readonly call: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-function spoiled(store: Store, { append, call }: Spoiling): Store {
+function spoilStore(store: Store, { append, call }: Spoiling): Store {
   return {
     ...store,
     append: (request) => append(() => store.append(request)),

@@ -2,21 +2,21 @@
 import { describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { eventsOf, play, type Played } from "./arbiter-play.ts";
+import { eventsOf, playArbiter, type Played } from "./arbiter-play.ts";
 import { FAULTS } from "./arbiter-process.ts";
 
 type Of<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
-const only = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
+const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
   events.filter((event): event is Of<T> => event.type === type);
 
 async function check(played: Played): Promise<void> {
   const events = eventsOf(played);
   expect((await verifyLedger(played.store)).problems).toEqual([]);
   for (const run of played.ledger.events())
-    expect(only(run, "coordination.terminal"), "D5: one end").toHaveLength(1);
+    expect(filterByType(run, "coordination.terminal"), "D5: one end").toHaveLength(1);
   expect(await played.store.claims({ after: 0, limit: 100 }), "who has ended holds nothing").toEqual([]);
-  const conflicts = only(events, "conflict.detected").map(({ payload }) => payload.conflictId);
-  const resolved = only(events, "conflict.resolved").map(({ payload }) => payload.conflictId);
+  const conflicts = filterByType(events, "conflict.detected").map(({ payload }) => payload.conflictId);
+  const resolved = filterByType(events, "conflict.resolved").map(({ payload }) => payload.conflictId);
   expect(resolved.toSorted(), "A3: one resolution for each").toEqual(conflicts.toSorted());
   checkAnswers(played);
   checkHolders(events);
@@ -32,12 +32,12 @@ function checkAnswers({ granted, stepOf, files }: Played): void {
 
 /** At no time two steps held what cannot be shared. The story is shorter than a lease, so every claim lasts until its release. */
 function checkHolders(events: readonly RunEvent[]): void {
-  const claims = only(events, "claim.acquired")
+  const claims = filterByType(events, "claim.acquired")
     .map(({ payload, runId, timestamp }) => ({ ...payload, runId, from: timestamp }))
     .toSorted((one, other) => one.token - other.token);
   expect(claims.map(({ token }) => token)).toEqual(claims.map((_, index) => index + 1));
   const ends = new Map(
-    only(events, "claim.released").map(({ payload, timestamp }) => [payload.token, timestamp]),
+    filterByType(events, "claim.released").map(({ payload, timestamp }) => [payload.token, timestamp]),
   );
   for (const later of claims) {
     const beside = claims.filter(
@@ -53,14 +53,16 @@ function checkHolders(events: readonly RunEvent[]): void {
 
 describe("contested writes", () => {
   it("that nothing happens to come to what the rules say", async () => {
-    const played = await play("approved");
+    const played = await playArbiter("approved");
     await check(played);
     const { files } = played;
     expect([files.text("x.md"), files.text("y.md"), files.text("z.md")]).toEqual(["high", "a", "high"]);
     expect(files.text("merge.md")).toBe("ONE\n-\ntwo\n-\nTHREE\n");
     expect(files.text("review.md")).toBe("owner");
-    const said = only(eventsOf(played), "conflict.resolved").map(({ payload }) => payload.because);
-    expect(said.toSorted()).toEqual([
+    const sentences = filterByType(eventsOf(played), "conflict.resolved").map(
+      ({ payload }) => payload.because,
+    );
+    expect(sentences.toSorted()).toEqual([
       "approved",
       "highest-priority",
       "highest-priority",
@@ -73,12 +75,12 @@ describe("contested writes", () => {
   it.each(["approved", "denied", "unanswered"] as const)(
     "keep every promise when a gateway fails at any append (%s)",
     async (answer) => {
-      const { appends } = await play(answer);
+      const { appends } = await playArbiter(answer);
       let deaths = 0;
       for (let atAppend = 1; atAppend <= appends; atAppend += 1)
         for (const kind of FAULTS) {
           try {
-            const played = await play(answer, { kind, atAppend });
+            const played = await playArbiter(answer, { kind, atAppend });
             deaths += played.deaths;
             await check(played);
           } catch (error) {

@@ -9,8 +9,8 @@ import type { CoordinationId, SessionKey } from "../../src/agents/coordination/c
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
-import { childSession, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
-import { seeded } from "../support/ledger-fixtures-damage.ts";
+import { nameChildSession, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
+import { createSeeded } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
 
 export interface Acknowledged {
@@ -26,7 +26,7 @@ const TASKS = 12;
 const TRACES = 3;
 
 const [, , path = "", round = "0"] = process.argv;
-const random = seeded(Number(round) + 1);
+const random = createSeeded(Number(round) + 1);
 const pick = (count: number): number => Math.floor(random() * count);
 
 function tell(acknowledged: Acknowledged): void {
@@ -39,7 +39,7 @@ const startedAtMs = Date.now();
 const runner: SpawnObserver = {
   observe: ({ childSessionKey, dispatchedAtMs }) => {
     if (dispatchedAtMs >= startedAtMs) return Promise.resolve({ kind: "unknown" });
-    const key = childSessionKey ?? childSession(`found-${round}-${dispatchedAtMs}-${pick(1e9)}`);
+    const key = childSessionKey ?? nameChildSession(`found-${round}-${dispatchedAtMs}-${pick(1e9)}`);
     const child = { childSessionKey: key, childRunId: "host-run" };
     const answers: readonly Observation[] = [
       { kind: "unknown" },
@@ -65,7 +65,7 @@ async function spawnAndEnd(call: string): Promise<void> {
     tell({ operation: "ended", runId, stepId, key: call });
     return;
   }
-  const child: SessionKey = childSession(call);
+  const child: SessionKey = nameChildSession(call);
   await coordinator.confirmSpawn(claim, { childSessionKey: child, childRunId: `host-${call}` });
   tell({ operation: "confirmed", runId, stepId, key: child });
   if (pick(5) === 0) return;

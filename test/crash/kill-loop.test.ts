@@ -6,13 +6,13 @@ import { expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { seeded } from "../support/ledger-fixtures-damage.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import type { Acknowledged } from "./kill-loop-worker.ts";
-import { campaignSize } from "../support/campaign-size.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 
 /** `LOOP_ROUNDS=5000` for a night. */
-const ROUNDS = campaignSize("LOOP_ROUNDS", { short: 40, long: 200 });
+const ROUNDS = chooseCampaignSize("LOOP_ROUNDS", { short: 40, long: 200 });
 const CHECK_EVERY = 20;
 const TEST_TIMEOUT_MS = 90_000 + ROUNDS * 1_000;
 /** A worker is killed after it has told of so many operations at most, and then so many milliseconds later at most. */
@@ -37,13 +37,13 @@ function startWorker(path: string, round: number): Worker {
 
 /** Lets a worker work, kills it at a random moment and returns what it had been told of as done. */
 async function workAndKill({ process: child, ready }: Worker, random: () => number): Promise<Acknowledged[]> {
-  const told: Buffer[] = [];
+  const chunks: Buffer[] = [];
   const killAt = Math.floor(random() * ACKNOWLEDGEMENTS_MAX);
   const delayMs = random() * DELAY_MS_MAX;
   let count = 0;
   let killing: NodeJS.Timeout | undefined;
   (child.stdio[3] as Readable).on("data", (chunk: Buffer) => {
-    told.push(chunk);
+    chunks.push(chunk);
     count += chunk.filter((byte) => byte === 10).length;
     if (count >= killAt) killing ??= setTimeout(() => child.kill("SIGKILL"), delayMs);
   });
@@ -51,20 +51,20 @@ async function workAndKill({ process: child, ready }: Worker, random: () => numb
   child.stdin?.write("go\n");
   const [code, signal] = (await once(child, "close")) as [number | null, string | null];
   expect({ code, signal }).toEqual({ code: null, signal: "SIGKILL" });
-  const lines = Buffer.concat(told).toString().split("\n");
+  const lines = Buffer.concat(chunks).toString().split("\n");
   // A line that the kill tore was not acknowledged to anyone.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Acknowledged);
 }
 
 /** How often each thing happened according to the log, and that every log is gapless. */
-async function happened(store: LedgerStore): Promise<Map<string, number>> {
+async function countHappened(store: LedgerStore): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
+  const count = (subject: string): void => void counts.set(subject, (counts.get(subject) ?? 0) + 1);
   for (let page = await store.list({ limit: 500 }); page.length > 0;) {
     for (const { runId, length } of page) {
       const events = await store.read(runId, { from: 0, limit: 100_000 });
       expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length }, (_, index) => index));
-      for (const event of events) for (const what of meaningOf(event)) count(what);
+      for (const event of events) for (const subject of meaningOf(event)) count(subject);
     }
     page = await store.list({ limit: 500, after: page.at(-1)! });
   }
@@ -91,15 +91,15 @@ function meaningOf(event: RunEvent): string[] {
   }
 }
 
-function whatOf({ operation, runId, stepId, key }: Acknowledged): string {
+function nameAcknowledged({ operation, runId, stepId, key }: Acknowledged): string {
   return operation === "ended" ? `ended ${runId} ${stepId}` : `${operation} ${key}`;
 }
 
 async function checkLedger(path: string, acknowledged: readonly Acknowledged[]): Promise<void> {
   const store = await openTestLedger(path, { mode: "read" });
-  const counts = await happened(store);
+  const counts = await countHappened(store);
   await store.close();
-  expect(acknowledged.map(whatOf).filter((what) => counts.get(what) !== 1)).toEqual([]);
+  expect(acknowledged.map(nameAcknowledged).filter((subject) => counts.get(subject) !== 1)).toEqual([]);
   expect([...counts].filter(([, times]) => times !== 1)).toEqual([]);
 }
 
@@ -107,9 +107,9 @@ it(
   `no acknowledged operation is lost or done twice when the process is killed ${ROUNDS} times at random moments`,
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    using folder = tempFolder();
+    using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
-    const random = seeded(20_261_122);
+    const random = createSeeded(20_261_122);
     const acknowledged: Acknowledged[] = [];
     let next = startWorker(path, 0);
     for (let round = 0; round < ROUNDS; round += 1) {

@@ -2,17 +2,17 @@
 import { hash } from "node:crypto";
 import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { only, timeOf, type Evidence, type FactOf, type OutcomeFact } from "./plan-check.ts";
+import { filterByType, timeOf, type Evidence, type FactOf, type OutcomeFact } from "./plan-check.ts";
 import type { HostRun } from "./plan-host.ts";
 
-const sha256 = (text: string): string => hash("sha256", text);
+const hashText = (text: string): string => hash("sha256", text);
 const keyOf = (stepId: string, attempt: number): string => `:${stepId}:${attempt}`;
 
 export function checkFates(evidence: Evidence): string[] {
   return [
     ...evidence.outcomes.flatMap((outcome) => checkOutcome(evidence, outcome)),
-    ...only(evidence.facts, "step.reported").flatMap((fact) => checkReport(evidence, fact)),
-    ...only(evidence.facts, "step.skipped").flatMap((fact) => checkSkip(evidence, fact)),
+    ...filterByType(evidence.facts, "step.reported").flatMap((fact) => checkReport(evidence, fact)),
+    ...filterByType(evidence.facts, "step.skipped").flatMap((fact) => checkSkip(evidence, fact)),
     ...[...evidence.admitted.keys()].flatMap((stepId) => checkLast(evidence, stepId)),
     ...checkTally(evidence),
   ];
@@ -25,7 +25,7 @@ function runsOf(
   return host.runs.filter(({ key }) => key.endsWith(keyOf(stepId, attempt)));
 }
 
-const before = (facts: readonly FactEvent[], fact: FactEvent): readonly FactEvent[] =>
+const listBefore = (facts: readonly FactEvent[], fact: FactEvent): readonly FactEvent[] =>
   facts.filter(({ sequence }) => sequence < fact.sequence);
 
 /** The host's part of an outcome happened, and earlier than its record. */
@@ -35,9 +35,9 @@ function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
   const ended = runsOf(evidence, payload).filter(
     ({ endedAtMs }) => endedAtMs !== undefined && endedAtMs <= timeOf(outcome),
   );
-  const didEnd = (as: string): boolean => ended.some(({ ending }) => ending?.outcome === as);
+  const hasEndedAs = (as: string): boolean => ended.some(({ ending }) => ending?.outcome === as);
   if (outcome.type === "step.completed") {
-    if (!didEnd("completed")) return [`${where}: the agent did not complete`];
+    if (!hasEndedAs("completed")) return [`${where}: the agent did not complete`];
     if (outcome.payload.released === "replaced") return [];
     return isOutput(evidence, outcome, ended) ? [] : [`${where}: that is not what the agent answered`];
   }
@@ -45,22 +45,22 @@ function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
     const isTrue =
       outcome.payload.via === "deadline"
         ? timeOf(outcome) >= outcome.payload.deadlineAtMs
-        : didEnd("timed_out");
+        : hasEndedAs("timed_out");
     return isTrue ? [] : [`${where}: too early`];
   }
-  return isFailure(evidence, outcome, didEnd) ? [] : [`${where}: the agent did not fail so`];
+  return isFailure(evidence, outcome, hasEndedAs) ? [] : [`${where}: the agent did not fail so`];
 }
 
 function isOutput({ facts }: Evidence, outcome: FactOf<"step.completed">, runs: readonly HostRun[]): boolean {
   const { stepId, attempt, output } = outcome.payload;
-  const reported = only(before(facts, outcome), "step.reported").findLast(
+  const reported = filterByType(listBefore(facts, outcome), "step.reported").findLast(
     ({ payload }) => payload.stepId === stepId && payload.attempt === attempt,
   );
   if (reported) return output?.sha256 === reported.payload.output.sha256;
-  return runs.some(({ ending }) => output?.sha256 === sha256(outputsIn(ending?.reply ?? "")));
+  return runs.some(({ ending }) => output?.sha256 === hashText(readOutputs(ending?.reply ?? "")));
 }
 
-function outputsIn(reply: string): string {
+function readOutputs(reply: string): string {
   return reply.startsWith("{") ? reply : JSON.stringify({ text: reply });
 }
 
@@ -85,18 +85,18 @@ function isFailure(
     case "reported_failed":
       return didEnd("completed");
     case "verification_failed":
-      return only(before(facts, fact), "result.verified").some(
+      return filterByType(listBefore(facts, fact), "result.verified").some(
         ({ payload }) =>
           payload.stepId === stepId && payload.attempt === attempt && payload.verdict === "fail",
       );
     case "withheld":
-      return didEnd("completed") && isWithheld(before(facts, fact), stepId);
+      return didEnd("completed") && isWithheld(listBefore(facts, fact), stepId);
     case "input_unavailable":
       return runs.length === 0;
     case "child_cancelled":
       return (
         didEnd("cancelled") ||
-        isStopAsked(before(facts, fact), stepId) ||
+        isStopAsked(listBefore(facts, fact), stepId) ||
         created.failurePolicy.timeoutPolicy === "fail_fast"
       );
     default:
@@ -105,16 +105,16 @@ function isFailure(
 }
 
 function isStopAsked(facts: readonly FactEvent[], stepId: string): boolean {
-  return only(facts, "coordination.cancel_requested").some(
+  return filterByType(facts, "coordination.cancel_requested").some(
     ({ payload }) => (payload.stepId ?? stepId) === stepId,
   );
 }
 
 function checkReport(evidence: Evidence, { payload }: FactOf<"step.reported">): string[] {
-  const given = runsOf(evidence, payload).flatMap(({ reports }) =>
-    reports.map(({ outputs }) => sha256(JSON.stringify(outputs))),
+  const values = runsOf(evidence, payload).flatMap(({ reports }) =>
+    reports.map(({ outputs }) => hashText(JSON.stringify(outputs))),
   );
-  return given.includes(payload.output.sha256)
+  return values.includes(payload.output.sha256)
     ? []
     : [`D3: a report of ${payload.stepId}:${payload.attempt} is not of its agent`];
 }
@@ -122,35 +122,40 @@ function checkReport(evidence: Evidence, { payload }: FactOf<"step.reported">): 
 function checkSkip(evidence: Evidence, fact: FactOf<"step.skipped">): string[] {
   const { facts, created, admitted } = evidence;
   const { stepId, because } = fact.payload;
-  const earlier = before(facts, fact);
+  const earlier = listBefore(facts, fact);
   const isTrue = {
     dependency: () => isDoomed(earlier, admitted.get(stepId)?.planned),
     cancelled: () => isStopAsked(earlier, stepId),
     fail_fast: () => created.failurePolicy.timeoutPolicy === "fail_fast" && hasFailed(earlier),
     deadline: () => timeOf(fact) >= (created.plan?.deadlineAtMs ?? Infinity),
-    budget: () => only(earlier, "coordination.escalated").some(({ payload }) => payload.cause === "budget"),
+    budget: () =>
+      filterByType(earlier, "coordination.escalated").some(({ payload }) => payload.cause === "budget"),
     denied: () => isRefused(earlier, stepId),
   };
   return isTrue[because]() ? [] : [`${stepId} was skipped (${because}) for no reason`];
 }
 
 function isWithheld(facts: readonly FactEvent[], stepId: string): boolean {
-  const asked = only(facts, "coordination.escalated").filter(({ payload }) => payload.stepId === stepId);
-  return only(facts, "escalation.closed").some(
+  const escalations = filterByType(facts, "coordination.escalated").filter(
+    ({ payload }) => payload.stepId === stepId,
+  );
+  return filterByType(facts, "escalation.closed").some(
     ({ payload }) =>
       (payload.resolution === "denied" || payload.resolution === "expired") &&
-      asked.some((question) => question.payload.escalationId === payload.escalationId),
+      escalations.some((question) => question.payload.escalationId === payload.escalationId),
   );
 }
 
 /** Of a doubt about the step, or about the whole plan. */
 function isRefused(facts: readonly FactEvent[], stepId: string): boolean {
-  const doubts = only(facts, "coordination.escalated").filter(
+  const doubts = filterByType(facts, "coordination.escalated").filter(
     ({ payload }) => payload.cause === "confidence" && (payload.stepId ?? stepId) === stepId,
   );
-  const refused = only(facts, "escalation.closed").filter(({ payload }) => payload.resolution !== "approved");
-  return doubts.some((asked) =>
-    refused.some(({ payload }) => payload.escalationId === asked.payload.escalationId),
+  const refused = filterByType(facts, "escalation.closed").filter(
+    ({ payload }) => payload.resolution !== "approved",
+  );
+  return doubts.some((escalation) =>
+    refused.some(({ payload }) => payload.escalationId === escalation.payload.escalationId),
   );
 }
 
@@ -158,13 +163,13 @@ function isDoomed(
   facts: readonly FactEvent[],
   planned: { readonly dependsOn: readonly string[]; readonly fanIn: number } = { dependsOn: [], fanIn: 0 },
 ): boolean {
-  const lost = planned.dependsOn.filter((stepId) => {
+  const lostSteps = planned.dependsOn.filter((stepId) => {
     const ends = facts.filter(
       ({ type, payload }) => LOSSES.has(type) && "stepId" in payload && payload.stepId === stepId,
     );
     return ends.length > 0;
   });
-  return planned.dependsOn.length - lost.length < planned.fanIn;
+  return planned.dependsOn.length - lostSteps.length < planned.fanIn;
 }
 
 const LOSSES: ReadonlySet<string> = new Set(["step.failed", "step.timed_out", "step.skipped"]);
@@ -179,7 +184,7 @@ function checkLast(evidence: Evidence, stepId: string): string[] {
   const budget = admitted.get(stepId)?.retryBudget ?? 0;
   const last = outcomes.findLast(({ payload }) => payload.stepId === stepId);
   if (!last || last.type === "step.completed" || stepId === DELIVERY_STEP_ID) return [];
-  const revisions = only(evidence.facts, "result.revised").filter(
+  const revisions = filterByType(evidence.facts, "result.revised").filter(
     ({ payload }) => payload.stepId === stepId,
   ).length;
   const attempt = last.payload.attempt - revisions;
@@ -206,14 +211,14 @@ function isReached({ payload }: FactOf<"coordination.terminal">): boolean {
 
 /** The end counts what the log says of the steps. */
 function checkTally({ facts, admitted, created }: Evidence): string[] {
-  const [end] = only(facts, "coordination.terminal");
+  const [end] = filterByType(facts, "coordination.terminal");
   if (!end) return [];
   const { steps, status } = end.payload;
-  const done = new Set(only(facts, "step.completed").map(({ payload }) => payload.stepId));
-  done.delete(DELIVERY_STEP_ID);
+  const finished = new Set(filterByType(facts, "step.completed").map(({ payload }) => payload.stepId));
+  finished.delete(DELIVERY_STEP_ID);
   const problems: string[] = [];
-  if (steps.completed !== done.size)
-    problems.push(`the end counts ${steps.completed} completed, not ${done.size}`);
+  if (steps.completed !== finished.size)
+    problems.push(`the end counts ${steps.completed} completed, not ${finished.size}`);
   const sum = steps.completed + steps.failed + steps.timedOut + steps.cancelled + (steps.skipped ?? 0);
   if (sum !== steps.total || steps.total !== created.plan?.steps || admitted.size !== steps.total + 1)
     problems.push(`the end counts ${sum} of ${steps.total} steps`);

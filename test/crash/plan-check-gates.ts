@@ -1,6 +1,6 @@
 /** Owns: that no result counts, and nothing doubted begins, but by the verdicts and answers that are on disk before (G1 to G3). */
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { only, type Evidence, type FactOf } from "./plan-check.ts";
+import { filterByType, type Evidence, type FactOf } from "./plan-check.ts";
 
 type About = { readonly stepId: string; readonly attempt: number };
 
@@ -11,7 +11,7 @@ const isOf =
 
 export function checkGates(evidence: Evidence): string[] {
   return [
-    ...only(evidence.facts, "step.completed").flatMap((fact) => checkRelease(evidence, fact)),
+    ...filterByType(evidence.facts, "step.completed").flatMap((fact) => checkRelease(evidence, fact)),
     ...evidence.dispatches.flatMap((fact) => checkBegin(evidence, fact)),
     ...checkRevisions(evidence),
     ...checkQuestions(evidence.facts),
@@ -23,11 +23,11 @@ function checkRelease({ facts, admitted }: Evidence, fact: FactOf<"step.complete
   const { stepId, attempt, released, via } = fact.payload;
   const earlier = facts.filter(({ sequence }) => sequence < fact.sequence);
   const checks = admitted.get(stepId)?.gate?.checks ?? [];
-  const what = `${stepId}:${attempt}`;
-  if (!only(earlier, "result.held").some(isOf(fact.payload)))
-    return checks.length > 0 ? [`G1: ${what} was never held`] : [];
-  if (via !== "gate") return [`G1: ${what} was held and counts ${via}`];
-  return isReleased(earlier, fact, checks) ? [] : [`G1, G3: ${what} was ${String(released)} by nobody`];
+  const subject = `${stepId}:${attempt}`;
+  if (!filterByType(earlier, "result.held").some(isOf(fact.payload)))
+    return checks.length > 0 ? [`G1: ${subject} was never held`] : [];
+  if (via !== "gate") return [`G1: ${subject} was held and counts ${via}`];
+  return isReleased(earlier, fact, checks) ? [] : [`G1, G3: ${subject} was ${String(released)} by nobody`];
 }
 
 function isReleased(
@@ -43,18 +43,18 @@ function isReleased(
 
 /** The checks that passed, and are sure of it. */
 function passedOf(facts: readonly FactEvent[], about: About): string[] {
-  return only(facts, "result.verified")
+  return filterByType(facts, "result.verified")
     .filter(isOf(about))
     .filter(({ payload }) => payload.verdict === "pass" && (payload.confidence ?? 10_000) >= 7_000)
     .map(({ payload }) => payload.check);
 }
 
 function isAnswered(facts: readonly FactEvent[], stepId: string, resolution: string): boolean {
-  const asked = only(facts, "coordination.escalated")
+  const requests = filterByType(facts, "coordination.escalated")
     .filter(({ payload }) => (payload.stepId ?? stepId) === stepId)
     .map(({ payload }) => payload.escalationId);
-  return only(facts, "escalation.closed").some(
-    ({ payload }) => asked.includes(payload.escalationId) && payload.resolution === resolution,
+  return filterByType(facts, "escalation.closed").some(
+    ({ payload }) => requests.includes(payload.escalationId) && payload.resolution === resolution,
   );
 }
 
@@ -69,7 +69,7 @@ function checkBegin({ facts, admitted, created }: Evidence, fact: FactOf<"step.d
 }
 
 function checkRevisions({ facts, admitted }: Evidence): string[] {
-  return only(facts, "result.revised").flatMap(({ payload: { stepId, revision } }) =>
+  return filterByType(facts, "result.revised").flatMap(({ payload: { stepId, revision } }) =>
     revision > (admitted.get(stepId)?.gate?.revisionsMax ?? 0)
       ? [`${stepId} was revised ${revision} times`]
       : [],
@@ -78,14 +78,14 @@ function checkRevisions({ facts, admitted }: Evidence): string[] {
 
 /** E1: one answer counts, and every question is closed once. */
 function checkQuestions(facts: readonly FactEvent[]): string[] {
-  const asked = only(facts, "coordination.escalated").map(({ payload }) => payload.escalationId);
-  const closed = only(facts, "escalation.closed").map(({ payload }) => payload.escalationId);
-  const counted = only(facts, "escalation.answered")
+  const requests = filterByType(facts, "coordination.escalated").map(({ payload }) => payload.escalationId);
+  const closed = filterByType(facts, "escalation.closed").map(({ payload }) => payload.escalationId);
+  const counted = filterByType(facts, "escalation.answered")
     .filter(({ payload }) => !payload.refused)
     .map(({ payload }) => payload.escalationId);
   return [
     ...(new Set(closed).size < closed.length ? ["E1: a question was closed twice"] : []),
     ...(new Set(counted).size < counted.length ? ["E1: two answers count"] : []),
-    ...asked.filter((id) => !closed.includes(id)).map((id) => `${id} was never closed`),
+    ...requests.filter((id) => !closed.includes(id)).map((id) => `${id} was never closed`),
   ];
 }

@@ -1,6 +1,6 @@
 /** Owns: what must be true outside of the ledger: real starts, agents left at work, and what the owner was told. */
 import { hash } from "node:crypto";
-import { only, timeOf, type Evidence } from "./plan-check.ts";
+import { filterByType, timeOf, type Evidence } from "./plan-check.ts";
 import type { HostRun } from "./plan-host.ts";
 
 export function checkHost(evidence: Evidence): string[] {
@@ -45,7 +45,7 @@ function checkLeft(evidence: Evidence, run: HostRun): string[] {
 }
 
 function checkTooLong({ facts }: Evidence, { key, isLate, endedAtMs = 0 }: HostRun): string[] {
-  const [end] = only(facts, "coordination.terminal");
+  const [end] = filterByType(facts, "coordination.terminal");
   return end && !isLate && endedAtMs > timeOf(end) ? [`${key} was at work after the end`] : [];
 }
 
@@ -59,7 +59,7 @@ function checkAbandoned({ deaths }: Evidence, { key, isLate, startedAtMs, manner
 function isKnownToGoOn({ facts, outcomes }: Evidence, { key }: HostRun): boolean {
   const isOf = (of: { readonly stepId: string; readonly attempt: number }): boolean =>
     key.endsWith(`:${of.stepId}:${of.attempt}`);
-  const isUnreachable = only(facts, "step.child_stopped").some(
+  const isUnreachable = filterByType(facts, "step.child_stopped").some(
     ({ payload }) => isOf(payload) && payload.outcome === "unreachable",
   );
   const words = "could not be told";
@@ -73,20 +73,22 @@ function isKnownToGoOn({ facts, outcomes }: Evidence, { key }: HostRun): boolean
 
 /** Told at most once, and the end says the truth about it. */
 function checkDelivery({ facts, host, admitted }: Evidence): string[] {
-  const [end] = only(facts, "coordination.terminal");
+  const [end] = filterByType(facts, "coordination.terminal");
   if (!end) return [];
   const { delivery, steps } = end.payload;
-  const told = host.runs.filter(({ isDelivery, ending }) => isDelivery && ending?.outcome === "completed");
+  const toldRuns = host.runs.filter(
+    ({ isDelivery, ending }) => isDelivery && ending?.outcome === "completed",
+  );
   const words = `${steps.completed} of ${steps.total} steps completed`;
-  const asked = [...host.asked.keys()].filter(isOfOwner);
+  const askedKeys = [...host.asked.keys()].filter(isOfOwner);
   const isBroken = {
-    "the owner was told more than once": told.length > 1,
-    "delivered, and the owner was not told": delivery === "delivered" && told.length !== 1,
-    "not delivered, and the owner was told": delivery === "not_delivered" && told.length !== 0,
+    "the owner was told more than once": toldRuns.length > 1,
+    "delivered, and the owner was not told": delivery === "delivered" && toldRuns.length !== 1,
+    "not delivered, and the owner was told": delivery === "not_delivered" && toldRuns.length !== 0,
     "the end does not say whether the owner was told": delivery === undefined,
-    "the owner was told wrong": told.some(({ order }) => !order.message.includes(words)),
+    "the owner was told wrong": toldRuns.some(({ order }) => !order.message.includes(words)),
     "the owner's turn was cancelled": host.cancels.some(({ key }) => isOfOwner(key)),
-    "the owner was tried too often": asked.length > (admitted.get("@delivery")?.retryBudget ?? 0) + 1,
+    "the owner was tried too often": askedKeys.length > (admitted.get("@delivery")?.retryBudget ?? 0) + 1,
   };
   const problems = Object.entries(isBroken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
   return delivery === "unknown" ? [...problems, ...checkUnknown(host.runs)] : problems;

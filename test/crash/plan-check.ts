@@ -13,8 +13,10 @@ import type { PlayedPlan } from "./plan-play.ts";
 
 export type FactOf<T extends FactEvent["type"]> = Extract<FactEvent, { type: T }>;
 
-export const only = <T extends FactEvent["type"]>(facts: readonly FactEvent[], type: T): FactOf<T>[] =>
-  facts.filter((fact): fact is FactOf<T> => fact.type === type);
+export const filterByType = <T extends FactEvent["type"]>(
+  facts: readonly FactEvent[],
+  type: T,
+): FactOf<T>[] => facts.filter((fact): fact is FactOf<T> => fact.type === type);
 
 export type OutcomeFact = FactOf<"step.completed" | "step.failed" | "step.timed_out">;
 
@@ -30,13 +32,13 @@ export interface Evidence extends PlayedPlan {
 /** Everything that is wrong; nothing where all promises were kept. */
 export function problemsOf(played: PlayedPlan): string[] {
   const facts = played.events.filter(isFact);
-  const [created] = only(facts, "coordination.created");
+  const [created] = filterByType(facts, "coordination.created");
   if (!created) return [...played.problems, "there is no coordination"];
   const evidence: Evidence = {
     ...played,
     facts,
-    admitted: new Map(only(facts, "step.admitted").map(({ payload }) => [payload.stepId, payload])),
-    dispatches: only(facts, "step.dispatched"),
+    admitted: new Map(filterByType(facts, "step.admitted").map(({ payload }) => [payload.stepId, payload])),
+    dispatches: filterByType(facts, "step.dispatched"),
     outcomes: facts.filter((fact): fact is OutcomeFact => OUTCOMES.has(fact.type)),
     created: created.payload,
   };
@@ -61,7 +63,7 @@ const OUTCOMES: ReadonlySet<string> = new Set(["step.completed", "step.failed", 
 export const timeOf = ({ timestamp }: { readonly timestamp: string }): number => Date.parse(timestamp);
 
 function checkEnd({ facts }: Evidence): string[] {
-  const ends = only(facts, "coordination.terminal");
+  const ends = filterByType(facts, "coordination.terminal");
   if (ends.length !== 1)
     return [
       `D5: ${ends.length} ends; last: ${facts
@@ -88,14 +90,14 @@ function checkAttempts({ facts, dispatches, admitted, outcomes }: Evidence): str
       problems.push(`D2: ${key} is not the key`);
     const more = ["step.retry_granted", "result.revised"] as const;
     const granted = more
-      .flatMap((type) => only<(typeof more)[number]>(facts, type))
+      .flatMap((type) => filterByType<(typeof more)[number]>(facts, type))
       .filter((fact) => fact.payload.stepId === stepId).length;
     const budget = admitted.get(stepId)?.retryBudget ?? 0;
     if (attempt > budget + 1 + granted)
       problems.push(`D4: ${key} with a budget of ${budget} and ${granted} granted`);
   }
-  const said = outcomes.map(({ payload: { stepId, attempt } }) => `${stepId}:${attempt}`);
-  if (new Set(said).size < said.length) problems.push("D3: an attempt has two outcomes");
+  const sentences = outcomes.map(({ payload: { stepId, attempt } }) => `${stepId}:${attempt}`);
+  if (new Set(sentences).size < sentences.length) problems.push("D3: an attempt has two outcomes");
   return problems;
 }
 
@@ -103,7 +105,7 @@ function isRevising(
   facts: readonly FactEvent[],
   { stepId, attempt }: { readonly stepId: string; readonly attempt: number },
 ): boolean {
-  return only(facts, "result.revised").some(
+  return filterByType(facts, "result.revised").some(
     ({ payload }) => payload.stepId === stepId && payload.attempt === attempt - 1,
   );
 }
@@ -149,7 +151,7 @@ function checkPlace(
 }
 
 function checkLate({ facts }: Evidence): string[] {
-  const late = only(facts, "step.outcome_refused").map(
+  const late = filterByType(facts, "step.outcome_refused").map(
     ({ payload: { stepId, attempt, outcome } }) => `${stepId}:${attempt}:${outcome}`,
   );
   return new Set(late).size < late.length ? [`D3: a late outcome was recorded twice: ${late.join(" ")}`] : [];
@@ -179,13 +181,13 @@ function isBudgetQuestion({ type, payload }: FactEvent): boolean {
 
 /** What was answered is so. */
 function checkAnswers({ answers, facts }: Evidence): string[] {
-  return answers.flatMap(({ asked, answer }) => {
-    const { what, stepId } = asked;
+  return answers.flatMap(({ asked: request, answer }) => {
+    const { what: subject, stepId } = request;
     if (answer === undefined) return [];
-    if (what === "submit again") return answer === "replay" ? [] : [`the same plan again was ${answer}`];
-    if (what === "submit another") return answer === "refused" ? [] : [`another plan was ${answer}`];
-    if (what !== "cancel" || answer === "refused") return [];
-    const isThere = only(facts, "coordination.cancel_requested").some(
+    if (subject === "submit again") return answer === "replay" ? [] : [`the same plan again was ${answer}`];
+    if (subject === "submit another") return answer === "refused" ? [] : [`another plan was ${answer}`];
+    if (subject !== "cancel" || answer === "refused") return [];
+    const isThere = filterByType(facts, "coordination.cancel_requested").some(
       ({ payload }) => payload.stepId === stepId,
     );
     return isThere ? [] : [`cancelling was ${answer} and is not on disk`];

@@ -1,5 +1,5 @@
 /** Owns: choices that follow from a seed. */
-import { random } from "./sweep-schedule.ts";
+import { createRandom } from "./sweep-schedule.ts";
 
 export interface Dice {
   chance(probability: number): boolean;
@@ -9,17 +9,17 @@ export interface Dice {
 }
 
 export function diceOf(seed: number): Dice {
-  const next = random(seed);
-  const int = (from: number, to: number): number => from + Math.floor(next() * (to - from + 1));
+  const next = createRandom(seed);
+  const drawInteger = (from: number, to: number): number => from + Math.floor(next() * (to - from + 1));
   return {
     chance: (probability) => next() < probability,
-    int,
-    oneOf: (items) => items[int(0, items.length - 1)],
+    int: drawInteger,
+    oneOf: (items) => items[drawInteger(0, items.length - 1)],
   };
 }
 
 /** FNV-1a: dice for a name, whatever was thrown before. */
-export function seedFor(seed: number, name: string): number {
+export function deriveSeed(seed: number, name: string): number {
   let mixed = 0x811c9dc5 ^ seed;
   for (let index = 0; index < name.length; index += 1)
     mixed = Math.imul(mixed ^ name.charCodeAt(index), 0x01000193);

@@ -1,7 +1,7 @@
 /** Owns: what schedules have of gates: which steps are checked or doubted, how checks rule, and what people answer, by a seed. */
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { CheckAnswer, CheckRequest } from "../../src/agents/coordination/ports/verifier.ts";
-import { diceOf, seedFor, type Dice } from "./plan-dice.ts";
+import { diceOf, deriveSeed, type Dice } from "./plan-dice.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -11,7 +11,7 @@ export const VERIFY_MS = 20_000;
 export const LINT = { kind: "pattern", pattern: "n" } as const;
 
 /** Half of the schedules have none. */
-export function gatedPlan(seed: number, plan: Fields): Fields {
+export function addGates(seed: number, plan: Fields): Fields {
   const dice = diceOf(seed ^ 0x6a7e);
   if (dice.chance(0.5)) return plan;
   const steps = (plan["steps"] as readonly Fields[]).map((step) => ({
@@ -42,7 +42,7 @@ export type Ruler = (request: CheckRequest) => Promise<CheckAnswer>;
 /** The same check of the same attempt rules the same way, whichever process asks. */
 export function rulerOf(seed: number): Ruler {
   return ({ key, result: { stepId, attempt } }) => {
-    const dice = diceOf(seedFor(seed, `${stepId}:${attempt}:${key}`));
+    const dice = diceOf(deriveSeed(seed, `${stepId}:${attempt}:${key}`));
     const verdict = dice.oneOf(["pass", "pass", "pass", "revise", "fail"]);
     const ruling = dice.oneOf(["rules", "rules", "rules", "rules", "doubts", "throws", "hangs", "none"]);
     if (ruling === "throws") return Promise.reject(new Error("the check broke"));
@@ -59,7 +59,7 @@ export function rulerOf(seed: number): Ruler {
   };
 }
 
-export const passing: Ruler = ({ key }) =>
+export const rulePassing: Ruler = ({ key }) =>
   Promise.resolve({ kind: "verdict", verdict: "pass", criteria: [], agentId: `check:${key}` });
 
 /** What people say to the questions that are open, and when. */

@@ -70,7 +70,7 @@ interface Host extends PlanHostParts {
 }
 
 const OTHER = { childSessionKey: "agent:main:subagent:other" as SessionKey, childRunId: "other" };
-const silence = <T>(): Promise<T> => new Promise(() => undefined);
+const waitForever = <T>(): Promise<T> => new Promise(() => undefined);
 
 export function planHost(parts: PlanHostParts): PlanHost {
   const host: Host = {
@@ -98,13 +98,13 @@ export function planHost(parts: PlanHostParts): PlanHost {
   };
 }
 
-function mannerFor(host: Host, key: IdempotencyKey): Manner {
+function findManner(host: Host, key: IdempotencyKey): Manner {
   return host.mannerOf(key, key.includes(`:${DELIVERY_STEP_ID}:`));
 }
 
 async function start(host: Host, order: Order): Promise<Start> {
   const key = order.idempotencyKey;
-  const manner = mannerFor(host, key);
+  const manner = findManner(host, key);
   const tries = (host.asked.get(key) ?? 0) + 1;
   host.asked.set(key, tries);
   const trouble = tries <= manner.troubles || manner.start === "refuses" ? manner.start : "prompt";
@@ -115,7 +115,7 @@ async function start(host: Host, order: Order): Promise<Start> {
     case "throws before":
       throw new Error("the host is not there");
     case "hangs before":
-      return silence();
+      return waitForever();
     case "unknown before":
       return { kind: "unknown", message: "the line is dead" };
     case "late":
@@ -130,7 +130,7 @@ async function answerStart(host: Host, run: HostRun, trouble: Manner["start"]): 
     case "throws after":
       throw new Error("the answer was lost");
     case "hangs after":
-      return silence();
+      return waitForever();
     case "unknown after":
       return { kind: "unknown", message: "the line went dead" };
     case "other session":
@@ -148,25 +148,25 @@ async function answerStart(host: Host, run: HostRun, trouble: Manner["start"]): 
 function arriveLate(host: Host, order: Order, delayMs: number): Promise<Start> {
   const key = order.idempotencyKey;
   return new Promise((resolve) => {
-    const arrive = (): void => {
+    const arriveNow = (): void => {
       host.pending.delete(key);
       resolve(startOf(begin(host, order, true)));
     };
     host.pending.get(key)?.();
-    host.pending.set(key, host.clock.wakeAt((host.clock.now() + delayMs) as EpochMs, arrive));
+    host.pending.set(key, host.clock.wakeAt((host.clock.now() + delayMs) as EpochMs, arriveNow));
   });
 }
 
 /** D2: one key is one run, as long as the host knows of it. */
 function begin(host: Host, order: Order, isLate: boolean): HostRun {
   const key = order.idempotencyKey;
-  const known = host.byKey.get(key);
-  if (known) return known;
+  const knownRun = host.byKey.get(key);
+  if (knownRun) return knownRun;
   const { stepId } = order.envelope;
   const run: HostRun = {
     key,
     order,
-    manner: mannerFor(host, key),
+    manner: findManner(host, key),
     isDelivery: stepId === DELIVERY_STEP_ID,
     startedAtMs: host.clock.now(),
     wasIntended: host.isIntended(key),
@@ -177,26 +177,26 @@ function begin(host: Host, order: Order, isLate: boolean): HostRun {
   };
   host.runs.push(run);
   host.byKey.set(key, run);
-  live(host, run);
+  liveOn(host, run);
   return run;
 }
 
 /** What the agent does in its life, if nobody stops it. */
-function live(host: Host, run: HostRun): void {
+function liveOn(host: Host, run: HostRun): void {
   const { endsAfterMs, forgottenAfterMs, report } = run.manner;
   if (endsAfterMs === 0) finish(run, endingOf(run), host.clock.now());
   else if (endsAfterMs !== undefined)
-    after(host, endsAfterMs, () => finish(run, endingOf(run), host.clock.now()));
-  if (report) after(host, report.afterMs, () => void reportOf(host, run));
+    callAfter(host, endsAfterMs, () => finish(run, endingOf(run), host.clock.now()));
+  if (report) callAfter(host, report.afterMs, () => void reportOf(host, run));
   if (forgottenAfterMs === undefined) return;
-  after(host, forgottenAfterMs, () => {
+  callAfter(host, forgottenAfterMs, () => {
     run.forgottenAtMs = host.clock.now();
     host.byKey.delete(run.key);
     run.ended.resolve();
   });
 }
 
-function after(host: Host, ms: number, run: () => void): void {
+function callAfter(host: Host, ms: number, run: () => void): void {
   host.clock.wakeAt((host.clock.now() + ms) as EpochMs, run);
 }
 
@@ -228,13 +228,13 @@ async function reportOf(host: Host, run: HostRun): Promise<void> {
   const times = says === "twice" ? [1, 2] : [1];
   for (const time of times) {
     const outputs = { n: says === "invalid" ? `report ${run.number}` : run.number * 1_000 + time };
-    const given: HostRun["reports"][number] = {
+    const input: HostRun["reports"][number] = {
       outputs,
       outcome: says === "failed" ? "failed" : "completed",
     };
-    run.reports.push(given);
-    const answer = await host.report(run.order.childSessionKey, { ...given, outputs: { ...outputs } });
-    if (answer !== undefined) given.answer = answer;
+    run.reports.push(input);
+    const answer = await host.report(run.order.childSessionKey, { ...input, outputs: { ...outputs } });
+    if (answer !== undefined) input.answer = answer;
   }
 }
 
@@ -246,9 +246,9 @@ function startOf(run: HostRun): Start {
   return { kind: "started", child: childOf(run), ...(run.ending && { ending: run.ending }) };
 }
 
-function truth(host: Host, key: IdempotencyKey): Observation {
+function tellTruth(host: Host, key: IdempotencyKey): Observation {
   const run = host.byKey.get(key);
-  if (!run) return { kind: host.pending.has(key) ? mannerFor(host, key).pendingIs : "absent" };
+  if (!run) return { kind: host.pending.has(key) ? findManner(host, key).pendingIs : "absent" };
   if (run.ending) run.hasSaid = true;
   return run.ending
     ? { kind: "ended", ...childOf(run), ...run.ending }
@@ -256,21 +256,21 @@ function truth(host: Host, key: IdempotencyKey): Observation {
 }
 
 async function observe(host: Host, { idempotencyKey: key }: Attempt): Promise<Observation> {
-  const manner = mannerFor(host, key);
+  const manner = findManner(host, key);
   const questions = (host.questions.get(key) ?? 0) + 1;
   host.questions.set(key, questions);
-  if (questions > manner.evasions) return truth(host, key);
+  if (questions > manner.evasions) return tellTruth(host, key);
   switch (manner.observe) {
     case "unknown":
       return { kind: "unknown" };
     case "throws":
       throw new Error("the host does not say");
     case "hangs":
-      return silence();
+      return waitForever();
     case "other session":
       return { kind: "ended", ...OTHER, outcome: "completed", reply: '{"n":-2}' };
     default:
-      return truth(host, key);
+      return tellTruth(host, key);
   }
 }
 
@@ -280,24 +280,24 @@ async function follow(
   signal: AbortSignal,
 ): Promise<Observation> {
   const run = host.byKey.get(key);
-  if (!run) return truth(host, key);
+  if (!run) return tellTruth(host, key);
   switch (run.manner.follow) {
     case "unknown":
       return { kind: "unknown" };
     case "throws":
       throw new Error("the host does not wait");
     case "hangs":
-      return silence();
+      return waitForever();
     case "other session":
       return { kind: "ended", ...OTHER, outcome: "failed", message: "of somebody else" };
     case "running":
       return { kind: "running", ...childOf(run) };
     default:
-      return Promise.race([run.ended.promise.then(() => truth(host, key)), aborted(signal)]);
+      return Promise.race([run.ended.promise.then(() => tellTruth(host, key)), waitForAbort(signal)]);
   }
 }
 
-function aborted(signal: AbortSignal): Promise<Observation> {
+function waitForAbort(signal: AbortSignal): Promise<Observation> {
   return new Promise((resolve) => {
     signal.addEventListener("abort", () => resolve({ kind: "unknown" }), { once: true });
   });
@@ -311,7 +311,7 @@ async function cancel(host: Host, { idempotencyKey: key }: Attempt): Promise<Can
   const how = run.manner.cancel;
   if (how === "throws") throw new Error("the host does not cancel");
   if (how === "unreachable") return "unreachable";
-  if (how === "hangs") return silence();
+  if (how === "hangs") return waitForever();
   finish(run, { outcome: "cancelled" }, host.clock.now());
-  return how === "stops" ? "stopped" : silence();
+  return how === "stops" ? "stopped" : waitForever();
 }

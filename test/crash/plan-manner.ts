@@ -1,5 +1,5 @@
 /** Owns: how the host and the agent behave in one attempt, good or bad, chosen by a seed. */
-import { diceOf, seedFor, type Dice } from "./plan-dice.ts";
+import { diceOf, deriveSeed, type Dice } from "./plan-dice.ts";
 
 export interface Manner {
   /** What goes wrong with the first `troubles` starts. */
@@ -53,7 +53,7 @@ export const GOOD: Manner = {
 
 /** The owner is told when its turn has begun, which is the end as far as plans care; a turn that fails has told nothing. */
 export function mannerOf(seed: number, key: string, isDelivery: boolean): Manner {
-  const dice = diceOf(seedFor(seed, key));
+  const dice = diceOf(deriveSeed(seed, key));
   const roughness = diceOf(seed ^ 0x5eed).oneOf([0.1, 0.35, 0.35, 1]);
   if (!dice.chance(roughness)) return { ...GOOD, endsAfterMs: dice.oneOf([0, 200, 1_000, 7_000]) };
   const common = { ...GOOD, ...startOf(dice), ...answersOf(dice) };

@@ -11,11 +11,11 @@ import type { Coordinator } from "../../src/agents/coordination/runtime/coordina
 import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type { Report } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { SETTINGS } from "../support/fake-clock-host.ts";
-import { memoryLedger, type MemoryLedger } from "../support/memory-store.ts";
+import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { planHost, type PlanHost } from "./plan-host.ts";
-import { startPlanProcess, stopsSoon, type PlanProcess, type PlanProcessParts } from "./plan-process.ts";
+import { startPlanProcess, isStoppedSoon, type PlanProcess, type PlanProcessParts } from "./plan-process.ts";
 import { PLAN_ID, planOf, stepOf, type Asked, type Schedule } from "./plan-schedule.ts";
 
 const ID = PLAN_ID as CoordinationId;
@@ -62,14 +62,14 @@ export async function playPlan(schedule: Schedule): Promise<PlayedPlan> {
   const stage = stageOf(schedule);
   const { clock, ledger, host, problems, deaths, answers } = stage;
   const startMs = clock.now();
-  await boot(stage);
+  await bootStage(stage);
   await submitUntilHeard(stage);
-  for (const asked of schedule.asked) {
-    await goOn(stage, startMs + asked.afterMs);
-    answers.push(await ask(stage, asked));
+  for (const request of schedule.asked) {
+    await goOnUntil(stage, startMs + request.afterMs);
+    answers.push(await ask(stage, request));
   }
-  await goOn(stage, startMs + LONG_MS, () => hasEnded(ledger));
-  await goOn(stage, clock.now() + AFTERMATH_MS);
+  await goOnUntil(stage, startMs + LONG_MS, () => hasEnded(ledger));
+  await goOnUntil(stage, clock.now() + AFTERMATH_MS);
   const calls = { ...stage.process.calls };
   await stopLast(stage);
   const events = ledger.events().flat();
@@ -79,14 +79,14 @@ export async function playPlan(schedule: Schedule): Promise<PlayedPlan> {
 }
 
 function stageOf(schedule: Schedule): Stage {
-  const clock = fakeClock();
-  const ledger = memoryLedger();
+  const clock = createFakeClock();
+  const ledger = createMemoryLedger();
   const problems: string[] = [];
   const host = planHost({
     clock,
     mannerOf: schedule.mannerOf,
     isIntended: (key) => isDispatched(ledger, key),
-    report: (session, report) => reported(stage, session, report),
+    report: (session, report) => reportWhileAlive(stage, session, report),
   });
   const { concurrency, queueMax, perAgentMax } = schedule.lanes;
   const caps = perAgentMax === undefined ? {} : { perAgentMax };
@@ -97,7 +97,7 @@ function stageOf(schedule: Schedule): Stage {
     ruler: schedule.ruler,
     settings: { ...SETTINGS, ...TIMES, ...caps },
     lanes: { control: 1, data: concurrency, escalation: 1, queueMax, agingMs: 60_000, ...caps },
-    problem: (what) => problems.push(what),
+    problem: (subject) => problems.push(subject),
   };
   const process = startPlanProcess(parts, schedule.crashes[0]);
   const stage: Stage = {
@@ -127,15 +127,15 @@ function hasEnded({ runs }: MemoryLedger): boolean {
   return run !== undefined && run.summary.status !== "running";
 }
 
-async function boot(stage: Stage): Promise<void> {
+async function bootStage(stage: Stage): Promise<void> {
   const { process } = stage;
   await Promise.race([process.coordinator.start(), process.over]);
-  await revive(stage);
+  await reviveStage(stage);
 }
 
 /** Nobody helps but by starting the next process. */
-async function revive(stage: Stage): Promise<void> {
-  await settled();
+async function reviveStage(stage: Stage): Promise<void> {
+  await waitUntilSettled();
   if (stage.process.isStopping()) await stage.process.over;
   while (stage.process.isOver()) {
     const { schedule, clock, host, deaths } = stage;
@@ -145,23 +145,30 @@ async function revive(stage: Stage): Promise<void> {
     stage.process = startPlanProcess(stage.parts, schedule.crashes[stage.started]);
     stage.started += 1;
     await Promise.race([stage.process.coordinator.start(), stage.process.over]);
-    await settled();
+    await waitUntilSettled();
     if (stage.process.isStopping()) await stage.process.over;
   }
 }
 
 /** Lets time pass until then, or until it is enough. */
-async function goOn(stage: Stage, untilMs: number, isEnough: () => boolean = () => false): Promise<void> {
+async function goOnUntil(
+  stage: Stage,
+  untilMs: number,
+  isEnough: () => boolean = () => false,
+): Promise<void> {
   const { clock } = stage;
-  await revive(stage);
+  await reviveStage(stage);
   while (clock.now() < untilMs && !isEnough()) {
     const next = clock.nextAtMs;
     await clock.advance(Math.max(0, Math.min(next ?? untilMs, untilMs) - clock.now()));
-    if (stage.process.isOver() || stage.process.isStopping()) await revive(stage);
+    if (stage.process.isOver() || stage.process.isStopping()) await reviveStage(stage);
   }
 }
 
-function living<T>({ process }: Stage, work: (process: PlanProcess) => Promise<T>): Promise<T | undefined> {
+function callWhileAlive<T>(
+  { process }: Stage,
+  work: (process: PlanProcess) => Promise<T>,
+): Promise<T | undefined> {
   return Promise.race([work(process).catch(() => undefined), process.over.then(() => undefined)]);
 }
 
@@ -169,55 +176,60 @@ function living<T>({ process }: Stage, work: (process: PlanProcess) => Promise<T
 async function submitUntilHeard(stage: Stage): Promise<void> {
   const submission = { plan: stage.schedule.plan, ownerAgent: "main" as AgentId };
   for (let tries = 1; tries <= 10; tries += 1) {
-    const answer = await living(stage, ({ coordinator }) => coordinator.submitPlan(submission));
+    const answer = await callWhileAlive(stage, ({ coordinator }) => coordinator.submitPlan(submission));
     if (answer?.kind === "refused") throw new Error(`a bad plan: ${JSON.stringify(answer.problems)}`);
-    await revive(stage);
+    await reviveStage(stage);
     if (answer) return;
   }
   stage.problems.push("the plan could not be submitted");
 }
 
-async function ask(stage: Stage, asked: Asked): Promise<Answered> {
-  const { what, stepId } = asked;
+async function ask(stage: Stage, question: Asked): Promise<Answered> {
+  const { what: subject, stepId } = question;
   const request = {
     coordinationId: ID,
     by: "operator" as const,
     ...(stepId && { stepId: stepId as never }),
   };
   const other = planOf([stepOf("other")]);
-  const said = await living<{ readonly kind: string }>(stage, ({ coordinator }) => {
-    if (what === "cancel") return coordinator.cancel(request);
-    if (what === "retry") return coordinator.retry(request);
-    if (what === "approve" || what === "deny" || what === "answer") return answer(coordinator, what);
-    const plan = what === "submit again" ? stage.schedule.plan : other;
+  const statement = await callWhileAlive<{ readonly kind: string }>(stage, ({ coordinator }) => {
+    if (subject === "cancel") return coordinator.cancel(request);
+    if (subject === "retry") return coordinator.retry(request);
+    if (subject === "approve" || subject === "deny" || subject === "answer")
+      return answer(coordinator, subject);
+    const plan = subject === "submit again" ? stage.schedule.plan : other;
     return coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
   });
-  await revive(stage);
-  return { asked, ...(said && { answer: said.kind }) };
+  await reviveStage(stage);
+  return { asked: question, ...(statement && { answer: statement.kind }) };
 }
 
 /** To the question that was asked first. */
-async function answer(coordinator: Coordinator, given: AnswerKind): Promise<{ readonly kind: string }> {
+async function answer(coordinator: Coordinator, answerKind: AnswerKind): Promise<{ readonly kind: string }> {
   const open = (await coordinator.view(ID))?.escalations.find(({ closed }) => !closed);
   if (!open) return { kind: "nothing" };
   return coordinator.answer({
     questionId: questionIdOf(ID, open.escalationId),
-    answer: given,
-    ...(given === "answer" && { text: '{"n":7}' }),
+    answer: answerKind,
+    ...(answerKind === "answer" && { text: '{"n":7}' }),
     by: { kind: "operator" },
     through: "cli",
   });
 }
 
 /** The tool of an agent finds the process that lives now. */
-async function reported(stage: Stage, session: SessionKey, report: Report): Promise<string | undefined> {
+async function reportWhileAlive(
+  stage: Stage,
+  session: SessionKey,
+  report: Report,
+): Promise<string | undefined> {
   if (stage.process.isOver()) return undefined;
-  return (await living(stage, ({ coordinator }) => coordinator.report(session, report)))?.kind;
+  return (await callWhileAlive(stage, ({ coordinator }) => coordinator.report(session, report)))?.kind;
 }
 
 async function stopLast(stage: Stage): Promise<void> {
   const { process, problems, clock, ledger } = stage;
-  if (!(await stopsSoon(process.coordinator))) problems.push("the last stop() waits for something");
+  if (!(await isStoppedSoon(process.coordinator))) problems.push("the last stop() waits for something");
   if (process.timers() > 0) problems.push(`${process.timers()} timers are left after the last stop()`);
   const length = ledger.runs.get(ID)?.events.length;
   await clock.advance(AFTERMATH_MS);

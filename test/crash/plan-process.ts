@@ -13,11 +13,11 @@ import type { Settings } from "../../src/agents/coordination/runtime/environment
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
-import { settled, type FakeClock } from "../support/fake-clock.ts";
-import { fakeHost } from "../support/fake-clock-host.ts";
+import { waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClockHost } from "../support/fake-clock-host.ts";
 import type { MemoryLedger, MemoryStore } from "../support/memory-store.ts";
-import { arbitrationParts } from "../support/arbitration-parts.ts";
-import { gateParts } from "../support/gate-parts.ts";
+import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createGateParts } from "../support/gate-parts.ts";
 import { VERIFY_MS, type Ruler } from "./plan-gates.ts";
 
 /** Kinds of calls, so that a crash can be aimed at the rare ones. */
@@ -51,7 +51,7 @@ export interface PlanProcessParts {
   readonly ruler: Ruler;
   readonly settings: Settings;
   readonly lanes: LaneLimits;
-  readonly problem: (what: string) => void;
+  readonly problem: (subject: string) => void;
 }
 
 let contract: OutputContract | undefined;
@@ -82,20 +82,20 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
   const clock = clockOf(life);
   const store = storeOf(life, ledger.open(parts.clock));
   const runner = runnerOf(life);
-  const quiet = (): void => undefined;
+  const doNothing = (): void => undefined;
   const coordinator = createCoordinator({
     store,
     content: store,
     clock,
     settings,
-    ...arbitrationParts(),
-    ...gateParts({
+    ...createArbitrationParts(),
+    ...createGateParts({
       gates: { verifyMs: VERIFY_MS },
       verifier: () =>
         Promise.resolve({ check: (request) => call(life, "runner", () => parts.ruler(request)) }),
     }),
-    logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    runner: fakeHost(parts.clock),
+    logger: { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing },
+    runner: createFakeClockHost(parts.clock),
     runners: { subagent: runner, acp_stdio: runner, owner: runner },
     contract: () => Promise.resolve((contract ??= createAjvOutputContract())),
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
@@ -115,7 +115,7 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
   };
 }
 
-function die(life: Life): void {
+function endLife(life: Life): void {
   life.isOver = true;
   for (const cancel of life.timers) cancel();
   life.timers.clear();
@@ -123,10 +123,10 @@ function die(life: Life): void {
 }
 
 /** Whether it stops without time that passes. */
-export async function stopsSoon(coordinator: Coordinator | undefined): Promise<boolean> {
+export async function isStoppedSoon(coordinator: Coordinator | undefined): Promise<boolean> {
   const stopping = { isDone: coordinator === undefined };
   void coordinator?.stop().then(() => (stopping.isDone = true));
-  for (let turn = 0; turn < 5 && !stopping.isDone; turn += 1) await settled();
+  for (let turn = 0; turn < 5 && !stopping.isDone; turn += 1) await waitUntilSettled();
   return stopping.isDone;
 }
 
@@ -138,15 +138,15 @@ function hasEnded({ isOver }: Life): boolean {
 /** Stopping waits for no agent and no time, and leaves nothing behind. */
 async function stop(life: Life): Promise<void> {
   life.isStopping = true;
-  const isStopped = await stopsSoon(life.coordinator);
+  const isStopped = await isStoppedSoon(life.coordinator);
   if (hasEnded(life)) return;
   if (!isStopped) life.parts.problem("stop() waits for something");
   else if (life.timers.size > 0) life.parts.problem(`${life.timers.size} timers are left after stop()`);
-  die(life);
+  endLife(life);
 }
 
 /** Counts the call; answers with what goes wrong at it. */
-function met(life: Life, group: Group): Crash["kind"] | undefined {
+function meetCrash(life: Life, group: Group): Crash["kind"] | undefined {
   const { calls, crash } = life;
   calls.all += 1;
   calls[group] += 1;
@@ -155,32 +155,32 @@ function met(life: Life, group: Group): Crash["kind"] | undefined {
   return isHit ? crash.kind : undefined;
 }
 
-const silence = <T>(): Promise<T> => new Promise(() => undefined);
+const waitForever = <T>(): Promise<T> => new Promise(() => undefined);
 
 /** A disk takes a moment to say no. */
 async function fail(): Promise<never> {
-  await settled();
+  await waitUntilSettled();
   throw new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
 }
 
 async function call<T>(life: Life, group: Group, work: () => Promise<T>): Promise<T> {
-  if (life.isOver) return silence();
-  const kind = met(life, group);
-  if (kind === "dies before") die(life);
+  if (life.isOver) return waitForever();
+  const kind = meetCrash(life, group);
+  if (kind === "dies before") endLife(life);
   if (kind === "stops") void stop(life);
   if (kind === "fails") await fail();
-  if (hasEnded(life)) return silence();
+  if (hasEnded(life)) return waitForever();
   const working = work();
   if (kind === "dies after") {
     working.catch(() => undefined);
-    die(life);
-    return silence();
+    endLife(life);
+    return waitForever();
   }
   try {
     const answer = await working;
-    return hasEnded(life) ? await silence() : answer;
+    return hasEnded(life) ? await waitForever() : answer;
   } catch (error) {
-    if (hasEnded(life)) return silence();
+    if (hasEnded(life)) return waitForever();
     throw error;
   }
 }
@@ -189,8 +189,8 @@ function clockOf(life: Life): Clock {
   const { clock } = life.parts;
   const touch = (): void => {
     if (life.isOver) return;
-    const kind = met(life, "clock");
-    if (kind === "dies before" || kind === "dies after") die(life);
+    const kind = meetCrash(life, "clock");
+    if (kind === "dies before" || kind === "dies after") endLife(life);
     // Nobody calls in between what happens at once.
     if (kind === "stops") queueMicrotask(() => void stop(life));
   };

@@ -2,7 +2,7 @@
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { diceOf, type Dice } from "./plan-dice.ts";
-import { answersOf, gatedPlan, rulerOf, type Ruler } from "./plan-gates.ts";
+import { answersOf, addGates, rulerOf, type Ruler } from "./plan-gates.ts";
 import { mannerOf, type Manner } from "./plan-manner.ts";
 import { GROUPS, type Crash } from "./plan-process.ts";
 
@@ -51,15 +51,15 @@ export function stepOf(stepId: string, dependsOn: readonly string[] = [], fields
 /** The same seed gives the same schedule. */
 export function scheduleOf(seed: number): Schedule {
   const dice = diceOf(seed);
-  const plan = gatedPlan(seed, randomPlan(dice));
+  const plan = addGates(seed, createRandomPlan(dice));
   const answers = answersOf(seed).map(({ afterMs, answer }): Asked => ({ afterMs, what: answer }));
   return {
     name: `seed ${seed}`,
     plan,
     mannerOf: (key, isDelivery) => mannerOf(seed, key, isDelivery),
     ruler: rulerOf(seed),
-    asked: [...requests(dice, plan), ...answers].toSorted((a, b) => a.afterMs - b.afterMs),
-    crashes: crashes(dice),
+    asked: [...createRequests(dice, plan), ...answers].toSorted((a, b) => a.afterMs - b.afterMs),
+    crashes: createCrashes(dice),
     lanes: {
       concurrency: dice.int(1, 3),
       queueMax: dice.int(1, 4),
@@ -68,14 +68,14 @@ export function scheduleOf(seed: number): Schedule {
   };
 }
 
-function randomPlan(dice: Dice): Fields {
+function createRandomPlan(dice: Dice): Fields {
   const retryBudget = dice.int(0, 2);
   const hasDeadline = dice.chance(0.25);
   const count = dice.oneOf([1, 2, 2, 3, 3, 4, 5, 6, 8]);
   const steps: Fields[] = [];
   for (let index = 0; index < count; index += 1)
     steps.push(
-      randomStep(
+      createRandomStep(
         dice,
         steps.map(({ stepId }) => stepId as string),
         { retryBudget, hasDeadline },
@@ -89,7 +89,7 @@ function randomPlan(dice: Dice): Fields {
       escalationPolicy: dice.oneOf(["none", "hitl"]),
     },
     ...(hasDeadline && { deadlineMs: Math.max(20_000, stated + dice.int(0, 30_000)) }),
-    ...(dice.chance(0.2) && { budget: randomBudget(dice, 6) }),
+    ...(dice.chance(0.2) && { budget: createRandomBudget(dice, 6) }),
   });
 }
 
@@ -98,7 +98,11 @@ interface Policy {
   readonly hasDeadline: boolean;
 }
 
-function randomStep(dice: Dice, earlier: readonly string[], { retryBudget, hasDeadline }: Policy): Fields {
+function createRandomStep(
+  dice: Dice,
+  earlier: readonly string[],
+  { retryBudget, hasDeadline }: Policy,
+): Fields {
   const dependsOn = earlier.filter(() => dice.chance(0.4));
   const source = dependsOn[dice.int(0, dependsOn.length - 1)];
   const path = dice.chance(0.06) ? "missing" : "n";
@@ -107,12 +111,12 @@ function randomStep(dice: Dice, earlier: readonly string[], { retryBudget, hasDe
     agent: dice.oneOf(["main", "coder", "acp"]),
     ...(dependsOn.length > 1 && dice.chance(0.6) && { fanIn: dice.oneOf(["all", "any", { min }]) }),
     ...(source && dice.chance(0.6) && { input: { v: `{{steps.${source}.outputs.${path}}}` } }),
-    ...patience(dice, { retryBudget, hasDeadline }),
-    ...extras(dice),
+    ...createPatience(dice, { retryBudget, hasDeadline }),
+    ...createExtras(dice),
   });
 }
 
-function patience(dice: Dice, { retryBudget, hasDeadline }: Policy): Fields {
+function createPatience(dice: Dice, { retryBudget, hasDeadline }: Policy): Fields {
   return {
     ...(dice.chance(0.7) && {
       timeoutMs: hasDeadline ? dice.oneOf([2_000, 8_000]) : dice.oneOf([2_000, 10_000, 20_000, 75_000]),
@@ -123,18 +127,18 @@ function patience(dice: Dice, { retryBudget, hasDeadline }: Policy): Fields {
   };
 }
 
-function extras(dice: Dice): Fields {
+function createExtras(dice: Dice): Fields {
   return {
     ...(dice.chance(0.3) && { lane: dice.oneOf(["control", "escalation", "data"]) }),
     ...(dice.chance(0.3) && { priority: dice.oneOf(["low", "high", "critical"]) }),
     ...(dice.chance(0.3) && { outputSchema: NUMBERED }),
-    ...(dice.chance(0.1) && { budget: randomBudget(dice, 2) }),
+    ...(dice.chance(0.1) && { budget: createRandomBudget(dice, 2) }),
   };
 }
 
 export const NUMBERED = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
 
-function randomBudget(dice: Dice, spawns: number): Fields {
+function createRandomBudget(dice: Dice, spawns: number): Fields {
   return dice.oneOf([
     { spawns: dice.int(1, spawns) },
     { tokens: dice.int(10, 60) },
@@ -142,7 +146,7 @@ function randomBudget(dice: Dice, spawns: number): Fields {
   ]);
 }
 
-function requests(dice: Dice, plan: Fields): Asked[] {
+function createRequests(dice: Dice, plan: Fields): Asked[] {
   const steps = plan["steps"] as readonly { readonly stepId: string }[];
   const count = dice.oneOf([0, 0, 1, 2, 4]);
   return Array.from({ length: count }, (): Asked => {
@@ -157,7 +161,7 @@ function requests(dice: Dice, plan: Fields): Asked[] {
 
 const REACH = { all: 150, append: 14, read: 25, runner: 12, clock: 90 } as const;
 
-function crashes(dice: Dice): Crash[] {
+function createCrashes(dice: Dice): Crash[] {
   return Array.from({ length: dice.int(0, 4) }, (): Crash => {
     const group = dice.oneOf(GROUPS);
     const kind = dice.oneOf([

@@ -1,12 +1,12 @@
 /** Owns: small plans for crashes at every call, and the traps that plans once fell into. */
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
-import { LINT, passing } from "./plan-gates.ts";
+import { LINT, rulePassing } from "./plan-gates.ts";
 import { GOOD, type Manner } from "./plan-manner.ts";
 import { GROUPS, type Crash, type PlanProcess } from "./plan-process.ts";
 import { NUMBERED, planOf, stepOf, type Fields, type Schedule } from "./plan-schedule.ts";
 
 /** Every call of every port in turn, before and after it. */
-export function crashesAt(calls: PlanProcess["calls"]): Crash[] {
+export function listCrashesAt(calls: PlanProcess["calls"]): Crash[] {
   return GROUPS.filter((group) => group !== "all").flatMap((group) =>
     Array.from({ length: calls[group] }, (_, index) => index + 1).flatMap((atCall) =>
       // There is no before and after where a call has no effect; an append may also fail.
@@ -30,7 +30,7 @@ function scheduleFor(
     name,
     plan,
     mannerOf: (key) => ({ ...GOOD, ...manners[key.slice(key.indexOf(":") + 1)] }),
-    ruler: passing,
+    ruler: rulePassing,
     asked: [],
     crashes: [],
     lanes: { concurrency: 2, queueMax: 4 },
@@ -38,7 +38,7 @@ function scheduleFor(
   };
 }
 
-const policy = (timeoutPolicy: string, escalationPolicy: string, retryBudget = 1): Fields => ({
+const createPolicy = (timeoutPolicy: string, escalationPolicy: string, retryBudget = 1): Fields => ({
   failurePolicy: { retryBudget, timeoutPolicy, escalationPolicy },
 });
 
@@ -71,7 +71,7 @@ export const SMALL: readonly Schedule[] = [
     "a question that a person answers",
     planOf(
       [stepOf("a", [], { retry: { budget: 0 } }), stepOf("b", ["a"])],
-      policy("continue_with_partial", "hitl"),
+      createPolicy("continue_with_partial", "hitl"),
     ),
     { "a:1": { ending: "failed" } },
     { asked: [{ afterMs: 10_000, what: "retry", stepId: "a" }] },
@@ -94,7 +94,7 @@ export const SMALL: readonly Schedule[] = [
       ruler: (request) =>
         request.result.attempt === 1
           ? Promise.resolve({ kind: "verdict", verdict: "revise", criteria: ["x"], agentId: "check:lint" })
-          : passing(request),
+          : rulePassing(request),
       asked: [5_000, 6_000, 12_000, 13_000].map((afterMs) => ({ afterMs, what: "approve" as const })),
     },
   ),
@@ -160,7 +160,7 @@ export const TRAPS: readonly Trap[] = [
           stepOf("b", ["a"]),
           stepOf("c", ["a"], { input: { v: "{{steps.a.outputs.missing}}" } }),
         ],
-        policy("fail_fast", "none"),
+        createPolicy("fail_fast", "none"),
       ),
       { "b:1": { endsAfterMs: 60_000 } },
     ),

@@ -6,13 +6,13 @@ import { describe, expect, it } from "vitest";
 import { problemsOf } from "./plan-check.ts";
 import { playPlan } from "./plan-play.ts";
 import { describeSchedule, scheduleOf, type Schedule } from "./plan-schedule.ts";
-import { crashesAt, SMALL, TRAPS } from "./plan-small.ts";
-import { campaignSize } from "../support/campaign-size.ts";
+import { listCrashesAt, SMALL, TRAPS } from "./plan-small.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 
-const SCHEDULES = campaignSize("SWEEP_SCHEDULES", { short: 500, long: 2_000 });
+const SCHEDULES = chooseCampaignSize("SWEEP_SCHEDULES", { short: 500, long: 2_000 });
 const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
 
-async function problemsIn(schedule: Schedule): Promise<string[]> {
+async function findProblems(schedule: Schedule): Promise<string[]> {
   try {
     return problemsOf(await playPlan(schedule));
   } catch (error) {
@@ -21,26 +21,26 @@ async function problemsIn(schedule: Schedule): Promise<string[]> {
 }
 
 /** Leaves away one crash or request after the other, as long as something is still wrong. */
-async function shrunk(schedule: Schedule): Promise<Schedule> {
+async function shrinkSchedule(schedule: Schedule): Promise<Schedule> {
   const smaller = [
     ...schedule.crashes.map((_, index) => ({ ...schedule, crashes: schedule.crashes.toSpliced(index, 1) })),
     ...schedule.asked.map((_, index) => ({ ...schedule, asked: schedule.asked.toSpliced(index, 1) })),
   ];
-  for (const each of smaller) if ((await problemsIn(each)).length > 0) return shrunk(each);
+  for (const each of smaller) if ((await findProblems(each)).length > 0) return shrinkSchedule(each);
   return schedule;
 }
 
-async function explained(schedule: Schedule): Promise<string> {
-  const least = await shrunk(schedule);
-  return `${least.name}: ${(await problemsIn(least)).join("; ")}\n${describeSchedule(least)}`;
+async function explainSchedule(schedule: Schedule): Promise<string> {
+  const least = await shrinkSchedule(schedule);
+  return `${least.name}: ${(await findProblems(least)).join("; ")}\n${describeSchedule(least)}`;
 }
 
 describe("a plan", () => {
   it.each(SMALL)("keeps every promise whichever port call is its last: $name", async (schedule) => {
     const { calls } = await playPlan(schedule);
     const broken: string[] = [];
-    for (const crash of crashesAt(calls)) {
-      const problems = await problemsIn({ ...schedule, crashes: [crash] });
+    for (const crash of listCrashesAt(calls)) {
+      const problems = await findProblems({ ...schedule, crashes: [crash] });
       if (problems.length > 0) broken.push(`${JSON.stringify(crash)}: ${problems.join("; ")}`);
       if (broken.length > 2) break;
     }
@@ -58,7 +58,7 @@ describe("a plan", () => {
     const broken: string[] = [];
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEDULES && broken.length < 5; seed += 1) {
       const schedule = scheduleOf(seed);
-      if ((await problemsIn(schedule)).length > 0) broken.push(await explained(schedule));
+      if ((await findProblems(schedule)).length > 0) broken.push(await explainSchedule(schedule));
     }
     expect(broken.join("\n\n")).toBe("");
   });

@@ -30,23 +30,23 @@ export function startProcess(world: World, calls: Calls, fault: Fault | undefine
   const death = Promise.withResolvers<"died">();
   const wakes = new Set<() => void>();
   let dead = false;
-  const die = (): void => {
+  const endLife = (): void => {
     dead = true;
     for (const cancel of wakes) cancel();
     death.resolve("died");
   };
   /** A dead process hears no answer: its calls are never settled. */
-  const silence = (): Promise<never> => new Promise(() => undefined);
+  const waitForever = (): Promise<never> => new Promise(() => undefined);
   const call = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (dead) return silence();
+    if (dead) return waitForever();
     calls.count += 1;
     const faulty = fault?.atCall === calls.count ? fault.kind : undefined;
-    if (faulty === "dies before") die();
+    if (faulty === "dies before") endLife();
     if (faulty === "fails") throw new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
-    if (isDead()) return silence();
+    if (isDead()) return waitForever();
     const answer = await work();
-    if (faulty === "dies after") die();
-    return isDead() ? silence() : answer;
+    if (faulty === "dies after") endLife();
+    return isDead() ? waitForever() : answer;
   };
   const isDead = (): boolean => dead;
   const clock: Clock = {
@@ -63,11 +63,11 @@ export function startProcess(world: World, calls: Calls, fault: Fault | undefine
     bind: (envelope) => call(() => world.host.bind(envelope)),
     stop: (query) => call(() => world.host.stop(query)),
   };
-  const coordinator = world.start((store) => spoiled(store, call), { clock, runner });
+  const coordinator = world.start((store) => spoilStore(store, call), { clock, runner });
   return { coordinator, died: death.promise, isDead };
 }
 
-function spoiled(store: MemoryStore, call: <T>(work: () => Promise<T>) => Promise<T>): MemoryStore {
+function spoilStore(store: MemoryStore, call: <T>(work: () => Promise<T>) => Promise<T>): MemoryStore {
   return {
     ...store,
     append: (request) => call(() => store.append(request)),

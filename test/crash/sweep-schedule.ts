@@ -7,7 +7,7 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { OWNER, spawnOf, world, type World } from "../support/fake-clock-host.ts";
+import { OWNER, spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
 import { startProcess, type Calls, type Fault, type Process } from "./sweep-process.ts";
 
 export interface SpawnStory {
@@ -43,7 +43,7 @@ export interface Played {
 }
 
 /** mulberry32: the same seed gives the same schedule for ever. */
-export function random(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -54,7 +54,7 @@ export function random(seed: number): () => number {
 }
 
 export function storiesOf(seed: number): SpawnStory[] {
-  const next = random(seed);
+  const next = createRandom(seed);
   const oneOf = <T>(items: readonly T[]): T => items[Math.floor(next() * items.length)]!;
   const endings: readonly (ChildEnding | undefined)[] = [
     ...([{ outcome: "completed" }, { outcome: "completed" }, { outcome: "failed", message: "x" }] as const),
@@ -80,51 +80,51 @@ const SETTINGS = { stepTimeoutMs: 120_000, sweepMs: 60_000, acknowledgeMs: 30_00
 /** By then every deadline has passed and every sweep that it takes has run. */
 const LONG_MS = 20 * 60_000;
 
-export async function play(seed: number, fault?: Fault): Promise<Played> {
-  const next = random(seed + 1);
-  const w = world(SETTINGS);
+export async function playSweep(seed: number, fault?: Fault): Promise<Played> {
+  const next = createRandom(seed + 1);
+  const w = createWorld(SETTINGS);
   const calls: Calls = { count: 0 };
   let deaths = 0;
   let process: Process;
-  const boot = async (): Promise<void> => {
+  const bootProcess = async (): Promise<void> => {
     process = startProcess(w, calls, fault);
     const started = await Promise.race([process.coordinator.start(), process.died]);
-    if (started === "died") await reboot();
+    if (started === "died") await rebootLater();
   };
-  const reboot = async (): Promise<void> => {
+  const rebootLater = async (): Promise<void> => {
     deaths += 1;
     await w.clock.advance(Math.floor(next() * 40_000));
-    await boot();
+    await bootProcess();
   };
   /** `undefined` when the call failed or nobody lived to hear the answer. */
   const ask = async <T>(work: (process: Process) => Promise<T>): Promise<T | undefined> => {
-    const asked = process;
-    return Promise.race([work(asked).catch(() => undefined), asked.died.then(() => undefined)]);
+    const asker = process;
+    return Promise.race([work(asker).catch(() => undefined), asker.died.then(() => undefined)]);
   };
-  const told: Told[] = storiesOf(seed).map((story) => ({ story }));
-  await boot();
-  for (const group of sideBySide(told)) {
-    await Promise.all(group.map((each) => tell(w, { told, each, ask })));
-    if (process!.isDead()) await reboot();
+  const tellings: Told[] = storiesOf(seed).map((story) => ({ story }));
+  await bootProcess();
+  for (const group of groupSideBySide(tellings)) {
+    await Promise.all(group.map((each) => tell(w, { told: tellings, each, ask })));
+    if (process!.isDead()) await rebootLater();
     await w.clock.advance(Math.floor(next() * 5_000));
-    if (process!.isDead()) await reboot();
+    if (process!.isDead()) await rebootLater();
   }
-  for (const [index] of told.entries()) {
-    await end(w, told[index]!, ask);
-    if (process!.isDead()) await reboot();
+  for (const [index] of tellings.entries()) {
+    await end(w, tellings[index]!, ask);
+    if (process!.isDead()) await rebootLater();
   }
   await w.clock.advance(LONG_MS);
   if (process!.isDead()) {
-    await reboot();
+    await rebootLater();
     await w.clock.advance(LONG_MS);
   }
   await process!.coordinator.stop();
-  return { world: w, told, calls: calls.count, deaths };
+  return { world: w, told: tellings, calls: calls.count, deaths };
 }
 
-function sideBySide(told: readonly Told[]): Told[][] {
+function groupSideBySide(tellings: readonly Told[]): Told[][] {
   const groups: Told[][] = [];
-  for (const each of told) {
+  for (const each of tellings) {
     const last = groups.at(-1);
     if (each.story.parallel && last) last.push(each);
     else groups.push([each]);
@@ -137,10 +137,10 @@ type Ask = <T>(work: (process: Process) => Promise<T>) => Promise<T | undefined>
 /** The host's side of one spawn: asked before, made or refused, told after. */
 async function tell(
   w: World,
-  { told, each, ask }: { readonly told: readonly Told[]; readonly each: Told; readonly ask: Ask },
+  { told: tellings, each, ask }: { readonly told: readonly Told[]; readonly each: Told; readonly ask: Ask },
 ): Promise<void> {
   const { task, trace, parent, call } = each.story;
-  const source = parent === undefined ? OWNER : told[parent]?.child;
+  const source = parent === undefined ? OWNER : tellings[parent]?.child;
   if (!source) return;
   const request = spawnOf({ task, trace, call, source });
   const admission = await ask(({ coordinator }) => coordinator.admitSpawn(request));

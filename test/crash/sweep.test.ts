@@ -5,29 +5,29 @@
 import { describe, expect, it } from "vitest";
 import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { play, storiesOf, type Played, type Told } from "./sweep-schedule.ts";
+import { playSweep, storiesOf, type Played, type Told } from "./sweep-schedule.ts";
 import { FAULTS, type Fault } from "./sweep-process.ts";
-import { campaignSize } from "../support/campaign-size.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 
-const SCHEDULES = campaignSize("SWEEP_SCHEDULES", { short: 300, long: 600 });
+const SCHEDULES = chooseCampaignSize("SWEEP_SCHEDULES", { short: 300, long: 600 });
 const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
 
 type Of<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
-const only = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
+const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
   events.filter((event): event is Of<T> => event.type === type);
 
 async function check(played: Played): Promise<void> {
-  const { world, told } = played;
+  const { world, told: tellings } = played;
   const runs = world.ledger.events();
   const events = runs.flat();
   expect((await verifyLedger(world.ledger.open(world.clock))).problems).toEqual([]);
   for (const run of runs) {
-    expect(only(run, "coordination.terminal"), "D5: one end").toHaveLength(1);
+    expect(filterByType(run, "coordination.terminal"), "D5: one end").toHaveLength(1);
     expect(run.findLast(isFact)?.type, "D5: nothing after it").toBe("coordination.terminal");
   }
   checkOnce(events);
   const outcomes = outcomesOf(events);
-  for (const each of told) {
+  for (const each of tellings) {
     checkAdmission(each, outcomes);
     checkChild(each, { events, outcomes });
   }
@@ -62,7 +62,7 @@ function checkChild(
 ): void {
   if (!child) return;
   const where = JSON.stringify(story);
-  const holders = only(events, "step.acknowledged").filter(
+  const holders = filterByType(events, "step.acknowledged").filter(
     ({ payload }) => payload.childSessionKey === child,
   );
   expect(holders, where).toHaveLength(1);
@@ -74,9 +74,9 @@ function checkChild(
 
 /** D2: nothing is recorded twice. */
 function checkOnce(events: readonly RunEvent[]): void {
-  const keys = only(events, "step.dispatched").map(({ payload }) => payload.idempotencyKey);
-  const calls = only(events, "step.admitted").map(({ payload }) => payload.call.toolCallId);
-  const children = only(events, "step.acknowledged").map(({ payload }) => payload.childSessionKey);
+  const keys = filterByType(events, "step.dispatched").map(({ payload }) => payload.idempotencyKey);
+  const calls = filterByType(events, "step.admitted").map(({ payload }) => payload.call.toolCallId);
+  const children = filterByType(events, "step.acknowledged").map(({ payload }) => payload.childSessionKey);
   for (const names of [keys, calls, children])
     expect(new Set(names).size, names.join(" ")).toBe(names.length);
 }
@@ -102,9 +102,9 @@ function outcomeOf(event: RunEvent): string | undefined {
 }
 
 /** Seeds in turn, and for each every call of its undisturbed run with every fault. */
-async function* faults(): AsyncGenerator<{ readonly seed: number; readonly fault: Fault }> {
+async function* generateFaults(): AsyncGenerator<{ readonly seed: number; readonly fault: Fault }> {
   for (let seed = FIRST_SEED; ; seed += 1) {
-    const { calls } = await play(seed);
+    const { calls } = await playSweep(seed);
     for (let atCall = 1; atCall <= calls; atCall += 1)
       for (const kind of FAULTS) yield { seed, fault: { kind, atCall } };
   }
@@ -115,17 +115,17 @@ const STRIDE = 11;
 
 describe("a gateway", () => {
   it("that nothing happens to tells the truth about every spawn", async () => {
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + 60; seed += 1) await check(await play(seed));
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + 60; seed += 1) await check(await playSweep(seed));
   });
 
   it(`that fails at any call of a port keeps every promise (${SCHEDULES} schedules)`, async () => {
     let played = 0;
     let met = 0;
     let deaths = 0;
-    for await (const { seed, fault } of faults()) {
+    for await (const { seed, fault } of generateFaults()) {
       if (met++ % STRIDE !== 0) continue;
       try {
-        const result = await play(seed, fault);
+        const result = await playSweep(seed, fault);
         deaths += result.deaths;
         await check(result);
       } catch (error) {
@@ -140,9 +140,9 @@ describe("a gateway", () => {
   });
 
   it("that fails at each call of one schedule in turn keeps every promise", async () => {
-    const { calls } = await play(7);
+    const { calls } = await playSweep(7);
     const early = Math.min(calls, 60);
     for (let atCall = 1; atCall <= early; atCall += 1)
-      for (const kind of FAULTS) await check(await play(7, { kind, atCall }));
+      for (const kind of FAULTS) await check(await playSweep(7, { kind, atCall }));
   });
 });

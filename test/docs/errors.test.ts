@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../src/agents/coordination/contracts/errors.ts";
-import { tableRows } from "./read-tables.ts";
+import { readTableRows } from "./read-tables.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/errors.md"), "utf8");
 
@@ -14,6 +14,6 @@ describe("docs/errors.md", () => {
       `\`${recovery}\``,
       advice,
     ]);
-    expect(tableRows(page, "code")).toEqual(expected);
+    expect(readTableRows(page, "code")).toEqual(expected);
   });
 });

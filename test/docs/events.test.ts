@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { FACT_PAYLOADS, QM2_EVENT_TYPES } from "../../src/agents/coordination/contracts/facts.ts";
 import { OPENWOP_PAYLOADS } from "../../src/agents/coordination/contracts/openwop-events.ts";
-import { tableRows } from "./read-tables.ts";
+import { readTableRows } from "./read-tables.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/events.md"), "utf8");
 const PAYLOADS: Readonly<Record<string, z.ZodObject>> = { ...FACT_PAYLOADS, ...OPENWOP_PAYLOADS };
@@ -43,53 +43,55 @@ const LISTED = [
 function valuesOf(name: string): readonly string[] {
   const type = Object.keys(PAYLOADS).find((candidate) => name.startsWith(`${candidate}.`)) ?? "";
   const fields = name.slice(type.length + 1).split(".");
-  const field = fields.reduce<unknown>(fieldIn, PAYLOADS[type]);
-  return (unwrapped(field) as z.ZodEnum).options.map(String);
+  const field = fields.reduce<unknown>(findField, PAYLOADS[type]);
+  return (unwrapOptional(field) as z.ZodEnum).options.map(String);
 }
 
-function fieldIn(schema: unknown, field: string): unknown {
-  return (unwrapped(schema) as z.ZodObject).shape[field];
+function findField(schema: unknown, field: string): unknown {
+  return (unwrapOptional(schema) as z.ZodObject).shape[field];
 }
 
-function unwrapped(schema: unknown): unknown {
-  return schema instanceof z.ZodOptional ? unwrapped(schema.unwrap()) : schema;
+function unwrapOptional(schema: unknown): unknown {
+  return schema instanceof z.ZodOptional ? unwrapOptional(schema.unwrap()) : schema;
 }
 
 /** The page says "`type.field` is `a` (why), `b` or `c`." What is in brackets, or behind a semicolon, is about them. */
-function namedValues(name: string): string[] {
+function listNamedValues(name: string): string[] {
   const text = page.replaceAll(/\s+/gu, " ");
   const start = `\`${name}\` is `;
   const from = text.indexOf(start);
   if (from === -1) return [];
   const sentence = text.slice(from + start.length).replaceAll(/\([^)]*\)/gu, "");
-  return quoted(/^.*?(?:[.;] |$)/u.exec(sentence)?.[0] ?? "");
+  return listQuoted(/^.*?(?:[.;] |$)/u.exec(sentence)?.[0] ?? "");
 }
 
-const quoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
+const listQuoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
 
 describe("docs/events.md", () => {
   it("lists every event type with its payload fields, and no other", () => {
-    const rows = tableRows(page, "type").map(([type, , payload]) => [type, payload]);
+    const rows = readTableRows(page, "type").map(([type, , payload]) => [type, payload]);
     expect(rows).toEqual(Object.entries(PAYLOADS).map(([type, schema]) => [`\`${type}\``, fieldsOf(schema)]));
   });
 
   it("says what each event means", () => {
-    for (const [type, meaning] of tableRows(page, "type")) expect(meaning, type).toMatch(/\S{2,}/u);
+    for (const [type, meaning] of readTableRows(page, "type")) expect(meaning, type).toMatch(/\S{2,}/u);
   });
 
   it.each(LISTED)("lists the values of %s, and no other", (name) => {
-    expect(namedValues(name).toSorted()).toEqual(valuesOf(name).toSorted());
+    expect(listNamedValues(name).toSorted()).toEqual(valuesOf(name).toSorted());
   });
 
   it("has a projection of every fact, to types that there are", () => {
-    const rows = tableRows(page, "fact");
-    expect(rows.map(([fact = ""]) => quoted(fact)[0])).toEqual(Object.keys(FACT_PAYLOADS));
-    const targets = rows.flatMap(([, target = ""]) => quoted(target)).filter((name) => name.includes("."));
+    const rows = readTableRows(page, "fact");
+    expect(rows.map(([fact = ""]) => listQuoted(fact)[0])).toEqual(Object.keys(FACT_PAYLOADS));
+    const targets = rows
+      .flatMap(([, target = ""]) => listQuoted(target))
+      .filter((name) => name.includes("."));
     for (const target of targets) expect([...Object.keys(OPENWOP_PAYLOADS), "error.code"]).toContain(target);
   });
 
   it("has a cause of every fact but the first", () => {
-    const named = tableRows(page, "event").flatMap(([event = ""]) => quoted(event));
+    const named = readTableRows(page, "event").flatMap(([event = ""]) => listQuoted(event));
     const facts = Object.keys(FACT_PAYLOADS).filter((type) => type !== "coordination.created");
     expect(named).toEqual(expect.arrayContaining(facts));
   });

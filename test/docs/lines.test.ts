@@ -5,14 +5,14 @@ import { describe, expect, it } from "vitest";
 const ROOT = join(import.meta.dirname, "..", "..");
 const CHARS_MAX = 120;
 
-const inFolder = (folder: string): string[] =>
+const listPages = (folder: string): string[] =>
   readdirSync(join(ROOT, folder))
     .filter((name) => name.endsWith(".md"))
     .map((name) => `${folder}/${name}`);
 
 const PAGES = [
-  ...inFolder("docs"),
-  ...inFolder("docs/adr"),
+  ...listPages("docs"),
+  ...listPages("docs/adr"),
   "README.md",
   "CONTRIBUTING.md",
   "CHANGELOG.md",
@@ -24,7 +24,7 @@ const NAMES_FILES_OF_ITS_TIME = /^(?:docs\/adr\/|CHANGELOG\.md$)/u;
 
 const read = (page: string): string => readFileSync(join(ROOT, page), "utf8");
 
-const longLinesIn = (text: string): string[] => text.split("\n").filter((line) => line.length > CHARS_MAX);
+const findLongLines = (text: string): string[] => text.split("\n").filter((line) => line.length > CHARS_MAX);
 
 const FOLDERS = ["src", "test", "scripts"];
 const files = FOLDERS.flatMap((folder) =>
@@ -42,11 +42,11 @@ const isThere = (path: string): boolean => {
 
 describe("the pages", () => {
   it.each(PAGES)("%s has no line of more than 120 characters", (page) => {
-    expect(longLinesIn(read(page))).toEqual([]);
+    expect(findLongLines(read(page))).toEqual([]);
   });
 
   it("would find a line that is too long", () => {
-    expect(longLinesIn(`short\n${"x".repeat(CHARS_MAX)}\n${"x".repeat(CHARS_MAX + 1)}`)).toHaveLength(1);
+    expect(findLongLines(`short\n${"x".repeat(CHARS_MAX)}\n${"x".repeat(CHARS_MAX + 1)}`)).toHaveLength(1);
   });
 
   it.each(PAGES.filter((page) => !NAMES_FILES_OF_ITS_TIME.test(page)))(

@@ -5,14 +5,14 @@ import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/nodes/node
 import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { routesOf } from "../../src/plugins/openwop/route-table.ts";
 import { formatRequirementPage, readRequirements, readTestNames } from "../openwop/requirement-page.ts";
-import { tableRows } from "./read-tables.ts";
+import { readTableRows } from "./read-tables.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs");
 const page = readFileSync(join(DOCS, "openwop.md"), "utf8");
 const ID = /^(?:L[1-6M]|B)-\d\d$/u;
 
 const requirements = readRequirements().flatMap((group) => group.requirements);
-const quoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
+const listQuoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
 
 describe("docs/openwop-requirements.md", () => {
   it("has an entry for every test of the levels, and for no other", () => {
@@ -33,7 +33,7 @@ describe("docs/openwop-requirements.md", () => {
 
 describe("docs/openwop.md", () => {
   it("lists every node type, and no other", () => {
-    const types = tableRows(page, "type").flatMap(([cell = ""]) => quoted(cell));
+    const types = readTableRows(page, "type").flatMap(([cell = ""]) => listQuoted(cell));
     expect(types.toSorted()).toEqual([...NODE_TYPE_IDS].toSorted());
   });
 
@@ -41,7 +41,7 @@ describe("docs/openwop.md", () => {
     const seams = routesOf({ ...DEFAULTS, implementation: { name: "x", version: "0" } }, true)
       .filter(({ path }) => path.startsWith("/v1/host/sample"))
       .map(({ method, path }) => `${method} ${path.slice("/v1/host/sample".length)}`);
-    const told = tableRows(page, "route").flatMap(([cell = ""]) => quoted(cell));
-    expect(told.toSorted()).toEqual(seams.toSorted());
+    const messages = readTableRows(page, "route").flatMap(([cell = ""]) => listQuoted(cell));
+    expect(messages.toSorted()).toEqual(seams.toSorted());
   });
 });

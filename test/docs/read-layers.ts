@@ -22,7 +22,7 @@ function layerOf(folder: string): string {
 }
 
 /** Returns arrows between layers as Mermaid writes them; a dotted one allows only types. */
-export function layerArrows(): string[] {
+export function listLayerArrows(): string[] {
   const values = new Set<string>();
   const types = new Set<string>();
   for (const [folder, { folders = [], lazy = [], types: typesOnly = [] }] of Object.entries(IMPORTS)) {

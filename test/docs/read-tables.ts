@@ -14,8 +14,8 @@
  *
  * Of two columns the second one follows in the same line: `- **key**: value`. A cell that is left out is empty.
  */
-export function tableRows(page: string, firstColumn: string): string[][] {
-  return [...rowsOfTables(page, firstColumn), ...rowsOfLists(page, firstColumn)];
+export function readTableRows(page: string, firstColumn: string): string[][] {
+  return [...readRowsOfTables(page, firstColumn), ...readRowsOfLists(page, firstColumn)];
 }
 
 /** Returns the text as one line, so that a sentence is found wherever its lines break. */
@@ -23,7 +23,7 @@ export function unwrapText(page: string): string {
   return page.replaceAll(/\s+/gu, " ");
 }
 
-function rowsOfTables(page: string, firstColumn: string): string[][] {
+function readRowsOfTables(page: string, firstColumn: string): string[][] {
   const rows: string[][] = [];
   let inside = false;
   for (const line of page.split("\n")) {
@@ -48,21 +48,21 @@ function isRule(cells: readonly string[]): boolean {
 
 const LIST = /^<!-- columns: (?<names>.+) -->\n\n(?<items>(?:(?:- | +\S).*\n|\n(?=- ))+)/gmu;
 
-function rowsOfLists(page: string, firstColumn: string): string[][] {
+function readRowsOfLists(page: string, firstColumn: string): string[][] {
   return [...page.matchAll(LIST)].flatMap(({ groups }) => {
     const columns = (groups?.["names"] ?? "").split(" | ");
-    return columns[0] === firstColumn ? rowsOfItems(groups?.["items"] ?? "", columns) : [];
+    return columns[0] === firstColumn ? readRowsOfItems(groups?.["items"] ?? "", columns) : [];
   });
 }
 
-function rowsOfItems(items: string, columns: readonly string[]): string[][] {
+function readRowsOfItems(items: string, columns: readonly string[]): string[][] {
   return items
     .split(/^- /mu)
     .slice(1)
-    .map((item) => rowOfItem(item, columns));
+    .map((item) => readRowOfItem(item, columns));
 }
 
-function rowOfItem(item: string, [, ...columns]: readonly string[]): string[] {
+function readRowOfItem(item: string, [, ...columns]: readonly string[]): string[] {
   const [head = "", ...rest] = item.split(/^ {2}- /mu).map((text) => unwrapText(text).trim());
   const [, key = head, value] = /^\*\*(.+?)\*\*(?:: (.*))?$/u.exec(head) ?? [];
   if (columns.length === 1) return [key, value ?? ""];

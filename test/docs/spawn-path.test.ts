@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { tableRows } from "./read-tables.ts";
+import { readTableRows } from "./read-tables.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const page = readFileSync(join(ROOT, "docs", "spawn-path.md"), "utf8");
@@ -39,7 +39,7 @@ interface Gift {
   readonly factory: string;
 }
 
-const tables = tableRows(page, "row");
+const tables = readTableRows(page, "row");
 const hops: Hop[] = tables
   .filter((cells) => cells.length === 5)
   .map(([row = "", from = "", file, declared]) => ({
@@ -61,11 +61,11 @@ const gifts: Gift[] = tables
 const read = (file: string): string =>
   existsSync(join(ROOT, file)) ? readFileSync(join(ROOT, file), "utf8") : "";
 
-const declares = (file: string, name: string): boolean =>
+const isDeclaring = (file: string, name: string): boolean =>
   new RegExp(String.raw`^(?:export )?(?:async )?function ${name}\b`, "mu").test(read(file));
 
 /** Whether the file imports a value of the other one, at once or when it is needed; types do not call anything. */
-const imports = (file: string, other: string): boolean =>
+const isImporting = (file: string, other: string): boolean =>
   [...read(file).matchAll(/(?:^import (?!type )[^;]*? from |\bimport\()"(\.[^"]+)"/gmu)].some(
     ([, specifier = ""]) => join(dirname(file), specifier) === other,
   );
@@ -91,7 +91,7 @@ describe("the page on the path of a spawn", () => {
 
   it.each(hops)("row $row: $file declares $declared", ({ file, declared }) => {
     expect(read(file)).not.toBe("");
-    expect(declares(file, declared)).toBe(true);
+    expect(isDeclaring(file, declared)).toBe(true);
   });
 
   it.each(hops.filter(({ from, isGiven }) => from !== "host" && !isGiven))(
@@ -99,20 +99,20 @@ describe("the page on the path of a spawn", () => {
     ({ from, file }) => {
       const caller = hopOf(from)?.file ?? "";
       if (caller === file) return;
-      expect(imports(caller, file)).toBe(true);
+      expect(isImporting(caller, file)).toBe(true);
     },
   );
 
   it("says of every file that is given by whom, and of no other", () => {
-    const given = hops.filter(({ isGiven }) => isGiven).map(({ row }) => row);
-    expect(gifts.map(({ row }) => row)).toEqual(given);
+    const values = hops.filter(({ isGiven }) => isGiven).map(({ row }) => row);
+    expect(gifts.map(({ row }) => row)).toEqual(values);
   });
 
   it.each(gifts)("row $row: $maker gives it, with $factory", ({ row, calledAs, maker, factory }) => {
     const hop = hopOf(row);
     const caller = hopOf(hop?.from ?? "")?.file ?? "";
     expect(read(caller)).toContain(calledAs);
-    expect(declares(hop?.file ?? "", factory)).toBe(true);
+    expect(isDeclaring(hop?.file ?? "", factory)).toBe(true);
     expect(read(maker)).toMatch(new RegExp(String.raw`\b${factory}\(`, "u"));
   });
 

@@ -116,7 +116,7 @@ describe("the tutorial's hook", () => {
     registerCoordinationHooks(harness.api, hooks);
     const { run } = (await importText(
       `export const run = (test, harness, assert, sampleDecision) => ${testCode.trim().replace(/;$/u, "")};`,
-    )) as { run: (...given: unknown[]) => Promise<void> };
+    )) as { run: (...args: unknown[]) => Promise<void> };
     const runCase = (_: string, body: () => Promise<void>): Promise<void> => body();
     await run(runCase, harness, assert, sampleDecision);
     expect(harness.problems).toEqual([]);

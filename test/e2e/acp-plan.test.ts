@@ -7,7 +7,7 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { PromptLine } from "../support/acp-agent.ts";
 import type { Json } from "../support/gateway.ts";
 import { textOf } from "../support/scripted-model.ts";
-import { hasEnded, openStage, PHASE1, pluginConfig, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, PHASE1, createPluginConfig, type Known, type Stage } from "./stage.ts";
 
 const OWNER = "agent:main:acp-planner";
 const AGENT = join(import.meta.dirname, "..", "support", "acp-agent.ts");
@@ -28,7 +28,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "coordination-acp-"));
   log = join(folder, "prompts.jsonl");
   const coder = { command: process.execPath, args: [AGENT], env: { ACP_LOG: log }, cwd: folder };
-  stage = await openStage({ pluginConfig: pluginConfig({ ...PHASE1, acpAgents: { coder } }) });
+  stage = await openStage({ pluginConfig: createPluginConfig({ ...PHASE1, acpAgents: { coder } }) });
   const plan = {
     coordinationId: "acp-diamond",
     objective: "the diamond, by agents that speak ACP",
@@ -62,7 +62,7 @@ afterAll(async () => {
 });
 
 const phaseOf = (stepId: string) => state.steps.get(stepId as StepId)?.phase;
-const prompts = (): PromptLine[] =>
+const readPrompts = (): PromptLine[] =>
   existsSync(log)
     ? readFileSync(log, "utf8")
         .trim()
@@ -81,7 +81,7 @@ it("runs the diamond with a retry, a time-out and a cancellation", () => {
 });
 
 it("starts every attempt once, with its envelope and its trace in _meta", () => {
-  const seen = prompts();
+  const seen = readPrompts();
   expect(seen).toHaveLength(6);
   const [first] = seen;
   expect(JSON.stringify(first)).toContain('"coordinationId":"acp-diamond"');
@@ -89,11 +89,11 @@ it("starts every attempt once, with its envelope and its trace in _meta", () => 
 });
 
 it("leaves no agent process behind, and tells its owner once", async () => {
-  const alive = prompts().filter(({ pid }) => isAlive(pid));
+  const alive = readPrompts().filter(({ pid }) => isAlive(pid));
   expect(alive).toEqual([]);
-  const told = stage.model.requests.filter(({ text }) => text.includes("The plan acp-diamond has ended"));
-  expect(told).toHaveLength(1);
-  const history = told[0]?.body.messages.filter((message) => textOf(message).includes("has ended"));
+  const requests = stage.model.requests.filter(({ text }) => text.includes("The plan acp-diamond has ended"));
+  expect(requests).toHaveLength(1);
+  const history = requests[0]?.body.messages.filter((message) => textOf(message).includes("has ended"));
   expect(history).toHaveLength(1);
   expect((await stage.verify()).problems).toEqual([]);
 });

@@ -7,14 +7,14 @@ import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledge
 import type { Check } from "../../src/plugins/cli/doctor-checks.ts";
 import { openLedgerForReading } from "../../src/plugins/compose.ts";
 import { startAppendLoop } from "../support/append-loop.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 let stage: Stage;
 let folder: TempFolder;
 
 beforeAll(async () => {
-  folder = tempFolder();
+  folder = createTempFolder();
   stage = await openStage();
   // The commands need its configuration only, and the ledger has one writer, which is ours.
   await stage.gateway.stop();
@@ -25,14 +25,14 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-async function json(...args: string[]): Promise<unknown> {
+async function runForJson(...args: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await stage.gateway.openclaw([...args, "--json"]);
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   return JSON.parse(stdout);
 }
 
 async function checkBackup(): Promise<Check | undefined> {
-  const { checks } = (await json("coordination", "doctor")) as { checks: Check[] };
+  const { checks } = (await runForJson("coordination", "doctor")) as { checks: Check[] };
   return checks.find(({ name }) => name === "backup");
 }
 
@@ -45,9 +45,9 @@ interface MadeBackup {
 async function backUpUnderWrites(name: string): Promise<MadeBackup> {
   await using loop = await startAppendLoop(stage.ledgerPath, name.length);
   await loop.more(200);
-  const known = new Set(loop.acknowledged().map(({ runId }) => runId));
+  const knownIds = new Set(loop.acknowledged().map(({ runId }) => runId));
   const archive = folder.file(`${name}.tar.gz`);
-  const { warnings = [] } = (await json(
+  const { warnings = [] } = (await runForJson(
     "backup",
     "create",
     "--no-include-workspace",
@@ -59,13 +59,13 @@ async function backUpUnderWrites(name: string): Promise<MadeBackup> {
   expect(warnings.filter((warning) => warning.includes("ledger.sqlite"))).toEqual([]);
   // It appended to the end: the backup was made under writes.
   await loop.more(1);
-  return { archive, known };
+  return { archive, known: knownIds };
 }
 
 /** The path of the ledger in a restored archive. */
 async function restoreLedger(archive: string): Promise<string> {
   const target = `${archive}-restored`;
-  await json("backup", "restore", archive, "--target", target);
+  await runForJson("backup", "restore", archive, "--target", target);
   const files = readdirSync(target, { recursive: true, encoding: "utf8" });
   const ledgers = files.filter((file) => file.endsWith(join("coordination", "ledger.sqlite")));
   expect(ledgers).toHaveLength(1);
@@ -78,11 +78,11 @@ describe("the host's backup of a ledger that is being written", () => {
   });
 
   it.each(["first", "second"])("is whole and misses nothing acknowledged: the %s", async (name) => {
-    const { archive, known } = await backUpUnderWrites(name);
+    const { archive, known: knownIds } = await backUpUnderWrites(name);
     const reader = await openLedgerForReading(await restoreLedger(archive));
     try {
       expect(await verifyLedger(reader)).toMatchObject({ ok: true, problems: [] });
-      for (const runId of known) expect(await reader.read(runId, { from: 0, limit: 1 })).toHaveLength(1);
+      for (const runId of knownIds) expect(await reader.read(runId, { from: 0, limit: 1 })).toHaveLength(1);
     } finally {
       await reader.close();
     }

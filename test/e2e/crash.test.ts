@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isEnded } from "../../src/agents/coordination/ledger/state.ts";
-import { script } from "../support/scripted-model.ts";
+import { renderScript } from "../support/scripted-model.ts";
 import { hasEnded, openStage, stepNamed, type Stage } from "./stage.ts";
 
 let stage: Stage;
@@ -15,10 +15,10 @@ describe("kill -9 of the gateway", () => {
   it("while children run: each open step gets the host's outcome after the restart, once", async () => {
     const session = "agent:main:killed";
     const spawn = [
-      { label: "quick", task: script({ say: "quick result" }) },
-      { label: "slow", task: script({ delayMs: 60_000, say: "never" }) },
+      { label: "quick", task: renderScript({ say: "quick result" }) },
+      { label: "slow", task: renderScript({ delayMs: 60_000, say: "never" }) },
     ];
-    await stage.gateway.agent({ sessionKey: session, message: script({ spawn }, { say: "ok" }) });
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
     await stage.until(session, (state) => stepNamed(state, "quick").phase.status === "completed");
     const before = (await stage.of(session)).at(-1);
     await stage.gateway.kill9();
@@ -33,26 +33,26 @@ describe("kill -9 of the gateway", () => {
   });
 
   it("at every stage of a spawn: no step is lost, none is recorded twice, and the ledger stays sound", async () => {
-    const session = (round: number): string => `agent:main:round-${round}`;
+    const nameSession = (round: number): string => `agent:main:round-${round}`;
     const delaysMs = [30, 90, 150, 220, 400];
     for (const [round, delayMs] of delaysMs.entries()) {
       const spawn = [
-        { label: "one", task: script({ delayMs: 500, say: "one" }) },
-        { label: "two", task: script({ delayMs: 500, say: "two" }) },
+        { label: "one", task: renderScript({ delayMs: 500, say: "one" }) },
+        { label: "two", task: renderScript({ delayMs: 500, say: "two" }) },
       ];
       const turn = stage.gateway.agent({
-        sessionKey: session(round),
-        message: script({ spawn }, { say: "ok" }),
+        sessionKey: nameSession(round),
+        message: renderScript({ spawn }, { say: "ok" }),
       });
       turn.catch(() => undefined);
-      await stage.until(session(round), () => true);
+      await stage.until(nameSession(round), () => true);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       await stage.gateway.kill9();
       expect((await stage.verify()).problems).toEqual([]);
       await stage.restart();
     }
     for (const round of delaysMs.keys()) {
-      const state = await stage.until(session(round), hasEnded, 240_000);
+      const state = await stage.until(nameSession(round), hasEnded, 240_000);
       const calls = [...state.steps.values()].map(({ spec }) => spec.call.toolCallId);
       expect(new Set(calls).size).toBe(calls.length);
       const children = [...state.steps.values()].flatMap(({ phase }) =>

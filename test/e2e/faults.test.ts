@@ -1,25 +1,28 @@
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { script } from "../support/scripted-model.ts";
+import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, openStage, PHASE1, pluginConfig, type Stage } from "./stage.ts";
+import { hasEnded, openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
 
-const spawning = script({ spawn: [{ label: "child", task: script({ say: "result" }) }] }, { say: "ok" });
+const spawning = renderScript(
+  { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },
+  { say: "ok" },
+);
 
-function announced(stage: Stage): number {
+function countAnnounced(stage: Stage): number {
   return stage.model.requests.filter(({ matched }) => matched === "announce").length;
 }
 
-async function status(
+async function readStatus(
   stage: Stage,
 ): Promise<{ health: { state: string; failure?: { code: string }; uncoordinatedSpawns: number } }> {
   const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
-  return JSON.parse(stdout) as Awaited<ReturnType<typeof status>>;
+  return JSON.parse(stdout) as Awaited<ReturnType<typeof readStatus>>;
 }
 
 /** Runs `work` while another connection holds the write lock. */
-async function whileLocked<T>(path: string, work: () => Promise<T>): Promise<T> {
+async function workWhileLocked<T>(path: string, work: () => Promise<T>): Promise<T> {
   const other = new Database(path);
   other.exec("begin immediate");
   try {
@@ -42,28 +45,28 @@ describe("a ledger that cannot be written, by default", () => {
   it("locked: the spawn goes on uncoordinated, the log and the status say so, and the next one is coordinated", async () => {
     await stage.gateway.agent({ sessionKey: "agent:main:before", message: spawning });
     await stage.until("agent:main:before", hasEnded);
-    const announcedBefore = announced(stage);
-    await whileLocked(stage.ledgerPath, async () => {
+    const announcedBefore = countAnnounced(stage);
+    await workWhileLocked(stage.ledgerPath, async () => {
       const { status: turn } = await stage.gateway.agent({
         sessionKey: "agent:main:locked",
         message: spawning,
       });
       expect(turn).toBe("ok");
-      await waitFor(() => announced(stage) > announcedBefore, {
+      await waitFor(() => countAnnounced(stage) > announcedBefore, {
         what: "the child's result",
         timeoutMs: 30_000,
       });
     });
     expect(stage.gateway.log()).toMatch(/A SPAWN GOES ON UNCOORDINATED/u);
     expect(await stage.of("agent:main:locked")).toEqual([]);
-    expect((await status(stage)).health).toMatchObject({
+    expect((await readStatus(stage)).health).toMatchObject({
       state: "degraded",
       failure: { code: "LEDGER_BUSY" },
       uncoordinatedSpawns: 1,
     });
     await stage.gateway.agent({ sessionKey: "agent:main:unlocked", message: spawning });
     expect(await stage.until("agent:main:unlocked", hasEnded)).toMatchObject({ status: "success" });
-    expect((await status(stage)).health).toMatchObject({ state: "ok", uncoordinatedSpawns: 1 });
+    expect((await readStatus(stage)).health).toMatchObject({ state: "ok", uncoordinatedSpawns: 1 });
   });
 
   it("damaged before the start: the gateway runs, spawns go on, and the status names the damage", async () => {
@@ -78,7 +81,7 @@ describe("a ledger that cannot be written, by default", () => {
       message: spawning,
     });
     expect(turn).toBe("ok");
-    expect((await status(stage)).health).toMatchObject({
+    expect((await readStatus(stage)).health).toMatchObject({
       state: "degraded",
       failure: { code: "LEDGER_CORRUPT" },
     });
@@ -107,13 +110,13 @@ describe("strict mode", () => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await openStage({ pluginConfig: pluginConfig({ ...PHASE1, strict: true }) });
+    stage = await openStage({ pluginConfig: createPluginConfig({ ...PHASE1, strict: true }) });
   });
 
   afterAll(() => stage.close());
 
   /** What the model was told about its spawn. */
-  function toolResults(): string {
+  function printToolResults(): string {
     return JSON.stringify(
       stage.model.requests.flatMap(({ body }) => body.messages.filter(({ role }) => role === "tool")),
     );
@@ -125,9 +128,12 @@ describe("strict mode", () => {
   });
 
   it("refuses a spawn with a malformed envelope, in a sentence that says what to do, and records the refusal", async () => {
-    const spawn = [{ label: "odd", task: script({ say: "x" }), coordination: { coordinationId: 5 } }];
-    await stage.gateway.agent({ sessionKey: "agent:main:odd", message: script({ spawn }, { say: "ok" }) });
-    expect(toolResults()).toMatch(/Coordination refused this spawn: .*coordination.*spawn again/u);
+    const spawn = [{ label: "odd", task: renderScript({ say: "x" }), coordination: { coordinationId: 5 } }];
+    await stage.gateway.agent({
+      sessionKey: "agent:main:odd",
+      message: renderScript({ spawn }, { say: "ok" }),
+    });
+    expect(printToolResults()).toMatch(/Coordination refused this spawn: .*coordination.*spawn again/u);
     const state = await stage.until("agent:main:odd", hasEnded);
     expect([...state.steps.values()][0]?.phase).toMatchObject({
       status: "failed",
@@ -136,10 +142,10 @@ describe("strict mode", () => {
   });
 
   it("refuses a spawn that cannot be recorded", async () => {
-    await whileLocked(stage.ledgerPath, () =>
+    await workWhileLocked(stage.ledgerPath, () =>
       stage.gateway.agent({ sessionKey: "agent:main:strict-locked", message: spawning }),
     );
-    expect(toolResults()).toMatch(/Coordination refused this spawn: .*locked/u);
+    expect(printToolResults()).toMatch(/Coordination refused this spawn: .*locked/u);
     expect(await stage.of("agent:main:strict-locked")).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import { textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, stepNamed, type Known } from "./stage.ts";
 import {
-  childOfStep,
+  findChildOfStep,
   expectKept,
   expectSound,
   factsOf,
@@ -17,18 +17,18 @@ import {
   openGateStage,
   ownerOf,
   planOf,
-  readingAfterwards,
+  askToReadAfterwards,
   requestsOf,
   runPlan,
   spawnFrom,
   stepOf,
-  timesRead,
-  untilAnnounced,
+  countTimesRead,
+  waitUntilAnnounced,
   WAIT_MS_MAX,
   type GateStage,
 } from "./gates-stage.ts";
 
-import { calls, gate, pathOf, resultsOf, taskOf, textIn, write } from "./writes-stage.ts";
+import { call, gate, pathOf, resultsOf, taskOf, readText, write } from "./writes-stage.ts";
 
 /** Passes what says forty-two, asks for more where there is a guess, and fails all else. */
 const PROGRAM = `
@@ -60,7 +60,7 @@ beforeAll(async () => {
   stage = await openGateStage(
     { gates: GATES },
     {
-      extraPluginPaths: [hookPlugin(), join(import.meta.dirname, "fixtures", "writing-tools")],
+      extraPluginPaths: [createHookPlugin(), join(import.meta.dirname, "fixtures", "writing-tools")],
       configPatch: { agents: AGENTS },
     },
   );
@@ -72,7 +72,7 @@ afterAll(async () => {
 });
 
 /** The example as its author has it: installed beside its own copy of our package. */
-function hookPlugin(): string {
+function createHookPlugin(): string {
   const dir = join(folder, "hook-plugin");
   const example = new URL("../../examples/hook-plugin", import.meta.url).pathname;
   const withoutDependencies = (path: string): boolean => basename(path) !== "node_modules";
@@ -100,7 +100,7 @@ const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), h
 
 /** The agent went on in the same session, was told which criteria it had not met, and its second result counts. */
 async function expectRevisedOnce(state: Known, name: string, criteria: readonly string[]): Promise<string> {
-  const child = childOfStep(state, name);
+  const child = findChildOfStep(state, name);
   expect(stepNamed(state, name).phase).toMatchObject({
     status: "completed",
     attempt: 2,
@@ -138,9 +138,9 @@ describe("a program that wants another turn", () => {
     const state = await endedOf(label);
     const child = await expectRevisedOnce(state, label, ["program"]);
     expect(ownWords(requestsOf(stage, child).at(-1))).toContain(`${FIRST}-${label}`);
-    expect(JSON.stringify((await untilAnnounced(stage, child)).body)).toContain(HELD_BACK);
+    expect(JSON.stringify((await waitUntilAnnounced(stage, child)).body)).toContain(HELD_BACK);
     expectKept(stage, `${FIRST}-${label}`, child);
-    expect(timesRead(await readingAfterwards(stage, label), `${SECOND}-${label}`)).toBe(1);
+    expect(countTimesRead(await askToReadAfterwards(stage, label), `${SECOND}-${label}`)).toBe(1);
     await expectSound(stage, state);
   });
 
@@ -173,19 +173,19 @@ describe("a check that fails", () => {
     const label = "unfinished";
     const report = { outcome: "completed", outputs: { pages: "three" } };
     const words = [
-      calls(write(pathOf(stage, "by-finisher.txt"), "written\n")),
-      calls({ name: "coordination_report", args: report }),
+      call(write(pathOf(stage, "by-finisher.txt"), "written\n")),
+      call({ name: "coordination_report", args: report }),
       { say: `TODO: ${FIRST}-${label}` },
     ];
     await spawnFrom(stage, label, words, { agentId: "finisher" });
     const state = await endedOf(label);
-    expect(textIn(stage, "by-finisher.txt")).toBe("written\n");
+    expect(readText(stage, "by-finisher.txt")).toBe("written\n");
     expect(await factsOf(stage, state, "step.reported")).toMatchObject([{ outcome: "completed" }]);
     const { phase } = stepNamed(state, label);
     expect(phase).toMatchObject({ status: "failed", attempt: 1, error: { code: "verification_failed" } });
     const sentence = `The result of the subagent "${label}" (step step-1, agent finisher) was withheld`;
-    expect(timesRead(await readingAfterwards(stage, label), sentence)).toBe(1);
-    expectKept(stage, `${FIRST}-${label}`, childOfStep(state, label));
+    expect(countTimesRead(await askToReadAfterwards(stage, label), sentence)).toBe(1);
+    expectKept(stage, `${FIRST}-${label}`, findChildOfStep(state, label));
     await expectSound(stage, state);
   });
 });
@@ -197,7 +197,7 @@ describe("the example plugin beside ours", () => {
     readonly questions: number;
   }
 
-  const counts = async (): Promise<Counts> => (await stage.gateway.call("hook-plugin.counts")) as never;
+  const readCounts = async (): Promise<Counts> => (await stage.gateway.call("hook-plugin.counts")) as never;
 
   it("sends a result back that nobody reviewed, and lets the reviewed one through", async () => {
     const label = "reviewing";
@@ -211,7 +211,7 @@ describe("the example plugin beside ours", () => {
       ["plugin:hook-plugin", "plugin:hook-plugin"],
     ]);
     expectKept(stage, `${FIRST}-${label}`, child);
-    expect(timesRead(await readingAfterwards(stage, label), `${SECOND}-${label}`)).toBe(1);
+    expect(countTimesRead(await askToReadAfterwards(stage, label), `${SECOND}-${label}`)).toBe(1);
     await expectSound(stage, state);
   });
 
@@ -219,14 +219,14 @@ describe("the example plugin beside ours", () => {
     const label = "vendored";
     const [vendored, plain] = ["vendor/lib.txt", "plain.txt"];
     const low = taskOf("low", [
-      calls(write(pathOf(stage, vendored), "by the holder\n")),
-      calls(write(pathOf(stage, plain), "by the holder\n")),
+      call(write(pathOf(stage, vendored), "by the holder\n")),
+      call(write(pathOf(stage, plain), "by the holder\n")),
       gate({ opens: ["low wrote"], awaits: ["high wrote"] }),
     ]);
     const high = taskOf("high", [
       gate({ awaits: ["low wrote"] }),
-      calls(write(pathOf(stage, vendored), "by priority\n")),
-      calls(write(pathOf(stage, plain), "by priority\n")),
+      call(write(pathOf(stage, vendored), "by priority\n")),
+      call(write(pathOf(stage, plain), "by priority\n")),
       gate({ opens: ["high wrote"] }),
     ]);
     const steps = [stepOf("low", low, { priority: "low" }), stepOf("high", high, { priority: "high" })];
@@ -235,7 +235,7 @@ describe("the example plugin beside ours", () => {
     const [, refused, wrote] = resultsOf(stage, "high");
     expect(refused).toContain("Files below vendor/ stay with who holds them.");
     expect(wrote).toContain("Successfully wrote");
-    expect([textIn(stage, vendored), textIn(stage, plain)]).toEqual(["by the holder\n", "by priority\n"]);
+    expect([readText(stage, vendored), readText(stage, plain)]).toEqual(["by the holder\n", "by priority\n"]);
     const resolved = await factsOf(stage, state, "conflict.resolved");
     expect(resolved).toMatchObject([
       { winner: "low", losers: ["high"], rule: "hook" },
@@ -245,16 +245,18 @@ describe("the example plugin beside ours", () => {
   });
 
   it("hears of every event that is on the disk, once and by its type", async () => {
-    const known: Json = {};
+    const knownCounts: Json = {};
     for (const label of ["spawned", "planned", "unfinished", "reviewing", "vendored"])
       for (const state of await stage.of(ownerOf(label)))
-        for (const { type } of await stage.events(state)) known[type] = Number(known[type] ?? 0) + 1;
-    expect(known).toMatchObject({ "result.revised": 3, "conflict.resolved": 2 });
+        for (const { type } of await stage.events(state))
+          knownCounts[type] = Number(knownCounts[type] ?? 0) + 1;
+    expect(knownCounts).toMatchObject({ "result.revised": 3, "conflict.resolved": 2 });
     await waitFor(
       async () => {
-        const { dropped, events } = await counts();
+        const { dropped, events } = await readCounts();
         expect(dropped).toBe(0);
-        for (const type of Object.keys(events)) expect([type, events[type]]).toEqual([type, known[type]]);
+        for (const type of Object.keys(events))
+          expect([type, events[type]]).toEqual([type, knownCounts[type]]);
         expect(events).toMatchObject({ "result.revised": 3, "conflict.resolved": 2 });
         return true;
       },

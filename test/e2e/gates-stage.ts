@@ -11,7 +11,7 @@ import { childOf, type Escalation } from "../../src/agents/coordination/ledger/s
 import { startGateway, type GatewayOptions, type Json } from "../support/gateway.ts";
 import {
   isAnnounce,
-  script,
+  renderScript,
   textOf,
   type RecordedRequest,
   type Rule,
@@ -19,7 +19,7 @@ import {
   type Turn,
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { openStage, PHASE1, pluginConfig, stepNamed, type Known, type Stage } from "./stage.ts";
+import { openStage, PHASE1, createPluginConfig, stepNamed, type Known, type Stage } from "./stage.ts";
 
 export interface GateStage extends Stage {
   /** What the model says to who was given the task. */
@@ -42,7 +42,10 @@ export async function openGateStage(
     taughtAtMs = Math.min(taughtAtMs, Date.now() - 1_000);
     rules.push(rule);
   };
-  const stage = await openStage({ pluginConfig: pluginConfig({ ...PHASE1, ...phase1 }), ...options }, rules);
+  const stage = await openStage(
+    { pluginConfig: createPluginConfig({ ...PHASE1, ...phase1 }), ...options },
+    rules,
+  );
   return Object.assign(stage, {
     taughtAtMs: () => taughtAtMs,
     teach: (task: string, ...turns: readonly Turn[]) => {
@@ -66,13 +69,13 @@ function isTask(text: string, task: string): boolean {
 }
 
 /** Starts the gateway again, in the same home. */
-export async function reopen(stage: Stage, phase1: Json): Promise<void> {
+export async function reopenStage(stage: Stage, phase1: Json): Promise<void> {
   stage.gateway = await startGateway({
     modelBaseUrl: stage.model.baseUrl,
     plugin: { kind: "none" },
     home: stage.gateway.home,
     configPatch: {
-      plugins: { entries: { coordination: { config: pluginConfig({ ...PHASE1, ...phase1 }) } } },
+      plugins: { entries: { coordination: { config: createPluginConfig({ ...PHASE1, ...phase1 }) } } },
     },
   });
 }
@@ -88,7 +91,7 @@ export async function spawnFrom(
 ): Promise<void> {
   const task = `Task of ${label}.`;
   stage.teach(task, ...words);
-  const message = script({ spawn: [{ label, task, ...fields }] }, { say: "spawned" });
+  const message = renderScript({ spawn: [{ label, task, ...fields }] }, { say: "spawned" });
   await stage.gateway.agent({ sessionKey: ownerOf(label), message });
 }
 
@@ -98,26 +101,26 @@ export interface Asked extends Escalation {
 }
 
 /** The first question of a label's coordination, once it is asked. */
-export async function question(stage: Stage, label: string): Promise<Asked> {
+export async function waitForQuestion(stage: Stage, label: string): Promise<Asked> {
   const state = await stage.until(ownerOf(label), ({ escalations }) => escalations.size > 0, WAIT_MS_MAX);
-  const asked = state.escalations.first();
-  if (!asked) throw new Error("no question was asked");
-  return { ...asked, state, questionId: `${state.coordinationId}:${asked.escalationId}` };
+  const request = state.escalations.first();
+  if (!request) throw new Error("no question was asked");
+  return { ...request, state, questionId: `${state.coordinationId}:${request.escalationId}` };
 }
 
-export function answer(stage: Stage, questionId: string, given: string, text?: string): Promise<Json> {
-  const params = { questionId, answer: given, ...(text !== undefined && { text }) };
+export function answer(stage: Stage, questionId: string, answerWord: string, text?: string): Promise<Json> {
+  const params = { questionId, answer: answerWord, ...(text !== undefined && { text }) };
   return stage.gateway.call("coordination.answer", params);
 }
 
 /** As a person writes it in the chat of a session. */
-export async function chat(stage: Stage, label: string, message: string): Promise<void> {
+export async function sendChat(stage: Stage, label: string, message: string): Promise<void> {
   const params = { sessionKey: ownerOf(label), message, idempotencyKey: randomUUID() };
   await stage.gateway.call("chat.send", params);
 }
 
 /** What the model of a session read in a further turn: everything that the session still has. */
-export async function readingAfterwards(stage: Stage, label: string): Promise<RecordedRequest> {
+export async function askToReadAfterwards(stage: Stage, label: string): Promise<RecordedRequest> {
   const asking = `What do you know by now? (${randomUUID()})`;
   await stage.gateway.agent({ sessionKey: ownerOf(label), message: asking });
   const request = stage.model.requests.find(({ text }) => text.includes(asking));
@@ -126,11 +129,11 @@ export async function readingAfterwards(stage: Stage, label: string): Promise<Re
 }
 
 /** How many messages of a request hold the text. */
-export function timesRead({ body }: RecordedRequest, text: string): number {
+export function countTimesRead({ body }: RecordedRequest, text: string): number {
   return body.messages.filter((message) => textOf(message).includes(text)).length;
 }
 
-export function childOfStep(state: Known, name: string): string {
+export function findChildOfStep(state: Known, name: string): string {
   const child = childOf(stepNamed(state, name).phase);
   if (!child) throw new Error(`the step ${name} has no child`);
   return child.childSessionKey;
@@ -145,18 +148,18 @@ export function requestsOf({ model }: Stage, session: string): RecordedRequest[]
 
 /** Nobody but the child read it, and it lies in no file but the ledger's. */
 export function expectKept(stage: GateStage, secret: string, child: string): void {
-  const own = new Set(requestsOf(stage, child));
+  const ownRequests = new Set(requestsOf(stage, child));
   const others = stage.model.requests.filter(
-    (request) => !own.has(request) && JSON.stringify(request.body).includes(secret),
+    (request) => !ownRequests.has(request) && JSON.stringify(request.body).includes(secret),
   );
   expect(others.map(({ body }) => body.messages.at(-1))).toEqual([]);
-  expect(filesWith(stage, secret)).toEqual([]);
+  expect(findFilesWith(stage, secret)).toEqual([]);
 }
 
 const LEDGER = /^state\/coordination\/ledger\.sqlite/u;
 
 /** The files under the gateway's home in which the bytes of a text are, without those of the ledger. */
-export function filesWith({ gateway: { home }, taughtAtMs }: GateStage, text: string): string[] {
+export function findFilesWith({ gateway: { home }, taughtAtMs }: GateStage, text: string): string[] {
   return readdirSync(home, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
@@ -174,7 +177,7 @@ function readSince(path: string, sinceMs: number): Buffer {
 }
 
 /** The gateway has shown the parent something in the place of the result. */
-export function untilAnnounced(stage: Stage, child: string): Promise<RecordedRequest> {
+export function waitUntilAnnounced(stage: Stage, child: string): Promise<RecordedRequest> {
   return waitFor(
     () =>
       stage.model.requests.find(({ body }) => {
@@ -201,8 +204,8 @@ export async function factsOf<T extends FactEvent["type"]>(
 
 /** The ledger is sound, and every session was told once what it was to be told. */
 export async function expectSound(stage: Stage, state: Known): Promise<void> {
-  const told = await factsOf(stage, state, "session.told");
-  const ids = told.map(({ tellingId }) => tellingId);
+  const tellings = await factsOf(stage, state, "session.told");
+  const ids = tellings.map(({ tellingId }) => tellingId);
   expect(new Set(ids).size).toBe(ids.length);
   expect(state.tellings.size).toBe(0);
   expect(await stage.verify()).toMatchObject({ ok: true, problems: [] });

@@ -11,18 +11,18 @@ import { hasEnded, stepNamed, type Known } from "./stage.ts";
 import { turnFlag } from "./turn-flag.ts";
 import {
   answer,
-  childOfStep,
+  findChildOfStep,
   expectKept,
   expectSound,
   factsOf,
   HELD_BACK,
   openGateStage,
   ownerOf,
-  question,
-  readingAfterwards,
+  waitForQuestion,
+  askToReadAfterwards,
   spawnFrom,
-  timesRead,
-  untilAnnounced,
+  countTimesRead,
+  waitUntilAnnounced,
   WAIT_MS_MAX,
   type Asked,
   type GateStage,
@@ -39,7 +39,7 @@ let receiver: Server;
 let stage: GateStage;
 const notices: Notice[] = [];
 
-function phase1(fields: Json = {}): Json {
+function createPhase1(fields: Json = {}): Json {
   const { port } = receiver.address() as AddressInfo;
   const ops = { url: `http://127.0.0.1:${port}/hook`, secret: SECRET, allowPrivate: true };
   return { escalations: { notify: [{ channel: "webhook:ops" }], webhooks: { ops } }, ...fields };
@@ -55,7 +55,7 @@ beforeAll(async () => {
     });
   });
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
-  stage = await openGateStage(phase1());
+  stage = await openGateStage(createPhase1());
 });
 
 afterAll(async () => {
@@ -67,12 +67,12 @@ afterAll(async () => {
 const secretOf = (label: string): string => `doubted-result-of-${label}-e20b`;
 const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
-async function doubting(label: string): Promise<Asked & { readonly child: string }> {
+async function spawnDoubting(label: string): Promise<Asked & { readonly child: string }> {
   await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
-  const asked = await question(stage, label);
-  const child = childOfStep(asked.state, label);
-  await untilAnnounced(stage, child);
-  return { ...asked, child };
+  const question = await waitForQuestion(stage, label);
+  const child = findChildOfStep(question.state, label);
+  await waitUntilAnnounced(stage, child);
+  return { ...question, child };
 }
 
 interface QuestionBody {
@@ -96,7 +96,7 @@ interface Signed {
 }
 
 /** Sends what a system of the operator's would send. */
-async function post(body: object, signed: Signed = {}): Promise<{ status: number; body: Json }> {
+async function postAnswer(body: object, signed: Signed = {}): Promise<{ status: number; body: Json }> {
   const { name = "ops", secret = SECRET, id = randomUUID(), atMs = Date.now() } = signed;
   const bytes = JSON.stringify(body);
   const timestamp = String(Math.floor(atMs / 1_000));
@@ -114,18 +114,18 @@ async function post(body: object, signed: Signed = {}): Promise<{ status: number
 
 describe("a webhook", () => {
   const label = "hooked";
-  let asked: Asked & { readonly child: string };
+  let request: Asked & { readonly child: string };
   let approval: object;
 
   beforeAll(async () => {
-    asked = await doubting(label);
-    const { body } = await noticeOf(asked.questionId);
+    request = await spawnDoubting(label);
+    const { body } = await noticeOf(request.questionId);
     const { answerToken } = body.answer;
-    approval = { questionId: asked.questionId, answerToken, answer: "approve", by: { id: "ada" } };
+    approval = { questionId: request.questionId, answerToken, answer: "approve", by: { id: "ada" } };
   });
 
   it("is told of a question by a signed request that holds nothing of the result", async () => {
-    const { headers, bytes, body } = await noticeOf(asked.questionId);
+    const { headers, bytes, body } = await noticeOf(request.questionId);
     const [id, timestamp] = [String(headers["webhook-id"]), String(headers["webhook-timestamp"])];
     const expected = signatureOf(SECRET, { id, timestamp, body: Buffer.from(bytes) });
     expect(headers["webhook-signature"]).toBe(expected);
@@ -140,35 +140,38 @@ describe("a webhook", () => {
 
   it("is refused where its answer is forged, stale, or brings the wrong token, and the question stays open", async () => {
     const statuses = [
-      await post(approval, { secret: "a-secret-of-nobody-here" }),
-      await post(approval, { name: "other" }),
-      await post(approval, { atMs: Date.now() - 600_000 }),
-      await post({ ...approval, answerToken: "guessed" }),
+      await postAnswer(approval, { secret: "a-secret-of-nobody-here" }),
+      await postAnswer(approval, { name: "other" }),
+      await postAnswer(approval, { atMs: Date.now() - 600_000 }),
+      await postAnswer({ ...approval, answerToken: "guessed" }),
     ].map(({ status }) => status);
     expect(statuses).toEqual([401, 401, 401, 403]);
     const [state] = await stage.of(ownerOf(label));
     expect(state?.openQuestions.size).toBe(1);
-    expectKept(stage, secretOf(label), asked.child);
+    expectKept(stage, secretOf(label), request.child);
   });
 
   it("releases the result by a signed answer, and the same request again is a replay", async () => {
     const id = randomUUID();
-    expect(await post(approval, { id })).toMatchObject({ status: 200, body: { resolution: "approved" } });
-    expect(await post(approval, { id })).toMatchObject({ status: 409 });
+    expect(await postAnswer(approval, { id })).toMatchObject({
+      status: 200,
+      body: { resolution: "approved" },
+    });
+    expect(await postAnswer(approval, { id })).toMatchObject({ status: 409 });
     const state = await endedOf(label);
     const [answered] = await factsOf(stage, state, "escalation.answered");
     expect(answered).toMatchObject({ through: "webhook:ops", by: { kind: "person", id: "ada" } });
-    expect(timesRead(await readingAfterwards(stage, label), secretOf(label))).toBe(1);
+    expect(countTimesRead(await askToReadAfterwards(stage, label), secretOf(label))).toBe(1);
     await expectSound(stage, state);
   });
 
   it("is told that it comes late where somebody else was first, and that is recorded", async () => {
     const second = "late";
-    const { questionId } = await doubting(second);
+    const { questionId } = await spawnDoubting(second);
     const { body } = await noticeOf(questionId);
     const { answerToken } = body.answer;
     await answer(stage, questionId, "deny");
-    const late = await post({ questionId, answerToken, answer: "approve" });
+    const late = await postAnswer({ questionId, answerToken, answer: "approve" });
     expect(late.status).toBe(409);
     const state = await endedOf(second);
     expect(stepNamed(state, second).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
@@ -182,20 +185,20 @@ describe("a webhook", () => {
 });
 
 describe("the flag", () => {
-  const turn = (enabled: boolean): Promise<void> => turnFlag(stage, { enabled, phase1: phase1() });
+  const turn = (enabled: boolean): Promise<void> => turnFlag(stage, { enabled, phase1: createPhase1() });
 
   it("turned off and on again while a result is held: the question stays, and the result is kept", async () => {
     const label = "switched";
-    const { questionId, child } = await doubting(label);
+    const { questionId, child } = await spawnDoubting(label);
     await turn(false);
-    const off = await post({ questionId, answer: "approve" });
+    const off = await postAnswer({ questionId, answer: "approve" });
     expect(off.status).toBe(404);
-    await readingAfterwards(stage, label);
+    await askToReadAfterwards(stage, label);
     expectKept(stage, secretOf(label), child);
     await turn(true);
     expect(await answer(stage, questionId, "approve")).toMatchObject({ resolution: "approved" });
     const state = await endedOf(label);
-    expect(timesRead(await readingAfterwards(stage, label), secretOf(label))).toBe(1);
+    expect(countTimesRead(await askToReadAfterwards(stage, label), secretOf(label))).toBe(1);
     await expectSound(stage, state);
   });
 

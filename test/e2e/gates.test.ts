@@ -2,25 +2,25 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { script, textOf } from "../support/scripted-model.ts";
+import { renderScript, textOf } from "../support/scripted-model.ts";
 import { hasEnded, stepNamed, type Known } from "./stage.ts";
 import {
   answer,
-  chat,
-  childOfStep,
+  sendChat,
+  findChildOfStep,
   expectKept,
   expectSound,
   factsOf,
   HELD_BACK,
   openGateStage,
   ownerOf,
-  question,
-  readingAfterwards,
-  reopen,
+  waitForQuestion,
+  askToReadAfterwards,
+  reopenStage,
   requestsOf,
   spawnFrom,
-  timesRead,
-  untilAnnounced,
+  countTimesRead,
+  waitUntilAnnounced,
   WAIT_MS_MAX,
   type Asked,
   type GateStage,
@@ -44,35 +44,35 @@ interface Held extends Asked {
 }
 
 /** A child that states how sure it is of its result. */
-async function doubting(label: string): Promise<Held> {
+async function spawnDoubting(label: string): Promise<Held> {
   await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
-  const asked = await question(stage, label);
-  return { ...asked, child: childOfStep(asked.state, label) };
+  const question = await waitForQuestion(stage, label);
+  return { ...question, child: findChildOfStep(question.state, label) };
 }
 
-const ended = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+const waitForEnd = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
 /** The session was told once, and its history has it once, also when the agent goes on. */
 async function expectHeardOnce(label: string, state: Known, text: string): Promise<void> {
-  const told = (await factsOf(stage, state, "session.told")).map(({ tellingId }) => tellingId);
-  expect(told).toEqual([`result:${stepNamed(state, label).spec.stepId}:1`]);
-  expect(timesRead(await readingAfterwards(stage, label), text)).toBe(1);
+  const messages = (await factsOf(stage, state, "session.told")).map(({ tellingId }) => tellingId);
+  expect(messages).toEqual([`result:${stepNamed(state, label).spec.stepId}:1`]);
+  expect(countTimesRead(await askToReadAfterwards(stage, label), text)).toBe(1);
   await expectSound(stage, state);
 }
 
-const released = (label: string): string => `result of the subagent "${label}"`;
+const nameRelease = (label: string): string => `result of the subagent "${label}"`;
 
 describe("a child that doubts its result", () => {
   it("is kept from its parent's model and from every file, until a command in the chat releases it", async () => {
     const label = "chatted";
-    const { questionId, child, confidence } = await doubting(label);
+    const { questionId, child, confidence } = await spawnDoubting(label);
     expect(confidence).toEqual({ measured: 4_000, floor: 7_000, of: "result" });
-    const announced = await untilAnnounced(stage, child);
+    const announced = await waitUntilAnnounced(stage, child);
     expect(JSON.stringify(announced.body)).toContain(HELD_BACK);
     expect(requestsOf(stage, child)).toHaveLength(1);
     expectKept(stage, secretOf(label), child);
-    await chat(stage, label, `/coordination approve ${questionId}`);
-    const state = await ended(label);
+    await sendChat(stage, label, `/coordination approve ${questionId}`);
+    const state = await waitForEnd(label);
     expect(state).toMatchObject({ kind: "ended", status: "success" });
     expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", released: "approved" });
     const [answered] = await factsOf(stage, state, "escalation.answered");
@@ -82,9 +82,9 @@ describe("a child that doubts its result", () => {
 
   it("is not shown by the tools that show other sessions, however its parent asks", async () => {
     const label = "peeked";
-    const { questionId, child } = await doubting(label);
-    await untilAnnounced(stage, child);
-    const peeking = script(
+    const { questionId, child } = await spawnDoubting(label);
+    await waitUntilAnnounced(stage, child);
+    const peeking = renderScript(
       {
         call: [
           { name: "sessions_history", args: { sessionKey: child, includeTools: true } },
@@ -100,19 +100,19 @@ describe("a child that doubts its result", () => {
     expect(results.slice(-3).map((result) => result.includes(HELD_BACK))).toEqual([true, true, true]);
     expectKept(stage, secretOf(label), child);
     await answer(stage, questionId, "approve");
-    await expectHeardOnce(label, await ended(label), secretOf(label));
+    await expectHeardOnce(label, await waitForEnd(label), secretOf(label));
   });
 
   it("is released by the command line", async () => {
     const label = "lined";
-    const { questionId, child } = await doubting(label);
-    await untilAnnounced(stage, child);
+    const { questionId, child } = await spawnDoubting(label);
+    await waitUntilAnnounced(stage, child);
     expectKept(stage, secretOf(label), child);
     const approve = ["coordination", "approve", questionId, "--json"];
     const { code, stdout, stderr } = await stage.gateway.openclaw(approve);
     expect([code, stderr]).toEqual([0, expect.any(String)]);
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, questionId, resolution: "approved" });
-    const state = await ended(label);
+    const state = await waitForEnd(label);
     const [answered] = await factsOf(stage, state, "escalation.answered");
     expect(answered).toMatchObject({ through: "cli", by: { kind: "operator" } });
     await expectHeardOnce(label, state, secretOf(label));
@@ -123,21 +123,21 @@ describe("a child that doubts its result", () => {
 
   it("is withheld for good when people deny it, and its parent is told once", async () => {
     const label = "denied";
-    const { questionId, child } = await doubting(label);
-    await untilAnnounced(stage, child);
+    const { questionId, child } = await spawnDoubting(label);
+    await waitUntilAnnounced(stage, child);
     await answer(stage, questionId, "deny");
-    const state = await ended(label);
+    const state = await waitForEnd(label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
-    await expectHeardOnce(label, state, `${released(label)} (step step-1, agent main) was withheld`);
+    await expectHeardOnce(label, state, `${nameRelease(label)} (step step-1, agent main) was withheld`);
     expectKept(stage, secretOf(label), child);
   });
 
   it("is replaced by what people answer, and only that is told", async () => {
     const label = "replaced";
-    const { questionId, child } = await doubting(label);
-    await untilAnnounced(stage, child);
+    const { questionId, child } = await spawnDoubting(label);
+    await waitUntilAnnounced(stage, child);
     await answer(stage, questionId, "answer", "It is forty-two.");
-    const state = await ended(label);
+    const state = await waitForEnd(label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", released: "replaced" });
     await expectHeardOnce(label, state, "It is forty-two.");
     expectKept(stage, secretOf(label), child);
@@ -146,10 +146,10 @@ describe("a child that doubts its result", () => {
   it("passes where what it states is enough, and nobody is asked", async () => {
     const label = "sure";
     await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.7}` }]);
-    const state = await ended(label);
+    const state = await waitForEnd(label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", attempt: 1 });
     expect(state.escalations.size).toBe(0);
-    const announced = await untilAnnounced(stage, childOfStep(state, label));
+    const announced = await waitUntilAnnounced(stage, findChildOfStep(state, label));
     expect(JSON.stringify(announced.body)).toContain(secretOf(label));
   });
 });
@@ -164,15 +164,15 @@ describe("a child that reports its doubt by tool", () => {
       { call: [{ name: "coordination_report", args: { outcome: "completed", confidence: 0.3, outputs } }] },
       { say: `I said ${secretOf(label)}.` },
     ]);
-    const { state, questionId, confidence } = await question(stage, label);
-    const child = childOfStep(state, label);
+    const { state, questionId, confidence } = await waitForQuestion(stage, label);
+    const child = findChildOfStep(state, label);
     expect(existsSync(file) && readFileSync(file, "utf8")).toBe("written\n");
     expect(confidence).toMatchObject({ measured: 3_000 });
-    await untilAnnounced(stage, child);
+    await waitUntilAnnounced(stage, child);
     expectKept(stage, secretOf(label), child);
     expect(JSON.stringify(requestsOf(stage, child).at(-1)?.body)).toContain("something");
     await answer(stage, questionId, "approve");
-    await expectHeardOnce(label, await ended(label), secretOf(label));
+    await expectHeardOnce(label, await waitForEnd(label), secretOf(label));
   });
 });
 
@@ -181,15 +181,15 @@ describe("a gateway that goes down while results are held", () => {
   let killed: Held;
 
   it("in peace: the question is open after the start, and an approval releases the result once", async () => {
-    stopped = await doubting("stopped");
-    killed = await doubting("killed");
-    await untilAnnounced(stage, stopped.child);
-    await untilAnnounced(stage, killed.child);
+    stopped = await spawnDoubting("stopped");
+    killed = await spawnDoubting("killed");
+    await waitUntilAnnounced(stage, stopped.child);
+    await waitUntilAnnounced(stage, killed.child);
     await stage.gateway.stop();
     await stage.restart();
     expectKept(stage, secretOf("stopped"), stopped.child);
     expect(await answer(stage, stopped.questionId, "approve")).toMatchObject({ resolution: "approved" });
-    await expectHeardOnce("stopped", await ended("stopped"), secretOf("stopped"));
+    await expectHeardOnce("stopped", await waitForEnd("stopped"), secretOf("stopped"));
   });
 
   it("by kill -9, and again right after the approval: the parent is told once", async () => {
@@ -199,18 +199,18 @@ describe("a gateway that goes down while results are held", () => {
     expectKept(stage, secretOf("killed"), killed.child);
     expect(await answer(stage, killed.questionId, "approve")).toMatchObject({ resolution: "approved" });
     await stage.gateway.kill9();
-    await reopen(stage, SHORT);
-    await expectHeardOnce("killed", await ended("killed"), secretOf("killed"));
+    await reopenStage(stage, SHORT);
+    await expectHeardOnce("killed", await waitForEnd("killed"), secretOf("killed"));
   });
 });
 
 describe("a question that nobody answers", () => {
   it("counts as denied when its time is over: the result stays withheld, and the parent is told once", async () => {
     const label = "expired";
-    const { questionId, child } = await doubting(label);
-    const state = await ended(label);
+    const { questionId, child } = await spawnDoubting(label);
+    const state = await waitForEnd(label);
     expect(stepNamed(state, label).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
-    await expectHeardOnce(label, state, `${released(label)} (step step-1, agent main) was withheld`);
+    await expectHeardOnce(label, state, `${nameRelease(label)} (step step-1, agent main) was withheld`);
     const late = await answer(stage, questionId, "approve").catch((error: unknown) => String(error));
     expect(late).toContain("closed already");
     expectKept(stage, secretOf(label), child);

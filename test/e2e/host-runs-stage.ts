@@ -109,11 +109,11 @@ export async function openRunsStage(): Promise<RunsStage> {
 }
 
 function requestsOf(model: ScriptedModel): Pick<RunsStage, "requestsThatSay" | "untilAsked"> {
-  const requestsThatSay = (word: string) => model.requests.filter(({ text }) => text.includes(word));
+  const listRequestsThatSay = (word: string) => model.requests.filter(({ text }) => text.includes(word));
   return {
-    requestsThatSay,
+    requestsThatSay: listRequestsThatSay,
     untilAsked: async (word, times = 1) => {
-      await waitFor(() => requestsThatSay(word).length >= times, {
+      await waitFor(() => listRequestsThatSay(word).length >= times, {
         what: `${times} model requests about ${word}`,
         timeoutMs: ASKED_MS,
       });
@@ -162,7 +162,7 @@ export function orderOf(message: string, more: Partial<Order> = {}): Order {
 }
 
 /** The telling of an owner. */
-export function ownerOrder(session: string, message: string): Order {
+export function createOwnerOrder(session: string, message: string): Order {
   return orderOf(message, { childSessionKey: session as Order["childSessionKey"] });
 }
 

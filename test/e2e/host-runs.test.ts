@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import { script, textOf } from "../support/scripted-model.ts";
+import { renderScript, textOf } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import {
   ASKED_MS,
   openRunsStage,
   orderOf,
-  ownerOrder,
+  createOwnerOrder,
   snapshotOf,
   type RunsStage,
 } from "./host-runs-stage.ts";
@@ -22,7 +22,7 @@ afterAll(() => stage.close());
 describe("a step that runs as a subagent", () => {
   it("runs in its session with its context and our tool, and ends with its last words and what it used", async () => {
     const order = orderOf(
-      script(
+      renderScript(
         { call: [{ name: "coordination_report", args: { outcome: "completed", outputs: { answer: 42 } } }] },
         { say: "the-first-result" },
       ),
@@ -51,7 +51,7 @@ describe("a step that runs as a subagent", () => {
   });
 
   it("is one run and one model request, started twice at once, again while it runs and again after it", async () => {
-    const order = orderOf(script({ delayMs: 1_000, say: "said-once" }));
+    const order = orderOf(renderScript({ delayMs: 1_000, say: "said-once" }));
     const first = await Promise.all([stage.start(order), stage.start(order)]);
     expect(await stage.start(order)).toEqual(first[0]);
     expect(first[1]).toEqual(first[0]);
@@ -72,7 +72,7 @@ describe("a step that runs as a subagent", () => {
   });
 
   it("whose model fails is a failed attempt with the reason", async () => {
-    const order = orderOf(script({ httpError: 400 }));
+    const order = orderOf(renderScript({ httpError: 400 }));
     await stage.start(order);
     const seen = await stage.follow(order);
     expect(seen).toMatchObject({ kind: "ended", outcome: "failed" });
@@ -80,9 +80,12 @@ describe("a step that runs as a subagent", () => {
   });
 
   it("goes on while it yields to an agent of its own, and ends with what it says after that", async () => {
-    const grand = script({ delayMs: 1_500, say: "grandchild result" });
+    const grand = renderScript({ delayMs: 1_500, say: "grandchild result" });
     const order = orderOf(
-      script({ spawn: [{ label: "grand", task: grand }] }, { call: [{ name: "sessions_yield", args: {} }] }),
+      renderScript(
+        { spawn: [{ label: "grand", task: grand }] },
+        { call: [{ name: "sessions_yield", args: {} }] },
+      ),
     );
     await stage.start(order);
     await stage.untilAsked("grandchild result", 2);
@@ -108,7 +111,7 @@ describe("a step that runs as a subagent", () => {
   });
 
   it("is followed no longer than asked", async () => {
-    const order = orderOf(script({ delayMs: 30_000, say: "followed-briefly" }));
+    const order = orderOf(renderScript({ delayMs: 30_000, say: "followed-briefly" }));
     await stage.start(order);
     await stage.untilAsked("followed-briefly");
     expect(await stage.follow(order, "subagent", 300)).toEqual({ kind: "unknown" });
@@ -118,9 +121,9 @@ describe("a step that runs as a subagent", () => {
 
 describe("cancelling a step", () => {
   it("stops a hanging agent and the agent below it; a second time there is nothing to stop", async () => {
-    const grand = script({ delayMs: 120_000, say: "grand-hangs" });
+    const grand = renderScript({ delayMs: 120_000, say: "grand-hangs" });
     const order = orderOf(
-      script({ spawn: [{ label: "grand", task: grand }] }, { delayMs: 120_000, say: "child-hangs" }),
+      renderScript({ spawn: [{ label: "grand", task: grand }] }, { delayMs: 120_000, say: "child-hangs" }),
     );
     await stage.start(order);
     await stage.untilAsked("grand-hangs", 3);
@@ -131,8 +134,8 @@ describe("cancelling a step", () => {
   });
 
   it("stops one that still waits for the control lane, which runs one at a time", async () => {
-    const busy = orderOf(script({ delayMs: 120_000, say: "control-busy" }), { lane: "control" });
-    const waiting = orderOf(script({ say: "control-waits" }), { lane: "control" });
+    const busy = orderOf(renderScript({ delayMs: 120_000, say: "control-busy" }), { lane: "control" });
+    const waiting = orderOf(renderScript({ say: "control-waits" }), { lane: "control" });
     await stage.start(busy);
     await stage.untilAsked("control-busy");
     await stage.start(waiting);
@@ -140,15 +143,15 @@ describe("cancelling a step", () => {
     expect(await stage.cancel(waiting)).toBe("stopped");
     expect(await stage.cancel(busy)).toBe("stopped");
     expect(await stage.observe(waiting)).toMatchObject({ kind: "ended", outcome: "cancelled" });
-    const next = orderOf(script({ say: "control-next" }), { lane: "control" });
+    const next = orderOf(renderScript({ say: "control-next" }), { lane: "control" });
     await stage.start(next);
     expect(await stage.follow(next)).toMatchObject({ reply: "control-next" });
     expect(stage.requestsThatSay("control-waits")).toEqual([]);
   });
 
   it("stops what an agent left at work when it ended", async () => {
-    const grand = script({ delayMs: 120_000, say: "left-behind" });
-    const order = orderOf(script({ spawn: [{ label: "grand", task: grand }] }, { say: "child-ended" }));
+    const grand = renderScript({ delayMs: 120_000, say: "left-behind" });
+    const order = orderOf(renderScript({ spawn: [{ label: "grand", task: grand }] }, { say: "child-ended" }));
     await stage.start(order);
     await stage.untilAsked("left-behind", 3);
     await stage.follow(order);
@@ -159,8 +162,8 @@ describe("cancelling a step", () => {
 
 describe("kill -9 of the gateway", () => {
   it("fails a running step once, keeps the result of an ended one, and repeats neither when started again", async () => {
-    const ended = orderOf(script({ say: "ended-before" }));
-    const hanging = orderOf(script({ delayMs: 120_000, say: "hangs-before" }));
+    const ended = orderOf(renderScript({ say: "ended-before" }));
+    const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
     await stage.start(ended);
     await stage.start(hanging);
     await stage.follow(ended);
@@ -184,14 +187,17 @@ describe("kill -9 of the gateway", () => {
   });
 
   it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
-    const told = ownerOrder("agent:main:told", script({ say: "told-before" }));
-    const telling = ownerOrder("agent:main:telling", script({ delayMs: 3_000, say: "telling-then" }));
-    await stage.start(told, "owner");
-    expect(await stage.follow(told, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    const toldOrder = createOwnerOrder("agent:main:told", renderScript({ say: "told-before" }));
+    const telling = createOwnerOrder(
+      "agent:main:telling",
+      renderScript({ delayMs: 3_000, say: "telling-then" }),
+    );
+    await stage.start(toldOrder, "owner");
+    expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
     await stage.start(telling, "owner");
     await stage.untilAsked("telling-then");
     await stage.killAndRestart();
-    for (const order of [told, telling]) {
+    for (const order of [toldOrder, telling]) {
       expect(await stage.observe(order, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
       expect(await stage.start(order, "owner")).toMatchObject({
         kind: "started",
@@ -200,7 +206,7 @@ describe("kill -9 of the gateway", () => {
     }
     // The host goes on with the turn by itself.
     await stage.untilAsked("telling-then", 2);
-    for (const order of [told, telling]) {
+    for (const order of [toldOrder, telling]) {
       const keyed = (await stage.messagesOf(order.childSessionKey)).filter(
         ({ idempotencyKey }) => idempotencyKey === `${order.idempotencyKey}:user`,
       );
@@ -213,14 +219,14 @@ describe("kill -9 of the gateway", () => {
 describe("telling an owner", () => {
   it("is a turn in its own session, once, however often it is asked for", async () => {
     const session = "agent:main:owner";
-    await stage.gateway.agent({ sessionKey: session, message: script({ say: "hello" }) });
-    const order = ownerOrder(session, script({ delayMs: 2_000, say: "owner-heard" }));
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ say: "hello" }) });
+    const order = createOwnerOrder(session, renderScript({ delayMs: 2_000, say: "owner-heard" }));
     expect(await stage.start(order, "owner")).toMatchObject({ kind: "started" });
     await stage.untilAsked("owner-heard");
-    const told = await stage.observe(order, "owner");
-    expect(told).toMatchObject({ kind: "ended", outcome: "completed" });
-    expect(told).not.toHaveProperty("reply");
-    expect(await stage.follow(order, "owner")).toEqual({ ...told, reply: "owner-heard" });
+    const observation = await stage.observe(order, "owner");
+    expect(observation).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(observation).not.toHaveProperty("reply");
+    expect(await stage.follow(order, "owner")).toEqual({ ...observation, reply: "owner-heard" });
     expect(await stage.start(order, "owner")).toMatchObject({
       kind: "started",
       ending: { outcome: "completed", reply: "owner-heard" },
@@ -234,10 +240,10 @@ describe("telling an owner", () => {
     const session = "agent:main:busy-owner";
     const turn = stage.gateway.agent({
       sessionKey: session,
-      message: script({ delayMs: 3_000, say: "busy-turn-done" }),
+      message: renderScript({ delayMs: 3_000, say: "busy-turn-done" }),
     });
     await stage.untilAsked("busy-turn-done");
-    const order = ownerOrder(session, script({ say: "told-after-turn" }));
+    const order = createOwnerOrder(session, renderScript({ say: "told-after-turn" }));
     await stage.start(order, "owner");
     expect(await stage.observe(order, "owner")).toMatchObject({ kind: "running" });
     expect((await turn).text).toBe("busy-turn-done");
@@ -283,8 +289,8 @@ describe("a plan in the host's list of flows", () => {
     const { flowId } = await stage.untilFlow(id, () => true);
     const { code } = await stage.gateway.openclaw(["tasks", "flow", "cancel", flowId]);
     expect(code).toBe(0);
-    const cancels = async () => (await stage.seen()).cancels.filter((cancelled) => cancelled === id);
-    await waitFor(async () => (await cancels()).length > 0, {
+    const listCancels = async () => (await stage.seen()).cancels.filter((cancelled) => cancelled === id);
+    await waitFor(async () => (await listCancels()).length > 0, {
       what: "the cancellation",
       timeoutMs: ASKED_MS,
     });
@@ -292,6 +298,6 @@ describe("a plan in the host's list of flows", () => {
     await stage.show(snapshotOf(id, { stepsEnded: 3, running: [], status: "cancelled" }));
     await stage.stopShowing();
     expect(await stage.flowsOf(id)).toMatchObject([{ status: "cancelled" }]);
-    expect(await cancels()).toEqual([id]);
+    expect(await listCancels()).toEqual([id]);
   });
 });

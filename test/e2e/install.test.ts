@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startGateway, type Gateway } from "../support/gateway.ts";
-import { script, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
+import { renderScript, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { reloadEnded } from "./turn-flag.ts";
 
@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(gateway.home, { recursive: true, force: true });
 });
 
-async function json(...args: string[]): Promise<unknown> {
+async function runForJson(...args: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await gateway.openclaw(["coordination", ...args, "--json"]);
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   return JSON.parse(stdout);
@@ -38,9 +38,9 @@ interface Listed {
 
 describe("an operator with the packed plugin in a live gateway", () => {
   it("enables coordination with one command, which says what it changes, and the next spawn is coordinated", async () => {
-    const shown = await json("enable", "--dry-run");
+    const shown = await runForJson("enable", "--dry-run");
     expect(shown).toMatchObject({ dryRun: true });
-    const enabled = (await json("enable")) as { changed: { path: string; to: unknown }[] };
+    const enabled = (await runForJson("enable")) as { changed: { path: string; to: unknown }[] };
     const changes = Object.fromEntries(enabled.changed.map(({ path, to }) => [path, to]));
     expect(changes).toMatchObject({
       "plugins.entries.coordination.hooks.allowConversationAccess": true,
@@ -49,17 +49,20 @@ describe("an operator with the packed plugin in a live gateway", () => {
     // A host that is busy refuses it, and the operator is told to try again so.
     if (!(await reloadEnded(gateway)).isApplied)
       expect(await gateway.openclaw(["plugins", "reload", "coordination"])).toMatchObject({ code: 0 });
-    const message = script({ spawn: [{ label: "child", task: script({ say: "result" }) }] }, { say: "ok" });
+    const message = renderScript(
+      { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },
+      { say: "ok" },
+    );
     await gateway.agent({ sessionKey: "agent:main:operator", message: `Do it well. ${message}` });
     const ended = await waitFor(
-      async () => ((await json("list")) as Listed[]).find(({ status }) => status === "success"),
+      async () => ((await runForJson("list")) as Listed[]).find(({ status }) => status === "success"),
       { what: "the coordination to end", timeoutMs: 60_000, everyMs: 500 },
     );
     expect(ended).toMatchObject({
       ownerSession: "agent:main:operator",
       steps: { total: 1, open: 0, failed: 0 },
     });
-    expect(await json("show", ended.coordinationId)).toMatchObject({
+    expect(await runForJson("show", ended.coordinationId)).toMatchObject({
       coordinationId: ended.coordinationId,
       status: "success",
       steps: [
@@ -74,9 +77,9 @@ describe("an operator with the packed plugin in a live gateway", () => {
       conflicts: [],
       escalations: [],
     });
-    expect(await json("verify")).toMatchObject({ ok: true, problems: [] });
+    expect(await runForJson("verify")).toMatchObject({ ok: true, problems: [] });
     expect(
-      ((await json("events", ended.coordinationId)) as { type: string }[]).map(({ type }) => type),
+      ((await runForJson("events", ended.coordinationId)) as { type: string }[]).map(({ type }) => type),
     ).toContain("run.completed");
   });
 
@@ -88,11 +91,11 @@ describe("an operator with the packed plugin in a live gateway", () => {
   });
 
   it("disables it again with one command", async () => {
-    expect(await json("disable")).toMatchObject({
+    expect(await runForJson("disable")).toMatchObject({
       changed: [
         { path: "plugins.entries.coordination.config.coordination.phase1.enabled", from: true, to: false },
       ],
     });
-    expect(await json("status")).toMatchObject({ enabled: false });
+    expect(await runForJson("status")).toMatchObject({ enabled: false });
   });
 });

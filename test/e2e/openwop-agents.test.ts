@@ -2,22 +2,22 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { ofType, only } from "../openwop/levels-world.ts";
+import { filterByType, findOnly } from "../openwop/levels-world.ts";
 import { startMcpTools, type McpToolServer } from "../support/mcp-tools.ts";
 import { startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage } from "./openwop-stage.ts";
 
 let model: ScriptedModel;
 let mcp: McpToolServer;
-let folder: ReturnType<typeof tempFolder>;
+let folder: ReturnType<typeof createTempFolder>;
 
 beforeEach(async () => {
   const turns = [{ call: [{ name: "mcp_slow", args: {} }] }, { say: '{"result":"dug","confidence":1}' }];
   model = await startScriptedModel({ rules: [{ when: (text) => text.includes("dig here"), turns }] });
   mcp = await startMcpTools();
-  folder = tempFolder();
+  folder = createTempFolder();
 });
 afterEach(async () => {
   mcp.release();
@@ -34,7 +34,7 @@ function pack(systemPrompt: string, agentId = "vendor.acme.digger"): void {
   writeFileSync(join(path, "pack.json"), JSON.stringify({ name: "vendor.acme", version: "1.0.0", agents }));
 }
 
-function options(): string[] {
+function listOptions(): string[] {
   const { origin } = new URL(model.baseUrl);
   return [
     ...["--agents", join(folder.path, "agents"), "--model-url", model.baseUrl, "--model", "plain"],
@@ -46,15 +46,15 @@ function options(): string[] {
 it("goes on after kill -9 in the middle of a call, though its pack is another one meanwhile", async () => {
   await using stage = serveStage([]);
   pack("Dig as the first prompt says.");
-  const first = await stage.serve(options());
-  const asked = { agent: { agentId: "vendor.acme.digger" }, inputs: { task: "dig here" } };
-  const { body } = await first.client.post("/v1/runs", asked);
+  const first = await stage.serve(listOptions());
+  const request = { agent: { agentId: "vendor.acme.digger" }, inputs: { task: "dig here" } };
+  const { body } = await first.client.post("/v1/runs", request);
   const runId = String(body["runId"]);
   await waitFor(() => mcp.calls.length > 0, { what: "the tool to be called", everyMs: 10 });
   await first.kill9();
 
   pack("Dig as the other prompt says.", "vendor.acme.other");
-  const second = await stage.serve(options());
+  const second = await stage.serve(listOptions());
   expect((await second.client.get("/v1/agents/vendor.acme.digger")).status).toBe(404);
   await waitFor(() => mcp.calls.length > 1, { what: "the call to be made again", everyMs: 10 });
   mcp.release();
@@ -67,7 +67,7 @@ it("goes on after kill -9 in the middle of a call, though its pack is another on
   expect(prompts.filter((prompt) => !prompt.includes("the first prompt"))).toEqual([]);
   expect(prompts).toHaveLength(2);
   const events = await stage.log(runId);
-  expect(only(events, "agent.invocation.completed").payload["outcome"]).toBe("completed");
-  expect(ofType(events, "agent.toolCalled", "agent.toolReturned")).toHaveLength(2);
+  expect(findOnly(events, "agent.invocation.completed").payload["outcome"]).toBe("completed");
+  expect(filterByType(events, "agent.toolCalled", "agent.toolReturned")).toHaveLength(2);
   expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });
 });

@@ -1,16 +1,16 @@
 /** Owns: that a fork which a served host accepted takes all its events, however the host ends meanwhile. */
 import { setTimeout as passed } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { node, workflow } from "../openwop/levels-workflows.ts";
-import { ofType, type Event } from "../openwop/levels-world.ts";
+import { createNode, createWorkflow } from "../openwop/levels-workflows.ts";
+import { filterByType, type Event } from "../openwop/levels-world.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage } from "./openwop-stage.ts";
 
 /** Long enough for several appends, and for a moment in between. */
-const LONG = workflow("long", {
+const LONG = createWorkflow("long", {
   nodes: [
-    node("say", "core.identity", { inputs: { text: { type: "static", value: "x".repeat(3_000) } } }),
-    node("on", "core.noop"),
+    createNode("say", "core.identity", { inputs: { text: { type: "static", value: "x".repeat(3_000) } } }),
+    createNode("on", "core.noop"),
   ],
   edges: [
     ["say", "on"],
@@ -20,7 +20,7 @@ const LONG = workflow("long", {
 });
 const ROUNDS = 14;
 
-const own = (events: readonly Event[]): unknown[] => events.map(({ runId: _, ...event }) => event);
+const stripRunIds = (events: readonly Event[]): unknown[] => events.map(({ runId: _, ...event }) => event);
 
 it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next process, equal to its source`, async () => {
   await using stage = serveStage([LONG]);
@@ -36,11 +36,11 @@ it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next pro
     const mode = round % 2 === 0 ? "replay" : "branch";
     const body = { mode, fromSeq: mode === "replay" ? 0 : source.length - 2 };
     const before = (await stage.runs()).length;
-    const asked = serve.client.post(`/v1/runs/${sourceRunId}:fork`, body).catch(() => undefined);
+    const pendingAnswer = serve.client.post(`/v1/runs/${sourceRunId}:fork`, body).catch(() => undefined);
     await waitFor(async () => (await stage.runs()).length > before, { what: "the fork", everyMs: 1 });
     await passed(round * 3);
     await serve.kill9();
-    await asked;
+    await pendingAnswer;
     const forks = (await stage.runs()).filter(
       ({ origin, summary }) => origin && summary.status === "running",
     );
@@ -53,9 +53,9 @@ it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next pro
   for (const { runId, origin } of forks) {
     await last.client.until(runId, "failed");
     const events = await stage.log(runId);
-    const taken = origin?.until ?? 0;
-    expect(own(events.slice(0, taken))).toEqual(own(source.slice(0, taken)));
-    expect(ofType(events, "run.resuming").length).toBe(origin?.mode === "branch" ? 1 : 0);
+    const takenCount = origin?.until ?? 0;
+    expect(stripRunIds(events.slice(0, takenCount))).toEqual(stripRunIds(source.slice(0, takenCount)));
+    expect(filterByType(events, "run.resuming").length).toBe(origin?.mode === "branch" ? 1 : 0);
   }
   await last.stop();
   expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });

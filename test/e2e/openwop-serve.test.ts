@@ -1,30 +1,40 @@
 /** Owns: that runs which a served host accepted outlive it, however it ends, and are shared by all that serve one ledger. */
 import { setTimeout as passed } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { end, loop, node, noop, pause, work, workflow } from "../openwop/levels-workflows.ts";
-import { ofType, only, type Client, type Event } from "../openwop/levels-world.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  pause,
+  work,
+  createWorkflow,
+} from "../openwop/levels-workflows.ts";
+import { filterByType, findOnly, type Client, type Event } from "../openwop/levels-world.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
-const gate = node("gate", "core.approvalGate", { config: { title: "Go on?" } });
+const gate = createNode("gate", "core.approvalGate", { config: { title: "Go on?" } });
 
 const DEFINITIONS = [
-  workflow("quick", { nodes: [noop("only")], variables: { found: "gold" } }),
-  workflow("slow", { nodes: [pause("wait", 80)], variables: { found: "silver" } }),
-  workflow("delays", { nodes: [pause("first", 60), noop("between"), pause("second", 60)] }),
-  workflow("waits-long", { nodes: [pause("wait", 60_000)] }),
-  workflow("approves", { nodes: [noop("before"), gate, noop("after")] }),
-  workflow("calls", {
+  createWorkflow("quick", { nodes: [createNoop("only")], variables: { found: "gold" } }),
+  createWorkflow("slow", { nodes: [pause("wait", 80)], variables: { found: "silver" } }),
+  createWorkflow("delays", { nodes: [pause("first", 60), createNoop("between"), pause("second", 60)] }),
+  createWorkflow("waits-long", { nodes: [pause("wait", 60_000)] }),
+  createWorkflow("approves", { nodes: [createNoop("before"), gate, createNoop("after")] }),
+  createWorkflow("calls", {
     nodes: [
-      noop("before"),
-      node("call", "core.subWorkflow", { config: { workflowId: "slow", outputMapping: { got: "found" } } }),
+      createNoop("before"),
+      createNode("call", "core.subWorkflow", {
+        config: { workflowId: "slow", outputMapping: { got: "found" } },
+      }),
     ],
   }),
-  loop("hands-over", {
+  createLoop("hands-over", {
     plan: [work(["quick", "slow"]), work(["quick"]), end()],
     dispatch: { outputMapping: { got: "found" } },
   }),
-  loop("doubts", { plan: [work(["quick"]), work(["slow"], 0.2), end()] }),
+  createLoop("doubts", { plan: [work(["quick"]), work(["slow"], 0.2), end()] }),
 ];
 
 /** How many children a run of each workflow has in the end. */
@@ -42,7 +52,7 @@ const GATES: Readonly<Record<string, string>> = { approves: "gate", doubts: "bos
 const ACCEPT = { action: "accept" };
 
 /** Numbers that look like any, and are the same every time. */
-function random(seed: number): () => number {
+function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -74,7 +84,11 @@ async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<voi
   );
 }
 
-async function untilAllEnded(client: Client, runs: readonly Accepted[], timeoutMs = 60_000): Promise<void> {
+async function waitUntilAllEnded(
+  client: Client,
+  runs: readonly Accepted[],
+  timeoutMs = 60_000,
+): Promise<void> {
   await waitFor(
     async () => {
       await acceptAll(client, runs);
@@ -100,53 +114,53 @@ async function checkLedger(stage: ServeStage): Promise<void> {
     ]);
     const log = await stage.log(runId);
     expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, index) => index));
-    expect(ofType(log, "node.dispatched")).toHaveLength(CHILDREN[summary.workflowId] ?? 0);
-    const resolved = ofType(log, "interrupt.resolved");
+    expect(filterByType(log, "node.dispatched")).toHaveLength(CHILDREN[summary.workflowId] ?? 0);
+    const resolved = filterByType(log, "interrupt.resolved");
     expect(resolved).toHaveLength(summary.workflowId in GATES ? 1 : 0);
   }
   expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });
 }
 
 const decisionsOf = (events: readonly Event[]): unknown[] =>
-  ofType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
+  filterByType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
 
 describe("kill -9 of a host", () => {
   const ROUNDS = 24;
 
   it(`at ${ROUNDS} moments: every run that was accepted reaches its end, and no child is there twice`, async () => {
     await using stage = serveStage(DEFINITIONS);
-    const next = random(20_261_122);
+    const next = createRandom(20_261_122);
     const accepted: Accepted[] = [];
     const kinds = ["hands-over", "approves", "delays", "calls", "doubts", "quick"];
     for (let round = 0; round < ROUNDS; round += 1) {
       const serve = await stage.serve();
       const moment = passed(Math.floor(next() ** 2 * 400));
-      const asked = startAll(serve.client, kinds, accepted);
+      const pendingAnswer = startAll(serve.client, kinds, accepted);
       const answered = acceptAll(serve.client, [...accepted]);
       await moment;
       await serve.kill9();
-      await Promise.all([asked, answered]);
+      await Promise.all([pendingAnswer, answered]);
     }
     expect(accepted.length).toBeGreaterThan(ROUNDS);
     const last = await stage.serve();
     const all = (await stage.runs()).map(({ runId, summary: { workflowId } }) => ({ runId, workflowId }));
     expect(all.map(({ runId }) => runId)).toEqual(expect.arrayContaining(accepted.map(({ runId }) => runId)));
-    await untilAllEnded(last.client, all);
+    await waitUntilAllEnded(last.client, all);
     const logs = await Promise.all(accepted.map(({ runId }) => last.client.events(runId)));
     // Else the moments were none at which a kill could have harmed.
-    expect(logs.filter((log) => ofType(log, "run.resuming").length > 0).length).toBeGreaterThan(10);
+    expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(10);
     await last.stop();
     await checkLedger(stage);
   });
 
   it("while a decision is held, and while it is agreed to: it is executed once, in the same iteration", async () => {
     await using stage = serveStage(DEFINITIONS);
-    const next = random(7);
+    const next = createRandom(7);
     let serve = await stage.serve();
-    const held = await Promise.all(Array.from({ length: 6 }, () => serve.client.start("doubts")));
-    for (const runId of held) await serve.client.until(runId, "waiting-approval");
+    const heldRuns = await Promise.all(Array.from({ length: 6 }, () => serve.client.start("doubts")));
+    for (const runId of heldRuns) await serve.client.until(runId, "waiting-approval");
     await serve.kill9();
-    for (const runId of held) {
+    for (const runId of heldRuns) {
       serve = await stage.serve();
       const log = await serve.client.events(runId);
       expect(decisionsOf(log)).toEqual([1]);
@@ -156,19 +170,19 @@ describe("kill -9 of a host", () => {
       await answered;
     }
     serve = await stage.serve();
-    await untilAllEnded(
+    await waitUntilAllEnded(
       serve.client,
-      held.map((runId) => ({ runId, workflowId: "doubts" })),
+      heldRuns.map((runId) => ({ runId, workflowId: "doubts" })),
     );
-    for (const runId of held) {
+    for (const runId of heldRuns) {
       const log = await serve.client.events(runId);
       expect(decisionsOf(log)).toEqual([1, 2, 3]);
-      expect(ofType(log, "core.workflowChain.confidence-escalated")).toHaveLength(1);
-      const began = ofType(log, "core.workflowChain.event").filter(
+      expect(filterByType(log, "core.workflowChain.confidence-escalated")).toHaveLength(1);
+      const began = filterByType(log, "core.workflowChain.event").filter(
         ({ payload }) => payload["phase"] === "dispatch.began" && payload["workerId"] === "slow",
       );
       expect(began).toHaveLength(1);
-      expect(began[0]?.sequence).toBeGreaterThan(only(log, "interrupt.resolved").sequence);
+      expect(began[0]?.sequence).toBeGreaterThan(findOnly(log, "interrupt.resolved").sequence);
     }
     await serve.stop();
     await checkLedger(stage);
@@ -176,14 +190,14 @@ describe("kill -9 of a host", () => {
 
   it("whose children are on another one: each is created there once, and its end comes back", async () => {
     await using there = serveStage(DEFINITIONS);
-    await using here = serveStage([loop("hands-far", { plan: [work(["slow"]), end()] })]);
+    await using here = serveStage([createLoop("hands-far", { plan: [work(["slow"]), end()] })]);
     const { baseUrl: peerUrl } = await there.serve();
     const options = ["--allow-private", peerUrl, "--peer-token", `${peerUrl}=${TOKEN}`];
-    const next = random(40);
+    const next = createRandom(40);
     const accepted: Accepted[] = [];
     for (let round = 0; round < 8; round += 1) {
       const serve = await here.serve(options);
-      const asked = Promise.allSettled(
+      const pendingAnswer = Promise.allSettled(
         Array.from({ length: 3 }, async () => {
           const runId = await serve.client.start("hands-far", { inputs: { peerUrl } });
           accepted.push({ runId, workflowId: "hands-far" });
@@ -191,21 +205,21 @@ describe("kill -9 of a host", () => {
       );
       await passed(Math.floor(next() * 250));
       await serve.kill9();
-      await asked;
+      await pendingAnswer;
     }
     const last = await here.serve(options);
     const all = await here.runs();
-    await untilAllEnded(
+    await waitUntilAllEnded(
       last.client,
       all.map(({ runId }) => ({ runId, workflowId: "hands-far" })),
     );
     const children = await there.runs();
     for (const { runId } of all) {
-      const own = children.filter(({ summary }) => summary.parent?.runId === runId);
-      expect(own.map(({ summary }) => summary.status)).toEqual(["completed"]);
+      const ownChildren = children.filter(({ summary }) => summary.parent?.runId === runId);
+      expect(ownChildren.map(({ summary }) => summary.status)).toEqual(["completed"]);
       const log = await last.client.events(runId);
-      expect(only(log, "node.dispatched").payload["childRunId"]).toBe(own[0]?.runId);
-      expect(ofType(log, "core.workflowChain.event").map(({ payload }) => payload["phase"])).toEqual([
+      expect(findOnly(log, "node.dispatched").payload["childRunId"]).toBe(ownChildren[0]?.runId);
+      expect(filterByType(log, "core.workflowChain.event").map(({ payload }) => payload["phase"])).toEqual([
         "dispatch.began",
         "dispatch.succeeded",
         "child.completed",
@@ -223,14 +237,18 @@ describe("kill -9 of a host", () => {
     const second = await stage.serve();
     await second.client.until(runId, "completed");
     const log = await second.client.events(runId);
-    expect(ofType(log, "node.started").map(({ nodeId }) => nodeId)).toEqual(["first", "between", "second"]);
+    expect(filterByType(log, "node.started").map(({ nodeId }) => nodeId)).toEqual([
+      "first",
+      "between",
+      "second",
+    ]);
     await second.stop();
     await checkLedger(stage);
   });
 });
 
 /** The ids and events of a stream, when the host has closed it. */
-async function followed({ baseUrl }: Serve, runId: string): Promise<Event[]> {
+async function followRun({ baseUrl }: Serve, runId: string): Promise<Event[]> {
   const response = await fetch(`${baseUrl}/v1/runs/${runId}/events?streamMode=debug`, {
     headers: { accept: "text/event-stream", authorization: `Bearer ${TOKEN}` },
     signal: AbortSignal.timeout(30_000),
@@ -256,7 +274,7 @@ describe("two hosts on one ledger", () => {
       for (const workflowId of [...KINDS, ...KINDS]) {
         const runId = await client.start(workflowId);
         runs.push({ runId, workflowId });
-        following.push(followed(other, runId).then((events) => [runId, events] as const));
+        following.push(followRun(other, runId).then((events) => [runId, events] as const));
         const gateId = GATES[workflowId];
         if (gateId === undefined) continue;
         await other.client.until(runId, "waiting-approval");
@@ -268,7 +286,7 @@ describe("two hosts on one ledger", () => {
       expect(events.at(-1)?.type).toBe("run.completed");
       for (const { client } of hosts) expect(await client.events(runId)).toEqual(events);
     }
-    for (const { client } of hosts) await untilAllEnded(client, runs, 5_000);
+    for (const { client } of hosts) await waitUntilAllEnded(client, runs, 5_000);
     for (const host of hosts) await host.stop();
     await checkLedger(stage);
   });
@@ -277,7 +295,7 @@ describe("two hosts on one ledger", () => {
     await using stage = serveStage(DEFINITIONS);
     const [one, two] = await Promise.all([stage.serve(), stage.serve()]);
     const cancelled = await one.client.start("waits-long");
-    const stream = followed(one, cancelled);
+    const stream = followRun(one, cancelled);
     await two.client.until(cancelled, "running");
     expect((await two.client.post(`/v1/runs/${cancelled}/cancel`)).status).toBe(200);
     await one.client.until(cancelled, "cancelled");
@@ -295,14 +313,14 @@ describe("two hosts on one ledger", () => {
   it("cancel the children of a run that the other one drives", async () => {
     await using stage = serveStage([
       ...DEFINITIONS,
-      workflow("calls-long", {
-        nodes: [node("call", "core.subWorkflow", { config: { workflowId: "waits-long" } })],
+      createWorkflow("calls-long", {
+        nodes: [createNode("call", "core.subWorkflow", { config: { workflowId: "waits-long" } })],
       }),
     ]);
     const [one, two] = await Promise.all([stage.serve(), stage.serve()]);
     const runId = await one.client.start("calls-long");
     const child = await waitFor(
-      async () => only(await two.client.events(runId), "node.dispatched").payload["childRunId"],
+      async () => findOnly(await two.client.events(runId), "node.dispatched").payload["childRunId"],
       { what: "the child" },
     );
     await two.client.post(`/v1/runs/${runId}/cancel`);
@@ -318,7 +336,7 @@ describe("two hosts on one ledger", () => {
     await startAll(two.client, KINDS, accepted);
     expect(accepted).toHaveLength(2 * KINDS.length);
     await one.kill9();
-    await untilAllEnded(two.client, accepted, 20_000);
+    await waitUntilAllEnded(two.client, accepted, 20_000);
     await two.stop();
     await checkLedger(stage);
   });

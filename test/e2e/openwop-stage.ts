@@ -7,7 +7,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEntry, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { clientOf, type Client, type Event } from "../openwop/levels-world.ts";
-import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
@@ -36,8 +36,8 @@ export interface ServeStage extends AsyncDisposable {
 }
 
 export function serveStage(definitions: readonly WorkflowDefinition[]): ServeStage {
-  const folder = tempFolder();
-  const workflows = workflowFolder(folder, definitions);
+  const folder = createTempFolder();
+  const workflows = writeWorkflowFolder(folder, definitions);
   const ledger = folder.file("runs.sqlite");
   const started: ChildProcess[] = [];
   return {
@@ -50,37 +50,37 @@ export function serveStage(definitions: readonly WorkflowDefinition[]): ServeSta
       });
       started.push(child);
       const baseUrl = await baseUrlOf(child);
-      const gone = (signal: NodeJS.Signals): Promise<void> => ended(child, signal);
+      const endChildWith = (signal: NodeJS.Signals): Promise<void> => endChild(child, signal);
       return {
         baseUrl,
         client: clientOf(baseUrl, TOKEN),
-        kill9: () => gone("SIGKILL"),
-        stop: () => gone("SIGTERM"),
+        kill9: () => endChildWith("SIGKILL"),
+        stop: () => endChildWith("SIGTERM"),
       };
     },
-    runs: () => reading(ledger, ({ workflows: store }) => store.list({ order: "oldest", limit: 10_000 })),
-    drivers: () => reading(ledger, ({ workflows: store }) => store.drivers.lastBeats()),
+    runs: () => readLedger(ledger, ({ workflows: store }) => store.list({ order: "oldest", limit: 10_000 })),
+    drivers: () => readLedger(ledger, ({ workflows: store }) => store.drivers.lastBeats()),
     log: (runId) =>
-      reading(ledger, async ({ workflows: store }) => {
+      readLedger(ledger, async ({ workflows: store }) => {
         const events = await store.read(runId as CoordinationId, { from: 0, limit: 10_000 });
         return events;
       }),
     verify: () => verify(ledger),
     [Symbol.asyncDispose]: async () => {
-      await Promise.all(started.map((child) => ended(child, "SIGKILL")));
+      await Promise.all(started.map((child) => endChild(child, "SIGKILL")));
       folder[Symbol.dispose]();
     },
   };
 }
 
-async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const isThere = child.exitCode === null && child.signalCode === null;
   const exited = isThere ? once(child, "exit") : undefined;
   child.kill(signal);
   await exited;
 }
 
-function workflowFolder(folder: TempFolder, definitions: readonly WorkflowDefinition[]): string {
+function writeWorkflowFolder(folder: TempFolder, definitions: readonly WorkflowDefinition[]): string {
   const path = folder.file("workflows");
   mkdirSync(path);
   for (const definition of definitions)
@@ -102,7 +102,7 @@ async function baseUrlOf(child: ChildProcess): Promise<string> {
   );
 }
 
-async function reading<T>(
+async function readLedger<T>(
   path: string,
   read: (ledger: Awaited<ReturnType<typeof openTestLedger>>) => Promise<T>,
 ): Promise<T> {

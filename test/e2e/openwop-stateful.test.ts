@@ -1,36 +1,39 @@
 /** Owns: that a loop keeps its iteration and what its turns are given, when the host that ran it is killed (RFC 0061). */
 import { setTimeout as passed } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { end, node, noop, work, workflow } from "../openwop/levels-workflows.ts";
-import { ofType, type Client, type Event } from "../openwop/levels-world.ts";
-import { heldModel, type HeldModel } from "../support/held-model.ts";
+import { end, createNode, createNoop, work, createWorkflow } from "../openwop/levels-workflows.ts";
+import { filterByType, type Client, type Event } from "../openwop/levels-world.ts";
+import { startHeldModel, type HeldModel } from "../support/held-model.ts";
 import type { Told } from "../support/stateful-scene.ts";
 import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
 const LOW = 0.1;
 const ACCEPT = { action: "accept" };
 const WORKERS = [
-  node("keep", "openclaw.memory.write", { config: { content: "kept in a turn" } }),
-  node("file", "openclaw.workspace.write", { config: { path: "turn.md", content: "of a turn" } }),
-  noop("idle"),
+  createNode("keep", "openclaw.memory.write", { config: { content: "kept in a turn" } }),
+  createNode("file", "openclaw.workspace.write", { config: { path: "turn.md", content: "of a turn" } }),
+  createNoop("idle"),
 ];
 
 const DEFINITIONS = [
-  workflow("led", {
-    nodes: [node("boss", "core.orchestrator.supervisor", { config: { prompt: "Lead." } }), ...WORKERS],
+  createWorkflow("led", {
+    nodes: [createNode("boss", "core.orchestrator.supervisor", { config: { prompt: "Lead." } }), ...WORKERS],
     edges: WORKERS.flatMap(({ id: to }) => [
       ["boss", to, { condition: { type: "equals", left: "decision.nextWorkerIds.0", right: to } }] as const,
       [to, "boss"] as const,
     ]),
   }),
-  workflow("asks", {
+  createWorkflow("asks", {
     nodes: [
-      node("boss", "core.orchestrator.supervisor", { config: { prompt: "Lead." } }),
-      node("handing", "core.dispatch"),
+      createNode("boss", "core.orchestrator.supervisor", { config: { prompt: "Lead." } }),
+      createNode("handing", "core.dispatch"),
     ],
   }),
-  workflow("elsewhere", {
-    nodes: [node("keep", "openclaw.memory.write", { config: { content: "of another run" } }), noop("end")],
+  createWorkflow("elsewhere", {
+    nodes: [
+      createNode("keep", "openclaw.memory.write", { config: { content: "of another run" } }),
+      createNoop("end"),
+    ],
   }),
 ];
 
@@ -40,8 +43,8 @@ interface Stage {
   readonly serve: () => Promise<Serve>;
 }
 
-async function staged(run: (stage: Stage) => Promise<void>): Promise<void> {
-  const model = await heldModel();
+async function runStaged(run: (stage: Stage) => Promise<void>): Promise<void> {
+  const model = await startHeldModel();
   const stage = serveStage(DEFINITIONS);
   const options = ["--model-url", model.baseUrl, "--model", "held", "--allow-private", model.origin];
   try {
@@ -63,9 +66,9 @@ async function put({ baseUrl }: Serve, path: string, content: string): Promise<v
 }
 
 const iterationsOf = (events: readonly Event[]): unknown[] =>
-  ofType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
+  filterByType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
 
-async function ended(client: Client, runId: string): Promise<Event[]> {
+async function waitForEnd(client: Client, runId: string): Promise<Event[]> {
   await client.until(runId, "completed");
   return client.events(runId);
 }
@@ -74,7 +77,7 @@ const SHARED = { scopeId: "shared" };
 
 describe("kill -9 of the host of a stateful loop", () => {
   it("while it asks the model: the next process asks the same, though everything was written to meanwhile", () =>
-    staged(async ({ model, serve }) => {
+    runStaged(async ({ model, serve }) => {
       const first = await serve();
       await put(first, "ground.md", "1");
       const runId = await first.client.start("led", SHARED);
@@ -94,14 +97,14 @@ describe("kill -9 of the host of a stateful loop", () => {
       expect(model.told(3).memory).toHaveLength(2);
       expect(model.told(3).workspace?.map(({ content }) => content)).toEqual(["2", "of a turn"]);
       await model.say(end());
-      const events = await ended(second.client, runId);
+      const events = await waitForEnd(second.client, runId);
       expect(iterationsOf(events)).toEqual([1, 2, 3]);
-      expect(ofType(events, "run.resuming")).toHaveLength(1);
+      expect(filterByType(events, "run.resuming")).toHaveLength(1);
       expect(model.bodies).toHaveLength(4);
     }));
 
   it("while people are asked to agree: whoever answers it lets the same iteration go on, and nobody decides twice", () =>
-    staged(async ({ stage, model, serve }) => {
+    runStaged(async ({ stage, model, serve }) => {
       const [first, second] = await Promise.all([serve(), serve()]);
       const runId = await first.client.start("led");
       await model.asked(1);
@@ -127,12 +130,12 @@ describe("kill -9 of the host of a stateful loop", () => {
       expect(model.told(2)).toMatchObject({ turn: 3 });
       expect(model.told(2).workspace?.map(({ path }) => path)).toEqual(["turn.md", "while-waiting.md"]);
       await model.say(end());
-      expect(iterationsOf(await ended(second.client, runId))).toEqual([1, 2, 3]);
+      expect(iterationsOf(await waitForEnd(second.client, runId))).toEqual([1, 2, 3]);
       expect(model.bodies).toHaveLength(3);
     }));
 
   it("while somebody is asked a question: another process that lives beside it takes the answer and the loop", () =>
-    staged(async ({ model, serve }) => {
+    runStaged(async ({ model, serve }) => {
       const [first, second] = await Promise.all([serve(), serve()]);
       const runId = await first.client.start("asks");
       await model.asked(1);
@@ -146,20 +149,20 @@ describe("kill -9 of the host of a stateful loop", () => {
       await model.asked(3);
       expect(model.bodies[2]).toBe(model.bodies[1]);
       await model.say(end());
-      expect(iterationsOf(await ended(first.client, runId))).toEqual([1, 2]);
+      expect(iterationsOf(await waitForEnd(first.client, runId))).toEqual([1, 2]);
       expect(model.bodies).toHaveLength(3);
     }));
 
   it("at many moments: each turn is given the same however often it is asked, and is decided once", () =>
-    staged(async ({ model, serve }) => {
+    runStaged(async ({ model, serve }) => {
       const turns = 16;
       let serving = await serve();
       const runId = await serving.client.start("led", SHARED);
-      let asked = 0;
+      let requestCount = 0;
       const decisions = [work(["keep"]), work(["file"]), work(["idle"])];
       for (let round = 0; ; round += 1) {
-        await model.asked(asked + 1);
-        asked = model.bodies.length;
+        await model.asked(requestCount + 1);
+        requestCount = model.bodies.length;
         if (round % 3 === 0) {
           await put(serving, "ground.md", `round ${round}`);
           await serving.kill9();
@@ -180,13 +183,13 @@ describe("kill -9 of the host of a stateful loop", () => {
           serving = await serve();
         }
       }
-      const events = await ended(serving.client, runId);
+      const events = await waitForEnd(serving.client, runId);
       expect(iterationsOf(events)).toEqual(Array.from({ length: turns }, (_, index) => index + 1));
-      const told = model.bodies.map((body, index): [Told, string] => [model.told(index), body]);
-      const byTurn = Map.groupBy(told, ([{ turn }]) => turn);
+      const tellings = model.bodies.map((body, index): [Told, string] => [model.told(index), body]);
+      const byTurn = Map.groupBy(tellings, ([{ turn }]) => turn);
       expect([...byTurn.values()].filter((each) => each.length > 1).length).toBeGreaterThan(4);
       for (const each of byTurn.values()) expect(new Set(each.map(([, body]) => body)).size).toBe(1);
-      const writes = ofType(events, "workspace.updated").map(({ payload }) => payload["version"]);
+      const writes = filterByType(events, "workspace.updated").map(({ payload }) => payload["version"]);
       expect(writes).toEqual(writes.map((_, index) => index + 1));
     }));
 });

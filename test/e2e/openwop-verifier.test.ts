@@ -2,28 +2,38 @@
 import { setTimeout as passed } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startModelServer } from "../openwop/levels-model-server.ts";
-import { end, loop, node, noop, work, workflow } from "../openwop/levels-workflows.ts";
-import { chainOf, ofType, type Client, type Event } from "../openwop/levels-world.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  work,
+  createWorkflow,
+} from "../openwop/levels-workflows.ts";
+import { chainOf, filterByType, type Client, type Event } from "../openwop/levels-world.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage } from "./openwop-stage.ts";
 
 const MAPPED = { outputMapping: { treasure: "found" } };
 const CRITIC = { agentId: "critic-one", criteria: ["pure"] };
 
-const verified = (id: string, systemPrompt: string) =>
-  loop(id, {
+const createVerified = (id: string, systemPrompt: string) =>
+  createLoop(id, {
     plan: [work(["digger"]), end()],
     dispatch: { ...MAPPED, verifier: { ...CRITIC, systemPrompt } },
     variables: { treasure: undefined },
   });
 
 const DEFINITIONS = [
-  workflow("digger", { nodes: [noop("only")], variables: { found: "gold", revisionCriteria: undefined } }),
-  verified("mends", "Send it back once."),
-  verified("doubts", "Be in doubt."),
-  workflow("approves", {
+  createWorkflow("digger", {
+    nodes: [createNoop("only")],
+    variables: { found: "gold", revisionCriteria: undefined },
+  }),
+  createVerified("mends", "Send it back once."),
+  createVerified("doubts", "Be in doubt."),
+  createWorkflow("approves", {
     nodes: [
-      node("sub", "core.subWorkflow", {
+      createNode("sub", "core.subWorkflow", {
         config: {
           workflowId: "digger",
           ...MAPPED,
@@ -54,7 +64,7 @@ async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<voi
 }
 
 /** Numbers that look like any, and are the same every time. */
-function random(seed: number): () => number {
+function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -63,19 +73,21 @@ function random(seed: number): () => number {
 }
 
 function checkMerge({ workflowId }: Accepted, events: readonly Event[]): void {
-  const changed = ofType(events, "variable.changed").filter(({ payload }) => payload["name"] === "treasure");
+  const changed = filterByType(events, "variable.changed").filter(
+    ({ payload }) => payload["name"] === "treasure",
+  );
   const harvested = chainOf(events).filter(({ payload }) => payload["phase"] === "output.harvested");
   expect([changed.length, harvested.length], workflowId).toEqual([1, 1]);
   const before = events.slice(0, Math.min(changed[0]?.sequence ?? 0, harvested[0]?.sequence ?? 0));
-  const verdicts = ofType(before, "agent.verified").map(({ payload }) => payload["verdict"]);
-  const answers = ofType(before, "interrupt.resolved").length;
+  const verdicts = filterByType(before, "agent.verified").map(({ payload }) => payload["verdict"]);
+  const answers = filterByType(before, "interrupt.resolved").length;
   const wanted: Readonly<Record<string, unknown>> = {
     mends: [["revise", "pass"], 0],
     doubts: [["pass"], 1],
     approves: [[], 1],
   };
   expect([verdicts, answers], workflowId).toEqual(wanted[workflowId]);
-  expect(ofType(events, "agent.verified")).toHaveLength(verdicts.length);
+  expect(filterByType(events, "agent.verified")).toHaveLength(verdicts.length);
 }
 
 describe("kill -9 of a host whose runs have a gate", () => {
@@ -97,12 +109,12 @@ describe("kill -9 of a host whose runs have a gate", () => {
     try {
       await using stage = serveStage(DEFINITIONS);
       const options = ["--model-url", critic.baseUrl, "--model", "critic", "--allow-private", critic.origin];
-      const next = random(20_261_123);
+      const next = createRandom(20_261_123);
       const accepted: Accepted[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
         const serve = await stage.serve(options);
         const moment = passed(Math.floor(next() ** 2 * 500));
-        const asked = Promise.allSettled(
+        const pendingAnswer = Promise.allSettled(
           ["mends", "doubts", "approves", "mends"].map(async (workflowId) => {
             accepted.push({ runId: await serve.client.start(workflowId), workflowId });
           }),
@@ -110,7 +122,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
         const answered = acceptAll(serve.client, [...accepted]);
         await moment;
         await serve.kill9();
-        await Promise.all([asked, answered]);
+        await Promise.all([pendingAnswer, answered]);
       }
       expect(accepted.length).toBeGreaterThan(ROUNDS);
       const last = await stage.serve(options);
@@ -124,7 +136,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
         { what: "every accepted run to complete", timeoutMs: 60_000, everyMs: 100 },
       );
       const logs = await Promise.all(accepted.map(({ runId }) => client.events(runId)));
-      expect(logs.filter((log) => ofType(log, "run.resuming").length > 0).length).toBeGreaterThan(5);
+      expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(5);
       for (const [index, log] of logs.entries()) {
         const run = accepted[index];
         if (run) checkMerge(run, log);

@@ -7,26 +7,33 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import type { Json } from "../support/gateway.ts";
-import { script, type Rule } from "../support/scripted-model.ts";
+import { renderScript, type Rule } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { node, supervised, worker, workflow } from "../support/workflow-definitions.ts";
-import { hasEnded, openStage, PHASE1, pluginConfig, type Known, type Stage } from "./stage.ts";
+import {
+  createNode,
+  createSupervised,
+  createWorker,
+  createWorkflow,
+} from "../support/workflow-definitions.ts";
+import { hasEnded, openStage, PHASE1, createPluginConfig, type Known, type Stage } from "./stage.ts";
 import { turnFlag } from "./turn-flag.ts";
 
 const TOKEN = "e2e-token-of-the-default-tenant";
 const OTHER_TOKEN = "e2e-token-of-another-tenant";
 const PATH = "/coordination/openwop";
 
-const LIVE = supervised("e2e-live", [], {
+const LIVE = createSupervised("e2e-live", [], {
   supervisor: { mockDispatchPlan: undefined, prompt: "Get it done.", workers: ["e2e-worker"] },
   dispatch: { outputMapping: { result: "found" } },
   variables: { found: undefined },
 });
 
 const WORKFLOWS = [
-  workflow("e2e-noop", { nodes: [node("only")] }),
-  workflow("e2e-gated", { nodes: [node("gate", "core.approvalGate", { title: "Go on?" }), node("after")] }),
-  worker("e2e-worker"),
+  createWorkflow("e2e-noop", { nodes: [createNode("only")] }),
+  createWorkflow("e2e-gated", {
+    nodes: [createNode("gate", "core.approvalGate", { title: "Go on?" }), createNode("after")],
+  }),
+  createWorker("e2e-worker"),
   LIVE,
 ];
 
@@ -43,7 +50,7 @@ let stage: Stage;
 let folder: string;
 const schemas = loadOpenWopSchemas();
 
-function openwop(more: Json = {}): Json {
+function createOpenwopConfig(more: Json = {}): Json {
   const tokens = [{ token: "${COORDINATION_E2E_TOKEN}" }, { token: OTHER_TOKEN, tenant: "other" }];
   return { enabled: true, tokens, workflows: [folder], ...more };
 }
@@ -53,7 +60,7 @@ beforeAll(async () => {
   for (const definition of WORKFLOWS)
     writeFileSync(join(folder, `${definition.id}.json`), JSON.stringify(definition));
   stage = await openStage(
-    { pluginConfig: pluginConfig(PHASE1), env: { COORDINATION_E2E_TOKEN: TOKEN } },
+    { pluginConfig: createPluginConfig(PHASE1), env: { COORDINATION_E2E_TOKEN: TOKEN } },
     SUPERVISOR,
   );
 });
@@ -82,7 +89,7 @@ function ask(path: string, { method, token = TOKEN, body, accept }: Request = {}
   });
 }
 
-async function told(path: string, request: Request = {}): Promise<Json> {
+async function readPath(path: string, request: Request = {}): Promise<Json> {
   const response = await ask(path, request);
   const text = await response.text();
   if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text.slice(0, 500)}`);
@@ -90,15 +97,15 @@ async function told(path: string, request: Request = {}): Promise<Json> {
 }
 
 async function begin(workflowId: string, inputs: Json = {}): Promise<string> {
-  return String((await told("/v1/runs", { body: { workflowId, inputs } }))["runId"]);
+  return String((await readPath("/v1/runs", { body: { workflowId, inputs } }))["runId"]);
 }
 
 const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
 
-async function untilRun(runId: string, status: string): Promise<Json> {
+async function waitUntilRun(runId: string, status: string): Promise<Json> {
   const snapshot = await waitFor(
     async () => {
-      const snapshot = await told(`/v1/runs/${runId}`);
+      const snapshot = await readPath(`/v1/runs/${runId}`);
       const isOver = ENDS.has(String(snapshot["status"]));
       return snapshot["status"] === status || isOver ? snapshot : undefined;
     },
@@ -110,13 +117,13 @@ async function untilRun(runId: string, status: string): Promise<Json> {
 }
 
 async function eventsOf<E>(runId: string): Promise<E[]> {
-  const page = await told(`/v1/runs/${runId}/events`, { accept: "application/json" });
+  const page = await readPath(`/v1/runs/${runId}/events`, { accept: "application/json" });
   expect(page["isComplete"]).toBe(true);
   return page["events"] as E[];
 }
 
 /** Ids and types of server-sent events, as they come. */
-async function* streamed(runId: string, lastEventId?: string): AsyncGenerator<string> {
+async function* streamEvents(runId: string, lastEventId?: string): AsyncGenerator<string> {
   const response = await fetch(
     `http://127.0.0.1:${stage.gateway.port}${PATH}/v1/runs/${runId}/events?streamMode=debug`,
     {
@@ -141,7 +148,7 @@ async function* streamed(runId: string, lastEventId?: string): AsyncGenerator<st
   }
 }
 
-async function untilServed(): Promise<void> {
+async function waitUntilServed(): Promise<void> {
   const isServed = async (): Promise<boolean> => {
     const response = await ask("/.well-known/openwop");
     return response.status === 200 && (response.headers.get("content-type") ?? "").includes("json");
@@ -151,15 +158,15 @@ async function untilServed(): Promise<void> {
 
 const approve = { body: { resumeValue: { action: "accept" } } };
 
-function waitsFor(label: string, text: string, say = "result"): string {
-  return script({ spawn: [{ label, task: script({ say: text, delayMs: 1_500 }) }] }, { say });
+function scriptWaitFor(label: string, text: string, say = "result"): string {
+  return renderScript({ spawn: [{ label, task: renderScript({ say: text, delayMs: 1_500 }) }] }, { say });
 }
 
 describe("OpenWOP in the gateway, off", () => {
   it("answers nothing of the protocol, and opens nothing", async () => {
     const response = await ask("/.well-known/openwop");
     expect(response.headers.get("content-type") ?? "").not.toContain("json");
-    await stage.gateway.agent({ message: script({ say: "ok" }) });
+    await stage.gateway.agent({ message: renderScript({ say: "ok" }) });
     expect(existsSync(join(dirname(stage.ledgerPath), "interrupt-key"))).toBe(false);
     const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({ openwop: { served: false } });
@@ -168,12 +175,12 @@ describe("OpenWOP in the gateway, off", () => {
 
 describe("OpenWOP in the gateway, on", () => {
   beforeAll(async () => {
-    await turnFlag(stage, { enabled: true, phase1: { openwop: openwop() } });
-    await untilServed();
+    await turnFlag(stage, { enabled: true, phase1: { openwop: createOpenwopConfig() } });
+    await waitUntilServed();
   });
 
   it("tells what it can do to everybody, and nothing else to those without a token", async () => {
-    const discovery = await told("/.well-known/openwop", { token: "" });
+    const discovery = await readPath("/.well-known/openwop", { token: "" });
     expect(discovery).toMatchObject({
       implementation: { name: "openclaw-coordination" },
       multiAgent: { executionModel: { version: 6, confidenceEscalationFloor: 0.5 } },
@@ -192,7 +199,7 @@ describe("OpenWOP in the gateway, on", () => {
 
   it("runs a workflow to its end, with events of the official schemas", async () => {
     const runId = await begin("e2e-noop");
-    expect(schemas.problemsOfSnapshot(await untilRun(runId, "completed"))).toEqual([]);
+    expect(schemas.problemsOfSnapshot(await waitUntilRun(runId, "completed"))).toEqual([]);
     const events = await eventsOf<WorkflowEvent>(runId);
     expect(events.at(-1)?.type).toBe("run.completed");
     expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
@@ -201,22 +208,22 @@ describe("OpenWOP in the gateway, on", () => {
 
   it("streams events as they happen, and goes on from the last one", async () => {
     const runId = await begin("e2e-gated");
-    await untilRun(runId, "waiting-approval");
+    await waitUntilRun(runId, "waiting-approval");
     const seen: string[] = [];
-    for await (const event of streamed(runId)) {
+    for await (const event of streamEvents(runId)) {
       seen.push(event);
-      if (event.endsWith(" node.suspended")) await told(`/v1/runs/${runId}/interrupts/gate`, approve);
+      if (event.endsWith(" node.suspended")) await readPath(`/v1/runs/${runId}/interrupts/gate`, approve);
     }
     expect(seen.at(-1)).toMatch(/ run\.completed$/u);
     expect(seen.map((event) => Number.parseInt(event, 10))).toEqual(seen.map((_, index) => index));
     const resumed: string[] = [];
-    for await (const event of streamed(runId, "1")) resumed.push(event);
+    for await (const event of streamEvents(runId, "1")) resumed.push(event);
     expect(resumed).toEqual(seen.slice(2));
   });
 
   it("lets the host's own model decide as a supervisor", async () => {
     const runId = await begin("e2e-live");
-    await untilRun(runId, "completed");
+    await waitUntilRun(runId, "completed");
     const events = await eventsOf<WorkflowEvent>(runId);
     const decided = events.filter(({ type }) => type === "runOrchestrator.decided");
     expect(decided.map(({ payload }) => payload)).toMatchObject([
@@ -228,25 +235,28 @@ describe("OpenWOP in the gateway, on", () => {
     );
     expect(phases).toContain("child.completed");
     expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
-    const asked = stage.model.requests.filter(({ text }) => text.includes('{"turn":'));
-    expect(asked).toHaveLength(2);
+    const requests = stage.model.requests.filter(({ text }) => text.includes('{"turn":'));
+    expect(requests).toHaveLength(2);
   });
 });
 
 describe("a coordination of OpenClaw's agents as a run", () => {
-  async function running(session: string, message: string): Promise<Known> {
+  async function startRunning(session: string, message: string): Promise<Known> {
     await stage.gateway.agent({ sessionKey: session, message });
     return stage.until(session, () => true);
   }
 
   it("is read while it runs and after its end, with events of the official schemas", async () => {
     const session = "agent:main:as-a-run";
-    const { coordinationId: runId } = await running(session, waitsFor("child", "the child's own words"));
+    const { coordinationId: runId } = await startRunning(
+      session,
+      scriptWaitFor("child", "the child's own words"),
+    );
     const seen: string[] = [];
-    for await (const event of streamed(runId)) seen.push(event);
+    for await (const event of streamEvents(runId)) seen.push(event);
     expect(seen.at(-1)).toMatch(/ run\.completed$/u);
     await stage.until(session, hasEnded);
-    const snapshot = await told(`/v1/runs/${runId}`);
+    const snapshot = await readPath(`/v1/runs/${runId}`);
     expect(schemas.problemsOfSnapshot(snapshot)).toEqual([]);
     expect(snapshot).toMatchObject({
       runId,
@@ -260,7 +270,7 @@ describe("a coordination of OpenClaw's agents as a run", () => {
     const events = await eventsOf<RunEvent>(runId);
     expect(events).toHaveLength(seen.length);
     expect(events.flatMap((event) => schemas.problemsOf(event))).toEqual([]);
-    expect(await told(`/v1/runs/${runId}/ancestry`)).toMatchObject({ runId, parent: null });
+    expect(await readPath(`/v1/runs/${runId}/ancestry`)).toMatchObject({ runId, parent: null });
   });
 
   it("is there for callers of the one tenant only", async () => {
@@ -274,23 +284,23 @@ describe("a coordination of OpenClaw's agents as a run", () => {
   it("waits for people where a result is held, and goes on with their answer", async () => {
     const session = "agent:main:held";
     const doubted = 'It may be so.\n{"confidence": 0.4}';
-    const { coordinationId: runId } = await running(session, waitsFor("doubter", doubted));
-    const snapshot = await untilRun(runId, "waiting-approval");
+    const { coordinationId: runId } = await startRunning(session, scriptWaitFor("doubter", doubted));
+    const snapshot = await waitUntilRun(runId, "waiting-approval");
     expect(snapshot).toMatchObject({ currentNodeId: "step-1", interrupt: { kind: "approval" } });
     expect(schemas.problemsOfSnapshot(snapshot)).toEqual([]);
     const path = `/v1/runs/${runId}/interrupts/step-1`;
     expect((await ask(path, { body: { resumeValue: { action: "perhaps" } } })).status).toBe(400);
-    await told(path, approve);
+    await readPath(path, approve);
     expect((await ask(path, approve)).status).toBe(409);
-    await untilRun(runId, "completed");
+    await waitUntilRun(runId, "completed");
   });
 
   it("is cancelled as a run is", async () => {
     const session = "agent:main:cancelled-run";
-    const spawn = [{ label: "slow", task: script({ say: "never", delayMs: 60_000 }) }];
-    const { coordinationId: runId } = await running(session, script({ spawn }, { say: "ok" }));
-    expect(await told(`/v1/runs/${runId}/cancel`, { body: {} })).toMatchObject({ runId });
-    await untilRun(runId, "cancelled");
+    const spawn = [{ label: "slow", task: renderScript({ say: "never", delayMs: 60_000 }) }];
+    const { coordinationId: runId } = await startRunning(session, renderScript({ spawn }, { say: "ok" }));
+    expect(await readPath(`/v1/runs/${runId}/cancel`, { body: {} })).toMatchObject({ runId });
+    await waitUntilRun(runId, "cancelled");
     expect((await ask(`/v1/runs/${runId}:pause`, { body: {} })).status).toBe(409);
   });
 });
@@ -298,13 +308,13 @@ describe("a coordination of OpenClaw's agents as a run", () => {
 describe("kill -9 of the gateway", () => {
   it("while a run waits for approval: it waits after the restart, and goes on when it is approved", async () => {
     const runId = await begin("e2e-gated");
-    await untilRun(runId, "waiting-approval");
+    await waitUntilRun(runId, "waiting-approval");
     await stage.gateway.kill9();
     await stage.restart();
-    await untilServed();
-    await untilRun(runId, "waiting-approval");
-    await told(`/v1/runs/${runId}/interrupts/gate`, approve);
-    await untilRun(runId, "completed");
+    await waitUntilServed();
+    await waitUntilRun(runId, "waiting-approval");
+    await readPath(`/v1/runs/${runId}/interrupts/gate`, approve);
+    await waitUntilRun(runId, "completed");
     const events = await eventsOf<WorkflowEvent>(runId);
     expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
     expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);

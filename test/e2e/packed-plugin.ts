@@ -14,7 +14,7 @@ declare module "vitest" {
   }
 }
 
-export default async function setup(project: TestProject): Promise<() => void> {
+export default async function setUp(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
   const tarball = await packProject(folder);
   project.provide("tarball", tarball);

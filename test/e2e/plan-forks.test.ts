@@ -6,7 +6,13 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Json } from "../support/gateway.ts";
-import { script, textOf, type RecordedRequest, type Rule, type Turn } from "../support/scripted-model.ts";
+import {
+  renderScript,
+  textOf,
+  type RecordedRequest,
+  type Rule,
+  type Turn,
+} from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import {
   answer,
@@ -35,15 +41,15 @@ const report = (args: Json): Turn => ({
   call: [{ name: "coordination_report", args: { outcome: "completed", ...args } }],
 });
 
-const says = (stepId: StepName, args: Json = {}): string =>
-  `${taskOf(stepId)} ${script(report({ outputs: { found: `found-by-${stepId}` }, ...args }), { say: "Reported." })}`;
+const scriptReport = (stepId: StepName, args: Json = {}): string =>
+  `${taskOf(stepId)} ${renderScript(report({ outputs: { found: `found-by-${stepId}` }, ...args }), { say: "Reported." })}`;
 
 /** a, then b and c, then d, which reads what both came to. */
 const PLAN = planOf(SOURCE, [
-  stepOf("a", says("a")),
-  stepOf("b", says("b", { confidence: 0.8 }), { dependsOn: ["a"] }),
-  stepOf("c", says("c"), { dependsOn: ["a"] }),
-  stepOf("d", says("d"), {
+  stepOf("a", scriptReport("a")),
+  stepOf("b", scriptReport("b", { confidence: 0.8 }), { dependsOn: ["a"] }),
+  stepOf("c", scriptReport("c"), { dependsOn: ["a"] }),
+  stepOf("d", scriptReport("d"), {
     dependsOn: ["b", "c"],
     input: { b: "{{steps.b.outputs.found}}", c: "{{steps.c.outputs.found}}" },
   }),
@@ -75,15 +81,17 @@ let source: Known;
 beforeAll(async () => {
   stage = await openStage({}, RULES);
   await runPlan(stage, PLAN);
-  source = await until(SOURCE, hasEnded);
+  source = await waitUntil(SOURCE, hasEnded);
 });
 
 afterAll(() => stage.close());
 
-function until(coordinationId: string, condition: (state: Known) => boolean): Promise<Known> {
+function waitUntil(coordinationId: string, condition: (state: Known) => boolean): Promise<Known> {
   return waitFor(
     async () => {
-      const state = (await stage.of(OWNER)).find((known) => known.coordinationId === coordinationId);
+      const state = (await stage.of(OWNER)).find(
+        (coordination) => coordination.coordinationId === coordinationId,
+      );
       return state && condition(state) ? state : undefined;
     },
     { what: `the plan ${coordinationId}`, timeoutMs: WAIT_MS_MAX, everyMs: 100 },
@@ -92,16 +100,16 @@ function until(coordinationId: string, condition: (state: Known) => boolean): Pr
 
 const phaseOf = (state: Known, stepId: StepName) => state.steps.get(stepId as StepId)?.phase;
 
-function requestsFor(stepId: StepName): RecordedRequest[] {
+function listRequestsFor(stepId: StepName): RecordedRequest[] {
   return stage.model.requests.filter(({ body }) =>
     body.messages.some((message) => textOf(message).includes(taskOf(stepId))),
   );
 }
 
 /** The steps whose agents were asked since then, in whichever session. */
-function askedSince(count: number): StepName[] {
+function listAskedSince(count: number): StepName[] {
   const since = new Set(stage.model.requests.slice(count));
-  return STEPS.filter((stepId) => requestsFor(stepId).some((request) => since.has(request)));
+  return STEPS.filter((stepId) => listRequestsFor(stepId).some((request) => since.has(request)));
 }
 
 interface Printed {
@@ -130,8 +138,8 @@ const readJson = async (...args: string[]): Promise<unknown> =>
   JSON.parse(await read(...args, "--json")) as unknown;
 
 /** What the agent of `d` was told in a fork. */
-function toldToLast(coordinationId: string): string | undefined {
-  return requestsFor("d").find(({ body }) => isAbout(body, coordinationId, "d"))?.text;
+function findToldToLast(coordinationId: string): string | undefined {
+  return listRequestsFor("d").find(({ body }) => isAbout(body, coordinationId, "d"))?.text;
 }
 
 function expectKept(state: Known, kept: readonly StepName[]): void {
@@ -144,7 +152,7 @@ function expectKept(state: Known, kept: readonly StepName[]): void {
 }
 
 describe("a fork of a plan that ended in part", () => {
-  let asked: number;
+  let requestCount: number;
   let forked: Printed;
 
   beforeAll(async () => {
@@ -152,7 +160,7 @@ describe("a fork of a plan that ended in part", () => {
     expect(STEPS.map((stepId) => phaseOf(source, stepId)?.status)).toEqual([
       ...["completed", "completed", "failed", "skipped"],
     ]);
-    asked = stage.model.requests.length;
+    requestCount = stage.model.requests.length;
     forked = await fork("--as", AGAIN, "--wait");
   });
 
@@ -175,10 +183,10 @@ describe("a fork of a plan that ended in part", () => {
   });
 
   it("asks no agent of a kept step again, and tells what waited for it the kept result", async () => {
-    expect(askedSince(asked)).toEqual(["c", "d"]);
-    expect(toldToLast(AGAIN)).toContain('"b": "found-by-b"');
-    expect(toldToLast(AGAIN)).toContain('"c": "found-by-c"');
-    const state = await until(AGAIN, hasEnded);
+    expect(listAskedSince(requestCount)).toEqual(["c", "d"]);
+    expect(findToldToLast(AGAIN)).toContain('"b": "found-by-b"');
+    expect(findToldToLast(AGAIN)).toContain('"c": "found-by-c"');
+    const state = await waitUntil(AGAIN, hasEnded);
     expectKept(state, ["a", "b"]);
     expect((await factsOf(stage, state, "step.dispatched")).map(({ stepId }) => stepId)).toEqual([
       ...["c", "d", "@delivery"],
@@ -235,27 +243,27 @@ describe("a fork under a policy that asks for more confidence", () => {
   });
 
   it("holds a result that the source let through, and goes on when people approve it", async () => {
-    const asked = stage.model.requests.length;
+    const requestCount = stage.model.requests.length;
     expect(await forkStricter()).toMatchObject({
       code: 0,
       printed: { ok: true, preview: false, replay: false },
     });
-    const open = await until(STRICTER, ({ escalations }) => escalations.size > 0);
+    const open = await waitUntil(STRICTER, ({ escalations }) => escalations.size > 0);
     expect([phaseOf(open, "b")?.status, phaseOf(open, "d")?.status]).toEqual(["held", "waiting"]);
     const { questions } = await stage.gateway.call("coordination.questions", { coordinationId: STRICTER });
     expect(questions).toMatchObject([
       { stepId: "b", status: "open", confidence: { measured: 8_000, floor: 9_000, of: "result" } },
     ]);
     const [{ questionId } = { questionId: "" }] = questions as { questionId: string }[];
-    expect(toldToLast(STRICTER)).toBeUndefined();
+    expect(findToldToLast(STRICTER)).toBeUndefined();
     expect(await answer(stage, questionId, "approve")).toMatchObject({ resolution: "approved" });
-    const state = await until(STRICTER, hasEnded);
+    const state = await waitUntil(STRICTER, hasEnded);
     expect(state).toMatchObject({ status: "success" });
     expect(phaseOf(state, "b")).toMatchObject({ status: "completed", attempt: 1, released: "approved" });
     expect(phaseOf(source, "b")).not.toHaveProperty("released");
-    expect(askedSince(asked)).toEqual(["b", "c", "d"]);
+    expect(listAskedSince(requestCount)).toEqual(["b", "c", "d"]);
     expectKept(state, ["a"]);
-    expect(toldToLast(STRICTER)).toContain('"b": "found-by-b"');
+    expect(findToldToLast(STRICTER)).toContain('"b": "found-by-b"');
     await expectSound(stage, state);
   });
 });
@@ -264,19 +272,22 @@ describe("a fork whose gateway is killed with -9", () => {
   const PARAMS = { coordinationId: SOURCE, forkId: KILLED, policy: { retry: { budget: 2, backoffMs: 200 } } };
 
   it("goes on after the start, with each kept result and no agent asked for one", async () => {
-    const asked = stage.model.requests.length;
+    const requestCount = stage.model.requests.length;
     expect(await stage.gateway.call("coordination.plan.fork", PARAMS)).toMatchObject({ replay: false });
-    await until(KILLED, (running) => phaseOf(running, "c")?.status === "running");
-    await waitFor(() => askedSince(asked).includes("c"), { what: "the agent at work", timeoutMs: 30_000 });
+    await waitUntil(KILLED, (running) => phaseOf(running, "c")?.status === "running");
+    await waitFor(() => listAskedSince(requestCount).includes("c"), {
+      what: "the agent at work",
+      timeoutMs: 30_000,
+    });
     isKilled = true;
     await stage.gateway.kill9();
     expect((await stage.verify()).problems).toEqual([]);
     await stage.restart();
-    const state = await until(KILLED, hasEnded);
+    const state = await waitUntil(KILLED, hasEnded);
     expect(state).toMatchObject({ status: "success" });
-    expect(askedSince(asked)).toEqual(["c", "d"]);
+    expect(listAskedSince(requestCount)).toEqual(["c", "d"]);
     expectKept(state, ["a", "b"]);
-    expect(toldToLast(KILLED)).toContain('"b": "found-by-b"');
+    expect(findToldToLast(KILLED)).toContain('"b": "found-by-b"');
     expect(await stage.gateway.call("coordination.plan.fork", PARAMS)).toMatchObject({ replay: true });
     await expectSound(stage, state);
     expect(await readJson("replay", KILLED)).toMatchObject({ equal: true });

@@ -4,7 +4,7 @@ import type { CoordinationId, StepId } from "../../src/agents/coordination/contr
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Json } from "../support/gateway.ts";
 import {
-  script,
+  renderScript,
   textOf,
   type ChatRequest,
   type RecordedRequest,
@@ -16,17 +16,17 @@ import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
 const OWNER = "agent:main:planner";
 
 /** The session that the host's system prompt names to a child of ours. */
-function targetIn({ messages }: ChatRequest): string | undefined {
-  const said = messages.map(textOf).join("\n");
-  return /"targetSession":"([^"]+)"/u.exec(said)?.[1];
+function findTarget({ messages }: ChatRequest): string | undefined {
+  const words = messages.map(textOf).join("\n");
+  return /"targetSession":"([^"]+)"/u.exec(words)?.[1];
 }
 
 /** Refuses the first attempt of the step whose task says so. */
-function flaky(): Rule {
+function createFlakyRule(): Rule {
   let first: string | undefined;
   return {
     when: (text, request) => {
-      const target = targetIn(request);
+      const target = findTarget(request);
       if (!text.includes("FLAKY") || !target) return false;
       first ??= target;
       return target === first;
@@ -38,7 +38,7 @@ function flaky(): Rule {
 let stage: Stage;
 
 beforeAll(async () => {
-  stage = await openStage({}, [flaky()]);
+  stage = await openStage({}, [createFlakyRule()]);
 });
 
 afterAll(() => stage.close());
@@ -72,7 +72,7 @@ async function stateOf(coordinationId: string): Promise<Known | undefined> {
   return states.find((state) => state.coordinationId === coordinationId);
 }
 
-function until(
+function waitUntil(
   coordinationId: string,
   condition: (state: Known) => boolean,
   timeoutMs = 90_000,
@@ -90,7 +90,7 @@ const phaseOf = (state: Known, stepId: string) => state.steps.get(stepId as Step
 const statusOf = (state: Known, stepId: string) => phaseOf(state, stepId)?.status;
 
 /** The requests of the owner's session in which it was told of a plan for the first time. */
-function tellings(coordinationId: string): RecordedRequest[] {
+function listTellings(coordinationId: string): RecordedRequest[] {
   return stage.model.requests.filter(({ text }) => text.includes(`The plan ${coordinationId} has ended`));
 }
 
@@ -100,24 +100,27 @@ describe("a plan of five steps in the gateway", () => {
   beforeAll(async () => {
     await stage.gateway.call("coordination.plan.run", {
       plan: planOf("diamond", [
-        step("facts", script(report({ n: 7 }), { say: "reported" })),
-        step("short", `FLAKY ${script({ say: '{"title":"short"}' })}`, {
+        step("facts", renderScript(report({ n: 7 }), { say: "reported" })),
+        step("short", `FLAKY ${renderScript({ say: '{"title":"short"}' })}`, {
           dependsOn: ["facts"],
           input: { n: "{{steps.facts.outputs.n}}" },
           retry: { budget: 1, backoffMs: 200 },
         }),
-        step("long", script({ say: "never", delayMs: 120_000 }), { dependsOn: ["facts"], timeoutMs: 6_000 }),
-        step("check", script({ say: '{"verdict":"fine"}' }), {
+        step("long", renderScript({ say: "never", delayMs: 120_000 }), {
+          dependsOn: ["facts"],
+          timeoutMs: 6_000,
+        }),
+        step("check", renderScript({ say: '{"verdict":"fine"}' }), {
           dependsOn: ["short", "long"],
           fanIn: "any",
           input: { title: "{{steps.short.outputs.title}}", long: "{{steps.long.outputs.title}}" },
         }),
-        step("aside", script({ say: "never", delayMs: 120_000 }), { dependsOn: ["facts"] }),
+        step("aside", renderScript({ say: "never", delayMs: 120_000 }), { dependsOn: ["facts"] }),
       ]),
     });
-    await until("diamond", (running) => statusOf(running, "aside") === "running");
+    await waitUntil("diamond", (running) => statusOf(running, "aside") === "running");
     await stage.gateway.call("coordination.cancel", { coordinationId: "diamond", stepId: "aside" });
-    state = await until("diamond", hasEnded, 120_000);
+    state = await waitUntil("diamond", hasEnded, 120_000);
   });
 
   it("ends with a step retried, one timed out, one cancelled, and says so", () => {
@@ -130,11 +133,11 @@ describe("a plan of five steps in the gateway", () => {
   });
 
   it("hands outputs on, reported or said", () => {
-    const asked = (needle: string) =>
+    const listAsked = (needle: string) =>
       stage.model.requests.filter(({ text }) => text.includes(needle)).map(({ text }) => text);
-    expect(asked("FLAKY").every((text) => text.includes('"n": 7'))).toBe(true);
-    expect(asked('"title": "short"')).not.toHaveLength(0);
-    expect(asked('"long": null')).not.toHaveLength(0);
+    expect(listAsked("FLAKY").every((text) => text.includes('"n": 7'))).toBe(true);
+    expect(listAsked('"title": "short"')).not.toHaveLength(0);
+    expect(listAsked('"long": null')).not.toHaveLength(0);
   });
 
   it("leaves no agent at work", async () => {
@@ -147,13 +150,13 @@ describe("a plan of five steps in the gateway", () => {
 
   it("tells its owner once, and the ledger holds", async () => {
     expect(statusOf(state, "@delivery")).toBe("completed");
-    expect(new Set(tellings("diamond").map(({ turnIndex }) => turnIndex)).size).toBe(1);
-    const told = tellings("diamond").at(-1);
-    const history = told?.body.messages.filter((message) =>
+    expect(new Set(listTellings("diamond").map(({ turnIndex }) => turnIndex)).size).toBe(1);
+    const request = listTellings("diamond").at(-1);
+    const history = request?.body.messages.filter((message) =>
       textOf(message).includes("The plan diamond has ended"),
     );
     expect(history).toHaveLength(1);
-    expect(told?.text).toContain('"check":{"verdict":"fine"}');
+    expect(request?.text).toContain('"check":{"verdict":"fine"}');
     expect((await stage.verify()).problems).toEqual([]);
   });
 
@@ -169,25 +172,25 @@ describe("a plan that a gateway leaves behind", () => {
   it("goes on after kill -9 and tells its owner once", async () => {
     await stage.gateway.call("coordination.plan.run", {
       plan: planOf("crashed", [
-        step("one", script({ say: '{"v":1}' })),
-        step("two", script({ say: '{"v":2}', delayMs: 3_000 }), {
+        step("one", renderScript({ say: '{"v":1}' })),
+        step("two", renderScript({ say: '{"v":2}', delayMs: 3_000 }), {
           dependsOn: ["one"],
           retry: { budget: 2, backoffMs: 200 },
         }),
-        step("three", script({ say: '{"v":3}' }), {
+        step("three", renderScript({ say: '{"v":3}' }), {
           dependsOn: ["two"],
           input: { v: "{{steps.two.outputs.v}}" },
         }),
       ]),
     });
-    await until("crashed", (running) => statusOf(running, "two") === "running");
+    await waitUntil("crashed", (running) => statusOf(running, "two") === "running");
     await stage.gateway.kill9();
     await stage.restart();
-    const state = await until("crashed", hasEnded, 150_000);
+    const state = await waitUntil("crashed", hasEnded, 150_000);
     expect(state).toMatchObject({ status: "success" });
     expect(phaseOf(state, "one")).toMatchObject({ attempt: 1 });
     expect(phaseOf(state, "three")).toMatchObject({ attempt: 1 });
-    expect(new Set(tellings("crashed").map(({ turnIndex }) => turnIndex)).size).toBe(1);
+    expect(new Set(listTellings("crashed").map(({ turnIndex }) => turnIndex)).size).toBe(1);
     expect((await stage.verify()).problems).toEqual([]);
   });
 });
@@ -196,11 +199,11 @@ describe("the host's flows", () => {
   it("show a running plan, and cancelling there cancels it", async () => {
     await stage.gateway.call("coordination.plan.run", {
       plan: planOf("shown", [
-        step("long", script({ say: "never", delayMs: 120_000 })),
+        step("long", renderScript({ say: "never", delayMs: 120_000 })),
         step("after", "x", { dependsOn: ["long"] }),
       ]),
     });
-    await until("shown", (running) => statusOf(running, "long") === "running");
+    await waitUntil("shown", (running) => statusOf(running, "long") === "running");
     const flow = await waitFor(
       async () => {
         const { stdout } = await stage.gateway.openclaw(["tasks", "flow", "list", "--json"]);
@@ -210,7 +213,7 @@ describe("the host's flows", () => {
       { what: "the flow of the plan", timeoutMs: 30_000, everyMs: 500 },
     );
     await stage.gateway.openclaw(["tasks", "flow", "cancel", flow.flowId]);
-    const state = await until("shown", hasEnded);
+    const state = await waitUntil("shown", hasEnded);
     expect(state).toMatchObject({ status: "cancelled" });
     expect(statusOf(state, "long")).toBe("cancelled");
     expect(statusOf(state, "after")).toBe("skipped");
@@ -219,20 +222,20 @@ describe("the host's flows", () => {
 
 describe("a plan that an agent submits", () => {
   it("is owned by its session, whatever it says, and is told to it", async () => {
-    const plan = planOf("by-agent", [step("only", script({ say: '{"v":1}' }))], {
+    const plan = planOf("by-agent", [step("only", renderScript({ say: '{"v":1}' }))], {
       ownerSession: "agent:main:somebody-else",
     });
     await stage.gateway.agent({
       sessionKey: OWNER,
-      message: script(
+      message: renderScript(
         { call: [{ name: "tool_call", args: { id: "coordination_plan", args: { plan } } }] },
         { say: "submitted" },
       ),
     });
-    const state = await until("by-agent", hasEnded);
+    const state = await waitUntil("by-agent", hasEnded);
     expect(state).toMatchObject({ status: "success" });
     expect(state.created.ownerSession).toBe(OWNER);
-    await waitFor(() => Promise.resolve(tellings("by-agent").length > 0 || undefined), {
+    await waitFor(() => Promise.resolve(listTellings("by-agent").length > 0 || undefined), {
       what: "the owner's turn",
       timeoutMs: 20_000,
     });

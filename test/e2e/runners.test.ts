@@ -5,7 +5,7 @@ import { childOf } from "../../src/agents/coordination/ledger/state.ts";
 import type { Json } from "../support/gateway.ts";
 import {
   isAnnounce,
-  script,
+  renderScript,
   scriptOf,
   startScriptedModel,
   textOf,
@@ -29,31 +29,33 @@ const RULES: readonly Rule[] = [
   {
     when: (text) => isAnnounce(text) && text.includes(SPAWN_AGAIN),
     turns: [
-      { spawn: [{ label: "second", task: script({ delayMs: 300, say: "second result" }) }] },
+      { spawn: [{ label: "second", task: renderScript({ delayMs: 300, say: "second result" }) }] },
       { say: "ok" },
     ],
   },
   {
     when: (text, { messages }) => {
-      const said = JSON.stringify(messages);
+      const words = JSON.stringify(messages);
       return (
-        text.includes("Your prior run ended") && said.includes(MIDDLE_WAKES) && !said.includes("late grand")
+        text.includes("Your prior run ended") && words.includes(MIDDLE_WAKES) && !words.includes("late grand")
       );
     },
-    turns: [{ spawn: [{ label: "grand-2", task: script({ delayMs: 300, say: "late grandchild result" }) }] }],
+    turns: [
+      { spawn: [{ label: "grand-2", task: renderScript({ delayMs: 300, say: "late grandchild result" }) }] },
+    ],
   },
   {
     when: (text, { messages }) =>
       text.includes("async command completion event") && JSON.stringify(messages).includes(HAS_COMMAND),
     // A collector's child: the host would announce another one's result only after minutes of retries, having nobody to tell.
     turns: [
-      { spawn: [{ label: "after", collect: true, task: script({ say: "late result" }) }] },
+      { spawn: [{ label: "after", collect: true, task: renderScript({ say: "late result" }) }] },
       { say: "ok" },
     ],
   },
 ];
 
-const fixture = (name: string): string => join(import.meta.dirname, "fixtures", name);
+const nameFixture = (name: string): string => join(import.meta.dirname, "fixtures", name);
 
 let model: ScriptedModel;
 let stage: Stage;
@@ -63,7 +65,7 @@ beforeAll(async () => {
   stage = await openStage({
     modelBaseUrl: model.baseUrl,
     toolSearch: false,
-    extraPluginPaths: ["acp-backend", "spawn-blocker", "spawn-probe"].map(fixture),
+    extraPluginPaths: ["acp-backend", "spawn-blocker", "spawn-probe"].map(nameFixture),
     configPatch: {
       acp: { enabled: true, backend: "scripted-acp", allowedAgents: ["helper"] },
       agents: {
@@ -91,7 +93,7 @@ async function eventsOf(state: Known, type: string): Promise<{ nodeId: string | 
 }
 
 /** The requests of one run of a session, known by a word in what it was asked. */
-function requestsAbout(word: string): RecordedRequest[] {
+function listRequestsAbout(word: string): RecordedRequest[] {
   return model.requests.filter(({ body }) => body.messages.some((message) => textOf(message).includes(word)));
 }
 
@@ -99,11 +101,11 @@ describe("turns that the host makes of children's results", () => {
   it("steered into a running turn: each step is completed once, and the end waits for the turn", async () => {
     const session = "agent:main:steered";
     const spawn = [
-      { label: "one", task: script({ delayMs: 100, say: "steered-one" }) },
-      { label: "two", task: script({ delayMs: 300, say: "steered-two" }) },
+      { label: "one", task: renderScript({ delayMs: 100, say: "steered-one" }) },
+      { label: "two", task: renderScript({ delayMs: 300, say: "steered-two" }) },
     ];
     const call = [{ name: "session_status", args: {} }];
-    const message = script(
+    const message = renderScript(
       { spawn },
       // Long enough for both results to come; then longer than the coordination's quiet time.
       { delayMs: 5_000, call },
@@ -112,7 +114,7 @@ describe("turns that the host makes of children's results", () => {
     );
     await stage.gateway.agent({ sessionKey: session, message });
     const state = await stage.until(session, hasEnded);
-    const last = requestsAbout("the-long-turn-is-over").findLast(({ matched }) => matched === "script");
+    const last = listRequestsAbout("the-long-turn-is-over").findLast(({ matched }) => matched === "script");
     expect(last?.turnIndex).toBe(3);
     const steered = last?.body.messages.filter(({ role }) => role === "user").slice(1);
     for (const result of ["steered-one", "steered-two"]) {
@@ -129,9 +131,12 @@ describe("turns that the host makes of children's results", () => {
 
   it("a spawn in an announce turn joins the coordination that is still open", async () => {
     const session = "agent:main:announced";
-    const spawn = [{ label: "first", task: script({ delayMs: 100, say: SPAWN_AGAIN }) }];
-    await stage.gateway.agent({ sessionKey: session, message: script({ spawn }, { say: "ok" }) });
-    const state = await stage.until(session, (known) => hasEnded(known) && known.steps.size === 2);
+    const spawn = [{ label: "first", task: renderScript({ delayMs: 100, say: SPAWN_AGAIN }) }];
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
+    const state = await stage.until(
+      session,
+      (coordination) => hasEnded(coordination) && coordination.steps.size === 2,
+    );
     expect(await stage.of(session)).toHaveLength(1);
     expect(state).toMatchObject({ status: "success" });
     const { spec } = stepNamed(state, "second");
@@ -145,9 +150,9 @@ describe("turns that the host makes of children's results", () => {
     const gate = join(stage.gateway.home, "gate");
     // The host wakes a session only for a command that printed something.
     const command = `until [ -e ${gate} ]; do sleep 0.1; done; echo open`;
-    const message = script(
+    const message = renderScript(
       {
-        spawn: [{ label: "before", task: script({ say: "early result" }) }],
+        spawn: [{ label: "before", task: renderScript({ say: "early result" }) }],
         call: [{ name: "exec", args: { command, background: true } }],
       },
       { say: "ok" },
@@ -158,7 +163,7 @@ describe("turns that the host makes of children's results", () => {
     writeFileSync(gate, "");
     const after = await stage.until(
       session,
-      (known) => known.coordinationId !== before.coordinationId && hasEnded(known),
+      (coordination) => coordination.coordinationId !== before.coordinationId && hasEnded(coordination),
     );
     expect(stepNamed(after, "after").phase.status).toBe("completed");
     expect(after.created.trace).toMatchObject({
@@ -170,13 +175,13 @@ describe("turns that the host makes of children's results", () => {
 
   it("a spawn in the wake turn of a child lies under that child's step", async () => {
     const session = "agent:main:woken";
-    const grand = script({ delayMs: 200, say: "first grandchild result" });
+    const grand = renderScript({ delayMs: 200, say: "first grandchild result" });
     const middle = scriptOf({
       turns: [{ spawn: [{ label: "grand-1", task: grand }] }, { say: "waiting" }],
       onAnnounce: "middle final",
     });
     const spawn = [{ label: "middle", task: `${MIDDLE_WAKES} ${middle}` }];
-    await stage.gateway.agent({ sessionKey: session, message: script({ spawn }, { say: "ok" }) });
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
     const state = await stage.until(session, hasEnded);
     expect(state).toMatchObject({ status: "success" });
     const { stepId } = stepNamed(state, "middle").spec;
@@ -199,7 +204,7 @@ describe("ACP children", () => {
       const result = `acp-result-${round}`;
       await stage.gateway.agent({
         sessionKey: session,
-        message: script({ spawn: spawn("coder", `work ACP-SAY: ${result}`) }, { say: "ok" }),
+        message: renderScript({ spawn: spawn("coder", `work ACP-SAY: ${result}`) }, { say: "ok" }),
       });
       const state = await stage.until(session, hasEnded);
       expect(stepNamed(state, "coder")).toMatchObject({
@@ -222,7 +227,7 @@ describe("ACP children", () => {
     const session = "agent:main:acp-failing";
     await stage.gateway.agent({
       sessionKey: session,
-      message: script({ spawn: spawn("broken", "work ACP-FAIL: the backend broke") }, { say: "ok" }),
+      message: renderScript({ spawn: spawn("broken", "work ACP-FAIL: the backend broke") }, { say: "ok" }),
     });
     const state = await stage.until(session, hasEnded);
     const { phase } = stepNamed(state, "broken");
@@ -234,18 +239,21 @@ describe("ACP children", () => {
 describe("spawns without Tool Search", () => {
   it("are recorded as ever: two in parallel, a third nested under one of them", async () => {
     const session = "agent:main:direct";
-    const grand = script({ delayMs: 200, say: "grandchild result" });
-    const middle = script({ spawn: [{ label: "grand", task: grand }] }, { say: "waiting" });
+    const grand = renderScript({ delayMs: 200, say: "grandchild result" });
+    const middle = renderScript({ spawn: [{ label: "grand", task: grand }] }, { say: "waiting" });
     const spawn = [
-      { label: "left", task: script({ delayMs: 200, say: "left result" }) },
+      { label: "left", task: renderScript({ delayMs: 200, say: "left result" }) },
       { label: "middle", task: middle },
     ];
-    await stage.gateway.agent({ sessionKey: session, message: script({ spawn }, { say: "direct-tools" }) });
+    await stage.gateway.agent({
+      sessionKey: session,
+      message: renderScript({ spawn }, { say: "direct-tools" }),
+    });
     const state = await stage.until(session, hasEnded);
     expect(state).toMatchObject({ kind: "ended", status: "success" });
     expect(state.steps.size).toBe(3);
     expect(stepNamed(state, "grand").spec.parentStepId).toBe(stepNamed(state, "middle").spec.stepId);
-    const offered = requestsAbout("direct-tools")[0]?.body.tools?.map((tool) => tool.function?.name);
+    const offered = listRequestsAbout("direct-tools")[0]?.body.tools?.map((tool) => tool.function?.name);
     expect(offered).toContain("sessions_spawn");
     expect(offered).not.toContain("tool_call");
   });
@@ -253,8 +261,11 @@ describe("spawns without Tool Search", () => {
   it("beyond the host's limit of children are failed steps with the host's reason", async () => {
     const session = "agent:main:crowd";
     const labels = ["one", "two", "three", "four"];
-    const spawn = labels.map((label) => ({ label, task: script({ delayMs: 300, say: `${label} result` }) }));
-    await stage.gateway.agent({ sessionKey: session, message: script({ spawn }, { say: "ok" }) });
+    const spawn = labels.map((label) => ({
+      label,
+      task: renderScript({ delayMs: 300, say: `${label} result` }),
+    }));
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
     const state = await stage.until(session, hasEnded);
     expect(state).toMatchObject({ status: "partial" });
     const phases = [...state.steps.values()].map(({ phase }) => phase);
@@ -270,9 +281,9 @@ describe("another plugin that acts after this one", () => {
     const session = "agent:main:meddled";
     const spawn = [
       { label: "blocked", task: "BLOCK-THIS" },
-      { label: "rewritten", task: `REWRITE-THIS ${script({ say: "rewritten result" })}` },
+      { label: "rewritten", task: `REWRITE-THIS ${renderScript({ say: "rewritten result" })}` },
     ];
-    await stage.gateway.agent({ sessionKey: session, message: script({ spawn }, { say: "ok" }) });
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
     const state = await stage.until(session, hasEnded);
     expect(stepNamed(state, "blocked").phase).toMatchObject({
       status: "failed",

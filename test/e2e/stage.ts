@@ -32,7 +32,7 @@ export type Known = Exclude<Coordination, { kind: "unopened" }>;
 /** Fast settling, so that tests need not wait for quiet time. */
 export const PHASE1 = { enabled: true, settleMs: 1_000, acknowledgeMs: 5_000, sweepMs: 2_000 } as const;
 
-export function pluginConfig(phase1: Record<string, unknown> = PHASE1) {
+export function createPluginConfig(phase1: Record<string, unknown> = PHASE1) {
   return { coordination: { phase1 } };
 }
 
@@ -44,7 +44,7 @@ export async function openStage(
   const base: GatewayOptions = {
     modelBaseUrl: model.baseUrl,
     plugin: { kind: "path", dir: inject("pluginDir") },
-    pluginConfig: pluginConfig(),
+    pluginConfig: createPluginConfig(),
     ...options,
   };
   const gateway = await startGateway(base);
@@ -53,7 +53,7 @@ export async function openStage(
     model,
     gateway,
     ledgerPath,
-    of: (sessionKey) => reading(ledgerPath, (ledger) => coordinationsOf(ledger, sessionKey)),
+    of: (sessionKey) => readLedger(ledgerPath, (ledger) => coordinationsOf(ledger, sessionKey)),
     until: (sessionKey, condition, timeoutMs = 60_000) =>
       waitFor(
         async () => {
@@ -63,8 +63,8 @@ export async function openStage(
         { what: `the coordination of ${sessionKey}`, timeoutMs, everyMs: 100 },
       ),
     events: ({ coordinationId }) =>
-      reading(ledgerPath, (ledger) => ledger.read(coordinationId, { from: 0, limit: 10_000 })),
-    verify: () => reading(ledgerPath, verifyLedger),
+      readLedger(ledgerPath, (ledger) => ledger.read(coordinationId, { from: 0, limit: 10_000 })),
+    verify: () => readLedger(ledgerPath, verifyLedger),
     hasLedger: () => existsSync(join(gateway.stateDir, "coordination")),
     restart: async () => {
       stage.gateway = await startGateway({ ...base, home: gateway.home });
@@ -78,7 +78,7 @@ export async function openStage(
   return stage;
 }
 
-async function reading<T>(path: string, work: (ledger: LedgerReader) => Promise<T>): Promise<T> {
+async function readLedger<T>(path: string, work: (ledger: LedgerReader) => Promise<T>): Promise<T> {
   const ledger = await openLedgerForReading(path);
   try {
     return await work(ledger);
@@ -91,10 +91,10 @@ async function coordinationsOf(ledger: LedgerReader, sessionKey: string): Promis
   const entries = (await ledger.list({ limit: 1_000 })).filter(
     ({ summary }) => summary.ownerSession === sessionKey,
   );
-  return Promise.all(entries.toReversed().map((entry) => folded(ledger, entry)));
+  return Promise.all(entries.toReversed().map((entry) => foldRun(ledger, entry)));
 }
 
-async function folded(ledger: LedgerReader, { runId }: RunEntry): Promise<Known> {
+async function foldRun(ledger: LedgerReader, { runId }: RunEntry): Promise<Known> {
   const state = fold(runId, await ledger.read(runId, { from: 0, limit: 10_000 }));
   if (state.kind === "unopened") throw new Error(`${runId} has no events`);
   return state;

@@ -1,21 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Json } from "../support/gateway.ts";
-import { script } from "../support/scripted-model.ts";
+import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, openStage, PHASE1, pluginConfig, type Stage } from "./stage.ts";
-import { editFlag, reloadEnded, servesMethods, turnFlag } from "./turn-flag.ts";
+import { hasEnded, openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
+import { editFlag, reloadEnded, isServingMethods, turnFlag } from "./turn-flag.ts";
 
 let stage: Stage;
 
 beforeAll(async () => {
-  stage = await openStage({ pluginConfig: pluginConfig({ ...PHASE1, enabled: false }) });
+  stage = await openStage({ pluginConfig: createPluginConfig({ ...PHASE1, enabled: false }) });
 });
 
 afterAll(() => stage.close());
 
-const spawning = script({ spawn: [{ label: "child", task: script({ say: "result" }) }] }, { say: "ok" });
+const spawning = renderScript(
+  { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },
+  { say: "ok" },
+);
 
-function announced(): number {
+function countAnnounced(): number {
   return stage.model.requests.filter(({ matched }) => matched === "announce").length;
 }
 
@@ -29,7 +32,7 @@ const NOTHING = {
 };
 
 /** What the host says that the plugin has registered. */
-async function registered(): Promise<Json> {
+async function listRegistered(): Promise<Json> {
   const { stdout } = await stage.gateway.openclaw([
     "plugins",
     "inspect",
@@ -47,9 +50,9 @@ describe("the flag", () => {
   it("off: spawns run as ever, and there is no hook, no service and no file", async () => {
     const { status } = await stage.gateway.agent({ sessionKey: "agent:main:off", message: spawning });
     expect(status).toBe("ok");
-    await waitFor(() => announced() === 1, { what: "the announcement", timeoutMs: 30_000 });
+    await waitFor(() => countAnnounced() === 1, { what: "the announcement", timeoutMs: 30_000 });
     expect(stage.hasLedger()).toBe(false);
-    expect(await registered()).toMatchObject({ ...NOTHING, cliCommands: ["coordination"] });
+    expect(await listRegistered()).toMatchObject({ ...NOTHING, cliCommands: ["coordination"] });
   });
 
   it("off: the command line works and creates nothing", async () => {
@@ -61,15 +64,15 @@ describe("the flag", () => {
 
   it("turned on while the gateway runs: the next spawn is coordinated", async () => {
     await turn(true);
-    expect(await registered()).toMatchObject({ hookCount: 10, services: ["coordination"] });
+    expect(await listRegistered()).toMatchObject({ hookCount: 10, services: ["coordination"] });
     await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
   });
 
   it("on without the permission for prompts: spawns are recorded all the same, and the child is told nothing", async () => {
     await turn(true, false);
-    const task = `unpermitted ${script({ say: "result" })}`;
-    const message = script({ spawn: [{ label: "untold", task }] }, { say: "ok" });
+    const task = `unpermitted ${renderScript({ say: "result" })}`;
+    const message = renderScript({ spawn: [{ label: "untold", task }] }, { say: "ok" });
     await stage.gateway.agent({ sessionKey: "agent:main:unpermitted", message });
     expect(await stage.until("agent:main:unpermitted", hasEnded)).toMatchObject({ status: "success" });
     const prompts = stage.model.requests
@@ -81,8 +84,8 @@ describe("the flag", () => {
   });
 
   it("reloaded while a child runs: the child's end is found by asking the host", async () => {
-    const slow = script(
-      { spawn: [{ label: "slow", task: script({ delayMs: 6_000, say: "late result" }) }] },
+    const slow = renderScript(
+      { spawn: [{ label: "slow", task: renderScript({ delayMs: 6_000, say: "late result" }) }] },
       { say: "ok" },
     );
     await stage.gateway.agent({ sessionKey: "agent:main:reloaded", message: slow });
@@ -95,14 +98,17 @@ describe("the flag", () => {
 
   it("turned off while an agent works: the host refuses it, and reloads the plugin when it is asked to later", async () => {
     const sessionKey = "agent:main:busy";
-    const child = script({ delayMs: 4_000, say: "result" });
-    const message = script({ spawn: [{ label: "child", task: child }] }, { delayMs: 12_000, say: "ok" });
+    const child = renderScript({ delayMs: 4_000, say: "result" });
+    const message = renderScript(
+      { spawn: [{ label: "child", task: child }] },
+      { delayMs: 12_000, say: "ok" },
+    );
     const owner = stage.gateway.agent({ sessionKey, message });
     await stage.until(sessionKey, ({ steps }) => steps.some(({ phase }) => phase.status === "running"));
     const before = stage.gateway.log().length;
     editFlag(stage, { enabled: false });
     expect((await reloadEnded(stage.gateway, before)).isApplied).toBe(false);
-    expect(await servesMethods(stage)).toBe(true);
+    expect(await isServingMethods(stage)).toBe(true);
     await owner;
     expect(await stage.until(sessionKey, hasEnded)).toMatchObject({ status: "success" });
     const reload = ["plugins", "reload", "coordination"];
@@ -110,15 +116,15 @@ describe("the flag", () => {
       what: "the host to reload the plugin",
       timeoutMs: 60_000,
     });
-    expect(await servesMethods(stage)).toBe(false);
+    expect(await isServingMethods(stage)).toBe(false);
     await turn(true);
   });
 
   it("turned off while the gateway runs: the next spawn leaves no trace, and the ledger is sound", async () => {
     await turn(false);
     await stage.gateway.agent({ sessionKey: "agent:main:off-again", message: spawning });
-    const known = await stage.of("agent:main:hot");
-    expect(known).toHaveLength(1);
+    const coordinations = await stage.of("agent:main:hot");
+    expect(coordinations).toHaveLength(1);
     expect(await stage.of("agent:main:off-again")).toEqual([]);
     expect((await stage.verify()).problems).toEqual([]);
   });

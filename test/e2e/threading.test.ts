@@ -7,7 +7,7 @@ import {
 } from "../../src/agents/coordination/contracts/envelope.ts";
 import { childOf } from "../../src/agents/coordination/ledger/state.ts";
 import type { Json } from "../support/gateway.ts";
-import { script, scriptOf, textOf, type RecordedRequest } from "../support/scripted-model.ts";
+import { renderScript, scriptOf, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { hasEnded, openStage, stepNamed, type Known, type Stage } from "./stage.ts";
 
 const SESSION = "agent:main:threaded";
@@ -17,7 +17,7 @@ let state: Known;
 
 beforeAll(async () => {
   stage = await openStage({ extraPluginPaths: [join(import.meta.dirname, "fixtures", "spawn-probe")] });
-  const grandchild = script({ say: "grandchild result" });
+  const grandchild = renderScript({ say: "grandchild result" });
   const child = scriptOf({
     turns: [{ spawn: [{ label: "grandchild", task: grandchild }] }, { say: "waiting" }],
     onAnnounce: "child result",
@@ -25,7 +25,7 @@ beforeAll(async () => {
   const spawn = [{ label: "child", task: child, runTimeoutSeconds: 120 }];
   await stage.gateway.agent({
     sessionKey: SESSION,
-    message: script({ spawn }, { say: "ok" }),
+    message: renderScript({ spawn }, { say: "ok" }),
   });
   state = await stage.until(SESSION, hasEnded);
 });
@@ -37,7 +37,7 @@ function childSessionOf(name: string): string {
 }
 
 /** What the host kept as the params of the call that made a child. */
-async function envelopeInParams(name: string): Promise<CoordinationEnvelope> {
+async function readEnvelopeInParams(name: string): Promise<CoordinationEnvelope> {
   const { calls } = await stage.gateway.call("spawn-probe.calls");
   const call = (calls as { params: Json; details?: Json }[]).find(
     ({ details }) => details?.["childSessionKey"] === childSessionOf(name),
@@ -45,17 +45,17 @@ async function envelopeInParams(name: string): Promise<CoordinationEnvelope> {
   return coordinationEnvelopeSchema.parse(call?.params["coordination"]);
 }
 
-async function envelopeInEntry(name: string): Promise<CoordinationEnvelope> {
+async function readEnvelopeInEntry(name: string): Promise<CoordinationEnvelope> {
   const { entry } = await stage.gateway.call("spawn-probe.entry", { sessionKey: childSessionOf(name) });
   const { pluginExtensions } = entry as { pluginExtensions?: { coordination?: { envelope?: unknown } } };
   return coordinationEnvelopeSchema.parse(pluginExtensions?.coordination?.envelope);
 }
 
 /** The model requests of the child (depth 1) or the grandchild (depth 2), in all turns of its session. */
-function requestsAt(depth: 1 | 2): RecordedRequest[] {
-  const asked = `as a subagent (depth ${depth}/`;
+function listRequestsAt(depth: 1 | 2): RecordedRequest[] {
+  const question = `as a subagent (depth ${depth}/`;
   return stage.model.requests.filter(({ body }) =>
-    body.messages.some((message) => message.role === "user" && textOf(message).includes(asked)),
+    body.messages.some((message) => message.role === "user" && textOf(message).includes(question)),
   );
 }
 
@@ -72,9 +72,9 @@ const traceIdOf = ({ traceparent }: RecordedRequest): string | undefined => trac
 it("the envelope is in the params, the child's session entry and its prompt, and all name one step", async () => {
   const { coordinationId } = state;
   const { stepId } = stepNamed(state, "child").spec;
-  const inParams = await envelopeInParams("child");
-  const inEntry = await envelopeInEntry("child");
-  const [prompted] = requestsAt(1);
+  const inParams = await readEnvelopeInParams("child");
+  const inEntry = await readEnvelopeInEntry("child");
+  const [prompted] = listRequestsAt(1);
   const { place } = prompted ? promptOf(prompted) : { place: {} };
   for (const carrier of [inParams, inEntry, place]) {
     expect(carrier).toMatchObject({ coordinationId, stepId, sourceSession: SESSION });
@@ -91,9 +91,13 @@ it("the envelope is in the params, the child's session entry and its prompt, and
 it("the envelope of a nested child names the step that it lies under, in every carrier", async () => {
   const parentStepId = stepNamed(state, "child").spec.stepId;
   const { stepId } = stepNamed(state, "grandchild").spec;
-  const [prompted] = requestsAt(2);
+  const [prompted] = listRequestsAt(2);
   const { place } = prompted ? promptOf(prompted) : { place: {} };
-  for (const carrier of [await envelopeInParams("grandchild"), await envelopeInEntry("grandchild"), place]) {
+  for (const carrier of [
+    await readEnvelopeInParams("grandchild"),
+    await readEnvelopeInEntry("grandchild"),
+    place,
+  ]) {
     expect(carrier).toMatchObject({
       coordinationId: state.coordinationId,
       stepId,
@@ -104,7 +108,7 @@ it("the envelope of a nested child names the step that it lies under, in every c
 });
 
 it("a child reads the same text in all its turns, and its parent reads none", () => {
-  const texts = requestsAt(1).map((request) => promptOf(request).text);
+  const texts = listRequestsAt(1).map((request) => promptOf(request).text);
   // Its own run, the result of its child, and the host's wake turn.
   expect(texts.length).toBeGreaterThan(3);
   expect(texts[0]).toContain(state.coordinationId);
@@ -116,7 +120,7 @@ it("a child reads the same text in all its turns, and its parent reads none", ()
 it("owner, child and grandchild work on the one W3C trace that the coordination names", () => {
   const { traceId } = state.created.trace;
   expect(traceId).toMatch(/^[0-9a-f]{32}$/u);
-  for (const depth of [1, 2] as const) expect(requestsAt(depth).length).toBeGreaterThan(0);
+  for (const depth of [1, 2] as const) expect(listRequestsAt(depth).length).toBeGreaterThan(0);
   expect(new Set(stage.model.requests.map(traceIdOf))).toEqual(new Set([traceId]));
 });
 

@@ -1,7 +1,7 @@
 /** Turning the flag while the gateway runs. */
 import type { Gateway, Json } from "../support/gateway.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { PHASE1, pluginConfig, type Stage } from "./stage.ts";
+import { PHASE1, createPluginConfig, type Stage } from "./stage.ts";
 
 export interface Turned {
   readonly enabled: boolean;
@@ -27,11 +27,11 @@ export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
   for (;;) {
     const before = stage.gateway.log().length;
     editFlag(stage, turned);
-    const { said, isApplied } = await reloadEnded(stage.gateway, before);
+    const { said: words, isApplied } = await reloadEnded(stage.gateway, before);
     if (isApplied) break;
-    if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${said}`);
+    if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${words}`);
   }
-  await waitFor(async () => (await servesMethods(stage)) === enabled, {
+  await waitFor(async () => (await isServingMethods(stage)) === enabled, {
     what: `the plugin to be served with ${flag}`,
     timeoutMs: 30_000,
   });
@@ -42,7 +42,7 @@ export function editFlag(stage: Stage, { enabled, phase1, hooks }: Turned): void
   stage.gateway.updateConfig((config) => {
     const { entries } = config["plugins"] as { entries: { coordination: Json } };
     const sweepMs = PHASE1.sweepMs + ++edits;
-    entries.coordination["config"] = pluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
+    entries.coordination["config"] = createPluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
     if (hooks) entries.coordination["hooks"] = hooks;
   });
 }
@@ -52,14 +52,14 @@ export async function reloadEnded(
   gateway: Gateway,
   since = 0,
 ): Promise<{ readonly said: string; readonly isApplied: boolean }> {
-  const [said, applied] = await waitFor(() => RELOAD_ENDED.exec(gateway.log().slice(since)), {
+  const [words, applied] = await waitFor(() => RELOAD_ENDED.exec(gateway.log().slice(since)), {
     what: "the host to reload the plugin, or to say why not",
     timeoutMs: 90_000,
   });
-  return { said, isApplied: applied !== undefined };
+  return { said: words, isApplied: applied !== undefined };
 }
 
-export async function servesMethods(stage: Stage): Promise<boolean> {
+export async function isServingMethods(stage: Stage): Promise<boolean> {
   try {
     await stage.gateway.call("coordination.questions");
     return true;

@@ -7,10 +7,10 @@ import type { SpawnArgs, Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { stepNamed, type Known, type Stage } from "./stage.ts";
 import {
-  calls,
-  child,
-  conflictsIn,
-  ended,
+  call,
+  childOf,
+  listConflicts,
+  waitForEnd,
   expectHeld,
   expectSound,
   factsOf,
@@ -24,7 +24,7 @@ import {
   run,
   stepIdOf,
   taskOf,
-  textIn,
+  readText,
   write,
   type Conflict,
 } from "./writes-stage.ts";
@@ -58,24 +58,24 @@ interface Approver {
 
 /** A person at another client, who answers every question in the same way. */
 async function openApprover(decision: Decision): Promise<Approver> {
-  const asked: Json[] = [];
+  const requests: Json[] = [];
   const client = connectOnUse(stage.gateway.port, stage.gateway.token, {
     caps: ["approvals"],
     hear: (event, payload) => {
       if (event !== "plugin.approval.requested") return;
-      asked.push(payload);
+      requests.push(payload);
       if (decision === "nothing") return;
       const params = { id: payload["id"], decision };
       void client.request({ method: "plugin.approval.resolve", params, timeoutMs: 10_000 });
     },
   });
   await client.request({ method: "health", params: {}, timeoutMs: 10_000 });
-  approver = { client, asked };
+  approver = { client, asked: requests };
   return approver;
 }
 
 /** Begins a turn as a person does who chats with the session. */
-async function chat(label: string, ...turns: readonly Turn[]): Promise<void> {
+async function sendChat(label: string, ...turns: readonly Turn[]): Promise<void> {
   const params = { sessionKey: ownerOf(label), message: taskOf(label, turns), idempotencyKey: randomUUID() };
   await stage.gateway.call("chat.send", params);
 }
@@ -84,24 +84,24 @@ const HELD = "held\n";
 const WANTED = "wanted by the owner\n";
 
 /** A child that holds a file until a gate is open. */
-const holder = (label: string, file: string, ...more: readonly Turn[]): SpawnArgs =>
-  child(
+const createHolder = (label: string, file: string, ...more: readonly Turn[]): SpawnArgs =>
+  childOf(
     `${label}-holder`,
-    calls(write(file, HELD)),
+    call(write(file, HELD)),
     gate({ opens: [`${label} held`], awaits: [`${label} over`] }),
     ...more,
   );
 
 /** The owner's turn: a child holds the file, and the owner writes it, so often. */
-const wanting = (label: string, file: string, times = 1): Turn[] => [
-  { spawn: [holder(label, file)] },
+const createWanting = (label: string, file: string, times = 1): Turn[] => [
+  { spawn: [createHolder(label, file)] },
   gate({ awaits: [`${label} held`] }),
-  ...Array.from({ length: times }, () => calls(write(file, WANTED))),
+  ...Array.from({ length: times }, () => call(write(file, WANTED))),
   gate({ opens: [`${label} over`] }),
 ];
 
 async function onlyConflictOf(state: Known): Promise<Conflict> {
-  const [conflict, ...more] = conflictsIn(await expectSound(stage, state));
+  const [conflict, ...more] = listConflicts(await expectSound(stage, state));
   expect(more).toEqual([]);
   if (!conflict) throw new Error("there is no conflict");
   return conflict;
@@ -109,7 +109,7 @@ async function onlyConflictOf(state: Known): Promise<Conflict> {
 
 describe("a session that writes what its child holds", () => {
   it("is refused like any other", async () => {
-    const state = await run(stage, "own", ...wanting("own", "own.txt"));
+    const state = await run(stage, "own", ...createWanting("own", "own.txt"));
     const conflict = await onlyConflictOf(state);
     const by = `${stepIdOf(state, "own-holder")} ("own-holder")`;
     expectHeld(resultsOf(stage, "own")[2], {
@@ -121,25 +121,25 @@ describe("a session that writes what its child holds", () => {
       contest: { requester: OWNER_STEP_ID, strategy: "owner_wins" },
       resolutions: [{ winner: stepIdOf(state, "own-holder"), losers: [OWNER_STEP_ID] }],
     });
-    expect(textIn(stage, "own.txt")).toBe(HELD);
+    expect(readText(stage, "own.txt")).toBe(HELD);
   });
 });
 
 describe("people who are asked", () => {
   it("allow the write: it happens, and the other's claim ends", async () => {
-    const { asked } = await openApprover("allow-once");
-    await chat("allowed", ...wanting("allowed", "manual/allowed.txt"));
-    const state = await ended(stage, "allowed");
+    const { asked: requests } = await openApprover("allow-once");
+    await sendChat("allowed", ...createWanting("allowed", "manual/allowed.txt"));
+    const state = await waitForEnd(stage, "allowed");
     const conflict = await onlyConflictOf(state);
     const events = await stage.events(state);
-    expect(textIn(stage, "manual/allowed.txt")).toBe(WANTED);
+    expect(readText(stage, "manual/allowed.txt")).toBe(WANTED);
     expect(resultsOf(stage, "allowed")[2]).toContain("Successfully wrote");
     const child1 = stepIdOf(state, "allowed-holder");
     expect(conflict.resolutions).toMatchObject([
       { winner: OWNER_STEP_ID, losers: [child1], because: "approved", rule: "people" },
     ]);
-    expect(asked).toHaveLength(1);
-    const { request } = asked[0] as { request: { title: string; description: string } };
+    expect(requests).toHaveLength(1);
+    const { request } = requests[0] as { request: { title: string; description: string } };
     expect(request.title).toContain("manual/allowed.txt");
     expect(request.description).toContain(pathOf(stage, "manual/allowed.txt"));
     expect(request.description).toContain(`${child1} ("allowed-holder")`);
@@ -154,10 +154,10 @@ describe("people who are asked", () => {
 
   it("deny it: it does not happen, whatever the default strategy, where the file is high-risk", async () => {
     await openApprover("deny");
-    await chat("denied", ...wanting("denied", "secrets.txt"));
-    const state = await ended(stage, "denied");
+    await sendChat("denied", ...createWanting("denied", "secrets.txt"));
+    const state = await waitForEnd(stage, "denied");
     const conflict = await onlyConflictOf(state);
-    expect(textIn(stage, "secrets.txt")).toBe(HELD);
+    expect(readText(stage, "secrets.txt")).toBe(HELD);
     expect(resultsOf(stage, "denied")[2]).toContain("Denied by user");
     expect(conflict).toMatchObject({
       contest: { strategy: "manual_review", from: "high_risk" },
@@ -168,20 +168,22 @@ describe("people who are asked", () => {
 
   it("do not answer in time: it does not happen", async () => {
     await openApprover("nothing");
-    await chat("unanswered", ...wanting("unanswered", "manual/unanswered.txt"));
-    const conflict = await onlyConflictOf(await ended(stage, "unanswered"));
-    expect(textIn(stage, "manual/unanswered.txt")).toBe(HELD);
+    await sendChat("unanswered", ...createWanting("unanswered", "manual/unanswered.txt"));
+    const conflict = await onlyConflictOf(await waitForEnd(stage, "unanswered"));
+    expect(readText(stage, "manual/unanswered.txt")).toBe(HELD);
     expect(conflict.resolutions).toMatchObject([{ losers: [OWNER_STEP_ID], because: "unanswered" }]);
   });
 });
 
 describe("nobody who could be asked", () => {
   it("is recorded, and the session is not asked about again but hears of a conflict's id", async () => {
-    await chat("nobody", ...wanting("nobody", "manual/nobody.txt", 2));
-    const [asked, unasked, ...more] = conflictsIn(await expectSound(stage, await ended(stage, "nobody")));
+    await sendChat("nobody", ...createWanting("nobody", "manual/nobody.txt", 2));
+    const [askedConflict, unasked, ...more] = listConflicts(
+      await expectSound(stage, await waitForEnd(stage, "nobody")),
+    );
     expect(more).toEqual([]);
-    expect(textIn(stage, "manual/nobody.txt")).toBe(HELD);
-    expect(asked?.resolutions).toMatchObject([
+    expect(readText(stage, "manual/nobody.txt")).toBe(HELD);
+    expect(askedConflict?.resolutions).toMatchObject([
       { losers: [OWNER_STEP_ID], because: "nobody-to-ask", rule: "people" },
     ]);
     expect(unasked?.resolutions).toMatchObject([
@@ -197,28 +199,28 @@ describe("nobody who could be asked", () => {
 describe("kill -9 of the gateway while a file is held, refused and asked about", () => {
   it("leaves nothing held and every conflict with one resolution", async () => {
     const label = "killed";
-    const { asked } = await openApprover("nothing");
+    const { asked: requests } = await openApprover("nothing");
     const spawn = [
-      child(
+      childOf(
         "killed-holder",
-        calls(write("killed.txt", HELD)),
-        calls(write("manual/killed.txt", HELD)),
+        call(write("killed.txt", HELD)),
+        call(write("manual/killed.txt", HELD)),
         gate({ opens: ["killed held"], awaits: ["never"] }),
       ),
-      child(
+      childOf(
         "killed-loser",
         gate({ awaits: ["killed held"] }),
-        calls(write("killed.txt", "by the loser\n")),
+        call(write("killed.txt", "by the loser\n")),
         gate({ opens: ["killed lost"], awaits: ["never"] }),
       ),
     ];
-    await chat(
+    await sendChat(
       label,
       { spawn },
       gate({ awaits: ["killed lost"] }),
-      calls(write("manual/killed.txt", WANTED)),
+      call(write("manual/killed.txt", WANTED)),
     );
-    await waitFor(() => asked.length > 0, { what: "the question", timeoutMs: 60_000 });
+    await waitFor(() => requests.length > 0, { what: "the question", timeoutMs: 60_000 });
     await stage.gateway.kill9();
     expect((await stage.verify()).problems).toEqual([]);
     await stage.restart();
@@ -226,7 +228,7 @@ describe("kill -9 of the gateway while a file is held, refused and asked about",
     const events = await expectSound(stage, state);
     for (const name of ["killed-holder", "killed-loser"])
       expect(stepNamed(state, name).phase.status).toBe("failed");
-    expect(conflictsIn(events)).toMatchObject([
+    expect(listConflicts(events)).toMatchObject([
       { contest: { strategy: "owner_wins" }, resolutions: [{ because: "lease-holder" }] },
       { contest: { strategy: "manual_review" }, resolutions: [{ losers: [OWNER_STEP_ID] }] },
     ]);
@@ -234,13 +236,13 @@ describe("kill -9 of the gateway while a file is held, refused and asked about",
       { because: "step_ended" },
       { because: "step_ended" },
     ]);
-    expect(textIn(stage, "manual/killed.txt")).toBe(HELD);
+    expect(readText(stage, "manual/killed.txt")).toBe(HELD);
   });
 
   it("leaves the file to the next who wants it", async () => {
-    const spawn = [child("next-writer", calls(write("killed.txt", "by the next\n")))];
+    const spawn = [childOf("next-writer", call(write("killed.txt", "by the next\n")))];
     const events = await expectSound(stage, await run(stage, "next", { spawn }));
-    expect(conflictsIn(events)).toEqual([]);
-    expect(textIn(stage, "killed.txt")).toBe("by the next\n");
+    expect(listConflicts(events)).toEqual([]);
+    expect(readText(stage, "killed.txt")).toBe("by the next\n");
   });
 });

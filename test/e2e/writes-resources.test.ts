@@ -5,22 +5,22 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stage, stepNamed } from "./stage.ts";
 import {
   begin,
-  calls,
-  child,
-  conflictsIn,
+  call,
+  childOf,
+  listConflicts,
   edit,
-  ended,
-  exec,
+  waitForEnd,
+  createExec,
   expectHeld,
   expectSound,
   factsOf,
   fileOf,
   gate,
-  meet,
+  createMeeting,
   open,
   openWritesStage,
   ownerOf,
-  patch,
+  patchOf,
   pathOf,
   put,
   read,
@@ -28,7 +28,7 @@ import {
   resultsOf,
   run,
   stepIdOf,
-  textIn,
+  readText,
   write,
 } from "./writes-stage.ts";
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(() => stage.close());
 
-const completed = (owner: string, name: string): Promise<unknown> =>
+const waitUntilCompleted = (owner: string, name: string): Promise<unknown> =>
   stage.until(ownerOf(owner), (state) => stepNamed(state, name).phase.status === "completed");
 
 const versionOf = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;
@@ -55,24 +55,24 @@ describe("a file that another step has changed since it was read", () => {
   it("is not overwritten until it has been read again", async () => {
     put(stage, "lost/f.txt", "first\n");
     const spawn = [
-      child(
+      childOf(
         "lost-a",
-        calls(read("lost/f.txt")),
+        call(read("lost/f.txt")),
         gate({ opens: ["lost read"], awaits: ["lost b ended"] }),
-        calls(write("lost/f.txt", "of a, without b\n")),
-        calls(edit("lost/f.txt", "of b", "of a")),
-        calls(read("lost/f.txt")),
-        calls(write("lost/f.txt", "of a and b\n")),
+        call(write("lost/f.txt", "of a, without b\n")),
+        call(edit("lost/f.txt", "of b", "of a")),
+        call(read("lost/f.txt")),
+        call(write("lost/f.txt", "of a and b\n")),
       ),
-      child("lost-b", gate({ awaits: ["lost read"] }), calls(write("lost/f.txt", "of b\n"))),
+      childOf("lost-b", gate({ awaits: ["lost read"] }), call(write("lost/f.txt", "of b\n"))),
     ];
     await begin(stage, "lost", { spawn });
-    await completed("lost", "lost-b");
+    await waitUntilCompleted("lost", "lost-b");
     await open(stage, "lost b ended");
-    const state = await ended(stage, "lost");
+    const state = await waitForEnd(stage, "lost");
     const events = await expectSound(stage, state);
     const [, , overwriting, editing, again, written] = resultsOf(stage, "lost-a");
-    expect(textIn(stage, "lost/f.txt")).toBe("of a and b\n");
+    expect(readText(stage, "lost/f.txt")).toBe("of a and b\n");
     const b = stepIdOf(state, "lost-b");
     for (const sentence of [overwriting, editing]) {
       expect(sentence).toMatch(REFUSED);
@@ -83,7 +83,7 @@ describe("a file that another step has changed since it was read", () => {
     }
     expect(again).toBe("of b\n");
     expect(written).not.toMatch(REFUSED);
-    const [conflict] = conflictsIn(events);
+    const [conflict] = listConflicts(events);
     expect(conflict).toMatchObject({
       contest: { cause: "stale_base", base: versionOf("first\n"), current: versionOf("of b\n") },
       resolutions: [{ winner: b, losers: [stepIdOf(state, "lost-a")], because: "changed-since" }],
@@ -96,21 +96,21 @@ describe("the end of a step", () => {
   it("frees what it holds for the next", async () => {
     put(stage, "freed.txt", "first\n");
     const spawn = [
-      child("freed-first", calls(write("freed.txt", "by the first\n"))),
-      child(
+      childOf("freed-first", call(write("freed.txt", "by the first\n"))),
+      childOf(
         "freed-second",
         gate({ awaits: ["freed first ended"] }),
-        calls(read("freed.txt")),
-        calls(edit("freed.txt", "first", "second")),
+        call(read("freed.txt")),
+        call(edit("freed.txt", "first", "second")),
       ),
     ];
     await begin(stage, "freed", { spawn });
-    await completed("freed", "freed-first");
+    await waitUntilCompleted("freed", "freed-first");
     await open(stage, "freed first ended");
-    const state = await ended(stage, "freed");
+    const state = await waitForEnd(stage, "freed");
     const events = await expectSound(stage, state);
-    expect(textIn(stage, "freed.txt")).toBe("by the second\n");
-    expect(conflictsIn(events)).toEqual([]);
+    expect(readText(stage, "freed.txt")).toBe("by the second\n");
+    expect(listConflicts(events)).toEqual([]);
     const ofClaims = events.filter(({ type }) => /^claim\./u.test(type));
     const [first, second] = ["freed-first", "freed-second"].map((name) => ({
       stepId: stepIdOf(state, name),
@@ -126,7 +126,9 @@ describe("the end of a step", () => {
   });
 
   it("frees it though its owner is not told yet, being in a call of its own", async () => {
-    const spawnOf = (label: string) => ({ spawn: [child(label, calls(write("told.txt", `by ${label}\n`)))] });
+    const spawnOf = (label: string) => ({
+      spawn: [childOf(label, call(write("told.txt", `by ${label}\n`)))],
+    });
     const turn = begin(
       stage,
       "told",
@@ -140,36 +142,36 @@ describe("the end of a step", () => {
     );
     await open(stage, "told first ended");
     await turn;
-    const events = await expectSound(stage, await ended(stage, "told"));
-    expect(textIn(stage, "told.txt")).toBe("by told-second\n");
-    expect(conflictsIn(events)).toEqual([]);
+    const events = await expectSound(stage, await waitForEnd(stage, "told"));
+    expect(readText(stage, "told.txt")).toBe("by told-second\n");
+    expect(listConflicts(events)).toEqual([]);
   });
 
   it("frees it for a later coordination, which need not have read it", async () => {
-    const spawn = [child("freed-later", calls(write("freed.txt", "later\n")))];
+    const spawn = [childOf("freed-later", call(write("freed.txt", "later\n")))];
     const events = await expectSound(stage, await run(stage, "later", { spawn }));
-    expect(textIn(stage, "freed.txt")).toBe("later\n");
-    expect(conflictsIn(events)).toEqual([]);
+    expect(readText(stage, "freed.txt")).toBe("later\n");
+    expect(listConflicts(events)).toEqual([]);
   });
 });
 
 describe("several calls of one message", () => {
   it("by one agent never stand in each other's way", async () => {
     put(stage, "message/g.txt", "g\nold\n");
-    const turn = calls(
+    const turn = call(
       write("message/f.txt", "one\n"),
       edit("message/f.txt", "one", "two"),
-      patch("*** Update File: message/g.txt", "@@", "-old", "+new", "*** Add File: message/h.txt", "+h"),
+      patchOf("*** Update File: message/g.txt", "@@", "-old", "+new", "*** Add File: message/h.txt", "+h"),
       write("message/i.txt", "i\n"),
     );
-    const state = await run(stage, "message", { spawn: [child("message-a", turn)] });
+    const state = await run(stage, "message", { spawn: [childOf("message-a", turn)] });
     const events = await expectSound(stage, state);
     const left = { "f.txt": "two\n", "g.txt": "g\nnew\n", "h.txt": "h\n", "i.txt": "i\n" };
     for (const result of resultsOf(stage, "message-a")) expect(result).not.toMatch(REFUSED);
-    expect(conflictsIn(events)).toEqual([]);
+    expect(listConflicts(events)).toEqual([]);
     const changed = factsOf(events, "resource.changed");
     for (const [name, text] of Object.entries(left)) {
-      expect(textIn(stage, `message/${name}`)).toBe(text);
+      expect(readText(stage, `message/${name}`)).toBe(text);
       const resource = fileOf(stage, `message/${name}`);
       expect(changed.findLast((change) => change.resource === resource)?.version).toBe(versionOf(text));
     }
@@ -178,14 +180,17 @@ describe("several calls of one message", () => {
 
   it("by two agents in opposite order hold nobody up", async () => {
     const labels = ["crossed-a", "crossed-b"];
-    const writer = (label: string, names: readonly string[]) =>
-      child(
+    const createWriter = (label: string, names: readonly string[]) =>
+      childOf(
         label,
-        meet("crossed", label, labels),
-        calls(...names.map((name) => write(`crossed/${name}`, `by ${label}\n`))),
-        meet("crossed over", label, labels),
+        createMeeting("crossed", label, labels),
+        call(...names.map((name) => write(`crossed/${name}`, `by ${label}\n`))),
+        createMeeting("crossed over", label, labels),
       );
-    const spawn = [writer("crossed-a", ["x.txt", "y.txt"]), writer("crossed-b", ["y.txt", "x.txt"])];
+    const spawn = [
+      createWriter("crossed-a", ["x.txt", "y.txt"]),
+      createWriter("crossed-b", ["y.txt", "x.txt"]),
+    ];
     const state = await run(stage, "crossed", { spawn });
     const events = await expectSound(stage, state);
     const results = labels.flatMap((label) => resultsOf(stage, label).slice(1, 3));
@@ -197,7 +202,7 @@ describe("several calls of one message", () => {
       );
       expect(more).toEqual([]);
       const winner = labels.find((label) => stepIdOf(state, label) === changed?.stepId);
-      expect(textIn(stage, `crossed/${name}`)).toBe(`by ${winner}\n`);
+      expect(readText(stage, `crossed/${name}`)).toBe(`by ${winner}\n`);
     }
   });
 });
@@ -210,50 +215,53 @@ describe("one file by many paths", () => {
     const holding = { opens: ["paths held"], awaits: ["paths b", "paths c"] };
     const other = "y\n";
     const elsewhere = {
-      ...child(
+      ...childOf(
         "paths-c",
         gate({ awaits: ["paths held"] }),
-        calls(write("x.txt", other)),
-        calls(write("free.txt", "free\n")),
+        call(write("x.txt", other)),
+        call(write("free.txt", "free\n")),
         gate({ opens: ["paths c"] }),
       ),
       cwd: pathOf(stage, "paths/real"),
     };
     const spawn = [
-      child(
+      childOf(
         "paths-a",
-        calls(write("paths/link/x.txt", "x by a\n")),
-        calls(write("paths/link/deep/absent.txt", "made by a\n")),
+        call(write("paths/link/x.txt", "x by a\n")),
+        call(write("paths/link/deep/absent.txt", "made by a\n")),
         gate(holding),
       ),
-      child(
+      childOf(
         "paths-b",
         gate({ awaits: ["paths held"] }),
-        calls(write("paths/real/x.txt", other)),
-        calls(write("paths/other/../real/./x.txt", other)),
-        calls(write(pathOf(stage, "paths/link/x.txt"), other)),
-        calls(edit("paths/real/x.txt", "x by a", other)),
-        calls(patch("*** Update File: paths/real/x.txt", "@@", "-x by a", "+y")),
-        calls(patch("*** Delete File: paths/real/x.txt")),
-        calls(
-          patch("*** Update File: paths/real/x.txt", "*** Move to: paths/moved.txt", "@@", "-x by a", "+y"),
+        call(write("paths/real/x.txt", other)),
+        call(write("paths/other/../real/./x.txt", other)),
+        call(write(pathOf(stage, "paths/link/x.txt"), other)),
+        call(edit("paths/real/x.txt", "x by a", other)),
+        call(patchOf("*** Update File: paths/real/x.txt", "@@", "-x by a", "+y")),
+        call(patchOf("*** Delete File: paths/real/x.txt")),
+        call(
+          patchOf("*** Update File: paths/real/x.txt", "*** Move to: paths/moved.txt", "@@", "-x by a", "+y"),
         ),
-        calls(write("paths/real/deep/absent.txt", other)),
+        call(write("paths/real/deep/absent.txt", other)),
         gate({ opens: ["paths b"] }),
       ),
       elsewhere,
     ];
     const state = await run(stage, "paths", { spawn });
     const events = await expectSound(stage, state);
-    expect(textIn(stage, "paths/real/x.txt")).toBe("x by a\n");
-    expect(textIn(stage, "paths/moved.txt")).toBeUndefined();
-    expect(textIn(stage, "paths/real/deep/absent.txt")).toBe("made by a\n");
-    expect(textIn(stage, "paths/real/free.txt")).toBe("free\n");
+    expect(readText(stage, "paths/real/x.txt")).toBe("x by a\n");
+    expect(readText(stage, "paths/moved.txt")).toBeUndefined();
+    expect(readText(stage, "paths/real/deep/absent.txt")).toBe("made by a\n");
+    expect(readText(stage, "paths/real/free.txt")).toBe("free\n");
     const [x, absent] = ["x.txt", "deep/absent.txt"].map((name) => fileOf(stage, `paths/real/${name}`));
     const a = `${stepIdOf(state, "paths-a")} ("paths-a")`;
-    const conflicts = conflictsIn(events);
+    const conflicts = listConflicts(events);
     const conflictOf = (label: string, resource = x) =>
-      conflicts.find((it) => it.resource === resource && it.contest?.requester === stepIdOf(state, label));
+      conflicts.find(
+        (conflict) =>
+          conflict.resource === resource && conflict.contest?.requester === stepIdOf(state, label),
+      );
     const refused = resultsOf(stage, "paths-b").slice(1, 9);
     for (const sentence of refused.slice(0, 7)) {
       expectHeld(sentence, { resource: x ?? "", by: a, conflictId: conflictOf("paths-b")?.conflictId });
@@ -271,38 +279,39 @@ describe("commands", () => {
     put(stage, "build.sh", "mkdir -p built && echo built > built/out.txt\n");
     put(stage, "pack.sh", "mkdir -p packed && echo packed > packed/out.txt\n");
     const spawn = [
-      child(
+      childOf(
         "command-a",
-        calls(exec("echo free > free-of-claims.txt")),
-        calls(exec("sh build.sh")),
-        meet("command claimed", "a", ["a", "b"]),
-        calls(exec("sh pack.sh --all")),
-        meet("command over", "a", ["a", "b"]),
+        call(createExec("echo free > free-of-claims.txt")),
+        call(createExec("sh build.sh")),
+        createMeeting("command claimed", "a", ["a", "b"]),
+        call(createExec("sh pack.sh --all")),
+        createMeeting("command over", "a", ["a", "b"]),
       ),
-      child(
+      childOf(
         "command-b",
-        calls(write("packed/mine.txt", "mine\n")),
-        meet("command claimed", "b", ["a", "b"]),
-        calls(write("built/other.txt", "other\n")),
-        meet("command over", "b", ["a", "b"]),
+        call(write("packed/mine.txt", "mine\n")),
+        createMeeting("command claimed", "b", ["a", "b"]),
+        call(write("built/other.txt", "other\n")),
+        createMeeting("command over", "b", ["a", "b"]),
       ),
     ];
     const state = await run(stage, "command", { spawn });
     const events = await expectSound(stage, state);
-    const by = (label: string): string => `${stepIdOf(state, label)} ("${label}")`;
-    const conflicts = conflictsIn(events);
-    const idOf = (resource: string) => conflicts.find((it) => it.resource === resource)?.conflictId;
+    const nameBy = (label: string): string => `${stepIdOf(state, label)} ("${label}")`;
+    const conflicts = listConflicts(events);
+    const idOf = (resource: string) =>
+      conflicts.find((conflict) => conflict.resource === resource)?.conflictId;
     const other = fileOf(stage, "built/other.txt");
     const packed = fileOf(stage, "packed");
     const ofB = resultsOf(stage, "command-b")[2];
-    expectHeld(ofB, { resource: other, by: by("command-a"), conflictId: idOf(other) });
+    expectHeld(ofB, { resource: other, by: nameBy("command-a"), conflictId: idOf(other) });
     const ofA = resultsOf(stage, "command-a")[3];
-    expectHeld(ofA, { resource: packed, by: by("command-b"), conflictId: idOf(packed) });
+    expectHeld(ofA, { resource: packed, by: nameBy("command-b"), conflictId: idOf(packed) });
     expect(conflicts).toHaveLength(2);
-    expect(textIn(stage, "free-of-claims.txt")).toBe("free\n");
-    expect(textIn(stage, "built/out.txt")).toBe("built\n");
-    expect(textIn(stage, "built/other.txt")).toBeUndefined();
-    expect(textIn(stage, "packed/out.txt")).toBeUndefined();
+    expect(readText(stage, "free-of-claims.txt")).toBe("free\n");
+    expect(readText(stage, "built/out.txt")).toBe("built\n");
+    expect(readText(stage, "built/other.txt")).toBeUndefined();
+    expect(readText(stage, "packed/out.txt")).toBeUndefined();
     const claimed = factsOf(events, "claim.acquired").map(({ resource }) => resource);
     expect(claimed.toSorted()).toEqual([fileOf(stage, "built"), fileOf(stage, "packed/mine.txt")].toSorted());
   });
@@ -313,11 +322,11 @@ describe("what is no file", () => {
     const inbox = ownerOf("inbox");
     const notify = { name: "notify", args: { to: inbox } };
     const spawn = [
-      child("session-a", calls(notify), gate({ opens: ["session held"], awaits: ["session over"] })),
-      child(
+      childOf("session-a", call(notify), gate({ opens: ["session held"], awaits: ["session over"] })),
+      childOf(
         "session-b",
         gate({ awaits: ["session held"] }),
-        calls(notify),
+        call(notify),
         // A child that ended now would have the host skip the owner's next call, to tell it of the result.
         gate({ opens: ["session b"], awaits: ["session over"] }),
       ),
@@ -327,13 +336,16 @@ describe("what is no file", () => {
       "session",
       { spawn },
       gate({ awaits: ["session b"] }),
-      calls({ name: "sessions_send", args: { sessionKey: inbox, message: "hello", timeoutSeconds: 0 } }),
+      call({
+        name: "sessions_send",
+        args: { sessionKey: inbox, message: "hello", timeoutSeconds: 0 },
+      }),
       gate({ opens: ["session over"] }),
     );
     const events = await expectSound(stage, state);
     const resource = `session:${inbox}`;
     const by = `${stepIdOf(state, "session-a")} ("session-a")`;
-    const [ofB, ofOwner] = conflictsIn(events);
+    const [ofB, ofOwner] = listConflicts(events);
     expectHeld(resultsOf(stage, "session-b")[1], { resource, by, conflictId: ofB?.conflictId });
     expectHeld(resultsOf(stage, "session")[3], { resource, by, conflictId: ofOwner?.conflictId });
     expect(await stage.of(inbox)).toEqual([]);
@@ -341,22 +353,22 @@ describe("what is no file", () => {
   });
 
   it("a queue is what its plugin's extractor says, and an extractor that throws refuses the call", async () => {
-    const push = (queue: string) => calls({ name: "queue_push", args: { queue, item: "one" } });
+    const push = (queue: string) => call({ name: "queue_push", args: { queue, item: "one" } });
     const spawn = [
-      child("queue-a", push("jobs"), gate({ opens: ["queue held"], awaits: ["queue b"] })),
-      child(
+      childOf("queue-a", push("jobs"), gate({ opens: ["queue held"], awaits: ["queue b"] })),
+      childOf(
         "queue-b",
         gate({ awaits: ["queue held"] }),
         push("jobs"),
         push("other"),
-        calls({ name: "queue_drop", args: { queue: "third" } }),
+        call({ name: "queue_drop", args: { queue: "third" } }),
         gate({ opens: ["queue b"] }),
       ),
     ];
     const state = await run(stage, "queue", { spawn });
     const events = await expectSound(stage, state);
     const [, jobs, other, drop] = resultsOf(stage, "queue-b");
-    const [conflict] = conflictsIn(events);
+    const [conflict] = listConflicts(events);
     const by = `${stepIdOf(state, "queue-a")} ("queue-a")`;
     expectHeld(jobs, { resource: "queue:jobs", by, conflictId: conflict?.conflictId });
     expect(other).toBe("queue_push is done");
@@ -371,7 +383,7 @@ describe("what is no file", () => {
         extractor: "writing-tools.broken",
       },
     ]);
-    const { done } = await stage.gateway.call("writing-tools.done");
-    expect(JSON.stringify(done)).not.toContain("queue_drop");
+    const { done: finished } = await stage.gateway.call("writing-tools.done");
+    expect(JSON.stringify(finished)).not.toContain("queue_drop");
   });
 });

@@ -7,15 +7,23 @@ import { dirname, join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { GatewayOptions, Json } from "../support/gateway.ts";
-import { script, textOf, type SpawnArgs, type ToolCall, type Turn } from "../support/scripted-model.ts";
-import { hasEnded, openStage, PHASE1, pluginConfig, stepNamed, type Known, type Stage } from "./stage.ts";
+import { renderScript, textOf, type SpawnArgs, type ToolCall, type Turn } from "../support/scripted-model.ts";
+import {
+  hasEnded,
+  openStage,
+  PHASE1,
+  createPluginConfig,
+  stepNamed,
+  type Known,
+  type Stage,
+} from "./stage.ts";
 
 const WAIT_MS_MAX = 90_000;
 
 /** A gateway whose agents have the tools of `writing-tools` and a shell. */
 export function openWritesStage(conflicts: Json, options: Partial<GatewayOptions> = {}): Promise<Stage> {
   return openStage({
-    pluginConfig: pluginConfig({ ...PHASE1, conflicts }),
+    pluginConfig: createPluginConfig({ ...PHASE1, conflicts }),
     toolSearch: false,
     extraPluginPaths: [join(import.meta.dirname, "fixtures", "writing-tools")],
     env: { WRITING_TOOLS_SOURCE: new URL("../../src/", import.meta.url).href },
@@ -39,24 +47,24 @@ export function put(stage: Stage, name: string, text: string): void {
 }
 
 /** `undefined`: there is no such file. */
-export function textIn(stage: Stage, name: string): string | undefined {
+export function readText(stage: Stage, name: string): string | undefined {
   const path = pathOf(stage, name);
   return existsSync(path) ? readFileSync(path, "utf8") : undefined;
 }
 
-export const calls = (...call: readonly ToolCall[]): Turn => ({ call });
+export const call = (...call: readonly ToolCall[]): Turn => ({ call });
 export const read = (path: string): ToolCall => ({ name: "read", args: { path } });
 export const write = (path: string, content: string): ToolCall => ({
   name: "write",
   args: { path, content },
 });
-export const exec = (command: string): ToolCall => ({ name: "exec", args: { command } });
+export const createExec = (command: string): ToolCall => ({ name: "exec", args: { command } });
 
 export function edit(path: string, oldText: string, newText: string): ToolCall {
   return { name: "edit", args: { path, edits: [{ oldText, newText }] } };
 }
 
-export function patch(...lines: readonly string[]): ToolCall {
+export function patchOf(...lines: readonly string[]): ToolCall {
   const input = ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
   return { name: "apply_patch", args: { input } };
 }
@@ -69,31 +77,31 @@ export function gate(args: {
 }
 
 /** All of them go on when all of them are here. */
-export function meet(where: string, label: string, all: readonly string[]): Turn {
-  const nameOf = (who: string): string => `${where} ${who}`;
+export function createMeeting(where: string, label: string, all: readonly string[]): Turn {
+  const nameOf = (participant: string): string => `${where} ${participant}`;
   return gate({ opens: [nameOf(label)], awaits: all.map(nameOf) });
 }
 
 export const open = (stage: Stage, name: string): Promise<Json> =>
   stage.gateway.call("writing-tools.open", { gate: name });
 
-export const opened = (stage: Stage, name: string): Promise<Json> =>
+export const openGate = (stage: Stage, name: string): Promise<Json> =>
   stage.gateway.call("writing-tools.opened", { gate: name }, WAIT_MS_MAX);
 
-const ending = (label: string): string => `${label} is at its end`;
+const nameEnding = (label: string): string => `${label} is at its end`;
 
 /** A task that does the turns; its label finds what its model read. */
 export const taskOf = (label: string, turns: readonly Turn[]): string =>
-  script(...turns, { say: ending(label) });
+  renderScript(...turns, { say: nameEnding(label) });
 
-export function child(label: string, ...turns: readonly Turn[]): SpawnArgs {
+export function childOf(label: string, ...turns: readonly Turn[]): SpawnArgs {
   return { label, task: taskOf(label, turns) };
 }
 
 /** Runs a turn of the owner's session, named by its label, and answers when all of its coordination has ended. */
 export async function run(stage: Stage, label: string, ...turns: readonly Turn[]): Promise<Known> {
   await begin(stage, label, ...turns);
-  return ended(stage, label);
+  return waitForEnd(stage, label);
 }
 
 export const ownerOf = (label: string): string => `agent:main:${label}`;
@@ -102,13 +110,13 @@ export function begin(stage: Stage, label: string, ...turns: readonly Turn[]): P
   return stage.gateway.agent({ sessionKey: ownerOf(label), message: taskOf(label, turns) });
 }
 
-export function ended(stage: Stage, label: string): Promise<Known> {
+export function waitForEnd(stage: Stage, label: string): Promise<Known> {
   return stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 }
 
 /** What the model of an agent read as the results of its calls, in their order. */
 export function resultsOf({ model }: Stage, label: string): string[] {
-  const last = model.requests.findLast(({ turn }) => turn.say === ending(label));
+  const last = model.requests.findLast(({ turn }) => turn.say === nameEnding(label));
   if (!last) throw new Error(`${label} did not come to its end`);
   const { messages } = last.body;
   const from = messages.findLastIndex((message) => textOf(message) === last.text);
@@ -126,12 +134,12 @@ export const stepIdOf = (state: Known, name: string): string => stepNamed(state,
 /** The sentence names the resource, its holder, the times of the claim and the conflict, all on one line. */
 export function expectHeld(
   sentence: string | undefined,
-  told: { readonly resource: string; readonly by: string; readonly conflictId: string | undefined },
+  report: { readonly resource: string; readonly by: string; readonly conflictId: string | undefined },
 ): void {
   expect(sentence).toMatch(REFUSED);
-  expect(sentence).toContain(`${told.resource.replace(/^file:/u, "")} is held by ${told.by} since `);
+  expect(sentence).toContain(`${report.resource.replace(/^file:/u, "")} is held by ${report.by} since `);
   expect(sentence).toMatch(new RegExp(`since ${TIME} until ${TIME}`, "u"));
-  expect(sentence).toContain(`(conflict ${told.conflictId ?? "?"})`);
+  expect(sentence).toContain(`(conflict ${report.conflictId ?? "?"})`);
   expect(sentence?.trim()).not.toContain("\n");
 }
 
@@ -146,7 +154,7 @@ export type Conflict = Facts["conflict.detected"] & {
   readonly resolutions: readonly Facts["conflict.resolved"][];
 };
 
-export function conflictsIn(events: readonly RunEvent[]): Conflict[] {
+export function listConflicts(events: readonly RunEvent[]): Conflict[] {
   const resolved = factsOf(events, "conflict.resolved");
   return factsOf(events, "conflict.detected").map((detected) => ({
     ...detected,
@@ -157,7 +165,7 @@ export function conflictsIn(events: readonly RunEvent[]): Conflict[] {
 /** The ledger is sound, every conflict was resolved once, and nothing is held any more. */
 export async function expectSound(stage: Stage, state: Known): Promise<RunEvent[]> {
   const events = await stage.events(state);
-  for (const { conflictId, resolutions } of conflictsIn(events))
+  for (const { conflictId, resolutions } of listConflicts(events))
     expect(resolutions, `resolutions of ${conflictId}`).toHaveLength(1);
   const released = new Set(factsOf(events, "claim.released").map(({ token }) => token));
   const tokens = factsOf(events, "claim.acquired").map(({ token }) => token);

@@ -2,13 +2,13 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { PHASE1, pluginConfig, type Stage } from "./stage.ts";
+import { PHASE1, createPluginConfig, type Stage } from "./stage.ts";
 import {
   begin,
-  calls,
-  child,
-  conflictsIn,
-  exec,
+  call,
+  childOf,
+  listConflicts,
+  createExec,
   expectSound,
   factsOf,
   fileOf,
@@ -19,7 +19,7 @@ import {
   resultsOf,
   run,
   stepIdOf,
-  textIn,
+  readText,
   write,
 } from "./writes-stage.ts";
 
@@ -29,9 +29,9 @@ const LEASE_MS = 5_000;
 let stage: Stage | undefined;
 
 /** One gateway after another, each with its own configuration. */
-async function opened(conflicts: Parameters<typeof openWritesStage>[0], flag = true): Promise<Stage> {
+async function openStageWith(conflicts: Parameters<typeof openWritesStage>[0], flag = true): Promise<Stage> {
   const phase1 = { ...PHASE1, enabled: flag, conflicts };
-  stage = await openWritesStage(conflicts, { pluginConfig: pluginConfig(phase1) });
+  stage = await openWritesStage(conflicts, { pluginConfig: createPluginConfig(phase1) });
   return stage;
 }
 
@@ -44,7 +44,7 @@ describe("onConflict: wait, unknownWrites: deny", () => {
   afterAll(close);
 
   it("holds a call until the other's lease has ended, and then lets it through", async () => {
-    const there = await opened({
+    const there = await openStageWith({
       onConflict: "wait",
       leaseMs: LEASE_MS,
       waitMs: 8_000,
@@ -52,40 +52,44 @@ describe("onConflict: wait, unknownWrites: deny", () => {
       commands: [{ command: "echo declared > declared.txt", outputs: ["declared.txt"] }],
     });
     const spawn = [
-      child(
+      childOf(
         "wait-a",
-        calls(write("wait.txt", "by a\n")),
+        call(write("wait.txt", "by a\n")),
         gate({ opens: ["wait held"], awaits: ["wait over"] }),
       ),
-      child(
+      childOf(
         "wait-b",
         gate({ awaits: ["wait held"] }),
-        calls(read("wait.txt")),
-        calls(write("wait.txt", "by b\n")),
+        call(read("wait.txt")),
+        call(write("wait.txt", "by b\n")),
         gate({ opens: ["wait over"] }),
       ),
     ];
     const state = await run(there, "wait", { spawn });
     const events = await expectSound(there, state);
-    expect(textIn(there, "wait.txt")).toBe("by b\n");
+    expect(readText(there, "wait.txt")).toBe("by b\n");
     expect(resultsOf(there, "wait-b")[2]).not.toMatch(REFUSED);
-    expect(conflictsIn(events)).toEqual([]);
+    expect(listConflicts(events)).toEqual([]);
     const [ofA, ofB] = factsOf(events, "claim.acquired");
     expect(ofA).toMatchObject({ stepId: stepIdOf(state, "wait-a"), resource: fileOf(there, "wait.txt") });
     expect(ofB).toMatchObject({ stepId: stepIdOf(state, "wait-b"), resource: fileOf(there, "wait.txt") });
-    const asked = there.model.requests.find(({ turn }) => turn.call?.[0]?.args["content"] === "by b\n");
-    expect(asked?.receivedAt).toBeLessThan(ofA?.expiresAtMs ?? 0);
-    const taken = events.findLast(({ type }) => type === "claim.acquired");
-    expect(new Date(taken?.timestamp ?? 0).getTime()).toBeGreaterThanOrEqual(ofA?.expiresAtMs ?? Infinity);
+    const recordedRequest = there.model.requests.find(
+      ({ turn }) => turn.call?.[0]?.args["content"] === "by b\n",
+    );
+    expect(recordedRequest?.receivedAt).toBeLessThan(ofA?.expiresAtMs ?? 0);
+    const takenEvent = events.findLast(({ type }) => type === "claim.acquired");
+    expect(new Date(takenEvent?.timestamp ?? 0).getTime()).toBeGreaterThanOrEqual(
+      ofA?.expiresAtMs ?? Infinity,
+    );
   });
 
   it("refuses a command that declares no outputs, records it, and runs one that does", async () => {
     if (!stage) throw new Error("there is no gateway");
     const spawn = [
-      child(
+      childOf(
         "denied",
-        calls(exec("echo undeclared > undeclared.txt")),
-        calls(exec("echo declared > declared.txt")),
+        call(createExec("echo undeclared > undeclared.txt")),
+        call(createExec("echo declared > declared.txt")),
       ),
     ];
     const state = await run(stage, "of-denied", { spawn });
@@ -94,8 +98,8 @@ describe("onConflict: wait, unknownWrites: deny", () => {
     expect(undeclared).toMatch(REFUSED);
     expect(undeclared).toContain("what exec would change cannot be told");
     expect(declared).not.toMatch(REFUSED);
-    expect(textIn(stage, "undeclared.txt")).toBeUndefined();
-    expect(textIn(stage, "declared.txt")).toBe("declared\n");
+    expect(readText(stage, "undeclared.txt")).toBeUndefined();
+    expect(readText(stage, "declared.txt")).toBe("declared\n");
     expect(factsOf(events, "write.undetermined")).toEqual([
       { stepId: stepIdOf(state, "denied"), tool: "exec", because: "undeclared", action: "denied" },
     ]);
@@ -108,11 +112,11 @@ describe("onConflict: wait, unknownWrites: deny", () => {
 /** Two agents overwrite one file while both are at work, and neither has read it. */
 const overwriting: Turn = {
   spawn: [
-    child("off-a", calls(write("off.txt", "by a\n")), gate({ opens: ["off a"], awaits: ["off b"] })),
-    child(
+    childOf("off-a", call(write("off.txt", "by a\n")), gate({ opens: ["off a"], awaits: ["off b"] })),
+    childOf(
       "off-b",
       gate({ awaits: ["off a"] }),
-      calls(write("off.txt", "by b\n"), exec("echo undeclared > undeclared.txt")),
+      call(write("off.txt", "by b\n"), createExec("echo undeclared > undeclared.txt")),
       gate({ opens: ["off b"] }),
     ),
   ],
@@ -121,15 +125,15 @@ const overwriting: Turn = {
 function expectPlain(there: Stage): void {
   for (const result of [...resultsOf(there, "off-a"), ...resultsOf(there, "off-b")])
     expect(result).not.toMatch(/Coordination/u);
-  expect(textIn(there, "off.txt")).toBe("by b\n");
-  expect(textIn(there, "undeclared.txt")).toBe("undeclared\n");
+  expect(readText(there, "off.txt")).toBe("by b\n");
+  expect(readText(there, "undeclared.txt")).toBe("undeclared\n");
 }
 
 describe("what is off", () => {
   afterEach(close);
 
   it("conflicts.enabled: false: writes happen as in the plain host, and there are no claims", async () => {
-    const there = await opened({ enabled: false, unknownWrites: "deny" });
+    const there = await openStageWith({ enabled: false, unknownWrites: "deny" });
     const events = await expectSound(there, await run(there, "off", overwriting));
     expectPlain(there);
     expect(events.map(({ type }) => type)).toContain("step.completed");
@@ -138,7 +142,7 @@ describe("what is off", () => {
   });
 
   it("the flag: there is not even a ledger", async () => {
-    const there = await opened({ unknownWrites: "deny" }, false);
+    const there = await openStageWith({ unknownWrites: "deny" }, false);
     await begin(there, "off", overwriting);
     const areDone = (): boolean =>
       resultsOf(there, "off-a").length > 0 && resultsOf(there, "off-b").length > 0;

@@ -5,20 +5,20 @@ import type { Json } from "../support/gateway.ts";
 import type { SpawnArgs, ToolCall, Turn } from "../support/scripted-model.ts";
 import type { Known, Stage } from "./stage.ts";
 import {
-  calls,
-  child,
-  conflictsIn,
-  ended,
+  call,
+  childOf,
+  listConflicts,
+  waitForEnd,
   edit,
   expectHeld,
   expectSound,
   factsOf,
   fileOf,
   gate,
-  meet,
+  createMeeting,
   openWritesStage,
   ownerOf,
-  patch,
+  patchOf,
   pathOf,
   put,
   read,
@@ -27,7 +27,7 @@ import {
   run,
   stepIdOf,
   taskOf,
-  textIn,
+  readText,
   write,
 } from "./writes-stage.ts";
 
@@ -57,12 +57,12 @@ type FileName = (typeof FILES)[number];
 
 /** What each leaves in each file where nobody else has changed it. */
 const LEAVES: Record<Worker, Record<FileName, string>> = {
-  writer: leaves("writer", "one"),
-  editor: leaves("editor", "five"),
-  patcher: leaves("patcher", "nine"),
+  writer: createLeaves("writer", "one"),
+  editor: createLeaves("editor", "five"),
+  patcher: createLeaves("patcher", "nine"),
 };
 
-function leaves(worker: Worker, line: string): Record<FileName, string> {
+function createLeaves(worker: Worker, line: string): Record<FileName, string> {
   return {
     "lines.txt": LINES.replace(line, `${line} by ${worker}`),
     "same.txt": SAME.replace("same", `same by ${worker}`),
@@ -71,41 +71,41 @@ function leaves(worker: Worker, line: string): Record<FileName, string> {
 }
 
 /** Three agents that have read the same files change them at once: at different lines, at the same line, and as new. */
-function trio(folder: string): SpawnArgs[] {
-  const at = (name: FileName): string => `${folder}/${name}`;
+function createTrio(folder: string): SpawnArgs[] {
+  const nameFile = (name: FileName): string => `${folder}/${name}`;
   const labels = WORKERS.map((worker) => `${folder}-${worker}`);
   const work = (worker: Worker, changes: readonly ToolCall[]): SpawnArgs => {
     const label = `${folder}-${worker}`;
-    return child(
+    return childOf(
       label,
-      calls(read(at("lines.txt")), read(at("same.txt"))),
-      meet(`${folder} read`, label, labels),
-      ...changes.map((change) => calls(change)),
-      meet(`${folder} changed`, label, labels),
+      call(read(nameFile("lines.txt")), read(nameFile("same.txt"))),
+      createMeeting(`${folder} read`, label, labels),
+      ...changes.map((change) => call(change)),
+      createMeeting(`${folder} changed`, label, labels),
     );
   };
   return [
     work(
       "writer",
-      FILES.map((name) => write(at(name), LEAVES.writer[name])),
+      FILES.map((name) => write(nameFile(name), LEAVES.writer[name])),
     ),
     work("editor", [
-      edit(at("lines.txt"), "five", "five by editor"),
-      edit(at("same.txt"), "same", "same by editor"),
-      write(at("new.txt"), LEAVES.editor["new.txt"]),
+      edit(nameFile("lines.txt"), "five", "five by editor"),
+      edit(nameFile("same.txt"), "same", "same by editor"),
+      write(nameFile("new.txt"), LEAVES.editor["new.txt"]),
     ]),
     work("patcher", [
-      patch(`*** Update File: ${at("lines.txt")}`, "@@", "-nine", "+nine by patcher"),
-      patch(`*** Update File: ${at("same.txt")}`, "@@", "-same", "+same by patcher"),
-      patch(`*** Add File: ${at("new.txt")}`, "+new by patcher"),
+      patchOf(`*** Update File: ${nameFile("lines.txt")}`, "@@", "-nine", "+nine by patcher"),
+      patchOf(`*** Update File: ${nameFile("same.txt")}`, "@@", "-same", "+same by patcher"),
+      patchOf(`*** Add File: ${nameFile("new.txt")}`, "+new by patcher"),
     ]),
   ];
 }
 
-async function contend(folder: string): Promise<{ state: Known; events: RunEvent[] }> {
+async function contendFor(folder: string): Promise<{ state: Known; events: RunEvent[] }> {
   put(stage, `${folder}/lines.txt`, LINES);
   put(stage, `${folder}/same.txt`, SAME);
-  const state = await run(stage, `of-${folder}`, { spawn: trio(folder) });
+  const state = await run(stage, `of-${folder}`, { spawn: createTrio(folder) });
   return { state, events: await expectSound(stage, state) };
 }
 
@@ -113,7 +113,7 @@ const resultOf = (folder: string, worker: Worker, name: FileName): string =>
   resultsOf(stage, `${folder}-${worker}`)[RESULT[name]] ?? "no result";
 
 /** The one whose change of a file was not refused, and the others. */
-function parted(folder: string, name: FileName): { winner: Worker; losers: Worker[] } {
+function partWorkers(folder: string, name: FileName): { winner: Worker; losers: Worker[] } {
   const isRefused = (worker: Worker): boolean => REFUSED.test(resultOf(folder, worker, name));
   const [winner, ...more] = WORKERS.filter((worker) => !isRefused(worker));
   if (!winner || more.length > 0) throw new Error(`not one of ${folder}/${name}: ${winner}, ${more.join()}`);
@@ -125,15 +125,15 @@ describe("owner_wins", () => {
   let events: RunEvent[];
 
   beforeAll(async () => {
-    ({ state, events } = await contend("owner"));
+    ({ state, events } = await contendFor("owner"));
   });
 
   it.each(FILES)("leaves %s to the first, whole, and tells the others who has it", (name) => {
-    const { winner, losers } = parted("owner", name);
-    expect(textIn(stage, `owner/${name}`)).toBe(LEAVES[winner][name]);
+    const { winner, losers } = partWorkers("owner", name);
+    expect(readText(stage, `owner/${name}`)).toBe(LEAVES[winner][name]);
     const resource = fileOf(stage, `owner/${name}`);
     const holder = stepIdOf(state, `owner-${winner}`);
-    const conflicts = conflictsIn(events).filter((conflict) => conflict.resource === resource);
+    const conflicts = listConflicts(events).filter((conflict) => conflict.resource === resource);
     expect(conflicts).toHaveLength(2);
     for (const loser of losers) {
       const requester = stepIdOf(state, `owner-${loser}`);
@@ -163,17 +163,17 @@ describe("merge_if_safe", () => {
   let events: RunEvent[];
 
   beforeAll(async () => {
-    ({ state, events } = await contend("merge"));
+    ({ state, events } = await contendFor("merge"));
   });
 
   it("lands every change of another line, by whichever tool", () => {
     const all = LINES.replace("one", "one by writer")
       .replace("five", "five by editor")
       .replace("nine", "nine by patcher");
-    expect(textIn(stage, "merge/lines.txt")).toBe(all);
+    expect(readText(stage, "merge/lines.txt")).toBe(all);
     for (const worker of WORKERS) expect(resultOf("merge", worker, "lines.txt")).not.toMatch(REFUSED);
     const resource = fileOf(stage, "merge/lines.txt");
-    const conflicts = conflictsIn(events).filter((conflict) => conflict.resource === resource);
+    const conflicts = listConflicts(events).filter((conflict) => conflict.resource === resource);
     expect(conflicts).toHaveLength(2);
     for (const { contest, resolutions } of conflicts) {
       expect(contest).toMatchObject({
@@ -191,11 +191,11 @@ describe("merge_if_safe", () => {
   });
 
   it.each(["same.txt", "new.txt"] as const)("leaves %s, changed at one place, to people", (name) => {
-    const { winner, losers } = parted("merge", name);
-    expect(textIn(stage, `merge/${name}`)).toBe(LEAVES[winner][name]);
+    const { winner, losers } = partWorkers("merge", name);
+    expect(readText(stage, `merge/${name}`)).toBe(LEAVES[winner][name]);
     for (const loser of losers) {
       const requester = stepIdOf(state, `merge-${loser}`);
-      const conflict = conflictsIn(events).find(
+      const conflict = listConflicts(events).find(
         ({ resource, contest }) =>
           resource === fileOf(stage, `merge/${name}`) && contest?.requester === requester,
       );
@@ -211,14 +211,14 @@ describe("merge_if_safe", () => {
 
 describe("manual_review", () => {
   it("refuses all but the first where nobody can be asked, with the id of the conflict", async () => {
-    const { state, events } = await contend("manual");
-    expect(conflictsIn(events)).toHaveLength(6);
+    const { state, events } = await contendFor("manual");
+    expect(listConflicts(events)).toHaveLength(6);
     for (const name of FILES) {
-      const { winner, losers } = parted("manual", name);
-      expect(textIn(stage, `manual/${name}`)).toBe(LEAVES[winner][name]);
+      const { winner, losers } = partWorkers("manual", name);
+      expect(readText(stage, `manual/${name}`)).toBe(LEAVES[winner][name]);
       for (const loser of losers) {
         const requester = stepIdOf(state, `manual-${loser}`);
-        const conflict = conflictsIn(events).find(
+        const conflict = listConflicts(events).find(
           ({ resource, contest }) =>
             resource === fileOf(stage, `manual/${name}`) && contest?.requester === requester,
         );
@@ -252,7 +252,7 @@ async function runPlan(label: string, strategy: string, steps: readonly Json[]):
       steps,
     },
   });
-  return ended(stage, label);
+  return waitForEnd(stage, label);
 }
 
 describe("priority_wins", () => {
@@ -266,8 +266,8 @@ describe("priority_wins", () => {
       planStep(
         "low",
         [
-          calls(
-            patch(
+          call(
+            patchOf(
               `*** Update File: ${lines}`,
               "@@",
               "-nine",
@@ -277,23 +277,23 @@ describe("priority_wins", () => {
             ),
           ),
           gate({ opens: ["priority low"], awaits: ["priority high"] }),
-          calls(write(lines, "low again\n")),
+          call(write(lines, "low again\n")),
           gate({ opens: ["priority low again"] }),
         ],
         { priority: "low" },
       ),
       planStep("normal", [
         gate({ awaits: ["priority low"] }),
-        calls(edit(lines, "five", "five by normal")),
+        call(edit(lines, "five", "five by normal")),
         gate({ opens: ["priority normal"], awaits: ["priority high"] }),
-        calls(edit(lines, "high", "normal again")),
+        call(edit(lines, "high", "normal again")),
         gate({ opens: ["priority normal again"] }),
       ]),
       planStep(
         "high",
         [
           gate({ awaits: ["priority normal"] }),
-          calls(write(lines, "high\n"), write(fresh, "high\n")),
+          call(write(lines, "high\n"), write(fresh, "high\n")),
           gate({ opens: ["priority high"], awaits: ["priority low again", "priority normal again"] }),
         ],
         { priority: "high" },
@@ -303,30 +303,30 @@ describe("priority_wins", () => {
   });
 
   it("gives each file to whoever has the highest priority, whenever it comes", () => {
-    expect(textIn(stage, lines)).toBe("high\n");
-    expect(textIn(stage, fresh)).toBe("high\n");
+    expect(readText(stage, lines)).toBe("high\n");
+    expect(readText(stage, fresh)).toBe("high\n");
     expect(resultsOf(stage, "normal")[1]).not.toMatch(REFUSED);
     for (const result of resultsOf(stage, "high")) expect(result).not.toMatch(REFUSED);
-    const won = conflictsIn(events).map(({ resource, contest, resolutions: [resolution] }) => ({
+    const won = listConflicts(events).map(({ resource, contest, resolutions: [resolution] }) => ({
       resource,
       requester: contest?.requester,
       strategy: [contest?.strategy, contest?.from],
       ruling: [resolution?.winner, resolution?.losers, resolution?.rule, resolution?.because],
     }));
-    const ruled = (name: string, requester: string, [winner, loser]: readonly [string, string]) => ({
+    const matchRuled = (name: string, requester: string, [winner, loser]: readonly [string, string]) => ({
       resource: fileOf(stage, name),
       requester,
       strategy: ["priority_wins", "plan"],
       ruling: [winner, [loser], "strategy", "highest-priority"],
     });
     expect(won.slice(0, 3)).toEqual([
-      ruled(lines, "normal", ["normal", "low"]),
-      ruled(lines, "high", ["high", "normal"]),
-      ruled(fresh, "high", ["high", "low"]),
+      matchRuled(lines, "normal", ["normal", "low"]),
+      matchRuled(lines, "high", ["high", "normal"]),
+      matchRuled(fresh, "high", ["high", "low"]),
     ]);
     expect(won.slice(3).toSorted((a, b) => (String(a.requester) < String(b.requester) ? -1 : 1))).toEqual([
-      ruled(lines, "low", ["high", "low"]),
-      ruled(lines, "normal", ["high", "normal"]),
+      matchRuled(lines, "low", ["high", "low"]),
+      matchRuled(lines, "normal", ["high", "normal"]),
     ]);
   });
 
@@ -337,7 +337,7 @@ describe("priority_wins", () => {
       ["low", 2],
       ["normal", 3],
     ] as const) {
-      const conflict = conflictsIn(events).findLast(({ contest }) => contest?.requester === label);
+      const conflict = listConflicts(events).findLast(({ contest }) => contest?.requester === label);
       expectHeld(resultsOf(stage, label)[at], {
         resource: fileOf(stage, lines),
         by: "high",
@@ -353,21 +353,21 @@ describe("a resource that a step of a plan declares", () => {
     const state = await runPlan("declaring", "owner_wins", [
       planStep("early", [
         gate({ awaits: ["declaring begun"] }),
-        calls(write(name, "early\n")),
+        call(write(name, "early\n")),
         gate({ opens: ["declaring tried"] }),
       ]),
       planStep(
         "late",
-        [gate({ opens: ["declaring begun"], awaits: ["declaring tried"] }), calls(write(name, "late\n"))],
+        [gate({ opens: ["declaring begun"], awaits: ["declaring tried"] }), call(write(name, "late\n"))],
         { resources: [`file:${name}`] },
       ),
     ]);
     const events = await expectSound(stage, state);
-    expect(textIn(stage, name)).toBe("late\n");
+    expect(readText(stage, name)).toBe("late\n");
     const sentence = resultsOf(stage, "early")[1];
     expect(sentence).toMatch(REFUSED);
     expect(sentence).toContain(`${pathOf(stage, name)} is declared by late as its own in the plan`);
-    expect(conflictsIn(events)).toMatchObject([
+    expect(listConflicts(events)).toMatchObject([
       {
         contest: { requester: "early" },
         resolutions: [{ winner: "late", losers: ["early"], rule: "ownership", because: "declared-owner" }],

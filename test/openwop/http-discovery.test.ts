@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ADVERTISED, BEARER, fakeFace, post, type FakeFace } from "./http-fake-host.ts";
+import { ADVERTISED, BEARER, createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
 
 async function get(face: FakeFace, path: string, headers: Record<string, string> = {}): Promise<Response> {
   return await face.app.request(path, { headers: { ...BEARER, ...headers } });
@@ -7,7 +7,7 @@ async function get(face: FakeFace, path: string, headers: Record<string, string>
 
 describe("discovery", () => {
   it("needs no token, can be kept, and says when it has changed", async () => {
-    const { app } = fakeFace();
+    const { app } = createFakeFace();
     const first = await app.request("/.well-known/openwop");
     expect([first.status, first.headers.get("cache-control")]).toEqual([200, "public, max-age=60"]);
     const etag = first.headers.get("etag")!;
@@ -20,7 +20,7 @@ describe("discovery", () => {
   });
 
   it("says only what works", async () => {
-    const document = (await (await fakeFace().app.request("/.well-known/openwop")).json()) as Record<
+    const document = (await (await createFakeFace().app.request("/.well-known/openwop")).json()) as Record<
       string,
       unknown
     >;
@@ -35,8 +35,8 @@ describe("discovery", () => {
   });
 
   it("lists agents where some are installed, and has no such list elsewhere", async () => {
-    expect((await get(fakeFace(), "/v1/agents")).status).toBe(404);
-    const face = fakeFace({ advertised: { ...ADVERTISED, agentInventory: true } });
+    expect((await get(createFakeFace(), "/v1/agents")).status).toBe(404);
+    const face = createFakeFace({ advertised: { ...ADVERTISED, agentInventory: true } });
     expect(await (await get(face, "/v1/agents")).json()).toEqual({ agents: [], total: 0 });
     expect((await get(face, "/v1/agents/a")).status).toBe(404);
   });
@@ -44,37 +44,42 @@ describe("discovery", () => {
   it("lets web pages ask only from origins that are allowed", async () => {
     const origin = "https://app.test";
     const preflight = { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST" } };
-    const open = fakeFace({ allowedOrigins: [origin] }).app;
+    const open = createFakeFace({ allowedOrigins: [origin] }).app;
     const allowed = await open.request("/v1/runs", preflight);
     expect([allowed.status, allowed.headers.get("access-control-allow-origin")]).toEqual([204, origin]);
     const refusal = await open.request("/v1/runs/x", { headers: { origin } });
     expect([refusal.status, refusal.headers.get("access-control-allow-origin")]).toEqual([401, origin]);
     const other = await open.request("/v1/runs/x", { headers: { origin: "https://evil.test" } });
     expect(other.headers.get("access-control-allow-origin")).toBeNull();
-    const closed = await fakeFace().app.request("/v1/runs", preflight);
+    const closed = await createFakeFace().app.request("/v1/runs", preflight);
     expect([closed.status, closed.headers.get("access-control-allow-origin")]).toEqual([405, null]);
   });
 });
 
 describe("test seams", () => {
   it("register workflows and show events by type where they were asked for", async () => {
-    const face = fakeFace({ testSeams: true });
+    const face = createFakeFace({ testSeams: true });
     face.host.put("run-1");
     face.host.append("run-1", "node.started");
     const seams = "/v1/host/sample";
-    const registered = await face.app.request(`${seams}/workflows`, post({ workflowId: "w", nodes: [] }));
+    const registered = await face.app.request(
+      `${seams}/workflows`,
+      createPost({ workflowId: "w", nodes: [] }),
+    );
     expect([registered.status, await registered.json()]).toEqual([201, { workflowId: "w" }]);
     const events = await get(face, `${seams}/test/runs/run-1/events?type=node.started`);
     expect(await events.json()).toMatchObject({ events: [{ type: "node.started" }] });
-    expect((await face.app.request(`${seams}/test/reset`, post({}))).status).toBe(200);
-    expect((await face.app.request(`${seams}/test/capability-toggle`, post({}))).status).toBe(404);
+    expect((await face.app.request(`${seams}/test/reset`, createPost({}))).status).toBe(200);
+    expect((await face.app.request(`${seams}/test/capability-toggle`, createPost({}))).status).toBe(404);
     expect((await face.app.request(`${seams}/workflows`, { method: "POST" })).status).toBe(404);
   });
 
   it("deliver once what is claimed several times at once", async () => {
-    const { app } = fakeFace({ testSeams: true });
+    const { app } = createFakeFace({ testSeams: true });
     const path = "/v1/host/sample/test/idempotency/concurrent-claim";
-    const body = (await (await app.request(path, post({ executors: 5 }))).json()) as { mintedIds: string[] };
+    const body = (await (await app.request(path, createPost({ executors: 5 }))).json()) as {
+      mintedIds: string[];
+    };
     expect(body).toMatchObject({ attempted: 5, delivered: 1 });
     expect([body.mintedIds.length, new Set(body.mintedIds).size]).toEqual([5, 1]);
   });

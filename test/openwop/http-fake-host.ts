@@ -21,7 +21,7 @@ import type {
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "../../src/plugins/openwop/app.ts";
 import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
-import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 
 export const TOKEN = "alpha-token-0123456789";
 export const OTHER_TOKEN = "beta-token-0123456789";
@@ -50,22 +50,22 @@ export interface FakeHost extends WorkflowHost {
   put(runId: string, tenant?: string): FakeRun;
 }
 
-function refused(code: HostErrorCode, message: string, details?: Record<string, unknown>): HostRefusal {
+function refuse(code: HostErrorCode, message: string, details?: Record<string, unknown>): HostRefusal {
   return { kind: "refused", code, message, ...(details && { details }) };
 }
 
-function done<T>(value: T): Answered<T> {
+function answerDone<T>(value: T): Answered<T> {
   return { kind: "done", value };
 }
 
-const NOWHERE = refused("not_found", "There is no such run.");
+const NOWHERE = refuse("not_found", "There is no such run.");
 
-const nowhere = (): Promise<HostRefusal> => Promise.resolve(NOWHERE);
+const answerNowhere = (): Promise<HostRefusal> => Promise.resolve(NOWHERE);
 const NO_FILES: TenantWorkspace = {
-  list: () => Promise.resolve(done([])),
-  read: nowhere,
-  write: nowhere,
-  remove: nowhere,
+  list: () => Promise.resolve(answerDone([])),
+  read: answerNowhere,
+  write: answerNowhere,
+  remove: answerNowhere,
 };
 
 const NOOP = {
@@ -82,7 +82,7 @@ const NOOP = {
   settings: {},
 } as WorkflowDefinition;
 
-export function fakeHost(): FakeHost {
+export function createFakeHost(): FakeHost {
   const runs = new Map<string, FakeRun>();
   const watchers = new Map<string, Set<() => void>>();
   const created: { caller: Caller; request: CreateRun }[] = [];
@@ -90,7 +90,7 @@ export function fakeHost(): FakeHost {
   let mayCreate: Promise<unknown> = Promise.resolve();
   let reads = 0;
   let made = 0;
-  const own = (caller: Caller, runId: string): FakeRun | undefined => {
+  const findOwnRun = (caller: Caller, runId: string): FakeRun | undefined => {
     if (failure) throw failure.error;
     const run = runs.get(runId);
     return run?.tenant === caller.tenant ? run : undefined;
@@ -101,21 +101,21 @@ export function fakeHost(): FakeHost {
     use: (run: FakeRun) => Answered<T>,
   ): Promise<Answered<T>> =>
     Promise.resolve().then(() => {
-      const run = own(caller, runId);
+      const run = findOwnRun(caller, runId);
       return run ? use(run) : NOWHERE;
     });
-  const shown = ({ runId, status }: FakeRun): Answered<CreatedRun> =>
-    done({ runId: runId as CoordinationId, status });
+  const showRun = ({ runId, status }: FakeRun): Answered<CreatedRun> =>
+    answerDone({ runId: runId as CoordinationId, status });
   const move = (run: FakeRun, status: WorkflowStatus, type: string): Answered<CreatedRun> => {
     run.status = status;
     host.append(run.runId, type);
-    return shown(run);
+    return showRun(run);
   };
   const host: FakeHost = {
     hostId: "https://host.test",
     runs,
     created,
-    requests: memoryRequests(),
+    requests: createMemoryRequests(),
     agents: () => [],
     runAgent: () => Promise.resolve(NOWHERE),
     workspace: () => NO_FILES,
@@ -146,24 +146,23 @@ export function fakeHost(): FakeHost {
     create: async (caller, request) => {
       await mayCreate;
       if (failure) throw failure.error;
-      if (request.workflowId !== "conformance-noop")
-        return refused("workflow_not_found", "No such workflow.");
+      if (request.workflowId !== "conformance-noop") return refuse("workflow_not_found", "No such workflow.");
       created.push({ caller, request });
       const runId = request.runId ?? `run-${(made += 1)}`;
-      return shown(runs.get(runId) ?? host.put(runId, caller.tenant));
+      return showRun(runs.get(runId) ?? host.put(runId, caller.tenant));
     },
     fork: (caller, { sourceRunId, mode, fromSeq = 0 }) =>
       withRun(caller, sourceRunId, ({ runId }) => {
         const forked = host.put(`run-${(made += 1)}`, caller.tenant).runId as CoordinationId;
-        return done({ runId: forked, sourceRunId: runId as CoordinationId, fromSeq, mode });
+        return answerDone({ runId: forked, sourceRunId: runId as CoordinationId, fromSeq, mode });
       }),
     snapshot: (caller, runId) =>
-      withRun(caller, runId, ({ status }) => done({ runId, workflowId: "conformance-noop", status })),
+      withRun(caller, runId, ({ status }) => answerDone({ runId, workflowId: "conformance-noop", status })),
     events: (caller, runId, { from, limit }) =>
       withRun(caller, runId, ({ events, status }) => {
         reads += 1;
         const page = events.slice(from, from + limit);
-        return done({ events: page, isComplete: hasRunEnded(status) && from + limit >= events.length });
+        return answerDone({ events: page, isComplete: hasRunEnded(status) && from + limit >= events.length });
       }),
     watch: (runId, wake) => {
       const all = watchers.get(runId) ?? new Set();
@@ -177,30 +176,30 @@ export function fakeHost(): FakeHost {
     },
     cancel: (caller, runId) =>
       withRun(caller, runId, (run) =>
-        hasRunEnded(run.status) ? shown(run) : move(run, "cancelled", "run.cancelled"),
+        hasRunEnded(run.status) ? showRun(run) : move(run, "cancelled", "run.cancelled"),
       ),
     pause: (caller, runId) =>
       withRun(caller, runId, (run) =>
         run.status === "running"
           ? move(run, "paused", "run.paused")
-          : refused("run_not_pausable", "The run does not run.", { runStatus: run.status }),
+          : refuse("run_not_pausable", "The run does not run.", { runStatus: run.status }),
       ),
     resume: (caller, runId) =>
       withRun(caller, runId, (run) =>
         run.status === "paused"
           ? move(run, "running", "run.resumed")
-          : refused("run_not_paused", "The run is not paused.", { runStatus: run.status }),
+          : refuse("run_not_paused", "The run is not paused.", { runStatus: run.status }),
       ),
     resolve: (caller, runId, nodeId) =>
       withRun(caller, runId, ({ status }) =>
         nodeId === "gate"
-          ? done({ runId, nodeId, interruptId: "i1", status })
-          : refused("not_found", "No interrupt."),
+          ? answerDone({ runId, nodeId, interruptId: "i1", status })
+          : refuse("not_found", "No interrupt."),
       ),
     inspectToken: (token) =>
       Promise.resolve(
         token === "good"
-          ? done({
+          ? answerDone({
               interruptId: "i1",
               runId: "run-1",
               nodeId: "gate",
@@ -209,24 +208,24 @@ export function fakeHost(): FakeHost {
               data: { artifactId: "a", artifactType: "t", title: "Go?", actions: ["accept"] },
             })
           : token === "late"
-            ? refused("interrupt_expired", "It is too late.")
-            : refused("not_found", "No such interrupt."),
+            ? refuse("interrupt_expired", "It is too late.")
+            : refuse("not_found", "No such interrupt."),
       ),
     resolveToken: (token) =>
       Promise.resolve(
         token === "good"
-          ? done({ runId: "run-1", nodeId: "gate", interruptId: "i1", status: "running" as const })
-          : refused("interrupt_expired", "It is too late."),
+          ? answerDone({ runId: "run-1", nodeId: "gate", interruptId: "i1", status: "running" as const })
+          : refuse("interrupt_expired", "It is too late."),
       ),
     ancestry: (caller, runId) =>
-      withRun(caller, runId, () => done({ runId, hostId: "https://host.test", parent: null })),
+      withRun(caller, runId, () => answerDone({ runId, hostId: "https://host.test", parent: null })),
     workflow: (_caller, workflowId) =>
       Promise.resolve(
-        workflowId === NOOP.id ? done(NOOP) : refused("workflow_not_found", "No such workflow."),
+        workflowId === NOOP.id ? answerDone(NOOP) : refuse("workflow_not_found", "No such workflow."),
       ),
     workflowIds: () => [NOOP.id],
     register: (_caller, definition) =>
-      Promise.resolve(done({ workflowId: (definition as { workflowId: string }).workflowId })),
+      Promise.resolve(answerDone({ workflowId: (definition as { workflowId: string }).workflowId })),
     memory: () => Promise.resolve([]),
     start: () => Promise.resolve(),
     stop: () => Promise.resolve(),
@@ -234,15 +233,15 @@ export function fakeHost(): FakeHost {
   return host;
 }
 
-function memoryRequests(): RequestLog {
+function createMemoryRequests(): RequestLog {
   const kept = new Map<string, { digest: string; runId: CoordinationId; answer?: KeptAnswer }>();
-  const at = (key: { tenant: string; endpoint: string; key: string }): string =>
+  const nameKey = (key: { tenant: string; endpoint: string; key: string }): string =>
     JSON.stringify([key.tenant, key.endpoint, key.key]);
   return {
     begin: (request): Promise<Begun> => {
-      const found = kept.get(at(request));
+      const found = kept.get(nameKey(request));
       if (!found) {
-        kept.set(at(request), { digest: request.digest, runId: request.runId });
+        kept.set(nameKey(request), { digest: request.digest, runId: request.runId });
         return Promise.resolve({ kind: "new", runId: request.runId });
       }
       if (found.digest !== request.digest) return Promise.resolve({ kind: "mismatch" });
@@ -250,11 +249,11 @@ function memoryRequests(): RequestLog {
       return Promise.resolve(answer ? { kind: "answered", answer } : { kind: "in_flight" });
     },
     finish: (key, answer) => {
-      kept.get(at(key))!.answer = answer;
+      kept.get(nameKey(key))!.answer = answer;
       return Promise.resolve();
     },
     release: (key) => {
-      kept.delete(at(key));
+      kept.delete(nameKey(key));
       return Promise.resolve();
     },
     deleteBefore: () => Promise.resolve(0),
@@ -275,10 +274,10 @@ export const TOKENS = [
   { token: OTHER_TOKEN, tenant: "beta", principal: "bob" },
 ];
 
-export function fakeFace(options: Partial<OpenWopParts> & { readonly clock?: Clock } = {}): FakeFace {
-  const host = fakeHost();
-  const clock = fakeClock();
-  const { logger, logged } = recordingLogger();
+export function createFakeFace(options: Partial<OpenWopParts> & { readonly clock?: Clock } = {}): FakeFace {
+  const host = createFakeHost();
+  const clock = createFakeClock();
+  const { logger, logged } = createRecordingLogger();
   const app = createOpenWopApp({
     host,
     clock,
@@ -296,7 +295,7 @@ export interface LoggedLine {
   readonly message: string;
 }
 
-export function recordingLogger(): { logger: Logger; logged: LoggedLine[] } {
+export function createRecordingLogger(): { logger: Logger; logged: LoggedLine[] } {
   const logged: LoggedLine[] = [];
   const record =
     (level: keyof Logger) =>
@@ -313,7 +312,7 @@ export function recordingLogger(): { logger: Logger; logged: LoggedLine[] } {
 }
 
 /** A POST with a token and a JSON body. */
-export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
+export function createPost(body: unknown, headers: Record<string, string> = {}): RequestInit {
   return {
     method: "POST",
     body: typeof body === "string" ? body : JSON.stringify(body),

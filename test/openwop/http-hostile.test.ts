@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BEARER, fakeFace, post, type ErrorBody } from "./http-fake-host.ts";
+import { BEARER, createFakeFace, createPost, type ErrorBody } from "./http-fake-host.ts";
 
 const JSON_TYPE = { ...BEARER, "content-type": "application/json" };
 
-async function refusal(response: Response): Promise<readonly [number, string]> {
+async function readRefusal(response: Response): Promise<readonly [number, string]> {
   const body = (await response.json()) as ErrorBody;
   expect(Object.keys(body).toSorted().join()).toMatch(/^(details,)?error,message$/);
   return [response.status, body.error];
 }
 
-function nested(depth: number): string {
+function nestLevels(depth: number): string {
   return `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
 }
 
@@ -24,8 +24,8 @@ describe("a body", () => {
     ["empty", ""],
     ["of wrong types", '{"workflowId":1,"inputs":[]}'],
     ["with a field too many", '{"workflowId":"conformance-noop","input":{}}'],
-    ["too deep", `{"workflowId":"conformance-noop","inputs":${nested(100)}}`],
-    ["very deep", `{"workflowId":"conformance-noop","inputs":${nested(100_000)}}`],
+    ["too deep", `{"workflowId":"conformance-noop","inputs":${nestLevels(100)}}`],
+    ["very deep", `{"workflowId":"conformance-noop","inputs":${nestLevels(100_000)}}`],
     ["of very many values", `{"workflowId":"conformance-noop","inputs":{"a":[${"0,".repeat(300_000)}0]}}`],
     ["with too many tags", JSON.stringify({ workflowId: "conformance-noop", tags: Array(101).fill("t") })],
     ["with too long a tag", JSON.stringify({ workflowId: "conformance-noop", tags: ["t".repeat(257)] })],
@@ -34,13 +34,16 @@ describe("a body", () => {
       JSON.stringify({ workflowId: "conformance-noop", metadata: { a: "x".repeat(60_000) } }),
     ],
   ])("is refused: %s", async (_what, body) => {
-    const face = fakeFace();
-    expect(await refusal(await face.app.request("/v1/runs", post(body)))).toEqual([400, "validation_error"]);
+    const face = createFakeFace();
+    expect(await readRefusal(await face.app.request("/v1/runs", createPost(body)))).toEqual([
+      400,
+      "validation_error",
+    ]);
     expect(face.host.created).toEqual([]);
   });
 
   it("names the field that is wrong", async () => {
-    const response = await fakeFace().app.request("/v1/runs", post({ workflowId: 5 }));
+    const response = await createFakeFace().app.request("/v1/runs", createPost({ workflowId: 5 }));
     expect(await response.json()).toMatchObject({
       message: "The body does not have the expected form: workflowId: expected string, got number 5.",
       details: { problems: [{ path: "workflowId" }] },
@@ -48,11 +51,17 @@ describe("a body", () => {
   });
 
   it("is refused when it is too large, whether it says so or not", async () => {
-    const { app } = fakeFace();
+    const { app } = createFakeFace();
     const large = JSON.stringify({ workflowId: "conformance-noop", inputs: { a: "x".repeat(1_000_001) } });
-    const said = { ...post(large), headers: { ...JSON_TYPE, "content-length": String(large.length) } };
-    expect(await refusal(await app.request("/v1/runs", said))).toEqual([413, "payload_too_large"]);
-    expect(await refusal(await app.request("/v1/runs", post(large)))).toEqual([413, "payload_too_large"]);
+    const request = {
+      ...createPost(large),
+      headers: { ...JSON_TYPE, "content-length": String(large.length) },
+    };
+    expect(await readRefusal(await app.request("/v1/runs", request))).toEqual([413, "payload_too_large"]);
+    expect(await readRefusal(await app.request("/v1/runs", createPost(large)))).toEqual([
+      413,
+      "payload_too_large",
+    ]);
   });
 
   it("that never ends is read up to the bound only", async () => {
@@ -64,16 +73,19 @@ describe("a body", () => {
       },
     });
     const init = { method: "POST", headers: JSON_TYPE, body, duplex: "half" } as RequestInit;
-    const response = await fakeFace().app.request("/v1/runs", init);
-    expect(await refusal(response)).toEqual([413, "payload_too_large"]);
+    const response = await createFakeFace().app.request("/v1/runs", init);
+    expect(await readRefusal(response)).toEqual([413, "payload_too_large"]);
     expect(sent).toBeLessThan(1_500_000);
   });
 
   it.each(["text/plain", "application/x-www-form-urlencoded", "", "application/jsonp", "json"])(
     "is not JSON with the type %j",
     async (type) => {
-      const response = await fakeFace().app.request("/v1/runs", post("{}", { "content-type": type }));
-      expect(await refusal(response)).toEqual([415, "unsupported_media_type"]);
+      const response = await createFakeFace().app.request(
+        "/v1/runs",
+        createPost("{}", { "content-type": type }),
+      );
+      expect(await readRefusal(response)).toEqual([415, "unsupported_media_type"]);
     },
   );
 
@@ -81,15 +93,18 @@ describe("a body", () => {
     "is JSON with the type %j",
     async (type) => {
       const body = { workflowId: "conformance-noop" };
-      const response = await fakeFace().app.request("/v1/runs", post(body, { "content-type": type }));
+      const response = await createFakeFace().app.request(
+        "/v1/runs",
+        createPost(body, { "content-type": type }),
+      );
       expect(response.status).toBe(201);
     },
   );
 
   it("cannot change what objects are", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     const body = '{"workflowId":"conformance-noop","inputs":{"__proto__":{"polluted":1},"constructor":1}}';
-    await face.app.request("/v1/runs", post(body, { "idempotency-key": "k" }));
+    await face.app.request("/v1/runs", createPost(body, { "idempotency-key": "k" }));
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 });
@@ -146,7 +161,7 @@ describe("any request", () => {
       fc.asyncProperty(
         fc.record({ method, parts: fc.array(part, { maxLength: 6 }), query, header, value, body: fc.json() }),
         async ({ method, parts, query, header, value, body }) => {
-          const face = fakeFace();
+          const face = createFakeFace();
           face.host.put("run-1").status = "completed";
           const url = `http://host.test/${parts.join("/")}${query}`;
           const sent = ["GET", "HEAD", "OPTIONS"].includes(method) ? {} : { body };

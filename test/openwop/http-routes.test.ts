@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import {
   BEARER,
-  fakeFace,
+  createFakeFace,
   OTHER_TOKEN,
-  post,
+  createPost,
   TOKEN,
   type ErrorBody,
   type FakeFace,
@@ -12,7 +12,7 @@ import {
 
 const NOOP = { workflowId: "conformance-noop" };
 
-async function error(response: Response): Promise<ErrorBody & { readonly status: number }> {
+async function readError(response: Response): Promise<ErrorBody & { readonly status: number }> {
   const body = (await response.json()) as ErrorBody;
   expect(Object.keys(body).filter((key) => !["error", "message", "details"].includes(key))).toEqual([]);
   expect(body.message).toMatch(/\S/);
@@ -26,8 +26,11 @@ async function get(face: FakeFace, path: string, headers: Record<string, string>
 
 describe("runs", () => {
   it("are created with 201 and the paths to follow them", async () => {
-    const face = fakeFace();
-    const response = await face.app.request("/v1/runs", post({ ...NOOP, inputs: { a: 1 }, tags: ["t"] }));
+    const face = createFakeFace();
+    const response = await face.app.request(
+      "/v1/runs",
+      createPost({ ...NOOP, inputs: { a: 1 }, tags: ["t"] }),
+    );
     expect(response.status).toBe(201);
     expect(await response.json()).toEqual({
       runId: "run-1",
@@ -44,15 +47,15 @@ describe("runs", () => {
   });
 
   it("of a workflow that is not there are bad requests", async () => {
-    const face = fakeFace();
-    const response = await face.app.request("/v1/runs", post({ workflowId: "nope" }));
-    expect(await error(response)).toMatchObject({ status: 400, error: "validation_error" });
+    const face = createFakeFace();
+    const response = await face.app.request("/v1/runs", createPost({ workflowId: "nope" }));
+    expect(await readError(response)).toMatchObject({ status: 400, error: "validation_error" });
   });
 
   it("take the trace context of the request, and none that is not valid", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     const trace = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
-    const asked = [
+    const request = [
       [`00-${trace}-01`, "vendor=1"],
       [`cc-${trace}-01-what-comes-later`, undefined],
       [`00-${trace}-01-extra`, "vendor=1"],
@@ -60,8 +63,11 @@ describe("runs", () => {
       [`ff-${trace}-01`, undefined],
       ["nonsense", "vendor=1"],
     ] as const;
-    for (const [traceparent, tracestate] of asked)
-      await face.app.request("/v1/runs", post(NOOP, { traceparent, ...(tracestate && { tracestate }) }));
+    for (const [traceparent, tracestate] of request)
+      await face.app.request(
+        "/v1/runs",
+        createPost(NOOP, { traceparent, ...(tracestate && { tracestate }) }),
+      );
     expect(face.host.created.map(({ request }) => [request.traceparent, request.tracestate])).toEqual([
       [`00-${trace}-01`, "vendor=1"],
       [`00-${trace}-01`, undefined],
@@ -70,45 +76,45 @@ describe("runs", () => {
   });
 
   it("know the run of another host that started them", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     const parent = {
       runId: "run-9",
       hostId: "https://other.test",
       cause: "core.dispatch",
       wellKnownUrl: "https://other.test/.well-known/openwop",
     };
-    await face.app.request("/v1/runs", post(NOOP, { "openwop-parent": JSON.stringify(parent) }));
-    await face.app.request("/v1/runs", post(NOOP, { "openwop-parent": "{" }));
+    await face.app.request("/v1/runs", createPost(NOOP, { "openwop-parent": JSON.stringify(parent) }));
+    await face.app.request("/v1/runs", createPost(NOOP, { "openwop-parent": "{" }));
     expect(face.host.created.map(({ request }) => request.parent)).toEqual([parent, undefined]);
   });
 
   it("are paused and resumed with 202, and refuse it with how they are", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.put("run-1");
-    const paused = await face.app.request("/v1/runs/run-1:pause", post({ drainPolicy: "immediate" }));
+    const paused = await face.app.request("/v1/runs/run-1:pause", createPost({ drainPolicy: "immediate" }));
     expect(paused.status).toBe(202);
     expect(await paused.json()).toEqual({
       runId: "run-1",
       status: "paused",
       pausedAt: "2026-01-02T03:04:05.678Z",
     });
-    const again = await error(await face.app.request("/v1/runs/run-1:pause", post({})));
+    const again = await readError(await face.app.request("/v1/runs/run-1:pause", createPost({})));
     expect(again).toMatchObject({ status: 409, details: { runStatus: "paused" } });
-    const resumed = await face.app.request("/v1/runs/run-1:resume", post({}));
+    const resumed = await face.app.request("/v1/runs/run-1:resume", createPost({}));
     expect(resumed.status).toBe(202);
     expect(await resumed.json()).toMatchObject({ runId: "run-1", status: "running" });
-    expect(await error(await face.app.request("/v1/runs/run-1:resume", post({})))).toMatchObject({
+    expect(await readError(await face.app.request("/v1/runs/run-1:resume", createPost({})))).toMatchObject({
       status: 409,
     });
-    expect(await error(await face.app.request("/v1/runs/nope:pause", post({})))).toMatchObject({
+    expect(await readError(await face.app.request("/v1/runs/nope:pause", createPost({})))).toMatchObject({
       status: 404,
     });
   });
 
   it("are cancelled, also after they have ended, and also without a body", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.put("run-1");
-    for (const init of [post({ reason: "enough" }), { method: "POST", headers: BEARER }]) {
+    for (const init of [createPost({ reason: "enough" }), { method: "POST", headers: BEARER }]) {
       const response = await face.app.request("/v1/runs/run-1/cancel", init);
       expect([response.status, await response.json()]).toEqual([
         200,
@@ -118,12 +124,12 @@ describe("runs", () => {
   });
 
   it("are cancelled in bulk, each by itself and in the order that was asked", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.put("run-1");
     face.host.put("run-2").status = "completed";
     face.host.put("run-3", "beta");
     const runIds = ["nope", "run-2", "run-1", "run-3"];
-    const response = await face.app.request("/v1/runs:bulk-cancel", post({ runIds }));
+    const response = await face.app.request("/v1/runs:bulk-cancel", createPost({ runIds }));
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({
       results: [
@@ -138,22 +144,22 @@ describe("runs", () => {
   it.each([[{}], [{ runIds: [] }], [{ runIds: [1] }], [{ runIds: "run-1" }]])(
     "are not cancelled in bulk for %j",
     async (body) => {
-      const response = await fakeFace().app.request("/v1/runs:bulk-cancel", post(body));
-      expect(await error(response)).toMatchObject({ status: 400, error: "validation_error" });
+      const response = await createFakeFace().app.request("/v1/runs:bulk-cancel", createPost(body));
+      expect(await readError(response)).toMatchObject({ status: 400, error: "validation_error" });
     },
   );
 
   it("are cancelled at most a hundred at once", async () => {
     const runIds = Array.from({ length: 101 }, (_, index) => `run-${index}`);
-    const response = await fakeFace().app.request("/v1/runs:bulk-cancel", post({ runIds }));
-    expect(await error(response)).toMatchObject({ status: 400, details: { maxRunIds: 100 } });
+    const response = await createFakeFace().app.request("/v1/runs:bulk-cancel", createPost({ runIds }));
+    expect(await readError(response)).toMatchObject({ status: 400, details: { maxRunIds: 100 } });
   });
 
   it("of another tenant are not there", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.put("run-1", "beta");
     for (const path of ["", "/events", "/events/poll?timeout=0", "/ancestry"])
-      expect(await error(await get(face, `/v1/runs/run-1${path}`))).toMatchObject({
+      expect(await readError(await get(face, `/v1/runs/run-1${path}`))).toMatchObject({
         status: 404,
         error: "not_found",
       });
@@ -163,33 +169,48 @@ describe("runs", () => {
 
 describe("interrupts", () => {
   it("are answered by node", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.put("run-1");
     const path = "/v1/runs/run-1/interrupts";
-    const answered = await face.app.request(`${path}/gate`, post({ resumeValue: { action: "accept" } }));
+    const answered = await face.app.request(
+      `${path}/gate`,
+      createPost({ resumeValue: { action: "accept" } }),
+    );
     expect([answered.status, await answered.json()]).toEqual([
       200,
       { runId: "run-1", nodeId: "gate", interruptId: "i1", status: "running" },
     ]);
-    expect(await error(await face.app.request(`${path}/nope`, post({ resumeValue: 1 })))).toMatchObject({
+    expect(
+      await readError(await face.app.request(`${path}/nope`, createPost({ resumeValue: 1 }))),
+    ).toMatchObject({
       status: 404,
     });
-    expect(await error(await face.app.request(`${path}/gate`, post({})))).toMatchObject({ status: 400 });
+    expect(await readError(await face.app.request(`${path}/gate`, createPost({})))).toMatchObject({
+      status: 400,
+    });
   });
 
   it("are shown and answered to whoever has a good token, and nobody learns more without one", async () => {
-    const { app } = fakeFace();
+    const { app } = createFakeFace();
     const shown = await app.request("/v1/interrupts/good");
     expect(Object.keys((await shown.json()) as object)).toEqual(["kind", "key", "data"]);
     const anonymous = { authorization: "" };
-    expect((await app.request("/v1/interrupts/good", post({ resumeValue: 1 }, anonymous))).status).toBe(200);
-    expect(await error(await app.request("/v1/interrupts/good", post({}, anonymous)))).toMatchObject({
+    expect((await app.request("/v1/interrupts/good", createPost({ resumeValue: 1 }, anonymous))).status).toBe(
+      200,
+    );
+    expect(
+      await readError(await app.request("/v1/interrupts/good", createPost({}, anonymous))),
+    ).toMatchObject({
       status: 400,
     });
-    expect(await error(await app.request("/v1/interrupts/x", post({ correlation: 1 })))).toMatchObject({
+    expect(
+      await readError(await app.request("/v1/interrupts/x", createPost({ correlation: 1 }))),
+    ).toMatchObject({
       status: 404,
     });
-    expect(await error(await app.request("/v1/interrupts/late", post({ resumeValue: 1 })))).toMatchObject({
+    expect(
+      await readError(await app.request("/v1/interrupts/late", createPost({ resumeValue: 1 }))),
+    ).toMatchObject({
       status: 410,
       error: "interrupt_expired",
     });
@@ -205,7 +226,7 @@ describe("who asks", () => {
     ["two tokens", `Bearer ${TOKEN} ${TOKEN}`],
     ["an endless token", `Bearer ${"a".repeat(9_000)}`],
   ])("is refused as %s", async (_who, authorization) => {
-    const { app } = fakeFace();
+    const { app } = createFakeFace();
     const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
     for (const [path, method] of [
       ["/v1/runs", "POST"],
@@ -214,14 +235,14 @@ describe("who asks", () => {
     ] as const) {
       const response = await app.request(path, { method, headers });
       expect(response.headers.get("www-authenticate")).toMatch(/^Bearer realm="openwop"/);
-      expect(await error(response)).toMatchObject({ status: 401, error: "unauthenticated" });
+      expect(await readError(response)).toMatchObject({ status: 401, error: "unauthenticated" });
     }
   });
 
   it("is let in whatever the case of the scheme, and never shown as a token", async () => {
-    const face = fakeFace();
-    await face.app.request("/v1/runs", post(NOOP, { authorization: `bEARER   ${OTHER_TOKEN}` }));
-    await face.app.request("/v1/runs", post(NOOP));
+    const face = createFakeFace();
+    await face.app.request("/v1/runs", createPost(NOOP, { authorization: `bEARER   ${OTHER_TOKEN}` }));
+    await face.app.request("/v1/runs", createPost(NOOP));
     expect(face.host.created.map(({ caller }) => caller.principal)).toEqual([
       "bob",
       expect.stringMatching(/^token-/),
@@ -230,8 +251,8 @@ describe("who asks", () => {
   });
 
   it("is nobody where there are no tokens", async () => {
-    const { app } = fakeFace({ tokens: [] });
-    expect((await app.request("/v1/runs", post(NOOP))).status).toBe(401);
+    const { app } = createFakeFace({ tokens: [] });
+    expect((await app.request("/v1/runs", createPost(NOOP))).status).toBe(401);
   });
 
   it.each([
@@ -239,23 +260,23 @@ describe("who asks", () => {
     [{ token: "with space", tenant: "a" }],
     [{ token: "good", tenant: "@interrupt" }],
   ])("cannot be %j", (token) => {
-    expect(() => fakeFace({ tokens: [token] })).toThrow(RangeError);
+    expect(() => createFakeFace({ tokens: [token] })).toThrow(RangeError);
   });
 
   it("is one tenant's only: the same token for two would be the last one's", () => {
     const tokens = ["a", "b"].map((tenant) => ({ token: "same", tenant }));
-    expect(() => fakeFace({ tokens })).toThrow("two bearer tokens are the same");
+    expect(() => createFakeFace({ tokens })).toThrow("two bearer tokens are the same");
   });
 
   it("may ask as often as the tenant's limit says, and learns when again", async () => {
-    const face = fakeFace({ rateLimit: { requestsPerSecond: 2, burst: 3 } });
+    const face = createFakeFace({ rateLimit: { requestsPerSecond: 2, burst: 3 } });
     face.host.put("run-1");
     const statuses = [];
     for (let turn = 0; turn < 4; turn += 1) statuses.push((await get(face, "/v1/runs/run-1")).status);
     expect(statuses).toEqual([200, 200, 200, 429]);
     const refused = await get(face, "/v1/runs/run-1");
     expect(refused.headers.get("retry-after")).toBe("1");
-    expect(await error(refused)).toMatchObject({
+    expect(await readError(refused)).toMatchObject({
       error: "rate_limited",
       details: { retryAfterMs: 500, scope: "tenant" },
     });
@@ -269,9 +290,9 @@ describe("who asks", () => {
 
 describe("a request that fails", () => {
   it("says nothing of the inside, and the log has the rest under one id", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.fail(new Error("secret path /var/lib"));
-    const body = await error(await get(face, "/v1/runs/run-1"));
+    const body = await readError(await get(face, "/v1/runs/run-1"));
     expect(body).toMatchObject({ status: 500, error: "internal_error" });
     expect(JSON.stringify(body)).not.toContain("secret");
     expect(face.logged).toHaveLength(1);
@@ -280,25 +301,25 @@ describe("a request that fails", () => {
   });
 
   it("is to be tried again where the ledger is busy", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.fail(new CoordinationError("LEDGER_BUSY", "locked"));
     const response = await get(face, "/v1/runs/run-1");
     expect(response.headers.get("retry-after")).toBe("1");
-    expect(await error(response)).toMatchObject({ status: 503, error: "unavailable" });
+    expect(await readError(response)).toMatchObject({ status: 503, error: "unavailable" });
   });
 
   it.each([
     ["an error in the log", "LEDGER_CORRUPT", "error"],
     ["no error in the log where the host stops meanwhile", "LEDGER_CLOSED", "info"],
   ] as const)("is %s", async (_where, code, level) => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.fail(new CoordinationError(code, "as it happened"));
     await get(face, "/v1/runs/run-1");
     expect(face.logged.map((line) => line.level)).toEqual([level]);
   });
 
   it("has the shape of an error also where there is no route, or not this method", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     const cases = [
       ["GET", "/v1/nothing", 404, "not_found"],
       ["GET", "/", 404, "not_found"],
@@ -318,7 +339,7 @@ describe("a request that fails", () => {
     ] as const;
     for (const [method, path, status, code] of cases) {
       const response = await face.app.request(path, { method, headers: BEARER });
-      expect([method, path, (await error(response)).error, response.status]).toEqual([
+      expect([method, path, (await readError(response)).error, response.status]).toEqual([
         method,
         path,
         code,

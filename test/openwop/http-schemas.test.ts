@@ -12,13 +12,13 @@ import {
   HOST_ERROR_STATUS,
   statusOf,
 } from "../../src/plugins/openwop/http/error-map.ts";
-import { ADVERTISED, BEARER, fakeFace, post } from "./http-fake-host.ts";
+import { ADVERTISED, BEARER, createFakeFace, createPost } from "./http-fake-host.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");
 const isThere = existsSync(FOLDER);
-const problemsOf = isThere ? officialSchemas() : () => [];
+const problemsOf = isThere ? loadOfficialSchemas() : () => [];
 
-function officialSchemas(): (name: string, value: unknown) => readonly string[] {
+function loadOfficialSchemas(): (name: string, value: unknown) => readonly string[] {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   (addFormats as unknown as (target: Ajv2020) => void)(ajv);
   for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".schema.json")))
@@ -43,7 +43,7 @@ interface OpenApi {
 }
 
 async function openApi(testSeams = false): Promise<OpenApi> {
-  const response = await fakeFace({ testSeams }).app.request("/v1/openapi.json");
+  const response = await createFakeFace({ testSeams }).app.request("/v1/openapi.json");
   return (await response.json()) as OpenApi;
 }
 
@@ -65,7 +65,7 @@ describe("the discovery document", () => {
 
 describe("answers", () => {
   it("are what the official schemas say", async () => {
-    const face = fakeFace();
+    const face = createFakeFace();
     face.host.put("run-1");
     const checks = [
       ["run-snapshot", "/v1/runs/run-1"],
@@ -81,9 +81,9 @@ describe("answers", () => {
       const body: unknown = await (await face.app.request(path, { headers: BEARER })).json();
       expect([path, ...problemsOf(name, body)]).toEqual([path]);
     }
-    const bad: unknown = await (await face.app.request("/v1/runs", post({}))).json();
+    const bad: unknown = await (await face.app.request("/v1/runs", createPost({}))).json();
     expect(problemsOf("error-envelope", bad)).toEqual([]);
-    const { app } = fakeFace({ advertised: { ...ADVERTISED, agentInventory: true } });
+    const { app } = createFakeFace({ advertised: { ...ADVERTISED, agentInventory: true } });
     const agents: unknown = await (await app.request("/v1/agents", { headers: BEARER })).json();
     expect(problemsOf("agent-inventory-response", agents)).toEqual([]);
   });
@@ -160,7 +160,7 @@ describe("the OpenAPI document", () => {
     const seams = (await openApi(true)).paths;
     expect(Object.keys(paths).filter((path) => path.includes("/host/sample/"))).toEqual([]);
     expect(Object.keys(seams).length).toBeGreaterThan(Object.keys(paths).length);
-    const face = fakeFace({ testSeams: true });
+    const face = createFakeFace({ testSeams: true });
     for (const [path, methods] of Object.entries(seams))
       for (const method of Object.keys(methods)) {
         const url = path.replace(/\{\w+\}/g, "x");

@@ -7,7 +7,14 @@ import {
   type OpenWopServer,
   type ServeOptions,
 } from "../../src/plugins/openwop/serve.ts";
-import { ADVERTISED, BEARER, fakeHost, recordingLogger, TOKENS, type FakeHost } from "./http-fake-host.ts";
+import {
+  ADVERTISED,
+  BEARER,
+  createFakeHost,
+  createRecordingLogger,
+  TOKENS,
+  type FakeHost,
+} from "./http-fake-host.ts";
 
 const servers: OpenWopServer[] = [];
 afterEach(async () => {
@@ -17,8 +24,8 @@ afterEach(async () => {
 async function start(
   options: Partial<ServeOptions> = {},
 ): Promise<{ readonly server: OpenWopServer; readonly host: FakeHost; readonly logged: unknown[] }> {
-  const host = fakeHost();
-  const { logger, logged } = recordingLogger();
+  const host = createFakeHost();
+  const { logger, logged } = createRecordingLogger();
   const parts = { host, clock: systemClock, logger, advertised: ADVERTISED, tokens: TOKENS, port: 0 };
   const server = await startOpenWopServer({ ...parts, ...options });
   servers.push(server);
@@ -26,7 +33,7 @@ async function start(
 }
 
 /** Sends bytes as they are, and resolves with all that comes back when the other side hangs up. */
-function raw(port: number, text: string): Promise<string> {
+function sendRaw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(port, "127.0.0.1", () => socket.write(text));
     let got = "";
@@ -39,7 +46,7 @@ function raw(port: number, text: string): Promise<string> {
   });
 }
 
-async function until(condition: () => boolean): Promise<void> {
+async function waitUntil(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -84,10 +91,10 @@ describe("a server", () => {
   it("answers what is no request in the shape of an error, and hangs up", async () => {
     const { server } = await start();
     const answers = await Promise.all([
-      raw(server.port, "nonsense\r\n\r\n"),
-      raw(server.port, `GET / HTTP/1.1\r\nhost: a\r\nx: ${"a".repeat(20_000)}\r\n\r\n`),
-      raw(server.port, "GET /v1/runs/x HTTP/1.1\r\nhost: a\r\nauthorization: a\nb\r\n\r\n"),
-      raw(
+      sendRaw(server.port, "nonsense\r\n\r\n"),
+      sendRaw(server.port, `GET / HTTP/1.1\r\nhost: a\r\nx: ${"a".repeat(20_000)}\r\n\r\n`),
+      sendRaw(server.port, "GET /v1/runs/x HTTP/1.1\r\nhost: a\r\nauthorization: a\nb\r\n\r\n"),
+      sendRaw(
         server.port,
         "POST /v1/runs HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
       ),
@@ -106,9 +113,9 @@ describe("a server", () => {
 
   it("does not wait for a body that is announced as too large", async () => {
     const { server } = await start();
-    const answer = await raw(
+    const answer = await sendRaw(
       server.port,
-      `POST /v1/runs HTTP/1.1\r\nhost: a\r\n${authorization()}content-type: application/json\r\n` +
+      `POST /v1/runs HTTP/1.1\r\nhost: a\r\n${createAuthorization()}content-type: application/json\r\n` +
         "content-length: 900000000\r\n\r\n{",
     );
     expect(answer).toMatch(/^HTTP\/1.1 413 /);
@@ -118,16 +125,16 @@ describe("a server", () => {
     ["headers", "POST /v1/runs HTTP/1.1\r\nhost: a\r\nx:"],
     [
       "a body",
-      `POST /v1/runs HTTP/1.1\r\nhost: a\r\n${authorization()}content-type: application/json\r\ncontent-length: 9\r\n\r\n{`,
+      `POST /v1/runs HTTP/1.1\r\nhost: a\r\n${createAuthorization()}content-type: application/json\r\ncontent-length: 9\r\n\r\n{`,
     ],
     [
       "a body of unknown length",
-      `POST /v1/runs HTTP/1.1\r\nhost: a\r\n${authorization()}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n`,
+      `POST /v1/runs HTTP/1.1\r\nhost: a\r\n${createAuthorization()}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n`,
     ],
   ])("cuts off a client that never finishes to send %s", async (_what, text) => {
     const timeouts = { headersMs: 60, requestMs: 80, checkMs: 20 };
     const { server, logged } = await start({ timeouts });
-    const answer = await raw(server.port, text);
+    const answer = await sendRaw(server.port, text);
     expect(answer).toMatch(/^HTTP\/1.1 408 Request Timeout\r\n/);
     expect(JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")))).toMatchObject({ error: "validation_error" });
     expect(logged).toEqual([]);
@@ -136,29 +143,29 @@ describe("a server", () => {
   it("forgets a client that hangs up in the middle of a stream", async () => {
     const { server, host } = await start();
     host.put("run-1");
-    const gone = new AbortController();
-    const init = { headers: { ...BEARER, accept: "text/event-stream" }, signal: gone.signal };
+    const controller = new AbortController();
+    const init = { headers: { ...BEARER, accept: "text/event-stream" }, signal: controller.signal };
     const response = await fetch(`${server.baseUrl}/v1/runs/run-1/events`, init);
     const reader = response.body!.getReader();
     await reader.read();
     expect([server.app.openStreams(), host.watching()]).toEqual([1, 1]);
-    gone.abort();
-    await until(() => server.app.openStreams() === 0);
+    controller.abort();
+    await waitUntil(() => server.app.openStreams() === 0);
     expect(host.watching()).toBe(0);
   });
 
   it("forgets a client that hangs up while it waits for an event", async () => {
     const { server, host } = await start();
     host.put("run-1");
-    const gone = new AbortController();
-    const init = { headers: BEARER, signal: gone.signal };
+    const controller = new AbortController();
+    const init = { headers: BEARER, signal: controller.signal };
     const polled = fetch(`${server.baseUrl}/v1/runs/run-1/events/poll?lastSequence=9`, init).catch(
       () => "gone",
     );
-    await until(() => host.watching() === 1);
-    gone.abort();
+    await waitUntil(() => host.watching() === 1);
+    controller.abort();
     expect(await polled).toBe("gone");
-    await until(() => host.watching() === 0);
+    await waitUntil(() => host.watching() === 0);
   });
 
   it("stops with streams open, and ends them", async () => {
@@ -166,7 +173,7 @@ describe("a server", () => {
     host.put("run-1");
     const stream = await fetch(`${server.baseUrl}/v1/runs/run-1/events`, { headers: BEARER });
     const text = stream.text();
-    await until(() => server.app.openStreams() === 1);
+    await waitUntil(() => server.app.openStreams() === 1);
     await server.stop();
     expect(await text).toContain("event: run.started");
     expect([server.app.openStreams(), host.watching()]).toEqual([0, 0]);
@@ -179,7 +186,7 @@ describe("a server", () => {
     host.put("run-1");
     const stream = await fetch(`${server.baseUrl}/v1/runs/run-1/events`, { headers: BEARER });
     const text = stream.text();
-    await until(() => server.app.openStreams() === 1);
+    await waitUntil(() => server.app.openStreams() === 1);
     host.fail(new Error("gone"));
     host.append("run-1", "node.completed");
     await expect(text).rejects.toThrow("terminated");
@@ -187,6 +194,6 @@ describe("a server", () => {
   });
 });
 
-function authorization(): string {
+function createAuthorization(): string {
   return `authorization: ${BEARER.authorization}\r\n`;
 }

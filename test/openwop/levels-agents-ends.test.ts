@@ -1,9 +1,9 @@
 /** Owns: live manifest dispatch (RFC 0077), steps 6 to 8, the bracket and the order. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
-import { agent, openAgents, type Agents } from "./levels-agents-world.ts";
-import { node, workflow } from "./levels-workflows.ts";
-import { childOf, ofType, only, type Ended, type Event } from "./levels-world.ts";
+import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
+import { createNode, createWorkflow } from "./levels-workflows.ts";
+import { childOf, filterByType, findOnly, type Ended, type Event } from "./levels-world.ts";
 
 const CANARIES = ["CANARY-PROMPT", "CANARY-TASK", "CANARY-RESULT", "CANARY-REASON", "CANARY-TOOL"];
 
@@ -16,28 +16,30 @@ const RETURN_SCHEMA = {
 };
 
 const AGENTS = [
-  agent("vendor.test.plain", { systemPrompt: "CANARY-PROMPT" }),
-  agent("vendor.test.tooled", {
+  createAgent("vendor.test.plain", { systemPrompt: "CANARY-PROMPT" }),
+  createAgent("vendor.test.tooled", {
     systemPrompt: "CANARY-PROMPT",
     manifest: { toolAllowlist: ["mcp:echo", "mcp:slow"] },
   }),
-  agent("vendor.test.digger", {
+  createAgent("vendor.test.digger", {
     manifest: { handoff: { taskSchemaRef: "t.json" } },
     taskSchema: TASK_SCHEMA,
   }),
-  agent("vendor.test.judge", {
+  createAgent("vendor.test.judge", {
     manifest: { handoff: { returnSchemaRef: "r.json" } },
     returnSchema: RETURN_SCHEMA,
   }),
-  agent("vendor.test.doubter", { manifest: { confidence: { defaultThreshold: 0.9 } } }),
-  agent("vendor.test.router", { manifest: { toolAllowlist: ["openwop:agent.handoff"] } }),
+  createAgent("vendor.test.doubter", { manifest: { confidence: { defaultThreshold: 0.9 } } }),
+  createAgent("vendor.test.router", { manifest: { toolAllowlist: ["openwop:agent.handoff"] } }),
 ];
 
 const DEFINITIONS = [
-  workflow("with-a-task", {
+  createWorkflow("with-a-task", {
     nodes: [
       {
-        ...node("work", "core.noop", { inputs: { depth: { type: "variable", variableName: "metres" } } }),
+        ...createNode("work", "core.noop", {
+          inputs: { depth: { type: "variable", variableName: "metres" } },
+        }),
         agent: { agentId: "vendor.test.digger" },
       },
     ],
@@ -51,10 +53,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const outcomeOf = (events: readonly Event[]) => only(events, "agent.invocation.completed").payload["outcome"];
-const agentTypes = (events: readonly Event[]): string[] =>
+const outcomeOf = (events: readonly Event[]) =>
+  findOnly(events, "agent.invocation.completed").payload["outcome"];
+const listAgentTypes = (events: readonly Event[]): string[] =>
   events.map(({ type }) => type).filter((type) => type.startsWith("agent."));
-const said = (value: unknown): Turn => ({ say: JSON.stringify(value) });
+const sayJson = (value: unknown): Turn => ({ say: JSON.stringify(value) });
 
 describe("the task of an agent", () => {
   it("LM-50 is held against its task schema before its model is asked", async () => {
@@ -62,7 +65,7 @@ describe("the task of an agent", () => {
     const { snapshot, events } = await world.run("vendor.test.digger", { depth: "deep" }, [{ say: "no" }]);
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "handoff_task_schema_violation" } });
     expect(world.model.requests.length).toBe(before);
-    expect(agentTypes(events)).toEqual([
+    expect(listAgentTypes(events)).toEqual([
       "agent.invocation.started",
       "agent.promptResolved",
       "agent.invocation.completed",
@@ -71,8 +74,8 @@ describe("the task of an agent", () => {
   });
 
   it("LM-51 that is of its schema is worked on, as the run's own input and under the name of a task", async () => {
-    const own = await world.run("vendor.test.digger", { depth: 3 }, [{ say: "dug" }]);
-    expect(own.snapshot["outputs"]).toMatchObject({ result: "dug" });
+    const ownEnded = await world.run("vendor.test.digger", { depth: 3 }, [{ say: "dug" }]);
+    expect(ownEnded.snapshot["outputs"]).toMatchObject({ result: "dug" });
     const mapped = await world.client.run("with-a-task");
     expect(mapped.snapshot.status).toBe("completed");
   });
@@ -82,9 +85,9 @@ describe("the result of an agent", () => {
   it("LM-52 that breaks its return schema fails the run, and is not shipped", async () => {
     const wrong: readonly Turn[] = [
       { say: "guilty" },
-      said({ verdict: 7 }),
-      said({ verdict: "guilty", because: "so" }),
-      said({ result: { verdict: 7 }, confidence: 1 }),
+      sayJson({ verdict: 7 }),
+      sayJson({ verdict: "guilty", because: "so" }),
+      sayJson({ result: { verdict: 7 }, confidence: 1 }),
     ];
     for (const turn of wrong) {
       const { snapshot, events } = await world.run("vendor.test.judge", {}, [turn]);
@@ -93,24 +96,24 @@ describe("the result of an agent", () => {
         error: { code: "handoff_return_schema_violation" },
       });
       expect(snapshot["outputs"]).toBeUndefined();
-      const { payload } = only(events, "agent.invocation.completed");
+      const { payload } = findOnly(events, "agent.invocation.completed");
       expect(payload["outcome"]).toBe("failed");
       expect(payload["schemaValidated"]).not.toBe(true);
-      expect(ofType(events, "agent.decided")).toEqual([]);
+      expect(filterByType(events, "agent.decided")).toEqual([]);
     }
   });
 
   it("LM-53 that is of its return schema is the run's, in whatever form it comes", async () => {
     const right: readonly Turn[] = [
-      said({ verdict: "guilty" }),
-      said({ verdict: "guilty", confidence: 0.95 }),
-      said({ result: { verdict: "guilty" }, confidence: 0.95 }),
+      sayJson({ verdict: "guilty" }),
+      sayJson({ verdict: "guilty", confidence: 0.95 }),
+      sayJson({ result: { verdict: "guilty" }, confidence: 0.95 }),
       { say: '```json\n{"verdict":"guilty"}\n```' },
     ];
     for (const turn of right) {
       const { snapshot, events } = await world.run("vendor.test.judge", {}, [turn]);
       expect(snapshot["outputs"]).toMatchObject({ result: { verdict: "guilty" } });
-      expect(only(events, "agent.invocation.completed").payload).toMatchObject({
+      expect(findOnly(events, "agent.invocation.completed").payload).toMatchObject({
         outcome: "completed",
         schemaValidated: true,
       });
@@ -124,30 +127,35 @@ describe("the result of an agent", () => {
       agentId: "vendor.test.plain",
       contentTrust: "untrusted",
     });
-    expect(only(events, "node.completed").payload["outputs"]).toEqual(snapshot["outputs"]);
+    expect(findOnly(events, "node.completed").payload["outputs"]).toEqual(snapshot["outputs"]);
   });
 });
 
 describe("an agent's doubt", () => {
   const start = (agentId: string, confidence: number, configurable?: Readonly<Record<string, unknown>>) =>
-    world.start(agentId, {}, [said({ result: "maybe", confidence })], configurable ? { configurable } : {});
+    world.start(
+      agentId,
+      {},
+      [sayJson({ result: "maybe", confidence })],
+      configurable ? { configurable } : {},
+    );
 
   it("LM-60 below the threshold of its manifest waits for people, and counts when they agree", async () => {
     const runId = await start("vendor.test.doubter", 0.85);
     const { interrupt } = await world.client.until(runId, "waiting-approval");
     expect(interrupt).toMatchObject({ kind: "low-confidence", nodeId: "agent" });
     const waiting = await world.client.events(runId);
-    expect(only(waiting, "node.suspended").payload).toMatchObject({
+    expect(findOnly(waiting, "node.suspended").payload).toMatchObject({
       reason: "low-confidence",
       agentId: "vendor.test.doubter",
       threshold: 0.9,
       observed: 0.85,
     });
-    expect(only(waiting, "agent.invocation.completed").payload).toMatchObject({
+    expect(findOnly(waiting, "agent.invocation.completed").payload).toMatchObject({
       outcome: "escalated",
       confidence: 0.85,
     });
-    expect(only(waiting, "agent.decided").payload["confidence"]).toBe(0.85);
+    expect(findOnly(waiting, "agent.decided").payload["confidence"]).toBe(0.85);
     await world.client.resolve(runId, "agent", { action: "accept" });
     const { outputs } = (await world.client.until(runId, "completed")) as { outputs?: unknown };
     expect(outputs).toMatchObject({ result: "maybe" });
@@ -160,7 +168,7 @@ describe("an agent's doubt", () => {
     const { error } = await world.client.until(runId, "failed");
     expect(error?.code).toBe("low_confidence_rejected");
     const events = await world.client.events(runId);
-    expect(agentTypes(events).at(-1)).toBe("agent.invocation.completed");
+    expect(listAgentTypes(events).at(-1)).toBe("agent.invocation.completed");
   });
 
   it("LM-62 is measured by 0.7 where neither run nor manifest says another threshold", async () => {
@@ -196,7 +204,7 @@ describe("an agent's doubt", () => {
 });
 
 describe("an agent that hands over", () => {
-  const handing = (toAgentId: string, task?: object): Turn => ({
+  const handOver = (toAgentId: string, task?: object): Turn => ({
     call: [
       {
         name: "openwop_agent_handoff",
@@ -207,32 +215,32 @@ describe("an agent that hands over", () => {
 
   it("LM-70 says so and to whom, and the other's run is the caller's too", async () => {
     const { snapshot, events, runId } = await world.run("vendor.test.router", {}, [
-      handing("vendor.test.digger", { depth: 9 }),
+      handOver("vendor.test.digger", { depth: 9 }),
     ]);
-    expect(only(events, "agent.handoff").payload).toEqual({
+    expect(findOnly(events, "agent.handoff").payload).toEqual({
       fromAgentId: "vendor.test.router",
       toAgentId: "vendor.test.digger",
       reason: "a drill is needed",
     });
     const childRunId = childOf(events);
-    expect(only(events, "agent.invocation.completed").payload).toMatchObject({
+    expect(findOnly(events, "agent.invocation.completed").payload).toMatchObject({
       outcome: "handed-off",
       enqueuedRunId: childRunId,
     });
     const child = await world.client.snapshot(childRunId);
     expect(child).toMatchObject({ status: "completed", inputs: { depth: 9 }, parentRunId: runId });
     expect(child["owner"]).toEqual(snapshot["owner"]);
-    expect(only(events, "node.dispatched").payload["childWorkflowId"]).toBe(child["workflowId"]);
+    expect(findOnly(events, "node.dispatched").payload["childWorkflowId"]).toBe(child["workflowId"]);
     expect((await world.other.get(`/v1/runs/${childRunId}`)).status).toBe(404);
     expect(snapshot["outputs"]).toMatchObject({ agentId: "vendor.test.digger", childRunId });
-    expect(only(await world.client.events(childRunId), "agent.invocation.started").payload["source"]).toBe(
-      "run-api",
-    );
+    expect(
+      findOnly(await world.client.events(childRunId), "agent.invocation.started").payload["source"],
+    ).toBe("run-api");
   });
 
   it("LM-71 of a task that is not the other's fails, and both invocations are closed", async () => {
     const { snapshot, events } = await world.run("vendor.test.router", {}, [
-      handing("vendor.test.digger", { depth: "deep" }),
+      handOver("vendor.test.digger", { depth: "deep" }),
     ]);
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "handoff_task_schema_violation" } });
     expect(outcomeOf(events)).toBe("handed-off");
@@ -241,11 +249,11 @@ describe("an agent that hands over", () => {
 
   it("LM-72 to nobody, or to itself, is told that this cannot be, and goes on", async () => {
     for (const to of ["vendor.test.nobody", "vendor.test.router"]) {
-      const turns = [handing(to), { say: "then I do it" }];
+      const turns = [handOver(to), { say: "then I do it" }];
       const { snapshot, events } = await world.run("vendor.test.router", {}, turns);
       expect(snapshot["outputs"]).toMatchObject({ result: "then I do it" });
-      expect(ofType(events, "agent.handoff", "node.dispatched")).toEqual([]);
-      expect(only(events, "agent.toolReturned").payload["status"]).toBe("error");
+      expect(filterByType(events, "agent.handoff", "node.dispatched")).toEqual([]);
+      expect(findOnly(events, "agent.toolReturned").payload["status"]).toBe("error");
     }
   });
 });
@@ -262,7 +270,7 @@ const SCENES: readonly (readonly [what: string, outcome: string, agentId: string
         { say: "CANARY-RESULT" },
       ],
     ],
-    ["doubts", "escalated", "vendor.test.doubter", [said({ result: "CANARY-RESULT", confidence: 0.1 })]],
+    ["doubts", "escalated", "vendor.test.doubter", [sayJson({ result: "CANARY-RESULT", confidence: 0.1 })]],
     [
       "hands over",
       "handed-off",
@@ -293,17 +301,17 @@ describe.each(SCENES)("an invocation that %s", (_what, outcome, agentId, turns) 
   });
 
   it("LM-80 is told of by one start and one end with one id, the first and the last of the agent's events", () => {
-    const types = agentTypes(ended.events);
+    const types = listAgentTypes(ended.events);
     expect(types[0]).toBe("agent.invocation.started");
     expect(types.at(-1)).toBe("agent.invocation.completed");
-    const started = only(ended.events, "agent.invocation.started").payload;
-    const completed = only(ended.events, "agent.invocation.completed").payload;
+    const started = findOnly(ended.events, "agent.invocation.started").payload;
+    const completed = findOnly(ended.events, "agent.invocation.completed").payload;
     expect(completed).toMatchObject({ outcome, invocationId: started["invocationId"], agentId });
     expect(started).toMatchObject({ agentId, source: "run-api" });
   });
 
   it("LM-81 says nothing of prompts, tasks, results and keys in its bracket", () => {
-    for (const { payload } of ofType(
+    for (const { payload } of filterByType(
       ended.events,
       "agent.invocation.started",
       "agent.invocation.completed",
@@ -337,7 +345,7 @@ describe.each(SCENES)("an invocation that %s", (_what, outcome, agentId, turns) 
       "agent.handoff": "H",
       "agent.invocation.completed": "E",
     };
-    const order = agentTypes(ended.events)
+    const order = listAgentTypes(ended.events)
       .map((type) => letters[type])
       .join("");
     const isWhole = ["completed", "escalated", "handed-off"].includes(outcome);
@@ -348,7 +356,9 @@ describe.each(SCENES)("an invocation that %s", (_what, outcome, agentId, turns) 
 describe("an invocation that is cut short", () => {
   it("LM-83 by a cancellation is closed before its run is", async () => {
     const runId = await world.start("vendor.test.tooled", {}, [{ call: [{ name: "mcp_slow", args: {} }] }]);
-    await world.until(async () => ofType(await world.client.events(runId), "agent.toolCalled").length > 0);
+    await world.until(
+      async () => filterByType(await world.client.events(runId), "agent.toolCalled").length > 0,
+    );
     await world.client.post(`/v1/runs/${runId}/cancel`, {});
     await world.client.until(runId, "cancelled");
     const events = await world.client.events(runId);

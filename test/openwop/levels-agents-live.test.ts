@@ -3,29 +3,29 @@ import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import { TOLD } from "../support/mcp-tools.ts";
-import { agent, openAgents, type Agents } from "./levels-agents-world.ts";
-import { clientOf, ofType, only, OTHER_TOKEN, TOKEN } from "./levels-world.ts";
+import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
+import { clientOf, filterByType, findOnly, OTHER_TOKEN, TOKEN } from "./levels-world.ts";
 
 const SCOPED = "token-of-one-with-scopes";
 const PROMPT = "You are CANARY-PROMPT. Do it.";
 
-const tooled = (toolAllowlist: readonly string[], more: object = {}) => ({
+const createTooled = (toolAllowlist: readonly string[], more: object = {}) => ({
   manifest: { toolAllowlist, ...more },
 });
 
 const AGENTS = [
-  agent("vendor.test.plain", { systemPrompt: PROMPT }),
-  agent("vendor.test.writer", { manifest: { modelClass: "writing" } }),
-  agent(
+  createAgent("vendor.test.plain", { systemPrompt: PROMPT }),
+  createAgent("vendor.test.writer", { manifest: { modelClass: "writing" } }),
+  createAgent(
     "vendor.test.tooled",
-    tooled(["mcp:echo", "mcp:tools.broken", "mcp:huge", "mcp:tells", "mcp:nowhere", "openwop:shell"]),
+    createTooled(["mcp:echo", "mcp:tools.broken", "mcp:huge", "mcp:tells", "mcp:nowhere", "openwop:shell"]),
   ),
-  agent("vendor.test.paying", tooled(["mcp:echo"])),
-  agent(
+  createAgent("vendor.test.paying", createTooled(["mcp:echo"])),
+  createAgent(
     "vendor.test.keeper",
-    tooled(["openwop:memory.read", "openwop:memory.write"], { memoryShape: { longTerm: true } }),
+    createTooled(["openwop:memory.read", "openwop:memory.write"], { memoryShape: { longTerm: true } }),
   ),
-  agent("vendor.test.forgetful", tooled(["openwop:memory.read", "openwop:memory.write"])),
+  createAgent("vendor.test.forgetful", createTooled(["openwop:memory.read", "openwop:memory.write"])),
 ];
 
 let world: Agents;
@@ -46,30 +46,30 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const echo = (text: string) => ({ call: [{ name: "mcp_echo", args: { text } }] });
-const asked = () => world.model.requests.at(-1)?.body;
-const offered = (): unknown[] => (asked()?.tools ?? []).map((tool) => tool.function?.name);
+const findLastRequest = () => world.model.requests.at(-1)?.body;
+const listOffered = (): unknown[] => (findLastRequest()?.tools ?? []).map((tool) => tool.function?.name);
 
 describe("the model of an agent", () => {
   it("LM-01 is what the host says of the class that its manifest names, and is told by the start of the invocation", async () => {
     const { events } = await world.run("vendor.test.plain", {}, [{ say: "done" }]);
-    expect(only(events, "agent.invocation.started").payload).toMatchObject({
+    expect(findOnly(events, "agent.invocation.started").payload).toMatchObject({
       modelClass: "reasoning",
       resolvedModel: "thinking-model",
       resolvedProvider: new URL(world.model.baseUrl).host,
     });
-    expect(asked()?.model).toBe("thinking-model");
+    expect(findLastRequest()?.model).toBe("thinking-model");
   });
 
   it("LM-02 is the host's own where the class has none", async () => {
     await world.run("vendor.test.writer", {}, [{ say: "done" }]);
-    expect(asked()?.model).toBe("plain-model");
+    expect(findLastRequest()?.model).toBe("plain-model");
   });
 
   it("LM-03 is that of the run's options where these name one", async () => {
     for (const configurable of [{ ai: { model: "asked-model" } }, { "ai.model": "asked-model" }]) {
       const { events } = await world.run("vendor.test.plain", {}, [{ say: "done" }], { configurable });
-      expect(asked()?.model).toBe("asked-model");
-      expect(only(events, "agent.invocation.started").payload["resolvedModel"]).toBe("asked-model");
+      expect(findLastRequest()?.model).toBe("asked-model");
+      expect(findOnly(events, "agent.invocation.started").payload["resolvedModel"]).toBe("asked-model");
     }
   });
 
@@ -85,8 +85,8 @@ describe("the model of an agent", () => {
     try {
       const { status } = await world.client.until(runId, "completed");
       expect(status).toBe("completed");
-      expect(asked()?.model).toBe("thinking-model");
-      const models = ofType(await world.client.events(runId), "coordination.model_asked");
+      expect(findLastRequest()?.model).toBe("thinking-model");
+      const models = filterByType(await world.client.events(runId), "coordination.model_asked");
       expect(new Set(models.map(({ payload }) => payload["model"]))).toEqual(new Set(["thinking-model"]));
     } finally {
       modelClasses["reasoning"] = "thinking-model";
@@ -100,7 +100,7 @@ describe("the model of an agent", () => {
       const { events } = await world.run("vendor.test.plain", task, [{ say: "done" }], {
         configurable: { ai: { model } },
       });
-      digests.push(only(events, "coordination.model_asked").payload["requestDigest"]);
+      digests.push(findOnly(events, "coordination.model_asked").payload["requestDigest"]);
     }
     expect(new Set(digests).size).toBe(3);
     expect(digests[0]).toMatch(/^[0-9a-f]{64}$/);
@@ -110,15 +110,15 @@ describe("the model of an agent", () => {
     const configurable = { ai: { provider: "another-provider" } };
     const { events, snapshot } = await world.run("vendor.test.plain", {}, [{ say: "no" }], { configurable });
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "not_configured" } });
-    expect(only(events, "agent.invocation.completed").payload["outcome"]).toBe("failed");
-    expect(ofType(events, "agent.reasoned")).toEqual([]);
+    expect(findOnly(events, "agent.invocation.completed").payload["outcome"]).toBe("failed");
+    expect(filterByType(events, "agent.reasoned")).toEqual([]);
   });
 });
 
 describe("the prompt of an agent", () => {
   it("LM-10 is told of by the references that were looked at, and which of them applied", async () => {
     const { events } = await world.run("vendor.test.plain", {}, [{ say: "done" }]);
-    const { payload, nodeId } = only(events, "agent.promptResolved");
+    const { payload, nodeId } = findOnly(events, "agent.promptResolved");
     expect(payload).toMatchObject({ nodeId, kind: "system", agentId: "vendor.test.plain" });
     const chain = payload["chain"] as { layer: string; applied: boolean; source?: string }[];
     expect(chain.filter(({ applied }) => applied)).toEqual([
@@ -129,7 +129,7 @@ describe("the prompt of an agent", () => {
 
   it("LM-11 reaches the model as its instructions, and no event", async () => {
     const { events } = await world.run("vendor.test.plain", {}, [{ say: "done" }]);
-    const [system] = asked()?.messages ?? [];
+    const [system] = findLastRequest()?.messages ?? [];
     expect(system).toMatchObject({ role: "system", content: expect.stringContaining(PROMPT) as string });
     expect(JSON.stringify(events)).not.toContain("CANARY-PROMPT");
   });
@@ -138,15 +138,15 @@ describe("the prompt of an agent", () => {
 describe("the tools of an agent", () => {
   it("LM-20 are those of its allowlist that the host has, and no others", async () => {
     const { events } = await world.run("vendor.test.tooled", {}, [{ say: "done" }]);
-    expect(offered()).toEqual(["mcp_echo", "mcp_tools_broken", "mcp_huge", "mcp_tells"]);
-    expect(only(events, "agent.invocation.started").payload["toolSurfaceCount"]).toBe(4);
+    expect(listOffered()).toEqual(["mcp_echo", "mcp_tools_broken", "mcp_huge", "mcp_tells"]);
+    expect(findOnly(events, "agent.invocation.started").payload["toolSurfaceCount"]).toBe(4);
   });
 
   it("LM-21 are none without an allowlist", async () => {
     const { events } = await world.run("vendor.test.plain", {}, [{ ...echo("hi") }, { say: "done" }]);
-    expect(asked()?.tools ?? []).toEqual([]);
-    expect(only(events, "agent.invocation.started").payload["toolSurfaceCount"]).toBe(0);
-    expect(ofType(events, "agent.toolCalled", "agent.toolReturned")).toEqual([]);
+    expect(findLastRequest()?.tools ?? []).toEqual([]);
+    expect(findOnly(events, "agent.invocation.started").payload["toolSurfaceCount"]).toBe(0);
+    expect(filterByType(events, "agent.toolCalled", "agent.toolReturned")).toEqual([]);
   });
 
   it("LM-22 cannot be called outside of the allowlist: that is on record, and nothing else happens", async () => {
@@ -156,18 +156,18 @@ describe("the tools of an agent", () => {
       const turns = [{ call: [{ name, args: {} }] }, { say: "then not" }];
       const { snapshot, events } = await world.run("vendor.test.tooled", {}, turns);
       expect(snapshot.status).toBe("completed");
-      expect(ofType(events, "agent.toolCalled", "agent.toolReturned")).toEqual([]);
-      const [turn] = ofType(events, "coordination.agent_turned");
+      expect(filterByType(events, "agent.toolCalled", "agent.toolReturned")).toEqual([]);
+      const [turn] = filterByType(events, "coordination.agent_turned");
       expect(turn?.payload["calls"]).toMatchObject([{ toolName: name, problem: "forbidden" }]);
-      expect(asked()?.messages.at(-1)?.content).toMatch(/^forbidden/);
+      expect(findLastRequest()?.messages.at(-1)?.content).toMatch(/^forbidden/);
     }
     expect(world.mcp.calls.length).toBe(before);
   });
 
   it("LM-23 are told of before and after each call, by a hash of the arguments, the caller, the way and the time", async () => {
     const { events, snapshot } = await world.run("vendor.test.tooled", {}, [echo("hi"), { say: "done" }]);
-    const called = only(events, "agent.toolCalled");
-    const returned = only(events, "agent.toolReturned");
+    const called = findOnly(events, "agent.toolCalled");
+    const returned = findOnly(events, "agent.toolReturned");
     expect(called.payload).toEqual({
       agentId: "vendor.test.tooled",
       toolName: "mcp:echo",
@@ -191,7 +191,7 @@ describe("the tools of an agent", () => {
       ]);
       expect(snapshot.status).toBe("completed");
       expect(world.mcp.calls.length).toBe(before);
-      const { payload } = only(events, "agent.toolReturned");
+      const { payload } = findOnly(events, "agent.toolReturned");
       expect(payload).toMatchObject({
         status: "forbidden",
         error: {
@@ -213,10 +213,10 @@ describe("the tools of an agent", () => {
       const { events } = await world.run("vendor.test.paying", {}, [echo("pay"), { say: "paid" }], {
         headers: payer,
       });
-      expect(only(events, "agent.toolCalled").payload["principal"]).toBe("payer");
-      expect(only(events, "agent.toolReturned").payload["status"]).toBe("ok");
+      expect(findOnly(events, "agent.toolCalled").payload["principal"]).toBe("payer");
+      expect(findOnly(events, "agent.toolReturned").payload["status"]).toBe("ok");
       const without = await world.run("vendor.test.paying", {}, [echo("pay"), { say: "paid" }]);
-      expect(only(without.events, "agent.toolReturned").payload["status"]).toBe("forbidden");
+      expect(findOnly(without.events, "agent.toolReturned").payload["status"]).toBe("forbidden");
     } finally {
       delete toolScopes["mcp:tools.echo"];
     }
@@ -230,7 +230,7 @@ describe("the tools of an agent", () => {
       headers,
     });
     expect(snapshot.status).toBe("completed");
-    const returned = ofType(events, "agent.toolReturned").map(({ payload }) => payload);
+    const returned = filterByType(events, "agent.toolReturned").map(({ payload }) => payload);
     const limited = returned.filter(({ status }) => status === "rate_limited");
     expect(limited.length).toBeGreaterThan(0);
     expect(limited[0]).toMatchObject({ error: { code: "rate_limited" } });
@@ -245,7 +245,7 @@ describe("the tools of an agent", () => {
       { say: `it is ${TOLD}` },
     ]);
     expect(JSON.stringify(events)).not.toContain(TOLD);
-    const returned = ofType(events, "agent.toolReturned").at(-1)?.payload["outcome"];
+    const returned = filterByType(events, "agent.toolReturned").at(-1)?.payload["outcome"];
     expect(returned).toMatchObject({ text: "the key is [REDACTED:operator]" });
   });
 });
@@ -258,17 +258,17 @@ describe("the memory of an agent", () => {
 
   it("LM-30 is bound where its manifest says long-term: what it keeps is there in later runs", async () => {
     const { events } = await world.run("vendor.test.keeper", {}, [keep("the well is dry"), { say: "kept" }]);
-    const { payload } = only(events, "memory.written");
+    const { payload } = findOnly(events, "memory.written");
     expect(payload).toMatchObject({
       memoryRef: "agent:vendor.test.keeper",
       agentId: "vendor.test.keeper",
       tags: ["well"],
     });
     expect(JSON.stringify(payload)).not.toContain("dry");
-    expect(only(events, "agent.invocation.started").payload["memoryBound"]).toBe(true);
+    expect(findOnly(events, "agent.invocation.started").payload["memoryBound"]).toBe(true);
     await world.run("vendor.test.keeper", {}, [keep("the river too"), { say: "kept" }]);
     const later = await world.run("vendor.test.keeper", {}, [recall, { say: "recalled" }]);
-    const read = only(later.events, "agent.toolReturned").payload["outcome"] as { text: string };
+    const read = findOnly(later.events, "agent.toolReturned").payload["outcome"] as { text: string };
     expect(read.text).toContain("the well is dry");
     expect(read.text).toContain("the river too");
   });
@@ -276,7 +276,7 @@ describe("the memory of an agent", () => {
   it("LM-31 is redacted before it is written", async () => {
     await world.run("vendor.test.keeper", {}, [keep(`the key is ${TOLD}`), { say: "kept" }]);
     const { events } = await world.run("vendor.test.keeper", {}, [recall, { say: "recalled" }]);
-    const read = JSON.stringify(only(events, "agent.toolReturned").payload);
+    const read = JSON.stringify(findOnly(events, "agent.toolReturned").payload);
     expect(read).toContain("[REDACTED:operator]");
     expect(read).not.toContain(TOLD);
   });
@@ -287,18 +287,18 @@ describe("the memory of an agent", () => {
     const theirs = clientOf(world.baseUrl, OTHER_TOKEN);
     const runId = await world.start("vendor.test.keeper", {}, [recall, { say: "nothing" }], other);
     await theirs.until(runId, "completed");
-    expect(only(await theirs.events(runId), "agent.toolReturned").payload["outcome"]).toMatchObject({
+    expect(findOnly(await theirs.events(runId), "agent.toolReturned").payload["outcome"]).toMatchObject({
       text: "[]",
     });
   });
 
   it("LM-33 is none where its manifest has none, whatever is on its allowlist", async () => {
     const { events } = await world.run("vendor.test.forgetful", {}, [keep("lost"), { say: "done" }]);
-    expect(only(events, "agent.invocation.started").payload).toMatchObject({
+    expect(findOnly(events, "agent.invocation.started").payload).toMatchObject({
       memoryBound: false,
       toolSurfaceCount: 0,
     });
-    expect(ofType(events, "memory.written")).toEqual([]);
+    expect(filterByType(events, "memory.written")).toEqual([]);
   });
 });
 
@@ -310,10 +310,10 @@ describe("the turns of an agent", () => {
       { say: "it is deep" },
     ]);
     expect(snapshot["outputs"]).toMatchObject({ result: "it is deep", contentTrust: "untrusted" });
-    const told = asked()
+    const report = findLastRequest()
       ?.messages.slice(1)
       .map(({ role, content }) => [role, content]);
-    expect(told).toEqual([
+    expect(report).toEqual([
       ["user", expect.stringContaining("deep?")],
       ["assistant", "let me see"],
       ["tool", "echo: one"],
@@ -333,7 +333,9 @@ describe("the turns of an agent", () => {
       code: "agent_limit_exceeded",
       message: expect.stringMatching(/16 turns/) as string,
     });
-    expect(only(await theirs.events(runId), "agent.invocation.completed").payload["outcome"]).toBe("failed");
+    expect(findOnly(await theirs.events(runId), "agent.invocation.completed").payload["outcome"]).toBe(
+      "failed",
+    );
   });
 
   it("LM-42 fail the run where they bring nothing, half of something or too much, and say why", async () => {
@@ -346,7 +348,7 @@ describe("the turns of an agent", () => {
     for (const [code, turn] of Object.entries(wrong)) {
       const { snapshot, events } = await world.run("vendor.test.plain", {}, [turn]);
       expect(snapshot).toMatchObject({ status: "failed", error: { code } });
-      expect(only(events, "agent.invocation.completed").payload["outcome"]).toBe("failed");
+      expect(findOnly(events, "agent.invocation.completed").payload["outcome"]).toBe("failed");
       expect(JSON.stringify(events).length).toBeLessThan(50_000);
     }
   });
@@ -358,9 +360,9 @@ describe("the turns of an agent", () => {
       { say: "neither" },
     ]);
     expect(snapshot["outputs"]).toMatchObject({ result: "neither" });
-    const [first] = ofType(events, "coordination.agent_turned");
+    const [first] = filterByType(events, "coordination.agent_turned");
     expect(first?.payload["calls"]).toMatchObject([{ toolName: "mcp:echo", problem: "malformed" }]);
-    expect(only(events, "agent.toolReturned").payload).toMatchObject({
+    expect(findOnly(events, "agent.toolReturned").payload).toMatchObject({
       status: "error",
       error: { code: "too_large" },
     });

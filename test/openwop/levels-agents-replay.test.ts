@@ -1,14 +1,14 @@
 /** Owns: that a replay of an agent's run has the same invocation, and asks and calls nobody (RFC 0077, recorded facts). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
-import { agent, openAgents, type Agents } from "./levels-agents-world.ts";
-import { only, type Event } from "./levels-world.ts";
+import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
+import { findOnly, type Event } from "./levels-world.ts";
 
 const tools = ["mcp:echo", "openwop:memory.write", "openwop:memory.read"];
 const AGENTS = [
-  agent("vendor.test.tooled", { manifest: { toolAllowlist: tools, memoryShape: { longTerm: true } } }),
-  agent("vendor.test.doubter", { manifest: { confidence: { defaultThreshold: 0.9 } } }),
-  agent("vendor.test.plain"),
+  createAgent("vendor.test.tooled", { manifest: { toolAllowlist: tools, memoryShape: { longTerm: true } } }),
+  createAgent("vendor.test.doubter", { manifest: { confidence: { defaultThreshold: 0.9 } } }),
+  createAgent("vendor.test.plain"),
 ];
 
 let world: Agents;
@@ -46,16 +46,16 @@ const SCENES: readonly (readonly [what: string, agentId: string, turns: readonly
 describe.each(SCENES)("the replay of an invocation that %s", (_what, agentId, turns) => {
   it("LM-85 is the same log, its bracket included, and nobody is asked and nothing called", async () => {
     const { runId, events } = await world.run(agentId, {}, turns);
-    const [asked, called] = [world.model.requests.length, world.mcp.calls.length];
+    const [requestCount, called] = [world.model.requests.length, world.mcp.calls.length];
     const replayed = await replayOf(runId);
     expect(strip(replayed)).toEqual(strip(events));
-    expect(only(replayed, "agent.invocation.started").payload["invocationId"]).toBe(
-      only(events, "agent.invocation.started").payload["invocationId"],
+    expect(findOnly(replayed, "agent.invocation.started").payload["invocationId"]).toBe(
+      findOnly(events, "agent.invocation.started").payload["invocationId"],
     );
-    expect(only(replayed, "agent.invocation.started").timestamp).toBe(
-      only(events, "agent.invocation.started").timestamp,
+    expect(findOnly(replayed, "agent.invocation.started").timestamp).toBe(
+      findOnly(events, "agent.invocation.started").timestamp,
     );
-    expect([world.model.requests.length, world.mcp.calls.length]).toEqual([asked, called]);
+    expect([world.model.requests.length, world.mcp.calls.length]).toEqual([requestCount, called]);
   });
 });
 

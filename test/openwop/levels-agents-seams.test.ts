@@ -1,11 +1,11 @@
 /** Owns: the inventory of agents (RFC 0070, 0072, 0092), and the seams through which the protocol's suite drives them. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { agent, openAgents, type Agents } from "./levels-agents-world.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { ofType, openWorld, type Event, type Reply } from "./levels-world.ts";
+import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { filterByType, openWorld, type Event, type Reply } from "./levels-world.ts";
 
 const AGENTS = [
-  agent("vendor.test.zeta", {
+  createAgent("vendor.test.zeta", {
     systemPrompt: "CANARY-PROMPT",
     returnSchema: { description: "CANARY-SCHEMA" },
     manifest: {
@@ -18,11 +18,11 @@ const AGENTS = [
       requiresCapabilities: ["memory", "host.workspace.sync", "agents.liveRuntime", "no.such.thing"],
     },
   }),
-  agent("community.test.alpha", {
+  createAgent("community.test.alpha", {
     taskSchema: { type: "object", required: ["depth"] },
     manifest: { memoryShape: { scratchpad: true }, handoff: { taskSchemaRef: "t.json" } },
   }),
-  agent("vendor.test.plain"),
+  createAgent("vendor.test.plain"),
 ];
 
 let world: Agents;
@@ -31,13 +31,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const discovery = async (): Promise<Reply["body"]> => (await world.client.get("/.well-known/openwop")).body;
+const readDiscovery = async (): Promise<Reply["body"]> =>
+  (await world.client.get("/.well-known/openwop")).body;
 
 describe("the inventory of agents", () => {
   it("LM-12 lists those that are installed by their ids, as the official schema has it", async () => {
     const { status, body } = await world.client.get("/v1/agents");
     expect(status).toBe(200);
-    expect(schemaProblems("agent-inventory-response", body)).toEqual([]);
+    expect(findSchemaProblems("agent-inventory-response", body)).toEqual([]);
     const agents = body["agents"] as { agentId: string }[];
     const ids = agents.map(({ agentId }) => agentId);
     expect(ids).toEqual(ids.toSorted());
@@ -81,8 +82,8 @@ describe("the inventory of agents", () => {
   });
 
   it("LM-16 is advertised with what live agents are held to", async () => {
-    const document = await discovery();
-    expect(schemaProblems("capabilities", document)).toEqual([]);
+    const document = await readDiscovery();
+    expect(findSchemaProblems("capabilities", document)).toEqual([]);
     expect(document["agents"]).toMatchObject({
       manifestRuntime: { supported: true, handoffValidation: true, installScope: "host" },
       liveRuntime: { supported: true, structuredOutput: true, confidenceEscalation: true },
@@ -111,7 +112,7 @@ describe("the inventory of agents", () => {
   });
 });
 
-const seam = (path: string, body: object) => world.client.post(`/v1/host/sample/${path}`, body);
+const postSeam = (path: string, body: object) => world.client.post(`/v1/host/sample/${path}`, body);
 const eventsOf = async (runId: unknown): Promise<Event[]> =>
   (await world.client.get(`/v1/host/sample/test/runs/${String(runId)}/events`)).body["events"] as Event[];
 
@@ -122,7 +123,7 @@ describe("the seam for live agents", () => {
 
   it("LM-35 runs an agent of its own choice to its end, however it is begun", async () => {
     for (const source of ["run-api", "workflow-node", "chat-mention"]) {
-      const { status, body } = await seam("agents/live-invoke", { source });
+      const { status, body } = await postSeam("agents/live-invoke", { source });
       expect(status).toBe(200);
       const { invocationId, outcome } = body;
       expect(outcome).toBe("completed");
@@ -140,36 +141,36 @@ describe("the seam for live agents", () => {
 
   it("LM-36 lets an agent try a tool that it may not call", async () => {
     const attemptTool = "conformance-disallowed-tool";
-    const { body } = await seam("agents/live-invoke", { source: "run-api", attemptTool });
+    const { body } = await postSeam("agents/live-invoke", { source: "run-api", attemptTool });
     const events = await eventsOf(body["runId"]);
-    expect(ofType(events, "agent.toolCalled")).toEqual([]);
-    const [turn] = ofType(events, "coordination.agent_turned");
+    expect(filterByType(events, "agent.toolCalled")).toEqual([]);
+    const [turn] = filterByType(events, "coordination.agent_turned");
     expect(turn?.payload["calls"]).toMatchObject([{ toolName: attemptTool, problem: "forbidden" }]);
   });
 
   it("LM-37 fails a result that breaks the return schema", async () => {
-    const { body } = await seam("agents/live-invoke", {
+    const { body } = await postSeam("agents/live-invoke", {
       source: "run-api",
       returnSchemaRef: "conformance-strict-handoff",
       forceInvalidResult: true,
     });
-    const [completed] = ofType(await eventsOf(body["runId"]), "agent.invocation.completed");
+    const [completed] = filterByType(await eventsOf(body["runId"]), "agent.invocation.completed");
     expect(completed?.payload["outcome"]).toBe("failed");
     expect(completed?.payload["schemaValidated"]).not.toBe(true);
-    const valid = await seam("agents/live-invoke", { returnSchemaRef: "conformance-strict-handoff" });
+    const valid = await postSeam("agents/live-invoke", { returnSchemaRef: "conformance-strict-handoff" });
     expect(valid.body["outcome"]).toBe("completed");
   });
 
   it("LM-38 lets the host's own model play where that is asked for", async () => {
     const before = world.model.requests.length;
-    const { body } = await seam("agents/live-invoke", { agentId: "vendor.test.plain", live: true });
+    const { body } = await postSeam("agents/live-invoke", { agentId: "vendor.test.plain", live: true });
     expect(world.model.requests.length).toBe(before + 1);
     expect(body["outcome"]).toBe("completed");
   });
 
   it("LM-39 knows no agent that is not installed", async () => {
-    expect((await seam("agents/live-invoke", { agentId: "vendor.test.nobody" })).status).toBe(404);
-    expect((await seam("agents/vendor.test.nobody/dispatch", { task: {} })).status).toBe(404);
+    expect((await postSeam("agents/live-invoke", { agentId: "vendor.test.nobody" })).status).toBe(404);
+    expect((await postSeam("agents/vendor.test.nobody/dispatch", { task: {} })).status).toBe(404);
   });
 });
 
@@ -178,7 +179,7 @@ describe("the seam that dispatches an agent", () => {
     const [first] = (await world.client.get("/v1/agents")).body["agents"] as { agentId: string }[];
     const agentId = first?.agentId ?? "";
     const task = { task: {}, validateHandoff: false, availableTools: [] };
-    const { body } = await seam(`agents/${encodeURIComponent(agentId)}/dispatch`, task);
+    const { body } = await postSeam(`agents/${encodeURIComponent(agentId)}/dispatch`, task);
     expect(body).toMatchObject({ agentId, status: "completed", toolSurface: [], confidence: 0.9 });
     const events = body["events"] as { type: string; agentId: string }[];
     expect(events.map(({ type }) => type)).toEqual(
@@ -188,28 +189,31 @@ describe("the seam that dispatches an agent", () => {
   });
 
   it("LM-45 holds the task against its schema, the tools against the allowlist, the confidence against a threshold", async () => {
-    const failed = await seam("agents/community.test.alpha/dispatch", { task: {} });
+    const failed = await postSeam("agents/community.test.alpha/dispatch", { task: {} });
     expect(failed.body).toMatchObject({ status: "failed", error: { code: "task_schema_violation" } });
-    const asked = { availableTools: ["mcp:echo", "mcp:slow"], simulateConfidence: 0.75 };
-    const doubted = await seam("agents/vendor.test.zeta/dispatch", asked);
+    const request = { availableTools: ["mcp:echo", "mcp:slow"], simulateConfidence: 0.75 };
+    const doubted = await postSeam("agents/vendor.test.zeta/dispatch", request);
     expect(doubted.body).toMatchObject({
       status: "escalated",
       toolSurface: ["mcp:echo"],
       threshold: 0.8,
       confidence: 0.75,
     });
-    const sure = await seam("agents/vendor.test.zeta/dispatch", { ...asked, confidenceThreshold: 0.5 });
-    expect(sure.body).toMatchObject({ status: "completed", threshold: 0.5 });
+    const sureReply = await postSeam("agents/vendor.test.zeta/dispatch", {
+      ...request,
+      confidenceThreshold: 0.5,
+    });
+    expect(sureReply.body).toMatchObject({ status: "completed", threshold: 0.5 });
   });
 });
 
 describe("the seam for tool hooks", () => {
-  const hook = async (body: object) =>
-    (await seam("toolhooks/invoke", { principal: "core.system", toolName: "web.search", ...body }))
+  const postHook = async (body: object) =>
+    (await postSeam("toolhooks/invoke", { principal: "core.system", toolName: "web.search", ...body }))
       .body as Readonly<Record<"toolCalled" | "toolReturned", Readonly<Record<string, unknown>>>>;
 
   it("LM-46 tells of a call by its hash, and of its end by its status and time", async () => {
-    const { toolCalled, toolReturned } = await hook({ args: { q: "openwop" } });
+    const { toolCalled, toolReturned } = await postHook({ args: { q: "openwop" } });
     expect(toolCalled).toMatchObject({
       toolName: "web.search",
       principal: "core.system",
@@ -220,33 +224,33 @@ describe("the seam for tool hooks", () => {
   });
 
   it("LM-47 denies a principal what it has no scope for", async () => {
-    const asked = {
+    const request = {
       principal: "conformance-unprivileged",
       toolName: "db.delete",
       requiredScopes: ["db:write"],
     };
-    const { toolReturned } = await hook(asked);
+    const { toolReturned } = await postHook(request);
     expect(toolReturned).toMatchObject({ status: "forbidden", error: { code: "forbidden" } });
     expect(toolReturned).not.toHaveProperty("durationMs");
   });
 
   it("LM-48 denies a call that comes too often", async () => {
-    const { toolReturned } = await hook({ simulateRateLimitExhausted: true });
+    const { toolReturned } = await postHook({ simulateRateLimitExhausted: true });
     expect(toolReturned).toMatchObject({ status: "rate_limited", error: { code: "rate_limited" } });
-    const next = await hook({});
+    const next = await postHook({});
     expect(next.toolReturned["status"]).toBe("ok");
   });
 
   it("LM-49 repeats no argument, whose secret does not change the hash either", async () => {
     const canary = "sk-canary-rfc0064-do-not-leak-xyz789";
-    const one = await hook({ args: { apiKey: canary, q: "openwop" } });
+    const one = await postHook({ args: { apiKey: canary, q: "openwop" } });
     expect(JSON.stringify(one)).not.toContain(canary);
-    const other = await hook({ args: { apiKey: "another", q: "openwop" } });
+    const other = await postHook({ args: { apiKey: "another", q: "openwop" } });
     expect(other.toolCalled["argsHash"]).toBe(one.toolCalled["argsHash"]);
   });
 
   it("LM-55 is honest about a tool that failed", async () => {
-    const { toolReturned } = await hook({ simulateToolError: true });
+    const { toolReturned } = await postHook({ simulateToolError: true });
     expect(toolReturned).toMatchObject({
       status: "error",
       error: { code: "tool_failed", message: expect.any(String) as string },

@@ -21,7 +21,7 @@ export interface AgentDraft {
 }
 
 /** @throws Error where it is no agent. */
-export function agent(
+export function createAgent(
   agentId: string,
   { manifest, systemPrompt = "Do it.", ...rest }: AgentDraft = {},
 ): InstalledAgent {
@@ -50,7 +50,7 @@ export interface Agents extends World {
   start(agentId: string, task: Fields, turns: readonly Turn[], start?: Start): Promise<string>;
 }
 
-function tokenIn({ headers = {} }: Start = {}): string {
+function findToken({ headers = {} }: Start = {}): string {
   return headers["authorization"]?.replace("Bearer ", "") ?? TOKEN;
 }
 
@@ -80,13 +80,13 @@ export async function openAgents(
     ...(nodesCallTools && { mcpUrl: mcp.url }),
     ...options,
   });
-  const play = (turns: readonly Turn[]): string => {
+  const addPlay = (turns: readonly Turn[]): string => {
     const name = `play-${rules.length}.`;
     rules.push({ when: (text) => text.includes(name), turns });
     return name;
   };
   const start: Agents["start"] = async (agentId, task, turns, { headers, ...more } = {}) => {
-    const inputs = { ...task, play: play(turns) };
+    const inputs = { ...task, play: addPlay(turns) };
     const reply = await world.client.post("/v1/runs", { agent: { agentId }, ...more, inputs }, headers);
     if (reply.status !== 201) throw new Error(JSON.stringify(reply.body));
     return String(reply.body["runId"]);
@@ -96,13 +96,13 @@ export async function openAgents(
     model,
     mcp,
     start,
-    runWorkflow: (workflowId, turns) => world.client.run(workflowId, { inputs: { play: play(turns) } }),
+    runWorkflow: (workflowId, turns) => world.client.run(workflowId, { inputs: { play: addPlay(turns) } }),
     until: async (isSo) => {
       await waitFor(async () => ((await isSo()) ? true : undefined), { what: "it to be so", everyMs: 10 });
     },
     run: async (agentId, task, turns, more) => {
       const runId = await start(agentId, task, turns, more);
-      const client = clientOf(world.baseUrl, tokenIn(more));
+      const client = clientOf(world.baseUrl, findToken(more));
       const snapshot = await client.until(runId, ...ENDS);
       return { runId, snapshot, events: await client.events(runId) };
     },

@@ -1,16 +1,32 @@
 /** Owns: what the protocol's suite asserts of agents, sub-workflows and its own seams, on workflows of this project. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { end, loop, node, noop, work, workflow, WORKERS } from "./levels-workflows.ts";
-import { childOf, clientOf, ofType, only, openWorld, type Reply, type World } from "./levels-world.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  work,
+  createWorkflow,
+  WORKERS,
+} from "./levels-workflows.ts";
+import {
+  childOf,
+  clientOf,
+  filterByType,
+  findOnly,
+  openWorld,
+  type Reply,
+  type World,
+} from "./levels-world.ts";
 
-const agent = (config: object) =>
-  node("thinker", "core.conformance.mock-agent", { config: { agentId: "agent-one", ...config } });
+const createAgent = (config: object) =>
+  createNode("thinker", "core.conformance.mock-agent", { config: { agentId: "agent-one", ...config } });
 
 const DEFINITIONS = [
   ...WORKERS,
-  workflow("thinks", {
+  createWorkflow("thinks", {
     nodes: [
-      agent({
+      createAgent({
         mockReasoning: { summary: "short", streamChunks: ["first ", "second ", "third"] },
         mockToolCalls: [
           { toolId: "measure", arguments: { depth: 3 }, result: { depth: 3 } },
@@ -21,13 +37,13 @@ const DEFINITIONS = [
       }),
     ],
   }),
-  workflow("pins-an-agent", {
-    nodes: [{ ...noop("only"), agent: { agentId: "agent-pinned", modelClass: "reasoning" } }],
+  createWorkflow("pins-an-agent", {
+    nodes: [{ ...createNoop("only"), agent: { agentId: "agent-pinned", modelClass: "reasoning" } }],
   }),
-  workflow("calls", {
+  createWorkflow("calls", {
     nodes: [
-      noop("before"),
-      node("call", "core.subWorkflow", {
+      createNoop("before"),
+      createNode("call", "core.subWorkflow", {
         config: {
           workflowId: "worker-good",
           inputMapping: { own: "word", unset: "nothing" },
@@ -37,18 +53,20 @@ const DEFINITIONS = [
     ],
     variables: { word: "hello", nothing: undefined, kept: "as it was" },
   }),
-  workflow("calls-bad", {
-    nodes: [node("call", "core.subWorkflow", { config: { workflowId: "worker-bad" } })],
+  createWorkflow("calls-bad", {
+    nodes: [createNode("call", "core.subWorkflow", { config: { workflowId: "worker-bad" } })],
   }),
-  workflow("absorbs-bad", {
+  createWorkflow("absorbs-bad", {
     nodes: [
-      node("call", "core.subWorkflow", { config: { workflowId: "worker-bad", onChildFailure: "absorb" } }),
+      createNode("call", "core.subWorkflow", {
+        config: { workflowId: "worker-bad", onChildFailure: "absorb" },
+      }),
     ],
   }),
-  workflow("calls-gated", {
-    nodes: [node("call", "core.subWorkflow", { config: { workflowId: "worker-gated" } })],
+  createWorkflow("calls-gated", {
+    nodes: [createNode("call", "core.subWorkflow", { config: { workflowId: "worker-gated" } })],
   }),
-  loop("hands-over", { plan: [work(["worker-good"]), end()] }),
+  createLoop("hands-over", { plan: [work(["worker-good"]), end()] }),
 ];
 
 let world: World;
@@ -60,17 +78,17 @@ afterAll(() => world.close());
 describe("an agent", () => {
   it("B-60 reasons in deltas, which together are what it reasoned", async () => {
     const { events } = await world.client.run("thinks");
-    const deltas = ofType(events, "agent.reasoning.delta");
+    const deltas = filterByType(events, "agent.reasoning.delta");
     expect(deltas.map(({ payload }) => payload["sequence"])).toEqual([0, 1, 2]);
-    const reasoned = only(events, "agent.reasoned");
+    const reasoned = findOnly(events, "agent.reasoned");
     expect(reasoned.payload["reasoning"]).toBe(deltas.map(({ payload }) => payload["delta"]).join(""));
     for (const { sequence } of deltas) expect(sequence).toBeLessThan(reasoned.sequence);
   });
 
   it("B-61 calls tools: each return is caused by its own call", async () => {
     const { events } = await world.client.run("thinks");
-    const [first, second] = ofType(events, "agent.toolCalled");
-    const returned = ofType(events, "agent.toolReturned");
+    const [first, second] = filterByType(events, "agent.toolCalled");
+    const returned = filterByType(events, "agent.toolReturned");
     expect(returned.map(({ causationId }) => causationId)).toEqual([first?.eventId, second?.eventId]);
     expect(returned.map(({ payload }) => payload["status"])).toEqual(["ok", "error"]);
     expect(returned.map(({ payload }) => payload["callId"])).toEqual([
@@ -81,7 +99,7 @@ describe("an agent", () => {
 
   it("B-62 hands over by both names, and decides last", async () => {
     const { events } = await world.client.run("thinks");
-    expect(only(events, "agent.handoff").payload).toMatchObject({
+    expect(findOnly(events, "agent.handoff").payload).toMatchObject({
       fromAgentId: "agent-one",
       toAgentId: "agent-two",
     });
@@ -102,7 +120,7 @@ describe("a sub-workflow", () => {
   it("B-64 brings back what is mapped, and tells its child and how that ended", async () => {
     const { snapshot, events, runId } = await world.client.run("calls");
     expect(snapshot.variables).toMatchObject({ got: "gold", kept: "as it was" });
-    const completed = ofType(events, "node.completed").find(({ nodeId }) => nodeId === "call");
+    const completed = filterByType(events, "node.completed").find(({ nodeId }) => nodeId === "call");
     expect(completed?.payload["outputs"]).toEqual({ childRunId: childOf(events), childStatus: "completed" });
     const child = await world.client.snapshot(childOf(events));
     expect(child).toMatchObject({ parentRunId: runId, parentNodeId: "call" });
@@ -114,13 +132,14 @@ describe("a sub-workflow", () => {
     expect((await world.client.run("calls-bad")).snapshot.error?.code).toBe("child_failed");
     const { snapshot, events } = await world.client.run("absorbs-bad");
     expect(snapshot.status).toBe("completed");
-    expect(only(events, "node.completed").payload["outputs"]).toMatchObject({ childStatus: "failed" });
+    expect(findOnly(events, "node.completed").payload["outputs"]).toMatchObject({ childStatus: "failed" });
   });
 });
 
 describe("the seams of the suite", () => {
   const SEAMS = "/v1/host/sample";
-  const seam = (path: string, body: unknown): Promise<Reply> => world.client.post(`${SEAMS}${path}`, body);
+  const postSeam = (path: string, body: unknown): Promise<Reply> =>
+    world.client.post(`${SEAMS}${path}`, body);
 
   it("B-70 register a workflow in the short form, for the tenant that asks", async () => {
     const nodes = [
@@ -131,22 +150,25 @@ describe("the seams of the suite", () => {
       },
       { nodeId: "dispatch", typeId: "core.dispatch", config: { outputMapping: { got: "found" } } },
     ];
-    expect((await seam("/workflows", { workflowId: "short-form.one", nodes })).status).toBe(201);
+    expect((await postSeam("/workflows", { workflowId: "short-form.one", nodes })).status).toBe(201);
     const { snapshot } = await world.client.run("short-form.one");
     expect(snapshot).toMatchObject({ status: "completed", variables: { got: "gold" } });
     expect((await world.other.post("/v1/runs", { workflowId: "short-form.one" })).status).toBe(400);
   });
 
   it("B-71 take a capability away, so that what needs it is refused by its name", async () => {
-    const overlay = await seam("/test/capability-toggle", { name: "agents.dispatchMapping", value: false });
+    const overlay = await postSeam("/test/capability-toggle", {
+      name: "agents.dispatchMapping",
+      value: false,
+    });
     expect(overlay.body).toEqual({ overlay: { "agents.dispatchMapping": false } });
     const nodes = [{ nodeId: "dispatch", typeId: "core.dispatch", config: {} }];
-    const refused = await seam("/workflows", { workflowId: "needs-dispatch", nodes });
+    const refused = await postSeam("/workflows", { workflowId: "needs-dispatch", nodes });
     expect(refused).toMatchObject({
       status: 400,
       body: { error: "validation_error", details: { requiredCapability: "agents.dispatchMapping" } },
     });
-    expect((await seam("/test/capability-toggle", { reset: true })).body).toEqual({ overlay: {} });
+    expect((await postSeam("/test/capability-toggle", { reset: true })).body).toEqual({ overlay: {} });
   });
 
   it("B-72 set variables of a run, and read its events by type", async () => {
@@ -155,7 +177,7 @@ describe("the seams of the suite", () => {
     await client.until(runId, "waiting-approval");
     const childRunId = childOf(await client.events(runId));
     expect(
-      (await seam(`/test/runs/${childRunId}/variables`, { variables: { found: "seeded" } })).status,
+      (await postSeam(`/test/runs/${childRunId}/variables`, { variables: { found: "seeded" } })).status,
     ).toBe(200);
     await client.resolve(childRunId, "gate", { action: "accept" });
     await client.until(runId, "completed");
@@ -165,7 +187,7 @@ describe("the seams of the suite", () => {
   });
 
   it("B-73 let one of several claims of a key be delivered", async () => {
-    const { body } = await seam("/test/idempotency/concurrent-claim", { executors: 5 });
+    const { body } = await postSeam("/test/idempotency/concurrent-claim", { executors: 5 });
     expect(body).toMatchObject({ attempted: 5, delivered: 1 });
     expect(new Set(body["mintedIds"] as string[]).size).toBe(1);
   });

@@ -2,19 +2,27 @@
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  attested,
+  createAttested,
   CANARY,
   DEFINITIONS,
-  merges,
+  countMerges,
   openVerifiedWorld,
   treasureOf,
   verdictsOf,
-  verified,
+  createVerified,
   type Config,
   type VerifiedWorld,
 } from "./levels-verified.ts";
 import { WORKERS } from "./levels-workflows.ts";
-import { chainOf, clientOf, ofType, only, openWorld, phasesOf, type Event } from "./levels-world.ts";
+import {
+  chainOf,
+  clientOf,
+  filterByType,
+  findOnly,
+  openWorld,
+  phasesOf,
+  type Event,
+} from "./levels-world.ts";
 
 let here: VerifiedWorld;
 beforeAll(async () => {
@@ -32,8 +40,8 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     const { snapshot, events } = await here.world.client.run("attested");
     const harvested = chainOf(events).at(-1);
     expect(harvested?.payload).toMatchObject({ phase: "output.harvested", attestation: ATTESTATION });
-    expect(only(events, "variable.changed").sequence).toBeGreaterThan(harvested?.sequence ?? Infinity);
-    const { outputs } = only(events, "node.completed").payload as { outputs: Config };
+    expect(findOnly(events, "variable.changed").sequence).toBeGreaterThan(harvested?.sequence ?? Infinity);
+    const { outputs } = findOnly(events, "node.completed").payload as { outputs: Config };
     expect(outputs["attestation"]).toEqual(ATTESTATION);
     expect(treasureOf(snapshot)).toBe("gold");
   });
@@ -41,7 +49,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
   it("L6-51 is of the child's final variables, which anybody who may read the child can hash again", async () => {
     const { events } = await here.world.client.run("attested");
     const child = await here.world.client.snapshot(
-      String(only(events, "node.dispatched").payload["childRunId"]),
+      String(findOnly(events, "node.dispatched").payload["childRunId"]),
     );
     const canonical = JSON.stringify(Object.fromEntries(Object.entries(child.variables).toSorted()));
     expect(hash("sha256", canonical)).toBe(GOLD);
@@ -49,7 +57,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
 
   it("L6-52 with approval suspends the parent before the merge, with the child's outputs as the artifact", async () => {
     const { events, snapshot } = await here.held("approved");
-    const { kind, data } = only(events, "interrupt.requested").payload as { kind: string; data: Config };
+    const { kind, data } = findOnly(events, "interrupt.requested").payload as { kind: string; data: Config };
     expect(kind).toBe("approval");
     expect(data).toMatchObject({
       artifactData: { found: "gold" },
@@ -63,7 +71,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     const { runId } = await here.held("approved");
     await here.answer(runId, "sub", { action: "accept" });
     const { snapshot, events } = await here.ended(runId);
-    expect([treasureOf(snapshot), merges(events)]).toEqual(["gold", 1]);
+    expect([treasureOf(snapshot), countMerges(events)]).toEqual(["gold", 1]);
     expect(chainOf(events).at(-1)?.payload).toMatchObject({
       harvestedKeys: ["treasure"],
       attestation: ATTESTATION,
@@ -79,9 +87,9 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     expect(wrong.status).toBe(400);
     await here.answer(runId, "sub", { action: "edit-accept", editedArtifactData: { found: "brass" } });
     const { snapshot, events } = await here.ended(runId);
-    expect([treasureOf(snapshot), merges(events)]).toEqual(["brass", 1]);
+    expect([treasureOf(snapshot), countMerges(events)]).toEqual(["brass", 1]);
     expect(chainOf(events).at(-1)?.payload["attestation"]).toEqual(ATTESTATION);
-    expect(only(events, "node.completed").payload["outputs"]).toMatchObject({
+    expect(findOnly(events, "node.completed").payload["outputs"]).toMatchObject({
       edited: true,
       attestation: ATTESTATION,
     });
@@ -96,7 +104,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
       await here.answer(runId, "sub", { action: "reject" });
       const { snapshot, events } = await here.ended(runId);
       expect([snapshot.status, snapshot.error?.code]).toEqual([status, code]);
-      expect([treasureOf(snapshot), merges(events)]).toEqual([undefined, 0]);
+      expect([treasureOf(snapshot), countMerges(events)]).toEqual([undefined, 0]);
       expect(phasesOf(events)).not.toContain("output.harvested");
     }
   });
@@ -110,14 +118,14 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     const late = await here.world.client.resolve(runId, "sub", { action: "accept" });
     expect(late.status).toBe(409);
     for (const { snapshot, events } of [expired, cancelled]) {
-      expect([treasureOf(snapshot), merges(events)]).toEqual([undefined, 0]);
+      expect([treasureOf(snapshot), countMerges(events)]).toEqual([undefined, 0]);
       expect(phasesOf(events)).not.toContain("output.harvested");
     }
   });
 
   it("L6-57 is inert where nothing of it is asked for", async () => {
     const { snapshot, events } = await here.world.client.run("inert");
-    expect([snapshot.status, treasureOf(snapshot), merges(events)]).toEqual(["completed", "gold", 1]);
+    expect([snapshot.status, treasureOf(snapshot), countMerges(events)]).toEqual(["completed", "gold", 1]);
     expect(JSON.stringify(chainOf(events))).not.toContain("attestation");
   });
 
@@ -125,7 +133,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     const { runId } = await here.held("dispatch-approved");
     await here.answer(runId, "handing", { action: "accept" });
     const { snapshot, events } = await here.ended(runId);
-    expect([snapshot.status, treasureOf(snapshot), merges(events)]).toEqual(["completed", "gold", 1]);
+    expect([snapshot.status, treasureOf(snapshot), countMerges(events)]).toEqual(["completed", "gold", 1]);
     expect(chainOf(events).at(-1)?.payload["attestation"]).toEqual(ATTESTATION);
   });
 
@@ -134,7 +142,7 @@ describe("the attestation of a sub-run (RFC 0063)", () => {
     await here.world.restart();
     await here.answer(runId, "sub", { action: "accept" });
     const { snapshot, events } = await here.ended(runId);
-    expect([treasureOf(snapshot), merges(events)]).toEqual([`${CANARY}-text`, 1]);
+    expect([treasureOf(snapshot), countMerges(events)]).toEqual([`${CANARY}-text`, 1]);
   });
 });
 
@@ -160,16 +168,19 @@ describe("no verdict holds anything of what was verified (verifier-no-content-le
           : event.payload;
       for (const event of events.filter(({ type }) => type !== "variable.changed"))
         expect(JSON.stringify(mayHold(event)), `${workflowId}: ${event.type}`).not.toContain(CANARY);
-      for (const event of ofType(events, ...CONTENT_FREE))
+      for (const event of filterByType(events, ...CONTENT_FREE))
         expect(JSON.stringify(event)).not.toContain(CANARY);
-      if (ofType(events, "output.harvested").length === 0 && !phasesOf(events).includes("output.harvested"))
-        expect(merges(events), workflowId).toBe(0);
+      if (
+        filterByType(events, "output.harvested").length === 0 &&
+        !phasesOf(events).includes("output.harvested")
+      )
+        expect(countMerges(events), workflowId).toBe(0);
     }
   });
 });
 
 describe("seams", () => {
-  const seam = (path: string, body: Config) => here.world.client.post(`/v1/host/sample${path}`, body);
+  const postSeam = (path: string, body: Config) => here.world.client.post(`/v1/host/sample${path}`, body);
   const isSuccess = ({ status, outcome, committed }: Config): boolean =>
     status === "completed" || outcome === "completed" || committed === true;
 
@@ -179,7 +190,7 @@ describe("seams", () => {
       ["fail", false],
       ["revise", false],
     ] as const) {
-      const { status, body } = await seam("/agents/verify-run", { simulateVerdict });
+      const { status, body } = await postSeam("/agents/verify-run", { simulateVerdict });
       expect(status).toBe(200);
       expect((body["events"] as Config[])[0]).toMatchObject({
         type: "agent.verified",
@@ -192,11 +203,11 @@ describe("seams", () => {
   });
 
   it("B-91 subrun-checksum-stable: the same outputs in another order have the same checksum", async () => {
-    const one = await seam("/subrun/attest", {
+    const one = await postSeam("/subrun/attest", {
       childOutputs: { report: "done", score: 0.9, tags: ["a", "b"] },
       outputAttestation: { checksum: true },
     });
-    const two = await seam("/subrun/attest", {
+    const two = await postSeam("/subrun/attest", {
       childOutputs: { tags: ["a", "b"], score: 0.9, report: "done" },
       outputAttestation: { checksum: true },
     });
@@ -211,12 +222,12 @@ describe("seams", () => {
 
   it("B-92 subrun-approval-gate: accept merges, reject does not", async () => {
     const base = { childOutputs: { artifact: "x" }, outputAttestation: { requireApproval: true } };
-    const accepted = await seam("/subrun/attest", { ...base, approvalAction: "accept" });
+    const accepted = await postSeam("/subrun/attest", { ...base, approvalAction: "accept" });
     expect(accepted.body).toMatchObject({ merged: true, mergedValues: { artifact: "x" } });
-    const rejected = await seam("/subrun/attest", { ...base, approvalAction: "reject" });
+    const rejected = await postSeam("/subrun/attest", { ...base, approvalAction: "reject" });
     expect(rejected.body).toMatchObject({ merged: false });
     expect(rejected.body).not.toHaveProperty("mergedValues");
-    const edited = await seam("/subrun/attest", {
+    const edited = await postSeam("/subrun/attest", {
       ...base,
       approvalAction: "edit-accept",
       editedArtifactData: { artifact: "y" },
@@ -225,7 +236,7 @@ describe("seams", () => {
   });
 
   it("B-93 subrun-approval-fail-closed: a run that ends without an answer merges nothing", async () => {
-    const { body } = await seam("/subrun/attest", {
+    const { body } = await postSeam("/subrun/attest", {
       childOutputs: { artifact: "unverified" },
       outputAttestation: { requireApproval: true },
     });
@@ -240,9 +251,9 @@ describe("seams", () => {
         body: "{}",
       });
       expect(stranger.status).toBe(404);
-      expect((await seam(path, {})).status).toBe(400);
+      expect((await postSeam(path, {})).status).toBe(400);
     }
-    const { status } = await seam("/subrun/attest", {
+    const { status } = await postSeam("/subrun/attest", {
       childOutputs: { a: 1 },
       outputAttestation: { checksum: true, algorithm: "md5" },
     });
@@ -256,8 +267,12 @@ describe("a verified child on another host", () => {
     const there = await openWorld(WORKERS, { tokens: [{ tenant: "far", token }] });
     const here = await openWorld(
       [
-        verified("far", { mockVerdicts: ["pass"] }, { dispatch: { outputAttestation: { checksum: true } } }),
-        attested("far-bounded", { checksum: true, principalScope: ["report:write"] }),
+        createVerified(
+          "far",
+          { mockVerdicts: ["pass"] },
+          { dispatch: { outputAttestation: { checksum: true } } },
+        ),
+        createAttested("far-bounded", { checksum: true, principalScope: ["report:write"] }),
       ],
       { privateOrigins: [there.baseUrl], peerTokens: { [there.baseUrl]: token } },
     );
@@ -269,7 +284,7 @@ describe("a verified child on another host", () => {
         "gold",
         ["pass"],
       ]);
-      const childRunId = String(only(events, "agent.verified").payload["target"]);
+      const childRunId = String(findOnly(events, "agent.verified").payload["target"]);
       const child = await clientOf(there.baseUrl, token).snapshot(childRunId);
       const { checksum } = chainOf(events).at(-1)?.payload["attestation"] as { checksum: string };
       expect(checksum).toBe(hash("sha256", JSON.stringify(child.variables)));

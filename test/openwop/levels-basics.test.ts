@@ -1,22 +1,36 @@
 /** Owns: what the protocol's suite asserts of runs as such, on workflows of this project. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { schemaProblems } from "./levels-schemas.ts";
-import { delayed, node, noop, pause, workflow } from "./levels-workflows.ts";
-import { clientOf, ofType, only, openWorld, type Event, type Reply, type World } from "./levels-world.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { createDelayed, createNode, createNoop, pause, createWorkflow } from "./levels-workflows.ts";
+import {
+  clientOf,
+  filterByType,
+  findOnly,
+  openWorld,
+  type Event,
+  type Reply,
+  type World,
+} from "./levels-world.ts";
 
 const DEFINITIONS = [
-  workflow("plain", { nodes: [noop("only")] }),
-  workflow("in-line", { nodes: [noop("a"), noop("b"), noop("c")] }),
-  workflow("echoes", {
+  createWorkflow("plain", { nodes: [createNoop("only")] }),
+  createWorkflow("in-line", { nodes: [createNoop("a"), createNoop("b"), createNoop("c")] }),
+  createWorkflow("echoes", {
     nodes: [
-      node("echo", "core.identity", { inputs: { payload: { type: "variable", variableName: "payload" } } }),
+      createNode("echo", "core.identity", {
+        inputs: { payload: { type: "variable", variableName: "payload" } },
+      }),
     ],
   }),
-  workflow("fails", { nodes: [node("bad", "core.fail", { config: { code: "cave_in", message: "rocks" } })] }),
-  delayed("waits", 30_000),
-  workflow("two-steps", { nodes: [pause("first", 400), noop("second")] }),
-  workflow("long-line", { nodes: Array.from({ length: 6 }, (_, index) => noop(`n${index + 1}`)) }),
-  workflow("needs-more", { nodes: [node("more", "conformance.requiresMissing")] }),
+  createWorkflow("fails", {
+    nodes: [createNode("bad", "core.fail", { config: { code: "cave_in", message: "rocks" } })],
+  }),
+  createDelayed("waits", 30_000),
+  createWorkflow("two-steps", { nodes: [pause("first", 400), createNoop("second")] }),
+  createWorkflow("long-line", {
+    nodes: Array.from({ length: 6 }, (_, index) => createNoop(`n${index + 1}`)),
+  }),
+  createWorkflow("needs-more", { nodes: [createNode("more", "conformance.requiresMissing")] }),
 ];
 
 let world: World;
@@ -26,15 +40,15 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const nodesOf = (events: readonly Event[], type: string): unknown[] =>
-  ofType(events, type).map(({ nodeId }) => nodeId);
+  filterByType(events, type).map(({ nodeId }) => nodeId);
 
-async function running(delayMs = 30_000): Promise<string> {
+async function startRunning(delayMs = 30_000): Promise<string> {
   const runId = await world.client.start("waits", { inputs: { delayMs } });
   await world.client.until(runId, "running");
   return runId;
 }
 
-const verb = (runId: string, name: string, body: object = {}, headers = {}): Promise<Reply> =>
+const postVerb = (runId: string, name: string, body: object = {}, headers = {}): Promise<Reply> =>
   world.client.post(`/v1/runs/${runId}:${name}`, body, headers);
 
 describe("a run", () => {
@@ -72,8 +86,11 @@ describe("a run", () => {
   it("B-04 that fails says why, at the node and at the end", async () => {
     const { snapshot, events } = await world.client.run("fails");
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "cave_in", message: "rocks" } });
-    expect(only(events, "node.failed").payload).toMatchObject({ nodeId: "bad", error: { code: "cave_in" } });
-    expect(only(events, "run.failed").payload).toMatchObject({ failedNodeId: "bad" });
+    expect(findOnly(events, "node.failed").payload).toMatchObject({
+      nodeId: "bad",
+      error: { code: "cave_in" },
+    });
+    expect(findOnly(events, "run.failed").payload).toMatchObject({ failedNodeId: "bad" });
     expect(events.at(-1)?.type).toBe("run.failed");
   });
 
@@ -88,7 +105,7 @@ describe("a run", () => {
   it("B-06 has one end, and nothing behind it", async () => {
     for (const workflowId of ["plain", "fails"]) {
       const { runId, events } = await world.client.run(workflowId);
-      const ends = ofType(events, "run.completed", "run.failed", "run.cancelled");
+      const ends = filterByType(events, "run.completed", "run.failed", "run.cancelled");
       expect(ends).toEqual([events.at(-1)]);
       await world.client.post(`/v1/runs/${runId}/cancel`);
       expect(await world.client.events(runId)).toEqual(events);
@@ -111,8 +128,8 @@ describe("errors", () => {
       [stranger.post("/v1/runs", { workflowId: "plain" }), 401, "unauthenticated"],
       [stranger.get("/v1/runs/run-nobody"), 401, "unauthenticated"],
     ];
-    for (const [asked, status, error] of cases) {
-      const reply = await asked;
+    for (const [pendingAnswer, status, error] of cases) {
+      const reply = await pendingAnswer;
       expect([reply.status, reply.body["error"]]).toEqual([status, error]);
     }
   });
@@ -142,41 +159,41 @@ describe("errors", () => {
       [runId, { mode: "branch", fromSeq: 99 }, 422, "invalid_from_seq"],
     ] as const;
     for (const [id, body, status, error] of cases) {
-      const reply = await verb(id, "fork", body);
+      const reply = await postVerb(id, "fork", body);
       expect([reply.status, reply.body["error"]]).toEqual([status, error]);
     }
     const old = await openWorld(DEFINITIONS, { retentionMs: 0 });
     const ended = await old.client.run("plain");
-    const late = async (fromSeq: number) =>
+    const forkLate = async (fromSeq: number) =>
       (await old.client.post(`/v1/runs/${ended.runId}:fork`, { mode: "branch", fromSeq })).body["error"];
-    expect(await late(99)).toBe("invalid_from_seq");
-    expect(await late(4)).toBe("replay_memory_snapshot_unavailable");
+    expect(await forkLate(99)).toBe("invalid_from_seq");
+    expect(await forkLate(4)).toBe("replay_memory_snapshot_unavailable");
     await old.close();
   });
 });
 
 describe("idempotency", () => {
-  const post = (key: string, nonce: string): Promise<Reply> =>
+  const postRun = (key: string, nonce: string): Promise<Reply> =>
     world.client.post("/v1/runs", { workflowId: "plain", inputs: { nonce } }, { "idempotency-key": key });
-  const replayed = ({ headers }: Reply): string | undefined => headers["openwop-idempotent-replay"];
+  const readReplayed = ({ headers }: Reply): string | undefined => headers["openwop-idempotent-replay"];
 
   it("B-13 gives the first answer again, and says so", async () => {
-    const first = await post("key-1", "one");
-    const again = await post("key-1", "one");
+    const first = await postRun("key-1", "one");
+    const again = await postRun("key-1", "one");
     expect([first.status, again.status]).toEqual([201, 201]);
     expect(again.body).toEqual(first.body);
-    expect([replayed(first), replayed(again)]).toEqual([expect.not.stringMatching("true"), "true"]);
+    expect([readReplayed(first), readReplayed(again)]).toEqual([expect.not.stringMatching("true"), "true"]);
   });
 
   it("B-14 refuses the key for another request, without the run's id", async () => {
-    await post("key-2", "one");
-    const other = await post("key-2", "two");
+    await postRun("key-2", "one");
+    const other = await postRun("key-2", "two");
     expect([other.status, other.body["error"]]).toEqual([409, "idempotency_key_mismatch"]);
     expect(other.body).not.toHaveProperty("runId");
   });
 
   it("B-15 makes one run of ten requests at once", async () => {
-    const replies = await Promise.all(Array.from({ length: 10 }, () => post("key-3", "one")));
+    const replies = await Promise.all(Array.from({ length: 10 }, () => postRun("key-3", "one")));
     const made = replies.filter(({ status }) => status === 201);
     expect(new Set(made.map(({ body }) => body["runId"])).size).toBe(1);
     for (const { status, body } of replies.filter((reply) => !made.includes(reply)))
@@ -184,9 +201,9 @@ describe("idempotency", () => {
   });
 
   it("B-16 keeps the keys of tenants apart", async () => {
-    const first = await post("key-4", "one");
-    const asked = { workflowId: "plain", inputs: { nonce: "one" } };
-    const theirs = await world.other.post("/v1/runs", asked, { "idempotency-key": "key-4" });
+    const first = await postRun("key-4", "one");
+    const request = { workflowId: "plain", inputs: { nonce: "one" } };
+    const theirs = await world.other.post("/v1/runs", request, { "idempotency-key": "key-4" });
     expect(theirs.status).toBe(201);
     expect(theirs.body["runId"]).not.toBe(first.body["runId"]);
   });
@@ -194,14 +211,14 @@ describe("idempotency", () => {
 
 describe("cancelling", () => {
   it("B-17 ends a run that is under way, with the reason in its log", async () => {
-    const runId = await running();
+    const runId = await startRunning();
     const { status, body } = await world.client.post(`/v1/runs/${runId}/cancel`, { reason: "enough" });
     expect(status).toBe(200);
     expect(["cancelling", "cancelled"]).toContain(body["status"]);
     await world.client.until(runId, "cancelled");
     const events = await world.client.events(runId);
-    expect(only(events, "run.cancelled").payload["reason"]).toBe("enough");
-    expect(only(events, "run.cancelled").payload).not.toHaveProperty("parentRunId");
+    expect(findOnly(events, "run.cancelled").payload["reason"]).toBe("enough");
+    expect(findOnly(events, "run.cancelled").payload).not.toHaveProperty("parentRunId");
   });
 
   it("B-18 leaves a run as it ended", async () => {
@@ -213,7 +230,7 @@ describe("cancelling", () => {
   it("B-19 of several runs answers for each, in the order in which they were named", async () => {
     const { runId: ended } = await world.client.run("plain");
     const theirs = await world.other.start("waits");
-    const runIds = [await running(), "run-nobody", ended, theirs];
+    const runIds = [await startRunning(), "run-nobody", ended, theirs];
     const { status, body } = await world.client.post("/v1/runs:bulk-cancel", { runIds });
     expect(status).toBe(200);
     expect(body["results"]).toMatchObject([
@@ -236,45 +253,45 @@ describe("cancelling", () => {
 
 describe("pausing", () => {
   it("B-20 stops a run at once where that is asked for, and a resumption begins the node anew", async () => {
-    const runId = await running(300);
-    expect((await verb(runId, "pause", { drainPolicy: "immediate" })).status).toBe(202);
+    const runId = await startRunning(300);
+    expect((await postVerb(runId, "pause", { drainPolicy: "immediate" })).status).toBe(202);
     await world.client.until(runId, "paused");
-    expect((await verb(runId, "resume")).status).toBe(202);
+    expect((await postVerb(runId, "resume")).status).toBe(202);
     await world.client.until(runId, "completed");
     const events = await world.client.events(runId);
-    expect(only(events, "run.paused").payload).toMatchObject({ drainPolicy: "immediate" });
-    expect(ofType(events, "node.started")).toHaveLength(2);
-    expect(only(events, "run.resumed").sequence).toBeGreaterThan(only(events, "run.paused").sequence);
+    expect(findOnly(events, "run.paused").payload).toMatchObject({ drainPolicy: "immediate" });
+    expect(filterByType(events, "node.started")).toHaveLength(2);
+    expect(findOnly(events, "run.resumed").sequence).toBeGreaterThan(findOnly(events, "run.paused").sequence);
   });
 
   it("B-21 lets the node end that is at work, and pauses behind it", async () => {
     const runId = await world.client.start("two-steps");
-    expect((await verb(runId, "pause", { drainPolicy: "drain-current-node" })).status).toBe(202);
+    expect((await postVerb(runId, "pause", { drainPolicy: "drain-current-node" })).status).toBe(202);
     expect((await world.client.snapshot(runId)).status).toBe("running");
     await world.client.until(runId, "paused");
     const events = await world.client.events(runId);
     expect(nodesOf(events, "node.completed")).toEqual(["first"]);
-    expect(only(events, "node.completed").sequence).toBeLessThan(only(events, "run.paused").sequence);
-    await verb(runId, "resume");
+    expect(findOnly(events, "node.completed").sequence).toBeLessThan(findOnly(events, "run.paused").sequence);
+    await postVerb(runId, "resume");
     await world.client.until(runId, "completed");
   });
 
   it("B-22 pauses behind the last node too, instead of completing", async () => {
-    const runId = await running(150);
-    await verb(runId, "pause");
+    const runId = await startRunning(150);
+    await postVerb(runId, "pause");
     await world.client.until(runId, "paused");
-    await verb(runId, "resume");
+    await postVerb(runId, "resume");
     await world.client.until(runId, "completed");
   });
 
   it("B-23 is refused with the run's status where there is nothing to pause or to resume", async () => {
-    const runId = await running();
-    expect(await verb(runId, "resume")).toMatchObject({
+    const runId = await startRunning();
+    expect(await postVerb(runId, "resume")).toMatchObject({
       status: 409,
       body: { details: { runStatus: "running" } },
     });
-    await verb(runId, "pause", { drainPolicy: "immediate" });
-    const again = await verb(runId, "pause");
+    await postVerb(runId, "pause", { drainPolicy: "immediate" });
+    const again = await postVerb(runId, "pause");
     expect(again).toMatchObject({
       status: 409,
       body: { details: { runStatus: "paused", pausedAt: expect.any(String) as string } },
@@ -282,18 +299,18 @@ describe("pausing", () => {
     expect((await world.client.post(`/v1/runs/${runId}/cancel`)).status).toBe(200);
     await world.client.until(runId, "cancelled");
     const { runId: ended } = await world.client.run("plain");
-    expect(await verb(ended, "pause")).toMatchObject({
+    expect(await postVerb(ended, "pause")).toMatchObject({
       status: 409,
       body: { details: { runStatus: "completed" } },
     });
-    expect((await verb("run-nobody", "pause")).status).toBe(404);
+    expect((await postVerb("run-nobody", "pause")).status).toBe(404);
   });
 
   it("B-24 with an idempotency key is the same pause again", async () => {
-    const runId = await running();
+    const runId = await startRunning();
     const key = { "idempotency-key": "pause-1" };
-    const first = await verb(runId, "pause", { drainPolicy: "immediate" }, key);
-    const again = await verb(runId, "pause", { drainPolicy: "immediate" }, key);
+    const first = await postVerb(runId, "pause", { drainPolicy: "immediate" }, key);
+    const again = await postVerb(runId, "pause", { drainPolicy: "immediate" }, key);
     expect([first.status, again.status]).toEqual([202, 202]);
     await world.client.post(`/v1/runs/${runId}/cancel`);
   });
@@ -303,16 +320,16 @@ describe("bounds", () => {
   it("B-25 on node executions end the run before the node that is too many", async () => {
     const { snapshot, events } = await world.client.run("long-line", { configurable: { recursionLimit: 3 } });
     expect(snapshot.error?.code).toBe("recursion_limit_exceeded");
-    const breached = only(events, "cap.breached");
+    const breached = findOnly(events, "cap.breached");
     expect(breached.payload).toMatchObject({ kind: "node-executions", limit: 3, observed: 4, nodeId: "n4" });
-    expect(ofType(events, "node.started")).toHaveLength(3);
-    expect(breached.sequence).toBeLessThan(only(events, "run.failed").sequence);
+    expect(filterByType(events, "node.started")).toHaveLength(3);
+    expect(breached.sequence).toBeLessThan(findOnly(events, "run.failed").sequence);
   });
 
   it("B-26 on time end the run, having observed more than the limit", async () => {
     const { snapshot, events } = await world.client.run("waits", { configurable: { runTimeoutMs: 150 } });
     expect(snapshot.error?.code).toBe("run_timeout");
-    const { kind, limit, observed } = only(events, "cap.breached").payload;
+    const { kind, limit, observed } = findOnly(events, "cap.breached").payload;
     expect([kind, limit]).toEqual(["run-duration", 150]);
     expect(observed).toBeGreaterThan(150);
   });
@@ -331,7 +348,7 @@ describe("bounds", () => {
 
   it("B-28 are those that are advertised", async () => {
     const { body } = await world.client.get("/.well-known/openwop");
-    expect(schemaProblems("capabilities", body)).toEqual([]);
+    expect(findSchemaProblems("capabilities", body)).toEqual([]);
     expect(body["limits"]).toMatchObject({
       maxNodeExecutions: expect.any(Number) as number,
       maxRunDurationMs: expect.any(Number) as number,

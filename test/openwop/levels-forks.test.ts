@@ -1,8 +1,8 @@
 /** Owns: the memory of forks (RFC 0039, MAE-3), what is refused of them, and what the protocol's suite asserts, over HTTP. */
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fork, FORKED, forked, forkOf, stripped } from "./levels-forks.ts";
-import { ofType, openWorld, type Event, type World } from "./levels-world.ts";
+import { fork, FORKED, forkToEnd, forkOf, stripVolatile } from "./levels-forks.ts";
+import { filterByType, openWorld, type Event, type World } from "./levels-world.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -11,20 +11,20 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 describe("memory of forks (MAE-3)", () => {
-  const contents = (entries: unknown): string[] =>
+  const listContents = (entries: unknown): string[] =>
     (entries as readonly { readonly content: string }[]).map(({ content }) => content);
 
   it("L4-30 is what was there at the place of the fork, not what is there now", async () => {
     const source = await world.client.run("keeps", { scopeId: "shared-30" });
-    expect(contents(source.snapshot.variables["seen"])).toEqual(["second", "first"]);
-    const [, second] = ofType(source.events, "memory.written");
+    expect(listContents(source.snapshot.variables["seen"])).toEqual(["second", "first"]);
+    const [, second] = filterByType(source.events, "memory.written");
     await world.client.run("keeps", { scopeId: "shared-30" });
-    const { snapshot } = await forked(world.client, source.runId, {
+    const { snapshot } = await forkToEnd(world.client, source.runId, {
       mode: "branch",
       fromSeq: second?.sequence,
     });
-    expect(contents(snapshot.variables["seen"])).toEqual(["second", "first"]);
-    const replay = await forked(world.client, source.runId);
+    expect(listContents(snapshot.variables["seen"])).toEqual(["second", "first"]);
+    const replay = await forkToEnd(world.client, source.runId);
     expect(replay.snapshot.variables).toEqual(source.snapshot.variables);
   });
 
@@ -38,20 +38,20 @@ describe("memory of forks (MAE-3)", () => {
     for (const id of [fork, runId]) {
       await world.client.resolve(id, "gate", { action: "accept" });
       const { variables } = await world.client.until(id, "completed");
-      expect(contents(variables["seen"])).toEqual(["second", "first"]);
+      expect(listContents(variables["seen"])).toEqual(["second", "first"]);
     }
     const later = await world.client.run("keeps", { scopeId: "shared-31" });
-    expect(contents(later.snapshot.variables["seen"]).length).toBe(4);
+    expect(listContents(later.snapshot.variables["seen"]).length).toBe(4);
   });
 
   it("L4-32 is the same for a fork of a fork", async () => {
     const source = await world.client.run("keeps");
-    const [, second] = ofType(source.events, "memory.written");
-    const first = await forked(world.client, source.runId, { mode: "branch", fromSeq: second?.sequence });
-    const again = await forked(world.client, first.runId, { mode: "replay" });
-    expect(stripped(again.events)).toEqual(stripped(first.events));
-    const branch = await forked(world.client, again.runId, { mode: "branch", fromSeq: second?.sequence });
-    expect(contents(branch.snapshot.variables["seen"])).toEqual(["second", "first"]);
+    const [, second] = filterByType(source.events, "memory.written");
+    const first = await forkToEnd(world.client, source.runId, { mode: "branch", fromSeq: second?.sequence });
+    const again = await forkToEnd(world.client, first.runId, { mode: "replay" });
+    expect(stripVolatile(again.events)).toEqual(stripVolatile(first.events));
+    const branch = await forkToEnd(world.client, again.runId, { mode: "branch", fromSeq: second?.sequence });
+    expect(listContents(branch.snapshot.variables["seen"])).toEqual(["second", "first"]);
   });
 });
 
@@ -130,7 +130,7 @@ describe("what is refused of a fork", () => {
       const reply = await fork(client, id, { mode: "replay" });
       expect([reply.status, reply.body["error"]]).toEqual([404, "not_found"]);
     }
-    const copied = await forked(world.client, source.runId);
+    const copied = await forkToEnd(world.client, source.runId);
     expect(copied.snapshot["owner"]).toEqual(source.snapshot["owner"]);
     expect((await world.other.get(`/v1/runs/${copied.runId}`)).status).toBe(404);
   });
@@ -185,7 +185,7 @@ describe("the protocol's suite", () => {
     const fromSeq = (completed?.sequence ?? 0) + 1;
     const tails = await Promise.all(
       [1, 2].map(async () => {
-        const { runId } = await forked(world.client, source.runId, { mode: "replay", fromSeq });
+        const { runId } = await forkToEnd(world.client, source.runId, { mode: "replay", fromSeq });
         const { body } = await world.client.get(`/v1/runs/${runId}/events/poll?lastSequence=0&timeout=1`);
         const events = (body["events"] as Event[]).filter(({ sequence }) => sequence >= fromSeq);
         return events.map(({ type, nodeId = null, payload }) => ({ type, nodeId, payload }));
@@ -193,7 +193,7 @@ describe("the protocol's suite", () => {
     );
     expect(tails[0]?.length).toBe(3);
     expect(tails[1]).toEqual(tails[0]);
-    const branch = await forked(world.client, source.runId, {
+    const branch = await forkToEnd(world.client, source.runId, {
       mode: "branch",
       fromSeq,
       runOptionsOverlay: {},
@@ -204,7 +204,7 @@ describe("the protocol's suite", () => {
   it("B-87 replays a run twice to the same events", async () => {
     const source = await world.client.run("line");
     const both = await Promise.all(
-      [1, 2].map(() => forked(world.client, source.runId, { mode: "replay", fromSeq: 0 })),
+      [1, 2].map(() => forkToEnd(world.client, source.runId, { mode: "replay", fromSeq: 0 })),
     );
     const [one, other] = both.map(({ events }) =>
       events.map(({ type, nodeId, payload }) => ({ type, nodeId, payload })),
@@ -214,18 +214,19 @@ describe("the protocol's suite", () => {
 
   it("B-88 takes what a node did that is another each time for what it was", async () => {
     const source = await world.client.run("varies");
-    const { events } = await forked(world.client, source.runId);
-    expect(stripped(events)).toEqual(stripped(source.events));
-    const of = (log: readonly Event[]) => stripped(log.filter(({ nodeId }) => nodeId === "tool"));
-    expect(of(events)).toEqual(of(source.events));
+    const { events } = await forkToEnd(world.client, source.runId);
+    expect(stripVolatile(events)).toEqual(stripVolatile(source.events));
+    const listStripped = (log: readonly Event[]) =>
+      stripVolatile(log.filter(({ nodeId }) => nodeId === "tool"));
+    expect(listStripped(events)).toEqual(listStripped(source.events));
   });
 
   it("B-89 tells the same entries of memory in a replay, and no other", async () => {
     const source = await world.client.run("keeps");
-    const { events } = await forked(world.client, source.runId);
-    const ids = (log: readonly Event[]) =>
-      ofType(log, "memory.written").map(({ payload }) => payload["memoryId"]);
-    expect(ids(source.events).length).toBe(2);
-    expect(ids(events)).toEqual(ids(source.events));
+    const { events } = await forkToEnd(world.client, source.runId);
+    const listIds = (log: readonly Event[]) =>
+      filterByType(log, "memory.written").map(({ payload }) => payload["memoryId"]);
+    expect(listIds(source.events).length).toBe(2);
+    expect(listIds(events)).toEqual(listIds(source.events));
   });
 });

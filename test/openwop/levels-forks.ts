@@ -1,42 +1,53 @@
 /** Owns: the workflows that tests of forks run, how they fork them over HTTP, and what logs are compared by. */
 import { expect } from "vitest";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
-import { end, loop, node, noop, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  pause,
+  work,
+  createWorkflow,
+  WORKERS,
+} from "./levels-workflows.ts";
 import type { Client, Ended, Event, Reply } from "./levels-world.ts";
 
 const write = (id: string, content: string, config: object = {}) =>
-  node(id, "openclaw.memory.write", { config: { content, ...config } });
-const read = (id: string) => node(id, "openclaw.memory.read", { config: { into: id } });
-const gate = node("gate", "core.approvalGate", { config: { title: "Go on?" } });
+  createNode(id, "openclaw.memory.write", { config: { content, ...config } });
+const read = (id: string) => createNode(id, "openclaw.memory.read", { config: { into: id } });
+const gate = createNode("gate", "core.approvalGate", { config: { title: "Go on?" } });
 
 /** Workflows to be forked. */
 export const FORKED: readonly WorkflowDefinition[] = [
   ...WORKERS,
-  workflow("line", { nodes: [noop("a"), noop("b"), noop("c")] }),
-  workflow("varies", {
-    nodes: [node("tool", "core.noop", { config: { nondeterministic: true } }), noop("after")],
+  createWorkflow("line", { nodes: [createNoop("a"), createNoop("b"), createNoop("c")] }),
+  createWorkflow("varies", {
+    nodes: [createNode("tool", "core.noop", { config: { nondeterministic: true } }), createNoop("after")],
   }),
-  workflow("keeps", {
+  createWorkflow("keeps", {
     nodes: [write("one", "first"), pause("dig", 20), write("two", "second"), read("seen")],
   }),
-  workflow("keeps-and-asks", { nodes: [write("one", "first"), gate, write("two", "second"), read("seen")] }),
-  workflow("approves", { nodes: [noop("before"), gate, noop("after")] }),
-  workflow("fails", { nodes: [noop("a"), node("boom", "core.fail")] }),
-  workflow("waits", { nodes: [noop("a"), pause("wait", 60_000)] }),
-  workflow("quick-wait", { nodes: [pause("wait", 200), noop("after")] }),
-  workflow("calls", {
+  createWorkflow("keeps-and-asks", {
+    nodes: [write("one", "first"), gate, write("two", "second"), read("seen")],
+  }),
+  createWorkflow("approves", { nodes: [createNoop("before"), gate, createNoop("after")] }),
+  createWorkflow("fails", { nodes: [createNoop("a"), createNode("boom", "core.fail")] }),
+  createWorkflow("waits", { nodes: [createNoop("a"), pause("wait", 60_000)] }),
+  createWorkflow("quick-wait", { nodes: [pause("wait", 200), createNoop("after")] }),
+  createWorkflow("calls", {
     nodes: [
-      node("call", "core.subWorkflow", {
+      createNode("call", "core.subWorkflow", {
         config: { workflowId: "worker-good", outputMapping: { got: "found" } },
       }),
     ],
   }),
-  workflow("counts", { nodes: [noop("a"), noop("b"), noop("c")] }),
-  loop("works", {
+  createWorkflow("counts", { nodes: [createNoop("a"), createNoop("b"), createNoop("c")] }),
+  createLoop("works", {
     plan: [work(["worker-good", "worker-bad"]), work(["keeps"], 0.2), work(["worker-other"]), end()],
     dispatch: { outputMapping: { got: "found" } },
   }),
-  loop("endless", { plan: Array.from({ length: 9 }, () => work(["worker-good"])) }),
+  createLoop("endless", { plan: Array.from({ length: 9 }, () => work(["worker-good"])) }),
 ];
 
 const ENDS = ["completed", "failed", "cancelled"];
@@ -57,7 +68,7 @@ export async function forkOf(
 }
 
 /** Forks a run and follows the fork to its end. */
-export async function forked(client: Client, sourceRunId: string, body?: object): Promise<Ended> {
+export async function forkToEnd(client: Client, sourceRunId: string, body?: object): Promise<Ended> {
   const runId = await forkOf(client, sourceRunId, body);
   const snapshot = await client.until(runId, ...ENDS);
   return { runId, snapshot, events: await client.events(runId) };
@@ -66,13 +77,13 @@ export async function forked(client: Client, sourceRunId: string, body?: object)
 const VOLATILE = ["eventId", "runId", "observedAt", "timestamp", "occurredAt", "emittedAt", "id"];
 
 /** Without what may be another one in every run (RFC 0041, section C). */
-export function stripped(value: unknown, volatile: readonly string[] = VOLATILE): unknown {
-  if (Array.isArray(value)) return value.map((each) => stripped(each, volatile));
+export function stripVolatile(value: unknown, volatile: readonly string[] = VOLATILE): unknown {
+  if (Array.isArray(value)) return value.map((each) => stripVolatile(each, volatile));
   if (typeof value !== "object" || value === null) return value;
   const kept = Object.entries(value).filter(([name]) => !volatile.includes(name));
-  return Object.fromEntries(kept.map(([name, member]) => [name, stripped(member, volatile)]));
+  return Object.fromEntries(kept.map(([name, member]) => [name, stripVolatile(member, volatile)]));
 }
 
 /** The bytes of events, but for the run that they are of. */
-export const bytes = (events: readonly Event[]): string =>
+export const printEvents = (events: readonly Event[]): string =>
   events.map(({ runId: _, ...event }) => JSON.stringify(event)).join("\n");

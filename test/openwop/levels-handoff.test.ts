@@ -1,21 +1,49 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { end, loop, node, noop, work, workflow, WORKERS } from "./levels-workflows.ts";
-import { chainOf, childOf, ofType, openWorld, phasesOf, type Event, type World } from "./levels-world.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  work,
+  createWorkflow,
+  WORKERS,
+} from "./levels-workflows.ts";
+import {
+  chainOf,
+  childOf,
+  filterByType,
+  openWorld,
+  phasesOf,
+  type Event,
+  type World,
+} from "./levels-world.ts";
 
 const MAPPED = { outputMapping: { treasure: "found" } };
 
 const DEFINITIONS = [
   ...WORKERS,
-  workflow("worker-told", { nodes: [noop("only")] }),
-  loop("mapped", { plan: [work(["worker-good"]), end()], dispatch: MAPPED, variables: { treasure: "" } }),
-  loop("unmapped", { plan: [work(["worker-good"]), end()], variables: { treasure: "none" } }),
-  loop("empty-mapping", { plan: [work(["worker-good"]), end()], dispatch: { outputMapping: {} } }),
-  loop("failing", { plan: [work(["worker-bad"]), end()], dispatch: MAPPED, variables: { treasure: "none" } }),
-  loop("slow", { plan: [work(["worker-slow"]), end()], dispatch: MAPPED, variables: { treasure: "none" } }),
-  loop("unknown-worker", { plan: [work(["worker-nobody"]), end()], dispatch: MAPPED }),
-  loop("mixed", {
+  createWorkflow("worker-told", { nodes: [createNoop("only")] }),
+  createLoop("mapped", {
+    plan: [work(["worker-good"]), end()],
+    dispatch: MAPPED,
+    variables: { treasure: "" },
+  }),
+  createLoop("unmapped", { plan: [work(["worker-good"]), end()], variables: { treasure: "none" } }),
+  createLoop("empty-mapping", { plan: [work(["worker-good"]), end()], dispatch: { outputMapping: {} } }),
+  createLoop("failing", {
+    plan: [work(["worker-bad"]), end()],
+    dispatch: MAPPED,
+    variables: { treasure: "none" },
+  }),
+  createLoop("slow", {
+    plan: [work(["worker-slow"]), end()],
+    dispatch: MAPPED,
+    variables: { treasure: "none" },
+  }),
+  createLoop("unknown-worker", { plan: [work(["worker-nobody"]), end()], dispatch: MAPPED }),
+  createLoop("mixed", {
     plan: [
       work(["worker-good", "worker-nobody", "worker-bad", "worker-other"]),
       work(["worker-good"]),
@@ -23,12 +51,12 @@ const DEFINITIONS = [
     ],
     dispatch: MAPPED,
   }),
-  loop("telling", {
+  createLoop("telling", {
     plan: [work(["worker-told"]), end()],
     dispatch: { inputMapping: { greeting: "word", missing: "nothing" } },
     variables: { word: "Glück auf", nothing: undefined },
   }),
-  loop("relay", {
+  createLoop("relay", {
     plan: [work(["worker-good", "worker-told"]), end()],
     dispatch: {
       inputMapping: { given: "own" },
@@ -37,8 +65,11 @@ const DEFINITIONS = [
     },
     variables: { own: "mine" },
   }),
-  workflow("no-loop", {
-    nodes: [noop("before"), node("call", "core.subWorkflow", { config: { workflowId: "worker-good" } })],
+  createWorkflow("no-loop", {
+    nodes: [
+      createNoop("before"),
+      createNode("call", "core.subWorkflow", { config: { workflowId: "worker-good" } }),
+    ],
   }),
 ];
 
@@ -53,14 +84,14 @@ function causeOf(events: readonly Event[], event: Event | undefined): Event | un
   return events.find(({ eventId }) => eventId === event?.causationId);
 }
 
-function phase(events: readonly Event[], name: string): Event {
+function findPhase(events: readonly Event[], name: string): Event {
   return (
     chainOf(events).find(({ payload }) => payload["phase"] === name) ?? expect.fail(`there is no ${name}`)
   );
 }
 
 /** A run whose only child was cancelled from outside. */
-async function cancelledChild(): Promise<readonly Event[]> {
+async function cancelChild(): Promise<readonly Event[]> {
   const { client } = world;
   const runId = await client.start("slow");
   const childRunId = await waitFor(async () => childOf(await client.events(runId)), { what: "the child" });
@@ -82,7 +113,7 @@ describe("the handoff state machine", () => {
 
   it("L1-21 pending to dispatching: dispatch.began, caused by the decision", async () => {
     const { events } = await world.client.run("mapped");
-    const cause = causeOf(events, phase(events, "dispatch.began"));
+    const cause = causeOf(events, findPhase(events, "dispatch.began"));
     expect(cause?.type).toBe("runOrchestrator.decided");
     expect(cause?.payload["decision"]).toEqual(work(["worker-good"]));
   });
@@ -97,7 +128,9 @@ describe("the handoff state machine", () => {
       },
       { what: "dispatch.succeeded", everyMs: 15 },
     );
-    expect(causeOf(events, phase(events, "dispatch.succeeded"))).toEqual(phase(events, "dispatch.began"));
+    expect(causeOf(events, findPhase(events, "dispatch.succeeded"))).toEqual(
+      findPhase(events, "dispatch.began"),
+    );
     expect((await client.snapshot(childOf(events))).status).toBe("running");
     await client.post(`/v1/runs/${runId}/cancel`);
   });
@@ -106,28 +139,36 @@ describe("the handoff state machine", () => {
     const { snapshot, events } = await world.client.run("unknown-worker");
     expect(snapshot.status).toBe("completed");
     expect(phasesOf(events)).toEqual(["dispatch.began", "dispatch.failed"]);
-    expect(causeOf(events, phase(events, "dispatch.failed"))).toEqual(phase(events, "dispatch.began"));
+    expect(causeOf(events, findPhase(events, "dispatch.failed"))).toEqual(
+      findPhase(events, "dispatch.began"),
+    );
   });
 
   it("L1-24 running to completed: child.completed, caused by dispatch.succeeded", async () => {
     const { events } = await world.client.run("mapped");
-    expect(causeOf(events, phase(events, "child.completed"))).toEqual(phase(events, "dispatch.succeeded"));
+    expect(causeOf(events, findPhase(events, "child.completed"))).toEqual(
+      findPhase(events, "dispatch.succeeded"),
+    );
   });
 
   it("L1-25 running to failed: child.failed, caused by dispatch.succeeded", async () => {
     const { events } = await world.client.run("failing");
-    expect(causeOf(events, phase(events, "child.failed"))).toEqual(phase(events, "dispatch.succeeded"));
+    expect(causeOf(events, findPhase(events, "child.failed"))).toEqual(
+      findPhase(events, "dispatch.succeeded"),
+    );
   });
 
   it("L1-26 running to cancelled: child.cancelled, caused by dispatch.succeeded", async () => {
-    const events = await cancelledChild();
-    expect(causeOf(events, phase(events, "child.cancelled"))).toEqual(phase(events, "dispatch.succeeded"));
+    const events = await cancelChild();
+    expect(causeOf(events, findPhase(events, "child.cancelled"))).toEqual(
+      findPhase(events, "dispatch.succeeded"),
+    );
   });
 
   it("L1-27 completed to harvested: output.harvested, caused by child.completed, naming the parent's keys", async () => {
     const { snapshot, events } = await world.client.run("mapped");
-    const harvested = phase(events, "output.harvested");
-    expect(causeOf(events, harvested)).toEqual(phase(events, "child.completed"));
+    const harvested = findPhase(events, "output.harvested");
+    expect(causeOf(events, harvested)).toEqual(findPhase(events, "child.completed"));
     expect(harvested.payload["harvestedKeys"]).toEqual(["treasure"]);
     expect(snapshot.variables["treasure"]).toBe("gold");
   });
@@ -144,29 +185,29 @@ describe("the handoff state machine", () => {
       }
       expect(at?.type).toBe("runOrchestrator.decided");
     }
-    const decided = ofType(events, "runOrchestrator.decided").map(({ eventId }) => eventId);
+    const decided = filterByType(events, "runOrchestrator.decided").map(({ eventId }) => eventId);
     const began = chainOf(events).filter(({ payload }) => payload["phase"] === "dispatch.began");
     expect(began.map(({ causationId }) => decided.indexOf(causationId ?? ""))).toEqual([0, 0, 0, 0, 1]);
   });
 
   it("L1-29 harvests exactly where the child completed and something is mapped", async () => {
-    const harvests = async (workflowId: string): Promise<number> => {
+    const countHarvests = async (workflowId: string): Promise<number> => {
       const { events } = await world.client.run(workflowId);
       return phasesOf(events).filter((name) => name === "output.harvested").length;
     };
-    expect(await harvests("mapped")).toBe(1);
-    expect(await harvests("unmapped")).toBe(0);
-    expect(await harvests("empty-mapping")).toBe(0);
-    expect(await harvests("mixed")).toBe(3);
+    expect(await countHarvests("mapped")).toBe(1);
+    expect(await countHarvests("unmapped")).toBe(0);
+    expect(await countHarvests("empty-mapping")).toBe(0);
+    expect(await countHarvests("mixed")).toBe(3);
   });
 
   it("L1-30 never harvests a child that failed or was cancelled", async () => {
     const failed = await world.client.run("failing");
     expect(phasesOf(failed.events)).not.toContain("output.harvested");
     expect(failed.snapshot.variables["treasure"]).toBe("none");
-    const cancelled = await cancelledChild();
+    const cancelled = await cancelChild();
     expect(phasesOf(cancelled)).not.toContain("output.harvested");
-    expect(ofType(cancelled, "variable.changed")).toEqual([]);
+    expect(filterByType(cancelled, "variable.changed")).toEqual([]);
   });
 
   it("L1-31 emits no phase that did not happen", async () => {
@@ -174,11 +215,11 @@ describe("the handoff state machine", () => {
     expect(phasesOf(failed)).toEqual(["dispatch.began", "dispatch.succeeded", "child.failed"]);
     const { events: refused } = await world.client.run("unknown-worker");
     expect(phasesOf(refused)).toEqual(["dispatch.began", "dispatch.failed"]);
-    expect(ofType(refused, "node.dispatched")).toEqual([]);
+    expect(filterByType(refused, "node.dispatched")).toEqual([]);
   });
 
   it("L1-32 tells a cancelled child from a failed one", async () => {
-    expect(phasesOf(await cancelledChild())).toEqual([
+    expect(phasesOf(await cancelChild())).toEqual([
       "dispatch.began",
       "dispatch.succeeded",
       "child.cancelled",
@@ -187,7 +228,7 @@ describe("the handoff state machine", () => {
 
   it("L1-33 lets a later sibling see what an earlier one brought, and a worker's own mapping replace the common one", async () => {
     const { events } = await world.client.run("relay");
-    const [first, second] = ofType(events, "node.dispatched").map(({ payload }) =>
+    const [first, second] = filterByType(events, "node.dispatched").map(({ payload }) =>
       String(payload["childRunId"]),
     );
     expect((await world.client.snapshot(first ?? "")).inputs).toEqual({ given: "mine" });
@@ -209,8 +250,8 @@ describe("the payload of core.workflowChain.event", () => {
         workerId: expect.stringMatching(/^worker-/u) as string,
         parentRunId: runId,
       });
-      const known = ["phase", "workerId", "parentRunId", "childRunId", "harvestedKeys", "error"];
-      expect(Object.keys(payload).filter((key) => !known.includes(key))).toEqual([]);
+      const knownNames = ["phase", "workerId", "parentRunId", "childRunId", "harvestedKeys", "error"];
+      expect(Object.keys(payload).filter((key) => !knownNames.includes(key))).toEqual([]);
     }
   });
 
@@ -224,16 +265,16 @@ describe("the payload of core.workflowChain.event", () => {
 
   it("L1-42 carries the error of what failed or was cancelled", async () => {
     const { events: failed } = await world.client.run("failing");
-    expect(phase(failed, "child.failed").payload["error"]).toEqual({
+    expect(findPhase(failed, "child.failed").payload["error"]).toEqual({
       code: "mine_flooded",
       message: "there is water",
     });
     const { events: refused } = await world.client.run("unknown-worker");
-    expect(phase(refused, "dispatch.failed").payload["error"]).toMatchObject({
+    expect(findPhase(refused, "dispatch.failed").payload["error"]).toMatchObject({
       code: expect.stringMatching(/\S/u) as string,
       message: expect.stringMatching(/worker-nobody/u) as string,
     });
-    expect(phase(await cancelledChild(), "child.cancelled").payload["error"]).toMatchObject({
+    expect(findPhase(await cancelChild(), "child.cancelled").payload["error"]).toMatchObject({
       code: "cancelled",
       message: expect.stringMatching(/\S/u) as string,
     });
@@ -242,14 +283,14 @@ describe("the payload of core.workflowChain.event", () => {
   it("L1-43 is emitted only by runs with a loop, on a host that advertises the execution model", async () => {
     const { events } = await world.client.run("no-loop");
     expect(chainOf(events)).toEqual([]);
-    expect(ofType(events, "node.dispatched")).toHaveLength(1);
+    expect(filterByType(events, "node.dispatched")).toHaveLength(1);
   });
 });
 
 describe("the advertisement", () => {
   it("L1-50 says that the model is supported, and up to which version, at the root and for older readers", async () => {
     const { body } = await world.client.get("/.well-known/openwop");
-    expect(schemaProblems("capabilities", body)).toEqual([]);
+    expect(findSchemaProblems("capabilities", body)).toEqual([]);
     const model = { executionModel: { supported: true, version: 6 } };
     expect(body["multiAgent"]).toMatchObject(model);
     expect(body["capabilities"]).toMatchObject({ multiAgent: model });

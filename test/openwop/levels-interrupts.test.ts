@@ -1,13 +1,13 @@
 /** Owns: what the protocol's suite asserts of interrupts, on workflows of this project. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { node, noop, workflow } from "./levels-workflows.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { createNode, createNoop, createWorkflow } from "./levels-workflows.ts";
 import {
   childOf,
   clientOf,
-  ofType,
-  only,
+  filterByType,
+  findOnly,
   openWorld,
   OTHER_TOKEN,
   TOKEN,
@@ -16,33 +16,36 @@ import {
   type World,
 } from "./levels-world.ts";
 
-const gate = (config: object) => node("gate", "core.approvalGate", { config: { title: "Dig?", ...config } });
+const createGate = (config: object) =>
+  createNode("gate", "core.approvalGate", { config: { title: "Dig?", ...config } });
 
 const DEFINITIONS = [
-  workflow("approves", { nodes: [gate({ actions: ["accept", "reject"] }), noop("after")] }),
-  workflow("refines", { nodes: [gate({ actions: ["accept", "reject", "refine", "edit-accept"] })] }),
-  workflow("votes", { nodes: [gate({ requiredApprovals: 3, rejectionPolicy: "majority" })] }),
-  workflow("known-person", { nodes: [gate({ profile: "openwop-interrupt-auth-required" })] }),
-  workflow("hurries", { nodes: [gate({ timeoutMs: 150 })] }),
-  workflow("asks", {
+  createWorkflow("approves", { nodes: [createGate({ actions: ["accept", "reject"] }), createNoop("after")] }),
+  createWorkflow("refines", {
+    nodes: [createGate({ actions: ["accept", "reject", "refine", "edit-accept"] })],
+  }),
+  createWorkflow("votes", { nodes: [createGate({ requiredApprovals: 3, rejectionPolicy: "majority" })] }),
+  createWorkflow("known-person", { nodes: [createGate({ profile: "openwop-interrupt-auth-required" })] }),
+  createWorkflow("hurries", { nodes: [createGate({ timeoutMs: 150 })] }),
+  createWorkflow("asks", {
     nodes: [
-      node("ask", "core.clarificationGate", {
+      createNode("ask", "core.clarificationGate", {
         config: { questions: [{ id: "q1", question: "Which lamp?" }] },
       }),
     ],
   }),
-  workflow("awaits", {
+  createWorkflow("awaits", {
     nodes: [
-      node("order", "core.interrupt", {
+      createNode("order", "core.interrupt", {
         config: { kind: "external-event", data: { eventType: "delivered", correlation: { cart: "cart-7" } } },
       }),
     ],
   }),
-  workflow("calls-approves", {
-    nodes: [node("call", "core.subWorkflow", { config: { workflowId: "approves" } })],
+  createWorkflow("calls-approves", {
+    nodes: [createNode("call", "core.subWorkflow", { config: { workflowId: "approves" } })],
   }),
-  workflow("routes", {
-    nodes: [gate({}), noop("accepted"), noop("rejected")],
+  createWorkflow("routes", {
+    nodes: [createGate({}), createNoop("accepted"), createNoop("rejected")],
     edges: [
       ["gate", "accepted", { triggerRule: "all_success" }],
       ["gate", "rejected", { triggerRule: "any_failed" }],
@@ -64,7 +67,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-async function waiting(workflowId: string, status = "waiting-approval"): Promise<Snapshot> {
+async function startWaiting(workflowId: string, status = "waiting-approval"): Promise<Snapshot> {
   return world.client.until(await world.client.start(workflowId), status);
 }
 
@@ -77,17 +80,17 @@ const tokenOf = ({ interrupt }: Snapshot): string => interrupt?.interruptToken ?
 describe("an approval", () => {
   it("B-30 suspends the run at its node, and lets it complete when it is accepted", async () => {
     const { client } = world;
-    const { runId, currentNodeId } = await waiting("approves");
+    const { runId, currentNodeId } = await startWaiting("approves");
     expect(currentNodeId).toBe("gate");
     const events = await client.events(runId);
     const [suspended, requested] = events.slice(-2);
     expect(suspended?.payload).toMatchObject({ nodeId: "gate", kind: "approval" });
-    expect(schemaProblems("suspend-request", requested?.payload)).toEqual([]);
+    expect(findSchemaProblems("suspend-request", requested?.payload)).toEqual([]);
     const { status, body } = await client.resolve(runId, "gate", accept);
     expect(status).toBe(200);
     expect(body).toMatchObject({ runId, nodeId: "gate" });
     await client.until(runId, "completed");
-    expect(only(await client.events(runId), "interrupt.resolved").payload).toMatchObject({
+    expect(findOnly(await client.events(runId), "interrupt.resolved").payload).toMatchObject({
       nodeId: "gate",
       kind: "approval",
       action: "accept",
@@ -97,7 +100,7 @@ describe("an approval", () => {
 
   it("B-31 refuses an action that it does not offer, a node that asks nobody, and a second answer", async () => {
     const { client } = world;
-    const { runId } = await waiting("approves");
+    const { runId } = await startWaiting("approves");
     expect((await client.resolve(runId, "gate", { action: "maybe" })).status).toBe(400);
     expect((await client.resolve(runId, "gate", { action: "refine" })).status).toBe(400);
     expect(await client.resolve(runId, "no-such-node", accept)).toMatchObject({
@@ -115,25 +118,25 @@ describe("an approval", () => {
 
   it("B-32 that is rejected fails the run, or takes the edge for failures", async () => {
     const { client } = world;
-    const { runId } = await waiting("approves");
+    const { runId } = await startWaiting("approves");
     await client.resolve(runId, "gate", { action: "reject" });
     expect((await client.until(runId, "failed")).error?.code).toBe("approval_rejected");
-    const routed = await waiting("routes");
+    const routed = await startWaiting("routes");
     await client.resolve(routed.runId, "gate", { action: "reject" });
     await client.until(routed.runId, "completed");
-    const completed = ofType(await client.events(routed.runId), "node.completed");
+    const completed = filterByType(await client.events(routed.runId), "node.completed");
     expect(completed.map(({ nodeId }) => nodeId)).toEqual(["rejected"]);
   });
 
   it("B-33 tells in the log what was to be refined, and needs the words for it", async () => {
     const { client } = world;
-    const { runId } = await waiting("refines");
+    const { runId } = await startWaiting("refines");
     expect((await client.resolve(runId, "gate", { action: "refine" })).status).toBe(400);
     expect((await client.resolve(runId, "gate", { action: "edit-accept" })).status).toBe(400);
     const refineFeedback = { scope: "whole", text: "deeper" };
     expect((await client.resolve(runId, "gate", { action: "refine", refineFeedback })).status).toBe(200);
     await client.until(runId, "completed");
-    expect(only(await client.events(runId), "interrupt.resolved").payload).toMatchObject({
+    expect(findOnly(await client.events(runId), "interrupt.resolved").payload).toMatchObject({
       action: "refine",
       refineFeedback,
     });
@@ -143,13 +146,13 @@ describe("an approval", () => {
     const { client } = world;
     const snapshot = await client.until(await client.start("hurries"), "failed");
     expect(snapshot.error?.code).toBe("approval_timeout");
-    const resolved = only(await client.events(snapshot.runId), "interrupt.resolved");
+    const resolved = findOnly(await client.events(snapshot.runId), "interrupt.resolved");
     expect(resolved.payload).toMatchObject({ action: "timeout", resumeValue: { reason: "timeout" } });
   });
 
   it("B-35 of several people waits for as many as it needs, each counted once", async () => {
     const { client } = world;
-    const { runId } = await waiting("votes");
+    const { runId } = await startWaiting("votes");
     for (const voter of [ANN, BEN, ANN]) {
       expect((await voiceOf(voter).resolve(runId, "gate", accept)).status).toBe(200);
       expect((await client.snapshot(runId)).status).toBe("waiting-approval");
@@ -160,21 +163,21 @@ describe("an approval", () => {
 
   it("B-36 of several people fails when most of them reject", async () => {
     const { client } = world;
-    const { runId } = await waiting("votes");
+    const { runId } = await startWaiting("votes");
     for (const voter of [ANN, BEN]) await voiceOf(voter).resolve(runId, "gate", { action: "reject" });
     expect((await client.until(runId, "failed")).error?.code).toBe("approval_rejected");
   });
 
   it("B-37 that wants to know who answers has no token, and takes a bearer's answer", async () => {
     const { client } = world;
-    const { runId, interrupt } = await waiting("known-person");
+    const { runId, interrupt } = await startWaiting("known-person");
     expect(interrupt).not.toHaveProperty("interruptToken");
     expect((await client.resolve(runId, "gate", accept)).status).toBe(200);
     await client.until(runId, "completed");
   });
 
   it("B-38 is answered by the run's own tenant only", async () => {
-    const { runId } = await waiting("approves");
+    const { runId } = await startWaiting("approves");
     expect((await world.other.resolve(runId, "gate", accept)).status).toBe(404);
     expect((await world.client.snapshot(runId)).status).toBe("waiting-approval");
   });
@@ -184,12 +187,12 @@ describe("a clarification", () => {
   it("B-40 waits as waiting-input, and takes answers by id or as a list", async () => {
     const { client } = world;
     for (const answers of [{ q1: "the brass one" }, [{ id: "q1", answer: "the brass one" }]]) {
-      const { runId, currentNodeId } = await waiting("asks", "waiting-input");
+      const { runId, currentNodeId } = await startWaiting("asks", "waiting-input");
       expect(currentNodeId).toBe("ask");
       expect((await client.resolve(runId, "ask", { answers: {} })).status).toBe(400);
       expect((await client.resolve(runId, "ask", { answers })).status).toBe(200);
       await client.until(runId, "completed");
-      expect(only(await client.events(runId), "node.completed").payload["outputs"]).toEqual({
+      expect(findOnly(await client.events(runId), "node.completed").payload["outputs"]).toEqual({
         answers: { q1: "the brass one" },
       });
     }
@@ -199,12 +202,12 @@ describe("a clarification", () => {
 describe("an external event", () => {
   it("B-41 resolves by the signed token of the snapshot, without a bearer", async () => {
     const { client, baseUrl } = world;
-    const snapshot = await waiting("awaits", "waiting-external");
+    const snapshot = await startWaiting("awaits", "waiting-external");
     const stranger = clientOf(baseUrl, "no-token");
     const path = `/v1/interrupts/${tokenOf(snapshot)}`;
     const looked = await stranger.get(path);
     expect(looked.status).toBe(200);
-    expect(schemaProblems("suspend-request", looked.body)).toEqual([]);
+    expect(findSchemaProblems("suspend-request", looked.body)).toEqual([]);
     const wrong = await stranger.post(path, { resumeValue: { cart: "cart-8" } });
     expect(wrong.status).toBe(400);
     expect((await client.snapshot(snapshot.runId)).status).toBe("waiting-external");
@@ -217,7 +220,7 @@ describe("an external event", () => {
 
   it("B-42 does not open to a token that was not signed here, whatever it looks like", async () => {
     const { client } = world;
-    const token = tokenOf(await waiting("awaits", "waiting-external"));
+    const token = tokenOf(await startWaiting("awaits", "waiting-external"));
     const [payload = "", mac = ""] = token.split(".");
     const forged = [`${payload}.${mac.slice(0, -2)}AA`, `${payload}x.${mac}`, "tok_nothing", "!!!not-one!!!"];
     for (const text of forged) {
@@ -229,7 +232,7 @@ describe("an external event", () => {
 
   it("B-43 does not open to a token whose run was cancelled", async () => {
     const { client } = world;
-    const snapshot = await waiting("awaits", "waiting-external");
+    const snapshot = await startWaiting("awaits", "waiting-external");
     await client.post(`/v1/runs/${snapshot.runId}/cancel`);
     const reply = await client.post(`/v1/interrupts/${tokenOf(snapshot)}`, {
       resumeValue: { cart: "cart-7" },
@@ -241,7 +244,7 @@ describe("an external event", () => {
 describe("an interrupt of a child run", () => {
   it("B-44 shows in the parent's status, with the child's id", async () => {
     const { client } = world;
-    const parent = await waiting("calls-approves");
+    const parent = await startWaiting("calls-approves");
     const childRunId = childOf(await client.events(parent.runId));
     expect(parent.childRuns).toEqual([{ runId: childRunId, status: "waiting-approval" }]);
     await client.resolve(childRunId, "gate", accept);
@@ -250,12 +253,12 @@ describe("an interrupt of a child run", () => {
 
   it("B-45 is gone when the parent is cancelled: both end, and a late answer is refused", async () => {
     const { client } = world;
-    const { runId } = await waiting("calls-approves");
+    const { runId } = await startWaiting("calls-approves");
     const childRunId = childOf(await client.events(runId));
     expect((await client.post(`/v1/runs/${runId}/cancel`)).status).toBe(200);
     await client.until(runId, "cancelled");
     await client.until(childRunId, "cancelled");
-    expect(only(await client.events(childRunId), "run.cancelled").payload).toMatchObject({
+    expect(findOnly(await client.events(childRunId), "run.cancelled").payload).toMatchObject({
       reason: "parent-cancelled",
       parentRunId: runId,
     });
@@ -265,7 +268,7 @@ describe("an interrupt of a child run", () => {
   it("B-46 that is cancelled at the same time as it is answered ends one way or the other", async () => {
     const { client } = world;
     for (let round = 0; round < 5; round += 1) {
-      const { runId } = await waiting("approves");
+      const { runId } = await startWaiting("approves");
       const [cancelled, answered] = await Promise.all([
         client.post(`/v1/runs/${runId}/cancel`),
         client.resolve(runId, "gate", accept),

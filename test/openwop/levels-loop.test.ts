@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { end, loop, node, noop, work, workflow, WORKERS } from "./levels-workflows.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  work,
+  createWorkflow,
+  WORKERS,
+} from "./levels-workflows.ts";
 import {
   chainOf,
   childOf,
-  ofType,
-  only,
+  filterByType,
+  findOnly,
   openWorld,
   phasesOf,
   type Event,
@@ -13,29 +21,29 @@ import {
 
 const DEFINITIONS = [
   ...WORKERS,
-  loop("one-worker", { plan: [work(["worker-good"]), end()] }),
-  loop("two-turns", { plan: [work(["worker-good"]), work(["worker-other"]), end()] }),
-  loop("several", { plan: [work(["worker-good", "worker-bad", "worker-other"]), end()] }),
-  loop("ends-at-once", { plan: [end(), work(["worker-good"])] }),
-  loop("asks", { plan: [{ kind: "ask-user", prompt: "Which mine?" }, work(["worker-good"]), end()] }),
-  loop("unsure", { plan: [work(["worker-good"], 0.2), end()] }),
-  loop("never-ends", { plan: Array.from({ length: 8 }, () => work(["worker-good"])) }),
-  loop("slow-second", { plan: [work(["worker-good"]), work(["worker-gated"]), end()] }),
+  createLoop("one-worker", { plan: [work(["worker-good"]), end()] }),
+  createLoop("two-turns", { plan: [work(["worker-good"]), work(["worker-other"]), end()] }),
+  createLoop("several", { plan: [work(["worker-good", "worker-bad", "worker-other"]), end()] }),
+  createLoop("ends-at-once", { plan: [end(), work(["worker-good"])] }),
+  createLoop("asks", { plan: [{ kind: "ask-user", prompt: "Which mine?" }, work(["worker-good"]), end()] }),
+  createLoop("unsure", { plan: [work(["worker-good"], 0.2), end()] }),
+  createLoop("never-ends", { plan: Array.from({ length: 8 }, () => work(["worker-good"])) }),
+  createLoop("slow-second", { plan: [work(["worker-good"]), work(["worker-gated"]), end()] }),
   // Without an edge, as clients may register it: the pair is a loop all the same.
-  workflow("no-edges", {
+  createWorkflow("no-edges", {
     nodes: [
-      node("boss", "core.orchestrator.supervisor", {
+      createNode("boss", "core.orchestrator.supervisor", {
         config: { mockDispatchPlan: [work(["worker-good"]), end()] },
       }),
-      node("handing", "core.dispatch"),
+      createNode("handing", "core.dispatch"),
     ],
     edges: [],
   }),
-  workflow("behind-others", {
+  createWorkflow("behind-others", {
     nodes: [
-      noop("first"),
-      node("boss", "core.orchestrator.supervisor", { config: { mockDispatchPlan: [end()] } }),
-      node("handing", "core.dispatch"),
+      createNoop("first"),
+      createNode("boss", "core.orchestrator.supervisor", { config: { mockDispatchPlan: [end()] } }),
+      createNode("handing", "core.dispatch"),
     ],
     edges: [
       ["first", "boss"],
@@ -52,11 +60,11 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const decisionsOf = (events: readonly Event[]): unknown[] =>
-  ofType(events, "runOrchestrator.decided").map(
+  filterByType(events, "runOrchestrator.decided").map(
     ({ payload }) => (payload["decision"] as { kind: string }).kind,
   );
 
-const typesFrom = (events: readonly Event[], type: string): string[] => {
+const listTypesFrom = (events: readonly Event[], type: string): string[] => {
   const from = events.findIndex((event) => event.type === type);
   return events.slice(from).map((event) => event.type);
 };
@@ -73,8 +81,8 @@ describe("the execution loop", () => {
 
   it("L1-02 decides exactly once a turn, and counts the turns from 1", async () => {
     const { events } = await world.client.run("two-turns");
-    const turns = ofType(events, "node.started").filter(({ nodeId }) => nodeId === "boss");
-    const decided = ofType(events, "runOrchestrator.decided");
+    const turns = filterByType(events, "node.started").filter(({ nodeId }) => nodeId === "boss");
+    const decided = filterByType(events, "runOrchestrator.decided");
     expect(turns).toHaveLength(3);
     expect(decided.map(({ payload }) => payload["iteration"])).toEqual([1, 2, 3]);
     for (const [index, { sequence }] of decided.entries()) {
@@ -85,10 +93,10 @@ describe("the execution loop", () => {
 
   it("L1-03 appends runOrchestrator.decided with the decision before anything follows from it", async () => {
     const { events } = await world.client.run("one-worker");
-    const [first = expect.fail("nothing was decided")] = ofType(events, "runOrchestrator.decided");
+    const [first = expect.fail("nothing was decided")] = filterByType(events, "runOrchestrator.decided");
     expect(first.payload["decision"]).toEqual(work(["worker-good"]));
     expect(first.nodeId).toBe("boss");
-    const effects = ofType(events, "core.workflowChain.event", "node.dispatched");
+    const effects = filterByType(events, "core.workflowChain.event", "node.dispatched");
     for (const { sequence } of effects) expect(sequence).toBeGreaterThan(first.sequence);
   });
 
@@ -96,7 +104,7 @@ describe("the execution loop", () => {
     const { snapshot, events } = await world.client.run("ends-at-once");
     expect(snapshot.status).toBe("completed");
     expect(decisionsOf(events)).toEqual(["terminate"]);
-    expect(typesFrom(events, "runOrchestrator.decided")).toEqual([
+    expect(listTypesFrom(events, "runOrchestrator.decided")).toEqual([
       "runOrchestrator.decided",
       "run.completed",
     ]);
@@ -109,7 +117,7 @@ describe("the execution loop", () => {
     expect(waiting.interrupt).toMatchObject({ kind: "clarification", nodeId: "handing" });
     const before = await client.events(runId);
     expect(decisionsOf(before)).toEqual(["ask-user"]);
-    expect(only(before, "interrupt.requested").payload).toMatchObject({
+    expect(findOnly(before, "interrupt.requested").payload).toMatchObject({
       kind: "clarification",
       data: { questions: [{ id: "q1", question: "Which mine?" }] },
     });
@@ -123,7 +131,7 @@ describe("the execution loop", () => {
     const runId = await client.start("unsure");
     await client.until(runId, "waiting-approval");
     const before = await client.events(runId);
-    expect(only(before, "interrupt.requested").payload).toMatchObject({ kind: "approval" });
+    expect(findOnly(before, "interrupt.requested").payload).toMatchObject({ kind: "approval" });
     expect(before.at(-1)?.type).toBe("interrupt.requested");
     await client.resolve(runId, "boss", { action: "accept" });
     await client.until(runId, "completed");
@@ -142,7 +150,10 @@ describe("the execution loop", () => {
   it("L1-08 returns to the supervisor when every worker has ended, also where one failed", async () => {
     const { snapshot, events } = await world.client.run("several");
     expect(snapshot.status).toBe("completed");
-    const [, second = expect.fail("there was no second turn")] = ofType(events, "runOrchestrator.decided");
+    const [, second = expect.fail("there was no second turn")] = filterByType(
+      events,
+      "runOrchestrator.decided",
+    );
     const ends = chainOf(events).filter(({ payload }) => String(payload["phase"]).startsWith("child."));
     expect(ends.map(({ payload }) => payload["phase"])).toEqual([
       "child.completed",
@@ -162,12 +173,12 @@ describe("the execution loop", () => {
     const after = await client.events(runId);
     expect(after.slice(0, before.length)).toEqual(before);
     expect(decisionsOf(after)).toEqual(["next-worker", "next-worker"]);
-    const gated = String(ofType(after, "node.dispatched").at(-1)?.payload["childRunId"]);
+    const gated = String(filterByType(after, "node.dispatched").at(-1)?.payload["childRunId"]);
     await client.resolve(gated, "gate", { action: "accept" });
     await client.until(runId, "completed");
     const whole = await client.events(runId);
     expect(decisionsOf(whole)).toEqual(["next-worker", "next-worker", "terminate"]);
-    expect(ofType(whole, "node.dispatched")).toHaveLength(2);
+    expect(filterByType(whole, "node.dispatched")).toHaveLength(2);
   });
 
   it("L1-10 is bounded: turn N + 1 is refused with cap.breached and loop_limit_exceeded", async () => {
@@ -176,31 +187,31 @@ describe("the execution loop", () => {
     });
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "loop_limit_exceeded" } });
     expect(decisionsOf(events)).toHaveLength(3);
-    expect(only(events, "cap.breached").payload).toMatchObject({
+    expect(findOnly(events, "cap.breached").payload).toMatchObject({
       kind: "loop-iterations",
       limit: 3,
       observed: 4,
     });
-    expect(only(events, "cap.breached").sequence).toBeLessThan(only(events, "run.failed").sequence);
+    expect(findOnly(events, "cap.breached").sequence).toBeLessThan(findOnly(events, "run.failed").sequence);
   });
 
   it("L1-11 keeps one supervisor for the whole run, and names it in the snapshot", async () => {
     const { snapshot, events } = await world.client.run("two-turns");
-    const agents = ofType(events, "runOrchestrator.decided").map(({ payload }) => payload["agentId"]);
+    const agents = filterByType(events, "runOrchestrator.decided").map(({ payload }) => payload["agentId"]);
     expect(new Set(agents).size).toBe(1);
     expect(snapshot["runOrchestrator"]).toEqual({ agentId: agents[0] });
   });
 
   it("L1-12 gives every handoff a child of its own, also to the same worker twice", async () => {
     const { events } = await world.client.run("never-ends", { configurable: { maxLoopIterations: 2 } });
-    const children = ofType(events, "node.dispatched").map(({ payload }) => payload["childRunId"]);
+    const children = filterByType(events, "node.dispatched").map(({ payload }) => payload["childRunId"]);
     expect(new Set(children).size).toBe(2);
   });
 
   it("L1-13 begins when the nodes before it have ended", async () => {
     const { snapshot, events } = await world.client.run("behind-others");
     expect(snapshot.status).toBe("completed");
-    const completed = ofType(events, "node.completed").map(({ nodeId }) => nodeId);
+    const completed = filterByType(events, "node.completed").map(({ nodeId }) => nodeId);
     expect(completed.slice(0, 2)).toEqual(["first", "boss"]);
   });
 

@@ -1,9 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { end, loop, node, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
-import { childOf, ofType, only, openWorld, type Event, type Snapshot, type World } from "./levels-world.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { end, createLoop, createNode, pause, work, createWorkflow, WORKERS } from "./levels-workflows.ts";
+import {
+  childOf,
+  filterByType,
+  findOnly,
+  openWorld,
+  type Event,
+  type Snapshot,
+  type World,
+} from "./levels-world.ts";
 
 interface Entry {
   readonly id: string;
@@ -14,62 +22,68 @@ interface Entry {
 }
 
 const write = (id: string, content: string, config: object = {}) =>
-  node(id, "openclaw.memory.write", { config: { content, ...config } });
-const read = (id: string, into: string) => node(id, "openclaw.memory.read", { config: { into } });
+  createNode(id, "openclaw.memory.write", { config: { content, ...config } });
+const read = (id: string, into: string) => createNode(id, "openclaw.memory.read", { config: { into } });
 
 const TTL_MS = 3_600_000;
 const DELAY_MS = 120;
 
 const DEFINITIONS = [
   ...WORKERS,
-  workflow("keeps", { nodes: [write("keep", "a vein of silver", { tags: ["map"] })] }),
-  workflow("keeps-for-long", {
+  createWorkflow("keeps", { nodes: [write("keep", "a vein of silver", { tags: ["map"] })] }),
+  createWorkflow("keeps-for-long", {
     nodes: [pause("dig", DELAY_MS), write("keep", "for an hour", { ttlMs: TTL_MS })],
   }),
-  workflow("keeps-slowly", {
+  createWorkflow("keeps-slowly", {
     nodes: [write("one", "slow one"), pause("dig", DELAY_MS), write("two", "slow two")],
   }),
-  workflow("looks", { nodes: [read("look", "seen")] }),
-  workflow("keeps-and-fails", { nodes: [write("keep", "before the end"), node("end", "core.fail")] }),
-  workflow("calls", {
+  createWorkflow("looks", { nodes: [read("look", "seen")] }),
+  createWorkflow("keeps-and-fails", {
+    nodes: [write("keep", "before the end"), createNode("end", "core.fail")],
+  }),
+  createWorkflow("calls", {
     nodes: [
       pause("before", DELAY_MS),
-      node("call", "core.subWorkflow", { config: { workflowId: "keeps-for-long" } }),
+      createNode("call", "core.subWorkflow", { config: { workflowId: "keeps-for-long" } }),
       read("look", "seen"),
     ],
   }),
-  workflow("calls-isolated", {
+  createWorkflow("calls-isolated", {
     nodes: [
-      node("call", "core.subWorkflow", { config: { workflowId: "keeps", memoryScopeIsolation: "isolated" } }),
+      createNode("call", "core.subWorkflow", {
+        config: { workflowId: "keeps", memoryScopeIsolation: "isolated" },
+      }),
       read("look", "seen"),
     ],
   }),
-  loop("passes-on", {
+  createLoop("passes-on", {
     plan: [work(["keeps"]), work(["looks"]), end()],
     dispatch: { perWorkerOutputMappings: { looks: { seen: "seen" } } },
   }),
-  loop("passes-on-isolated", {
+  createLoop("passes-on-isolated", {
     plan: [work(["keeps", "looks"]), end()],
     dispatch: { memoryScopeIsolation: "isolated", perWorkerOutputMappings: { looks: { seen: "seen" } } },
   }),
-  loop("siblings", {
+  createLoop("siblings", {
     plan: [work(["keeps-slowly", "keeps", "looks"]), end()],
     dispatch: { perWorkerOutputMappings: { looks: { seen: "seen" } } },
   }),
-  workflow("writes-twice", { nodes: [write("one", "first"), write("two", "second"), read("look", "seen")] }),
-  workflow("short-lived", {
+  createWorkflow("writes-twice", {
+    nodes: [write("one", "first"), write("two", "second"), read("look", "seen")],
+  }),
+  createWorkflow("short-lived", {
     nodes: [write("keep", "gone soon", { ttlMs: 1 }), pause("while", 30), read("look", "seen")],
   }),
-  workflow("tells-a-secret", {
+  createWorkflow("tells-a-secret", {
     nodes: [
-      node("keep", "core.identity", {
+      createNode("keep", "core.identity", {
         config: { memoryAction: "redaction-probe", byokSecretId: "conformance-test-secret" },
       }),
     ],
   }),
-  workflow("looks-elsewhere", {
+  createWorkflow("looks-elsewhere", {
     nodes: [
-      node("look", "core.identity", {
+      createNode("look", "core.identity", {
         config: { memoryAction: "cross-tenant-probe", probeMemoryRef: "the-others-scope" },
       }),
     ],
@@ -82,11 +96,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const seen = ({ variables }: Snapshot): readonly Entry[] => variables["seen"] as readonly Entry[];
-const contents = (snapshot: Snapshot): string[] => seen(snapshot).map(({ content }) => content);
+const listSeen = ({ variables }: Snapshot): readonly Entry[] => variables["seen"] as readonly Entry[];
+const listContents = (snapshot: Snapshot): string[] => listSeen(snapshot).map(({ content }) => content);
 
-async function childEvents(events: readonly Event[]): Promise<Event[][]> {
-  const ids = ofType(events, "node.dispatched").map(({ payload }) => String(payload["childRunId"]));
+async function listChildEvents(events: readonly Event[]): Promise<Event[][]> {
+  const ids = filterByType(events, "node.dispatched").map(({ payload }) => String(payload["childRunId"]));
   return Promise.all(ids.map((id) => world.client.events(id)));
 }
 
@@ -95,11 +109,11 @@ describe("memory across sub-runs (MAE-2)", () => {
     const { client, other } = world;
     await client.run("keeps", { scopeId: "shared-name" });
     const mine = await client.run("looks", { scopeId: "shared-name" });
-    expect(contents(mine.snapshot)).toEqual(["a vein of silver"]);
+    expect(listContents(mine.snapshot)).toEqual(["a vein of silver"]);
     const theirs = await other.run("looks", { scopeId: "shared-name" });
-    expect(contents(theirs.snapshot)).toEqual([]);
+    expect(listContents(theirs.snapshot)).toEqual([]);
     const elsewhere = await client.run("looks", { scopeId: "another-name" });
-    expect(contents(elsewhere.snapshot)).toEqual([]);
+    expect(listContents(elsewhere.snapshot)).toEqual([]);
   });
 
   it("L2-41 answers a reference to another tenant's memory with nothing at all", async () => {
@@ -111,39 +125,39 @@ describe("memory across sub-runs (MAE-2)", () => {
 
   it("L2-42 is the parent's for a child, unless the dispatch says otherwise", async () => {
     const { runId, events } = await world.client.run("calls");
-    const [child = []] = await childEvents(events);
-    expect(only(child, "memory.written").payload["memoryRef"]).toBe(
-      only(events, "run.started").payload["memoryScope"],
+    const [child = []] = await listChildEvents(events);
+    expect(findOnly(child, "memory.written").payload["memoryRef"]).toBe(
+      findOnly(events, "run.started").payload["memoryScope"],
     );
-    expect(only(child, "run.started").payload["memoryScope"]).toBe(runId);
+    expect(findOnly(child, "run.started").payload["memoryScope"]).toBe(runId);
   });
 
   it("L2-43 shows the parent what the child wrote, once the child has completed", async () => {
     const { snapshot } = await world.client.run("calls");
-    expect(contents(snapshot)).toEqual(["for an hour"]);
+    expect(listContents(snapshot)).toEqual(["for an hour"]);
   });
 
   it("L2-44 shows every later turn, and its workers, what a child wrote", async () => {
     const { snapshot } = await world.client.run("passes-on");
-    expect(contents(snapshot)).toEqual(["a vein of silver"]);
+    expect(listContents(snapshot)).toEqual(["a vein of silver"]);
   });
 
   it("L2-45 is fresh for a child whose dispatch or sub-workflow says isolated", async () => {
-    expect(contents((await world.client.run("calls-isolated")).snapshot)).toEqual([]);
+    expect(listContents((await world.client.run("calls-isolated")).snapshot)).toEqual([]);
     const { snapshot, events } = await world.client.run("passes-on-isolated");
-    expect(contents(snapshot)).toEqual([]);
-    const scopes = (await childEvents(events)).map(
-      (child) => only(child, "run.started").payload["memoryScope"],
+    expect(listContents(snapshot)).toEqual([]);
+    const scopes = (await listChildEvents(events)).map(
+      (child) => findOnly(child, "run.started").payload["memoryScope"],
     );
     expect(new Set(scopes).size).toBe(2);
   });
 
   it("L2-46 expires by the time at which the child wrote, not by the parent's start", async () => {
     const { snapshot, events } = await world.client.run("calls");
-    const [entry = expect.fail("nothing was kept")] = seen(snapshot);
-    const [child = []] = await childEvents(events);
-    const writtenAt = Date.parse(only(child, "memory.written").timestamp);
-    const startedAt = Date.parse(only(events, "run.started").timestamp);
+    const [entry = expect.fail("nothing was kept")] = listSeen(snapshot);
+    const [child = []] = await listChildEvents(events);
+    const writtenAt = Date.parse(findOnly(child, "memory.written").timestamp);
+    const startedAt = Date.parse(findOnly(events, "run.started").timestamp);
     expect(Math.abs(Date.parse(entry.expiresAt ?? "") - TTL_MS - writtenAt)).toBeLessThan(50);
     expect(Date.parse(entry.expiresAt ?? "") - TTL_MS - startedAt).toBeGreaterThanOrEqual(2 * DELAY_MS);
   });
@@ -153,24 +167,24 @@ describe("memory across sub-runs (MAE-2)", () => {
     const { executionModel } = body["multiAgent"] as { executionModel: object };
     expect(executionModel).toMatchObject({ crossChildMemoryConcurrency: "strict" });
     const { snapshot, events } = await world.client.run("siblings");
-    const [slow = [], quick = []] = await childEvents(events);
-    const end = Date.parse(only(slow, "run.completed").timestamp);
-    expect(Date.parse(only(quick, "run.started").timestamp)).toBeGreaterThanOrEqual(end);
-    expect(contents(snapshot)).toEqual(["a vein of silver", "slow two", "slow one"]);
+    const [slow = [], quick = []] = await listChildEvents(events);
+    const end = Date.parse(findOnly(slow, "run.completed").timestamp);
+    expect(Date.parse(findOnly(quick, "run.started").timestamp)).toBeGreaterThanOrEqual(end);
+    expect(listContents(snapshot)).toEqual(["a vein of silver", "slow two", "slow one"]);
   });
 
   it("L2-48 keeps what a child wrote that failed behind it", async () => {
     const { runId } = await world.client.run("keeps-and-fails");
     const { snapshot } = await world.client.run("looks", { scopeId: runId });
-    expect(contents(snapshot)).toEqual(["before the end"]);
+    expect(listContents(snapshot)).toEqual(["before the end"]);
   });
 });
 
 describe("memory and the log (MAE-3)", () => {
   it("L2-50 can be read as of every index of the log", async () => {
     const { runId, events, snapshot } = await world.client.run("writes-twice");
-    expect(contents(snapshot)).toEqual(["second", "first"]);
-    const [, second = expect.fail("it was written once")] = ofType(events, "memory.written");
+    expect(listContents(snapshot)).toEqual(["second", "first"]);
+    const [, second = expect.fail("it was written once")] = filterByType(events, "memory.written");
     const ledger = await openTestLedger(world.ledgerPath, { mode: "read" });
     const asOf = (sequence: number) =>
       ledger.workflows.memory.list(
@@ -209,9 +223,9 @@ describe("what is kept", () => {
       attribution: { supported: true, emitsWriteEvents: true },
     });
     const { events } = await world.client.run("writes-twice");
-    const told = ofType(events, "memory.written");
-    expect(told.map(({ nodeId }) => nodeId)).toEqual(["one", "two"]);
-    for (const { payload } of told) {
+    const memoryEvents = filterByType(events, "memory.written");
+    expect(memoryEvents.map(({ nodeId }) => nodeId)).toEqual(["one", "two"]);
+    for (const { payload } of memoryEvents) {
       expect(payload).toMatchObject({
         memoryRef: expect.any(String) as string,
         memoryId: expect.any(String) as string,
@@ -222,11 +236,11 @@ describe("what is kept", () => {
 
   it("L2-61 is an entry of the official schema", async () => {
     const { snapshot } = await world.client.run("writes-twice");
-    for (const entry of seen(snapshot)) expect(schemaProblems("memory-entry", entry)).toEqual([]);
+    for (const entry of listSeen(snapshot)) expect(findSchemaProblems("memory-entry", entry)).toEqual([]);
   });
 
   it("L2-62 does not surface when its time is over", async () => {
-    expect(contents((await world.client.run("short-lived")).snapshot)).toEqual([]);
+    expect(listContents((await world.client.run("short-lived")).snapshot)).toEqual([]);
   });
 
   it("L2-63 holds no secret: it is masked before it is written, and nothing of it is in the log", async () => {
@@ -238,7 +252,7 @@ describe("what is kept", () => {
 
   it("L2-64 of a child is told in the child's own log", async () => {
     const { events } = await world.client.run("calls");
-    expect(ofType(events, "memory.written")).toEqual([]);
-    expect(ofType(await world.client.events(childOf(events)), "memory.written")).toHaveLength(1);
+    expect(filterByType(events, "memory.written")).toEqual([]);
+    expect(filterByType(await world.client.events(childOf(events)), "memory.written")).toHaveLength(1);
   });
 });

@@ -6,19 +6,19 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startModelServer, type Said } from "./levels-model-server.ts";
 import {
   endOf,
-  forked,
+  forkToEnd,
   MODEL_WORKFLOWS,
   openModelWorld,
-  program,
+  programModel,
   REFUSAL,
   SEAMS,
   SECRET,
-  stripped,
+  stripVolatile,
   VALID_ANSWER,
   type ModelWorld,
 } from "./levels-model-world.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { only, openWorld, type Event } from "./levels-world.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { findOnly, openWorld, type Event } from "./levels-world.ts";
 
 let world: ModelWorld;
 beforeAll(async () => {
@@ -28,13 +28,13 @@ afterAll(() => world.close());
 
 describe("a replay of a node that asks a model", () => {
   it("L4-70 that refuses what it answered tells where, and fails by that", async () => {
-    await program(world, "call", VALID_ANSWER);
+    await programModel(world, "call", VALID_ANSWER);
     const source = await world.client.run("mocked");
     expect(source.snapshot.status).toBe("completed");
-    await program(world, "call", REFUSAL);
-    const { snapshot, events } = await forked(world, source.runId);
+    await programModel(world, "call", REFUSAL);
+    const { snapshot, events } = await forkToEnd(world, source.runId);
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "replay_diverged_at_refusal" } });
-    const { payload } = only(events, "replay.divergedAtRefusal");
+    const { payload } = findOnly(events, "replay.divergedAtRefusal");
     const recorded = endOf(source.events, "call");
     expect(payload).toEqual({
       sourceRunId: source.runId,
@@ -50,29 +50,31 @@ describe("a replay of a node that asks a model", () => {
   });
 
   it("L4-71 that answers what it refused tells where, and fails by that", async () => {
-    await program(world, "call", REFUSAL);
+    await programModel(world, "call", REFUSAL);
     const source = await world.client.run("mocked");
     expect(source.snapshot.status).toBe("failed");
-    await program(world, "call", VALID_ANSWER);
-    const { snapshot, events } = await forked(world, source.runId);
+    await programModel(world, "call", VALID_ANSWER);
+    const { snapshot, events } = await forkToEnd(world, source.runId);
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "replay_diverged_at_refusal" } });
-    expect(only(events, "replay.divergedAtRefusal").payload).toMatchObject({
+    expect(findOnly(events, "replay.divergedAtRefusal").payload).toMatchObject({
       originalEnvelopeKind: "refusal",
       replayEnvelopeKind: "valid",
-      originalEventId: only(source.events, "envelope.refusal").eventId,
+      originalEventId: findOnly(source.events, "envelope.refusal").eventId,
     });
     await world.client.post(`${SEAMS}/reset`);
   });
 
   it("L4-72 that does neither has the recorded answer, whatever is said the second time", async () => {
-    await program(world, "call", { content: '{"valid":false}' }, VALID_ANSWER);
+    await programModel(world, "call", { content: '{"valid":false}' }, VALID_ANSWER);
     const source = await world.client.run("mocked");
-    const fork = await forked(world, source.runId);
+    const fork = await forkToEnd(world, source.runId);
     expect(fork.snapshot.status).toBe("completed");
-    expect(stripped(fork.events)).toEqual(stripped(source.events));
-    await program(world, "call", REFUSAL, REFUSAL);
+    expect(stripVolatile(fork.events)).toEqual(stripVolatile(source.events));
+    await programModel(world, "call", REFUSAL, REFUSAL);
     const refused = await world.client.run("mocked");
-    expect(stripped((await forked(world, refused.runId)).events)).toEqual(stripped(refused.events));
+    expect(stripVolatile((await forkToEnd(world, refused.runId)).events)).toEqual(
+      stripVolatile(refused.events),
+    );
     await world.client.post(`${SEAMS}/reset`);
   });
 
@@ -82,77 +84,79 @@ describe("a replay of a node that asks a model", () => {
     const ended = await world.client.run("supervised-plan");
     const before = world.model.asked.length;
     for (const source of [answered, refused, ended])
-      expect(stripped((await forked(world, source.runId)).events)).toEqual(stripped(source.events));
+      expect(stripVolatile((await forkToEnd(world, source.runId)).events)).toEqual(
+        stripVolatile(source.events),
+      );
     expect(world.model.asked.length).toBe(before);
   });
 
   it("L4-74 asks live models again where the operator wants to know whether they refuse now, but no supervisor", async () => {
     const sayings: Said[] = [{ content: "yes" }];
     const changing = await startModelServer(() => sayings[0] ?? {});
-    const own = await openWorld(MODEL_WORKFLOWS, {
+    const ownWorld = await openWorld(MODEL_WORKFLOWS, {
       model: { baseUrl: changing.baseUrl, model: "m" },
       privateOrigins: [changing.origin],
       replayReinvokesModels: true,
     });
     try {
-      const source = await own.client.run("prompted-word");
+      const source = await ownWorld.client.run("prompted-word");
       sayings[0] = { content: '{"kind":"terminate","reason":"done"}' };
-      const loops = await own.client.run("supervised-word");
+      const loops = await ownWorld.client.run("supervised-word");
       expect([source.snapshot.status, loops.snapshot.status]).toEqual(["completed", "completed"]);
       sayings[0] = { refusal: SECRET };
       const replay = async (runId: string) => {
-        const { body } = await own.client.post(`/v1/runs/${runId}:fork`, { mode: "replay" });
-        return own.client.until(String(body["runId"]), "completed", "failed");
+        const { body } = await ownWorld.client.post(`/v1/runs/${runId}:fork`, { mode: "replay" });
+        return ownWorld.client.until(String(body["runId"]), "completed", "failed");
       };
       expect((await replay(source.runId)).error?.code).toBe("replay_diverged_at_refusal");
       expect((await replay(loops.runId)).status).toBe("completed");
       expect(changing.asked).toHaveLength(3);
     } finally {
-      await own.close();
+      await ownWorld.close();
       await changing.close();
     }
   });
 });
 
 describe("a replay of a node with a side effect", () => {
-  const effects = async (): Promise<readonly unknown[]> =>
+  const listEffects = async (): Promise<readonly unknown[]> =>
     (await world.client.get(`${SEAMS}/side-effects`)).body["effects"] as unknown[];
 
   it("L4-75 has the recorded outcome, and does not do it again", async () => {
     const source = await world.client.run("causes");
-    const before = await effects();
+    const before = await listEffects();
     expect(before).toContainEqual({
       ...(endOf(source.events, "effect")?.payload["outputs"] as object),
       runId: source.runId,
       nodeId: "effect",
     });
-    const fork = await forked(world, source.runId);
+    const fork = await forkToEnd(world, source.runId);
     expect(fork.snapshot.status).toBe("completed");
-    expect(stripped(fork.events)).toEqual(stripped(source.events));
-    expect(await effects()).toEqual(before);
+    expect(stripVolatile(fork.events)).toEqual(stripVolatile(source.events));
+    expect(await listEffects()).toEqual(before);
   });
 
   it("L4-76 that its source never came to fails by that, behind what is pure, which is done again", async () => {
     const runId = await world.client.start("causes", { inputs: { delayMs: 300 } });
     await world.client.post(`/v1/runs/${runId}/cancel`);
     await world.client.until(runId, "cancelled");
-    const before = await effects();
-    const { snapshot, events } = await forked(world, runId);
+    const before = await listEffects();
+    const { snapshot, events } = await forkToEnd(world, runId);
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "replay_source_missing" } });
     expect(endOf(events, "wait")?.payload["outputs"]).toEqual({ delayMs: 300 });
     expect(endOf(events, "effect")).toMatchObject({
       type: "node.failed",
       payload: { error: { code: "replay_source_missing" } },
     });
-    expect(await effects()).toEqual(before);
+    expect(await listEffects()).toEqual(before);
   });
 
   it("L4-77 is no replay in a branch: there it is done, once more", async () => {
     const source = await world.client.run("causes");
-    const before = (await effects()).length;
-    const fork = await forked(world, source.runId, { mode: "branch" });
+    const before = (await listEffects()).length;
+    const fork = await forkToEnd(world, source.runId, { mode: "branch" });
     expect(fork.snapshot.status).toBe("completed");
-    expect((await effects()).length).toBe(before + 1);
+    expect((await listEffects()).length).toBe(before + 1);
   });
 });
 
@@ -161,11 +165,11 @@ describe("the difference of two runs", () => {
 
   it("L4-80 is none between a run and itself, and between a run and its replay", async () => {
     const source = await world.client.run("hands-over");
-    for (const other of [source.runId, (await forked(world, source.runId)).runId]) {
+    for (const other of [source.runId, (await forkToEnd(world, source.runId)).runId]) {
       const { status, body } = await diff(source.runId, other);
       expect(status).toBe(200);
       expect(body).toEqual({ a: source.runId, b: other, divergedAtSeq: null, eventDiffs: [], stateDiff: {} });
-      expect(schemaProblems("run-diff-response", body)).toEqual([]);
+      expect(findSchemaProblems("run-diff-response", body)).toEqual([]);
     }
   });
 
@@ -179,7 +183,7 @@ describe("the difference of two runs", () => {
     const other = await world.client.run("hands-over", { inputs: { word: "Bearer xyz" } });
     const { status, body } = await diff(one.runId, other.runId);
     expect(status).toBe(200);
-    expect(schemaProblems("run-diff-response", body)).toEqual([]);
+    expect(findSchemaProblems("run-diff-response", body)).toEqual([]);
     const diffs = body["eventDiffs"] as { seq: number; op: string; aEvent?: Event; bEvent?: Event }[];
     expect(diffs[0]).toMatchObject({ seq: 0, op: "changed", aEvent: one.events[0], bEvent: other.events[0] });
     expect(body["divergedAtSeq"]).toBe(0);
@@ -212,7 +216,7 @@ describe("the difference of two runs", () => {
     expect(body).toMatchObject({ divergedAtSeq: null, eventDiffs: [], truncated: true });
     const against = (await diff(one, other.runId)).body;
     expect(against).toMatchObject({ truncated: true, divergedAtSeq: 0 });
-    expect(schemaProblems("run-diff-response", against)).toEqual([]);
+    expect(findSchemaProblems("run-diff-response", against)).toEqual([]);
     await world.client.post(`/v1/runs/${one}/cancel`);
   });
 });

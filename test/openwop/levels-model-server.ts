@@ -29,11 +29,11 @@ export interface ModelServer {
 
 /** `say` is asked with the last message of each request. */
 export async function startModelServer(say: (prompt: string) => Said): Promise<ModelServer> {
-  const asked: AskedBody[] = [];
+  const askedBodies: AskedBody[] = [];
   const server = createServer((request, response) => {
-    void text(request).then((given) => {
-      const body = JSON.parse(given) as AskedBody;
-      asked.push(body);
+    void text(request).then((answerText) => {
+      const body = JSON.parse(answerText) as AskedBody;
+      askedBodies.push(body);
       answer(response, say(body.messages.at(-1)?.content ?? ""));
     });
   });
@@ -41,7 +41,7 @@ export async function startModelServer(say: (prompt: string) => Said): Promise<M
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     origin,
-    asked,
+    asked: askedBodies,
     baseUrl: `${origin}/v1`,
     close: () =>
       new Promise((resolve) => {

@@ -1,7 +1,16 @@
 /** Owns: a host whose model is scripted by what it is asked, and workflows that ask it. */
 import { expect } from "vitest";
 import { startModelServer, type ModelServer, type Said } from "./levels-model-server.ts";
-import { end, loop, node, noop, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  pause,
+  work,
+  createWorkflow,
+  WORKERS,
+} from "./levels-workflows.ts";
 import { openWorld, type Ended, type Event, type World } from "./levels-world.ts";
 
 const VALID = { type: "object", required: ["valid"], properties: { valid: { type: "boolean" } } };
@@ -11,15 +20,17 @@ export const WORD = {
   properties: { word: { type: "string", maxLength: 8 } },
 };
 
-const mocked = (id: string, config: object = {}) =>
-  node(id, "core.ai.structuredOutput", { config: { provider: "mock", outputSchema: VALID, ...config } });
-const asking = (prompt: string, config: object = {}) =>
-  node("ask", "core.ai.structuredOutput", { config: { prompt, outputSchema: WORD, ...config } });
-const saying = (prompt: string) => node("ask", "core.ai.callPrompt", { config: { prompt } });
-const boss = (prompt: string, id: string) =>
-  loop(id, { plan: [], supervisor: { mockDispatchPlan: undefined, prompt, workers: ["worker-good"] } });
-const held = (id: string) =>
-  node(id, "core.conformance.hold", {
+const createMocked = (id: string, config: object = {}) =>
+  createNode(id, "core.ai.structuredOutput", {
+    config: { provider: "mock", outputSchema: VALID, ...config },
+  });
+const createAsking = (prompt: string, config: object = {}) =>
+  createNode("ask", "core.ai.structuredOutput", { config: { prompt, outputSchema: WORD, ...config } });
+const createSaying = (prompt: string) => createNode("ask", "core.ai.callPrompt", { config: { prompt } });
+const createBoss = (prompt: string, id: string) =>
+  createLoop(id, { plan: [], supervisor: { mockDispatchPlan: undefined, prompt, workers: ["worker-good"] } });
+const createHeld = (id: string) =>
+  createNode(id, "core.conformance.hold", {
     inputs: { delayMs: { type: "variable", variableName: "delayMs" } },
   });
 
@@ -48,32 +59,37 @@ const LIVE = Object.keys(SAYINGS).map((prompt) => [prompt, prompt.replaceAll(" "
 
 export const MODEL_WORKFLOWS = [
   ...WORKERS,
-  workflow("mocked", { nodes: [noop("before"), mocked("call")] }),
-  workflow("mocked-again", { nodes: [mocked("call")], settings: { maxRetries: 2 } }),
-  workflow("mocked-prompt", {
-    nodes: [node("call", "core.ai.callPrompt", { config: { provider: "mock" } })],
+  createWorkflow("mocked", { nodes: [createNoop("before"), createMocked("call")] }),
+  createWorkflow("mocked-again", { nodes: [createMocked("call")], settings: { maxRetries: 2 } }),
+  createWorkflow("mocked-prompt", {
+    nodes: [createNode("call", "core.ai.callPrompt", { config: { provider: "mock" } })],
   }),
-  workflow("conformance-mocked", { nodes: [mocked("call")] }),
-  workflow("causes", {
-    nodes: [held("wait"), node("effect", "core.conformance.side-effect")],
+  createWorkflow("conformance-mocked", { nodes: [createMocked("call")] }),
+  createWorkflow("causes", {
+    nodes: [createHeld("wait"), createNode("effect", "core.conformance.side-effect")],
     variables: { delayMs: 1 },
   }),
-  workflow("words", {
-    nodes: [noop("a"), node("b", "core.identity")],
+  createWorkflow("words", {
+    nodes: [createNoop("a"), createNode("b", "core.identity")],
     variables: { word: "gold", apiKey: "" },
   }),
-  workflow("slow", { nodes: [noop("a"), pause("wait", 60_000)] }),
-  loop("hands-over", { plan: [work(["worker-good"]), end()] }),
-  workflow("instructed", {
+  createWorkflow("slow", { nodes: [createNoop("a"), pause("wait", 60_000)] }),
+  createLoop("hands-over", { plan: [work(["worker-good"]), end()] }),
+  createWorkflow("instructed", {
     nodes: [
-      asking("word", { systemPrompt: "Say one word.", temperature: 0.5, maxTokens: 99, model: "model-a" }),
+      createAsking("word", {
+        systemPrompt: "Say one word.",
+        temperature: 0.5,
+        maxTokens: 99,
+        model: "model-a",
+      }),
     ],
   }),
-  workflow("retried", { nodes: [saying("refusal")], settings: { maxRetries: 3 } }),
-  ...LIVE.map(([prompt, id]) => workflow(`structured-${id}`, { nodes: [asking(prompt)] })),
-  ...LIVE.map(([prompt, id]) => workflow(`prompted-${id}`, { nodes: [saying(prompt)] })),
-  ...LIVE.map(([prompt, id]) => boss(prompt, `supervised-${id}`)),
-  boss("plan", "supervised-plan"),
+  createWorkflow("retried", { nodes: [createSaying("refusal")], settings: { maxRetries: 3 } }),
+  ...LIVE.map(([prompt, id]) => createWorkflow(`structured-${id}`, { nodes: [createAsking(prompt)] })),
+  ...LIVE.map(([prompt, id]) => createWorkflow(`prompted-${id}`, { nodes: [createSaying(prompt)] })),
+  ...LIVE.map(([prompt, id]) => createBoss(prompt, `supervised-${id}`)),
+  createBoss("plan", "supervised-plan"),
 ];
 
 export interface ModelWorld extends World {
@@ -81,7 +97,7 @@ export interface ModelWorld extends World {
 }
 
 export async function openModelWorld(): Promise<ModelWorld> {
-  const model = await startModelServer((prompt) => SAYINGS[prompt] ?? supervisorSays(model, prompt));
+  const model = await startModelServer((prompt) => SAYINGS[prompt] ?? scriptSupervisor(model, prompt));
   const world = await openWorld(MODEL_WORKFLOWS, {
     model: { baseUrl: model.baseUrl, model: "model-default" },
     privateOrigins: [model.origin],
@@ -97,14 +113,14 @@ export async function openModelWorld(): Promise<ModelWorld> {
 }
 
 /** A supervisor's instructions are in its system message; what it is asked is how the run stands. */
-function supervisorSays({ asked }: ModelServer, situation: string): Said {
-  const { content = "" } = asked.at(-1)?.messages[0] ?? {};
+function scriptSupervisor({ asked: askedBodies }: ModelServer, situation: string): Said {
+  const { content = "" } = askedBodies.at(-1)?.messages[0] ?? {};
   const [instruction = ""] = content.split("\n");
-  return instruction === "plan" ? decides(situation) : (SAYINGS[instruction] ?? {});
+  return instruction === "plan" ? scriptDecision(situation) : (SAYINGS[instruction] ?? {});
 }
 
 /** One worker, and the end. */
-function decides(situation: string): Said {
+function scriptDecision(situation: string): Said {
   const { turn } = JSON.parse(situation) as { readonly turn: number };
   return { content: JSON.stringify(turn === 1 ? work(["worker-good"]) : end()) };
 }
@@ -113,7 +129,7 @@ export const SEAMS = "/v1/host/sample/test";
 export const VALID_ANSWER = { content: '{"valid":true}', stopReason: "end_turn" };
 export const REFUSAL = { content: SECRET, stopReason: "safety", refusalText: SECRET };
 
-export async function program(
+export async function programModel(
   { client }: World,
   nodeId: string,
   ...answers: readonly object[]
@@ -122,7 +138,7 @@ export async function program(
   expect(reply.status).toBe(200);
 }
 
-export async function forked({ client }: World, source: string, body: object = {}): Promise<Ended> {
+export async function forkToEnd({ client }: World, source: string, body: object = {}): Promise<Ended> {
   const reply = await client.post(`/v1/runs/${source}:fork`, { fromSeq: 0, mode: "replay", ...body });
   expect([reply.status, reply.body]).toMatchObject([201, { sourceRunId: source }]);
   const runId = String(reply.body["runId"]);
@@ -131,12 +147,12 @@ export async function forked({ client }: World, source: string, body: object = {
 }
 
 /** Without what is another one in every run (RFC 0041, section C). */
-export function stripped(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(stripped);
+export function stripVolatile(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(stripVolatile);
   if (typeof value !== "object" || value === null) return value;
   const volatile = ["eventId", "runId", "observedAt", "timestamp", "occurredAt", "emittedAt", "id"];
   const kept = Object.entries(value).filter(([name]) => !volatile.includes(name));
-  return Object.fromEntries(kept.map(([name, member]) => [name, stripped(member)]));
+  return Object.fromEntries(kept.map(([name, member]) => [name, stripVolatile(member)]));
 }
 
 export const endOf = (events: readonly Event[], nodeId: string): Event | undefined =>

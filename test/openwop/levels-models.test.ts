@@ -9,7 +9,7 @@ import {
   endOf,
   MODEL_WORKFLOWS,
   openModelWorld,
-  program,
+  programModel,
   REFUSAL,
   SEAMS,
   SECRET,
@@ -17,7 +17,7 @@ import {
   WORD,
   type ModelWorld,
 } from "./levels-model-world.ts";
-import { clientOf, ofType, only, openWorld } from "./levels-world.ts";
+import { clientOf, filterByType, findOnly, openWorld } from "./levels-world.ts";
 
 let world: ModelWorld;
 beforeAll(async () => {
@@ -26,11 +26,11 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 describe("the key of a request to a model", () => {
-  const key = (body: object) => world.client.post(`${SEAMS}/llm-cache-key`, body);
+  const postKey = (body: object) => world.client.post(`${SEAMS}/llm-cache-key`, body);
   const request = { provider: "openai", model: "gpt-4", messages: [{ role: "user", content: "hi" }] };
 
   it("L4-60 is the sha256 of the request's canonical text, and that of every other host", async () => {
-    const { status, body } = await key(request);
+    const { status, body } = await postKey(request);
     expect([status, body["cacheKey"]]).toEqual([
       200,
       "69343d2be2121991a9f7499b8444ac19f7a979f4857838e5d30676de04a0cc00",
@@ -41,16 +41,16 @@ describe("the key of a request to a model", () => {
       temperature: 0.3,
       seed: 7,
     };
-    expect((await key(more)).body["cacheKey"]).toBe(
+    expect((await postKey(more)).body["cacheKey"]).toBe(
       "4fa1460e5ac21cb1c99a60d55c4fa321558e518f34c975380f60623baa4382ce",
     );
   });
 
   it("L4-61 depends on what changes an answer, and on nothing else", async () => {
-    const plain = (await key(request)).body["cacheKey"];
+    const plain = (await postKey(request)).body["cacheKey"];
     const transport = { stream: true, metadata: { a: 1 }, user: "u", "x-request-id": "1", traceparent: "t" };
     const same = { ...request, ...transport, tenantId: "t", timeoutMs: 3, runId: "run_123" };
-    expect((await key(same)).body["cacheKey"]).toBe(plain);
+    expect((await postKey(same)).body["cacheKey"]).toBe(plain);
     for (const more of [
       { temperature: 0 },
       { seed: 1 },
@@ -58,7 +58,7 @@ describe("the key of a request to a model", () => {
       { maxOutputTokens: 5 },
       { topP: 1 },
     ])
-      expect((await key({ ...request, ...more })).body["cacheKey"], JSON.stringify(more)).not.toBe(plain);
+      expect((await postKey({ ...request, ...more })).body["cacheKey"], JSON.stringify(more)).not.toBe(plain);
   });
 
   it("L4-62 is told to nobody without a token, and of nothing that is no request", async () => {
@@ -69,7 +69,7 @@ describe("the key of a request to a model", () => {
     });
     expect(bare.status).toBe(404);
     for (const body of [{}, { ...request, model: 1 }, { ...request, messages: "hi" }])
-      expect(await key(body)).toMatchObject({ status: 400, body: { error: "invalid_argument" } });
+      expect(await postKey(body)).toMatchObject({ status: 400, body: { error: "invalid_argument" } });
   });
 
   it("L4-63 of what a node really asks is in the log of its run, ahead of the answer, with no text of either", async () => {
@@ -89,34 +89,41 @@ describe("the key of a request to a model", () => {
         },
       }),
     );
-    const asked = only(events, "coordination.model_asked");
-    expect(asked.payload).toEqual({
+    const askedEvent = findOnly(events, "coordination.model_asked");
+    expect(askedEvent.payload).toEqual({
       nodeId: "ask",
       provider: new URL(world.model.origin).host,
       model: "model-a",
       requestDigest: digest,
     });
-    expect(only(events, "provider.usage").payload).toMatchObject({ inputTokens: 11, outputTokens: 7 });
-    expect(asked.sequence).toBeLessThan(endOf(events, "ask")?.sequence ?? 0);
+    expect(findOnly(events, "provider.usage").payload).toMatchObject({ inputTokens: 11, outputTokens: 7 });
+    expect(askedEvent.sequence).toBeLessThan(endOf(events, "ask")?.sequence ?? 0);
     expect(sent?.messages[0]).toEqual({ role: "system", content: "Say one word." });
   });
 
   it("L4-64 is there for the supervisor's turns too, one for each", async () => {
     const { snapshot, events } = await world.client.run("supervised-plan");
     expect(snapshot.status).toBe("completed");
-    const told = ofType(events, "coordination.model_asked", "provider.usage", "runOrchestrator.decided");
-    expect(told.map(({ type }) => type)).toEqual([
+    const modelEvents = filterByType(
+      events,
+      "coordination.model_asked",
+      "provider.usage",
+      "runOrchestrator.decided",
+    );
+    expect(modelEvents.map(({ type }) => type)).toEqual([
       ...["coordination.model_asked", "provider.usage", "runOrchestrator.decided"],
       ...["coordination.model_asked", "provider.usage", "runOrchestrator.decided"],
     ]);
-    const digests = ofType(told, "coordination.model_asked").map(({ payload }) => payload["requestDigest"]);
+    const digests = filterByType(modelEvents, "coordination.model_asked").map(
+      ({ payload }) => payload["requestDigest"],
+    );
     expect(new Set(digests).size).toBe(2);
   });
 });
 
 describe("the mock model", () => {
   it("L4-65 says what was written for the node, call by call, then what its schema takes", async () => {
-    await program(world, "call", { content: '{"valid":false}' }, VALID_ANSWER);
+    await programModel(world, "call", { content: '{"valid":false}' }, VALID_ANSWER);
     const results = [];
     for (let run = 0; run < 3; run += 1) {
       const { events } = await world.client.run("mocked");
@@ -127,39 +134,39 @@ describe("the mock model", () => {
       { result: { valid: true } },
       { result: { valid: true } },
     ]);
-    await program(world, "call", { content: "said" });
+    await programModel(world, "call", { content: "said" });
     expect(endOf((await world.client.run("mocked-prompt")).events, "call")?.payload["outputs"]).toEqual({
       text: "said",
     });
   });
 
   it("L4-66 is the tenant's own, and forgets with the reset", async () => {
-    await program(world, "call", { content: '{"valid":false}' });
+    await programModel(world, "call", { content: '{"valid":false}' });
     const other = await world.other.run("mocked");
     expect(endOf(other.events, "call")?.payload["outputs"]).toEqual({ result: { valid: true } });
     await world.other.post(`${SEAMS}/reset`);
-    await program(world, "call", { content: '{"valid":false}' });
+    await programModel(world, "call", { content: '{"valid":false}' });
     await world.client.post(`${SEAMS}/reset`);
     const { events } = await world.client.run("mocked");
     expect(endOf(events, "call")?.payload["outputs"]).toEqual({ result: { valid: true } });
   });
 
   it("L4-67 refuses where it is told to: the run fails by that, once, and shows nothing of the refusal", async () => {
-    await program(world, "call", REFUSAL, VALID_ANSWER);
+    await programModel(world, "call", REFUSAL, VALID_ANSWER);
     const { snapshot, events } = await world.client.run("mocked-again");
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "envelope_refused_by_provider" } });
-    expect(only(events, "envelope.refusal").payload).toEqual({
+    expect(findOnly(events, "envelope.refusal").payload).toEqual({
       nodeId: "call",
       provider: "mock",
       model: "mock",
     });
-    expect(ofType(events, "node.retried")).toEqual([]);
+    expect(filterByType(events, "node.retried")).toEqual([]);
     expect(JSON.stringify([snapshot, events])).not.toContain(SECRET);
     await world.client.post(`${SEAMS}/reset`);
   });
 
   it("L4-68 answers in both forms of the protocol's pages", async () => {
-    await program(world, "call", { mode: "envelope", envelope: { valid: false } }, { mode: "refusal" });
+    await programModel(world, "call", { mode: "envelope", envelope: { valid: false } }, { mode: "refusal" });
     expect(endOf((await world.client.run("mocked")).events, "call")?.payload["outputs"]).toEqual({
       result: { valid: false },
     });
@@ -184,7 +191,7 @@ describe("the mock model", () => {
 
 describe("a model that says", () => {
   /** How a run of each node ends, in the order of the kinds; and the text of the log, which no answer may be in. */
-  async function ends(prompt: string): Promise<readonly string[]> {
+  async function runEnds(prompt: string): Promise<readonly string[]> {
     const id = prompt.replaceAll(" ", "-");
     const runs = await Promise.all(
       ["structured", "prompted", "supervised"].map((kind) => world.client.run(`${kind}-${id}`)),
@@ -195,38 +202,46 @@ describe("a model that says", () => {
   }
 
   it("L4-90 what was asked for is heard, in a fence too", async () => {
-    expect(await ends("word")).toEqual(["completed", "completed", "decision_malformed"]);
+    expect(await runEnds("word")).toEqual(["completed", "completed", "decision_malformed"]);
     const { events } = await world.client.run("structured-fenced");
     expect(endOf(events, "ask")?.payload["outputs"]).toEqual({ result: { word: "gold" } });
   });
 
   it("L4-91 nothing fails its node by that", async () => {
     for (const prompt of ["nothing", "none"])
-      expect(await ends(prompt), prompt).toEqual(Array(3).fill("model_answer_empty"));
-    expect(await ends("no body")).toEqual(Array(3).fill("malformed"));
-    expect(await ends("hangs up")).toEqual(Array(3).fill("unreachable"));
+      expect(await runEnds(prompt), prompt).toEqual(Array(3).fill("model_answer_empty"));
+    expect(await runEnds("no body")).toEqual(Array(3).fill("malformed"));
+    expect(await runEnds("hangs up")).toEqual(Array(3).fill("unreachable"));
   });
 
   it("L4-92 something malformed fails its node by that, without a word of it", async () => {
-    expect(await ends("no json")).toEqual(["structured_output_invalid", "completed", "decision_malformed"]);
-    expect(await ends("half json")).toEqual(["structured_output_invalid", "completed", "decision_malformed"]);
-    expect(await ends("not of the schema")).toEqual([
+    expect(await runEnds("no json")).toEqual([
+      "structured_output_invalid",
+      "completed",
+      "decision_malformed",
+    ]);
+    expect(await runEnds("half json")).toEqual([
+      "structured_output_invalid",
+      "completed",
+      "decision_malformed",
+    ]);
+    expect(await runEnds("not of the schema")).toEqual([
       ...["structured_output_invalid", "completed", "decision_malformed"],
     ]);
-    expect(await ends("broken body")).toEqual(Array(3).fill("malformed"));
+    expect(await runEnds("broken body")).toEqual(Array(3).fill("malformed"));
   });
 
   it("L4-93 ten megabytes is not read to the end, and what is too large for the log is not kept", async () => {
-    expect(await ends("huge")).toEqual(Array(3).fill("too_large"));
-    expect((await ends("quite large")).slice(1)).toEqual(["value_not_recordable", "decision_malformed"]);
+    expect(await runEnds("huge")).toEqual(Array(3).fill("too_large"));
+    expect((await runEnds("quite large")).slice(1)).toEqual(["value_not_recordable", "decision_malformed"]);
   });
 
   it("L4-94 no, as the model or its provider, fails its node by that, once, without its words", async () => {
     for (const prompt of ["refusal", "content filter"])
-      expect(await ends(prompt), prompt).toEqual(Array(3).fill("envelope_refused_by_provider"));
+      expect(await runEnds(prompt), prompt).toEqual(Array(3).fill("envelope_refused_by_provider"));
     const { events } = await world.client.run("retried");
-    expect(ofType(events, "node.retried")).toEqual([]);
-    expect(only(events, "envelope.refusal").payload).toMatchObject({
+    expect(filterByType(events, "node.retried")).toEqual([]);
+    expect(findOnly(events, "envelope.refusal").payload).toMatchObject({
       nodeId: "ask",
       model: "model-of-the-day",
     });

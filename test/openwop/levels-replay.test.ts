@@ -1,8 +1,8 @@
 /** Owns: what the protocol asks of replays and branches (RFC 0041, replay.md), in real runs over HTTP. */
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bytes, fork, FORKED, forked, forkOf, stripped } from "./levels-forks.ts";
-import { ofType, only, openWorld, type Ended, type Event, type World } from "./levels-world.ts";
+import { printEvents, fork, FORKED, forkToEnd, forkOf, stripVolatile } from "./levels-forks.ts";
+import { filterByType, findOnly, openWorld, type Ended, type Event, type World } from "./levels-world.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** A run that goes through everything: several turns, a doubt, memory, a worker that fails. */
-async function worked(): Promise<Ended> {
+async function runWork(): Promise<Ended> {
   const runId = await world.client.start("works");
   await world.client.until(runId, "waiting-approval");
   expect((await world.client.resolve(runId, "boss", { action: "accept" })).status).toBe(200);
@@ -19,7 +19,7 @@ async function worked(): Promise<Ended> {
   return { runId, snapshot, events: await world.client.events(runId) };
 }
 
-const runsInLedger = (): number => {
+const countRunsInLedger = (): number => {
   const database = new Database(world.ledgerPath, { readonly: true });
   try {
     return (database.prepare("select count(*) as runs from run").get() as { runs: number }).runs;
@@ -30,44 +30,44 @@ const runsInLedger = (): number => {
 
 describe("a replay", () => {
   it("L4-01 from behind every turn of the loop has the state that the run had there, and the same end", async () => {
-    const source = await worked();
-    const turns = ofType(source.events, "runOrchestrator.decided");
+    const source = await runWork();
+    const turns = filterByType(source.events, "runOrchestrator.decided");
     expect(turns.length).toBe(4);
     for (const { sequence } of turns) {
-      const { events, snapshot } = await forked(world.client, source.runId, {
+      const { events, snapshot } = await forkToEnd(world.client, source.runId, {
         mode: "replay",
         fromSeq: sequence + 1,
       });
-      expect(stripped(events)).toEqual(stripped(source.events));
+      expect(stripVolatile(events)).toEqual(stripVolatile(source.events));
       expect([snapshot.status, snapshot.variables]).toEqual(["completed", source.snapshot.variables]);
     }
   });
 
   it("L4-02 begins, from every event on, with the bytes of its source", async () => {
-    const source = await worked();
+    const source = await runWork();
     for (let fromSeq = 0; fromSeq <= source.events.length; fromSeq += 3)
       for (const mode of ["replay", "branch"]) {
         const copied = await forkOf(world.client, source.runId, { mode, fromSeq });
         const events = await world.client.events(copied);
-        expect(bytes(events.slice(0, fromSeq))).toBe(bytes(source.events.slice(0, fromSeq)));
+        expect(printEvents(events.slice(0, fromSeq))).toBe(printEvents(source.events.slice(0, fromSeq)));
         await world.client.post(`/v1/runs/${copied}/cancel`);
       }
   });
 
   it("L4-03 is its source's whole log, without the volatile keys, with the same causes", async () => {
-    const source = await worked();
-    const { events } = await forked(world.client, source.runId);
-    expect(stripped(events)).toEqual(stripped(source.events));
+    const source = await runWork();
+    const { events } = await forkToEnd(world.client, source.runId);
+    expect(stripVolatile(events)).toEqual(stripVolatile(source.events));
     const ids = new Set(events.map(({ eventId }) => eventId));
     for (const { causationId } of events) if (causationId !== undefined) expect(ids).toContain(causationId);
   });
 
   it("L4-04 looks like its source in the snapshot too", async () => {
-    const source = await worked();
-    const { snapshot, runId } = await forked(world.client, source.runId);
+    const source = await runWork();
+    const { snapshot, runId } = await forkToEnd(world.client, source.runId);
     const { sourceRunId, fromSeq, mode, ...rest } = snapshot;
     expect({ sourceRunId, fromSeq, mode }).toEqual({ sourceRunId: source.runId, fromSeq: 0, mode: "replay" });
-    expect(stripped(rest)).toEqual(stripped(source.snapshot));
+    expect(stripVolatile(rest)).toEqual(stripVolatile(source.snapshot));
     expect((await world.client.get(`/v1/runs/${runId}/ancestry`)).body).toMatchObject({
       runId,
       parent: null,
@@ -75,14 +75,14 @@ describe("a replay", () => {
   });
 
   it("L4-05 starts no child run, and names those of its source", async () => {
-    const source = await worked();
-    const runs = runsInLedger();
-    const { events } = await forked(world.client, source.runId);
-    expect(runsInLedger()).toBe(runs + 1);
-    const children = (log: readonly Event[]) =>
-      ofType(log, "node.dispatched").map(({ payload }) => payload["childRunId"]);
-    expect(children(events)).toEqual(children(source.events));
-    expect(new Set(children(events)).size).toBe(4);
+    const source = await runWork();
+    const runs = countRunsInLedger();
+    const { events } = await forkToEnd(world.client, source.runId);
+    expect(countRunsInLedger()).toBe(runs + 1);
+    const listChildren = (log: readonly Event[]) =>
+      filterByType(log, "node.dispatched").map(({ payload }) => payload["childRunId"]);
+    expect(listChildren(events)).toEqual(listChildren(source.events));
+    expect(new Set(listChildren(events)).size).toBe(4);
   });
 
   it("L4-06 takes the answers that people gave, and asks nobody again", async () => {
@@ -90,9 +90,9 @@ describe("a replay", () => {
     await world.client.until(runId, "waiting-approval");
     await world.client.resolve(runId, "gate", { action: "accept" });
     await world.client.until(runId, "completed");
-    const { events, snapshot } = await forked(world.client, runId);
+    const { events, snapshot } = await forkToEnd(world.client, runId);
     expect(snapshot.status).toBe("completed");
-    expect(stripped(events)).toEqual(stripped(await world.client.events(runId)));
+    expect(stripVolatile(events)).toEqual(stripVolatile(await world.client.events(runId)));
   });
 
   it("L4-07 of a run that waits for somebody waits too, and takes an answer of its own", async () => {
@@ -100,7 +100,9 @@ describe("a replay", () => {
     await world.client.until(runId, "waiting-approval");
     const copied = await forkOf(world.client, runId);
     const { interrupt } = await world.client.until(copied, "waiting-approval");
-    expect(stripped(await world.client.events(copied))).toEqual(stripped(await world.client.events(runId)));
+    expect(stripVolatile(await world.client.events(copied))).toEqual(
+      stripVolatile(await world.client.events(runId)),
+    );
     const token = interrupt?.interruptToken ?? "";
     const reply = await world.client.post(`/v1/interrupts/${token}`, { resumeValue: { action: "accept" } });
     expect(reply.body).toMatchObject({ runId: copied });
@@ -117,36 +119,36 @@ describe("a replay", () => {
       [capped, "cap.breached"],
       [looped, "cap.breached"],
     ] as const) {
-      const { events } = await forked(world.client, source.runId);
-      expect(ofType(source.events, type).length).toBeGreaterThan(0);
-      expect(bytes(ofType(events, type))).toBe(bytes(ofType(source.events, type)));
-      expect(stripped(events)).toEqual(stripped(source.events));
+      const { events } = await forkToEnd(world.client, source.runId);
+      expect(filterByType(source.events, type).length).toBeGreaterThan(0);
+      expect(printEvents(filterByType(events, type))).toBe(printEvents(filterByType(source.events, type)));
+      expect(stripVolatile(events)).toEqual(stripVolatile(source.events));
     }
   });
 
   it("L4-09 of a failed run fails as it did", async () => {
     const source = await world.client.run("fails");
-    const { events, snapshot } = await forked(world.client, source.runId);
+    const { events, snapshot } = await forkToEnd(world.client, source.runId);
     expect([snapshot.status, snapshot.error]).toEqual(["failed", source.snapshot.error]);
-    expect(stripped(events)).toEqual(stripped(source.events));
+    expect(stripVolatile(events)).toEqual(stripVolatile(source.events));
   });
 
   it("L4-10 from behind the last event is everything that its source was", async () => {
     const source = await world.client.run("line");
-    const { events } = await forked(world.client, source.runId, {
+    const { events } = await forkToEnd(world.client, source.runId, {
       mode: "replay",
       fromSeq: source.events.length,
     });
-    expect(bytes(events)).toBe(bytes(source.events));
+    expect(printEvents(events)).toBe(printEvents(source.events));
   });
 
   it("L4-11 of a cancelled run does again what is pure, and is not cancelled itself", async () => {
     const runId = await world.client.start("quick-wait");
     await world.client.post(`/v1/runs/${runId}/cancel`);
-    const { snapshot, events } = await forked(world.client, runId);
+    const { snapshot, events } = await forkToEnd(world.client, runId);
     expect(snapshot.status).toBe("completed");
-    expect(ofType(events, "node.cancelled", "run.cancelled")).toEqual([]);
-    expect(only(events, "run.completed").sequence).toBe(events.length - 1);
+    expect(filterByType(events, "node.cancelled", "run.cancelled")).toEqual([]);
+    expect(findOnly(events, "run.completed").sequence).toBe(events.length - 1);
   });
 
   it("L4-12 is the same for a run that was paused, and one whose host was stopped meanwhile", async () => {
@@ -156,18 +158,21 @@ describe("a replay", () => {
     await world.restart();
     await world.client.post(`/v1/runs/${runId}:resume`);
     await world.client.until(runId, "completed");
-    const { events } = await forked(world.client, runId);
-    expect(stripped(events)).toEqual(stripped(await world.client.events(runId)));
+    const { events } = await forkToEnd(world.client, runId);
+    expect(stripVolatile(events)).toEqual(stripVolatile(await world.client.events(runId)));
   });
 });
 
 describe("a branch", () => {
   it("L4-20 does its own work: its children are others, and its events have ids of its own", async () => {
     const source = await world.client.run("calls");
-    const fromSeq = only(source.events, "node.dispatched").sequence;
-    const { events, runId, snapshot } = await forked(world.client, source.runId, { mode: "branch", fromSeq });
-    const child = (log: readonly Event[]) => only(log, "node.dispatched").payload["childRunId"];
-    expect(child(events)).not.toBe(child(source.events));
+    const fromSeq = findOnly(source.events, "node.dispatched").sequence;
+    const { events, runId, snapshot } = await forkToEnd(world.client, source.runId, {
+      mode: "branch",
+      fromSeq,
+    });
+    const findChild = (log: readonly Event[]) => findOnly(log, "node.dispatched").payload["childRunId"];
+    expect(findChild(events)).not.toBe(findChild(source.events));
     expect(snapshot.variables).toEqual(source.snapshot.variables);
     expect(events.slice(fromSeq).every(({ eventId }) => eventId.startsWith(`${runId}:`))).toBe(true);
   });
@@ -178,13 +183,13 @@ describe("a branch", () => {
     });
     const runOptionsOverlay = { configurable: { maxLoopIterations: 2 } };
     for (const fromSeq of [0, 6]) {
-      const { snapshot, events } = await forked(world.client, source.runId, {
+      const { snapshot, events } = await forkToEnd(world.client, source.runId, {
         mode: "branch",
         fromSeq,
         runOptionsOverlay,
       });
       expect(snapshot["configurable"]).toEqual({ maxLoopIterations: 2, mine: "kept" });
-      expect(only(events, "cap.breached").payload).toMatchObject({ limit: 2, observed: 3 });
+      expect(findOnly(events, "cap.breached").payload).toMatchObject({ limit: 2, observed: 3 });
     }
   });
 
@@ -205,7 +210,7 @@ describe("a branch", () => {
       expect([reply.status, reply.body["error"]]).toEqual([400, "validation_error"]);
       expect(String(reply.body["message"])).toMatch(message);
     }
-    const anew = await forked(world.client, runId, {
+    const anew = await forkToEnd(world.client, runId, {
       mode: "branch",
       fromSeq: 0,
       runOptionsOverlay: { tags: ["t"], metadata: { a: 1 } },

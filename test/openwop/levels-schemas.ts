@@ -17,7 +17,7 @@ function loadOfficial(): Ajv2020 {
 }
 
 /** `name` is that of a file, such as `capabilities`. */
-export function schemaProblems(name: string, value: unknown): readonly string[] {
+export function findSchemaProblems(name: string, value: unknown): readonly string[] {
   if (!official) return [];
   const validate = official.getSchema(`https://openwop.dev/spec/v1/${name}.schema.json`);
   if (!validate) throw new Error(`there is no OpenWOP schema ${name}`);

@@ -1,13 +1,13 @@
 /** Owns: what the protocol's suite asserts of streams and polls of events, on workflows of this project. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
-import { delayed, noop, workflow } from "./levels-workflows.ts";
+import { createDelayed, createNoop, createWorkflow } from "./levels-workflows.ts";
 import { openWorld, TOKEN, type Event, type Reply, type World } from "./levels-world.ts";
 
 const DEFINITIONS = [
-  workflow("plain", { nodes: [noop("only")] }),
-  workflow("in-line", { nodes: [noop("a"), noop("b"), noop("c")] }),
-  delayed("waits", 30_000),
+  createWorkflow("plain", { nodes: [createNoop("only")] }),
+  createWorkflow("in-line", { nodes: [createNoop("a"), createNoop("b"), createNoop("c")] }),
+  createDelayed("waits", 30_000),
 ];
 
 let world: World;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-async function running(delayMs: number): Promise<string> {
+async function startRunning(delayMs: number): Promise<string> {
   const runId = await world.client.start("waits", { inputs: { delayMs } });
   await world.client.until(runId, "running");
   return runId;
@@ -48,13 +48,13 @@ async function stream(runId: string, query = "", headers: Record<string, string>
 }
 
 describe("streams", () => {
-  const types = ({ events }: Frames): string[] => events.map(({ event }) => event);
+  const listTypes = ({ events }: Frames): string[] => events.map(({ event }) => event);
 
   it("B-50 follow a run to its end and are closed by the host", async () => {
     const runId = await world.client.start("waits", { inputs: { delayMs: 200 } });
     const [live, late] = [await stream(runId), await stream(runId)];
-    expect(types(live)).toEqual(["run.started", "node.completed", "run.completed"]);
-    expect(types(late)).toEqual(types(live));
+    expect(listTypes(live)).toEqual(["run.started", "node.completed", "run.completed"]);
+    expect(listTypes(late)).toEqual(listTypes(live));
     expect(live.events.map(({ id }) => id)).toEqual(["0", "2", "3"]);
   });
 
@@ -67,14 +67,14 @@ describe("streams", () => {
   it("B-52 in values show the state, and in messages nothing where no model spoke", async () => {
     const { runId } = await world.client.run("in-line");
     const values = await stream(runId, "?streamMode=values");
-    expect(new Set(types(values))).toEqual(new Set(["state.snapshot"]));
+    expect(new Set(listTypes(values))).toEqual(new Set(["state.snapshot"]));
     expect((await stream(runId, "?streamMode=messages")).events).toEqual([]);
   });
 
   it("B-53 mixed are the union, by the events' own names", async () => {
     const { runId } = await world.client.run("plain");
-    expect(types(await stream(runId, "?streamMode=updates,messages"))).toContain("run.completed");
-    expect(types(await stream(runId, "?streamMode=updates,debug"))).toContain("node.started");
+    expect(listTypes(await stream(runId, "?streamMode=updates,messages"))).toContain("run.completed");
+    expect(listTypes(await stream(runId, "?streamMode=updates,debug"))).toContain("node.started");
   });
 
   it("B-54 of a mode that is not there, or cannot be mixed, are refused with those that are", async () => {
@@ -119,12 +119,12 @@ describe("streams", () => {
   });
 
   it("B-58 poll as long as nothing happens, and no longer", async () => {
-    const runId = await running(400);
+    const runId = await startRunning(400);
     const before = await world.client.events(runId);
-    const asked = world.client.get(
+    const pendingAnswer = world.client.get(
       `/v1/runs/${runId}/events/poll?lastSequence=${before.length - 1}&timeout=10`,
     );
-    const { body } = await asked;
+    const { body } = await pendingAnswer;
     expect((body["events"] as Event[])[0]?.type).toBe("node.completed");
     await waitFor(async () => (await world.client.snapshot(runId)).status === "completed", {
       what: "the end",

@@ -1,9 +1,9 @@
 /** Owns: level 3 of one host: what it advertises, ancestry within it, and the trace that it hands on to tools and agents. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, serve } from "../contract/outbound-scene.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { end, loop, node, work, workflow, WORKERS } from "./levels-workflows.ts";
-import { childOf, ofType, only, openWorld, type World } from "./levels-world.ts";
+import { replyJson, serve } from "../contract/outbound-scene.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { end, createLoop, createNode, work, createWorkflow, WORKERS } from "./levels-workflows.ts";
+import { childOf, filterByType, findOnly, openWorld, type World } from "./levels-world.ts";
 
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const TRACEPARENT = `00-${TRACE_ID}-b7ad6b7169203331-01`;
@@ -11,9 +11,9 @@ const SAME_TRACE = new RegExp(`^00-${TRACE_ID}-[0-9a-f]{16}-01$`, "u");
 
 const DEFINITIONS = [
   ...WORKERS,
-  loop("hands-over", { plan: [work(["worker-good"]), end()] }),
-  workflow("calls", {
-    nodes: [node("call", "core.subWorkflow", { config: { workflowId: "worker-good" } })],
+  createLoop("hands-over", { plan: [work(["worker-good"]), end()] }),
+  createWorkflow("calls", {
+    nodes: [createNode("call", "core.subWorkflow", { config: { workflowId: "worker-good" } })],
   }),
 ];
 
@@ -23,14 +23,14 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-async function crossHost({ client }: World): Promise<unknown> {
+async function readCrossHost({ client }: World): Promise<unknown> {
   const { body } = await client.get("/.well-known/openwop");
   const { executionModel } = body["multiAgent"] as { executionModel: Record<string, unknown> };
   return executionModel["crossHostCausation"];
 }
 
 /** An MCP server without sessions, which echoes. */
-function mcpServer() {
+function startMcpServer() {
   return serve((response, { body }) => {
     const { id, method } = JSON.parse(body || "{}") as { id?: number; method?: string };
     const results: Readonly<Record<string, unknown>> = {
@@ -46,7 +46,7 @@ function mcpServer() {
       response.writeHead(202).end();
       return;
     }
-    json(200, { jsonrpc: "2.0", id, result: results[method ?? ""] ?? {} })(response, {
+    replyJson(200, { jsonrpc: "2.0", id, result: results[method ?? ""] ?? {} })(response, {
       method: "POST",
       path: "/",
       headers: {},
@@ -56,7 +56,7 @@ function mcpServer() {
 }
 
 /** An agent of A2A 0.3 whose tasks are done at once. */
-async function a2aAgent() {
+async function startA2aAgent() {
   const agent = await serve((response, request) => {
     const card = {
       name: "agent",
@@ -71,19 +71,22 @@ async function a2aAgent() {
       skills: [],
     };
     if (request.method === "GET") {
-      json(200, card)(response, request);
+      replyJson(200, card)(response, request);
       return;
     }
     const { id } = JSON.parse(request.body) as { id: unknown };
     const status = { state: "completed" };
     const result = { kind: "task", id: "task-1", contextId: "context-1", status, history: [], artifacts: [] };
-    json(200, { jsonrpc: "2.0", id, result })(response, request);
+    replyJson(200, { jsonrpc: "2.0", id, result })(response, request);
   });
   return agent;
 }
 
 /** Of the request with this method of JSON-RPC. */
-function called(received: readonly { readonly headers: object; readonly body: string }[], method: string) {
+function findCalled(
+  received: readonly { readonly headers: object; readonly body: string }[],
+  method: string,
+) {
   const request = received.find(({ body }) => body.includes(`"${method}"`));
   const { params } = JSON.parse(request?.body ?? "{}") as { params: Record<string, unknown> };
   return { headers: request?.headers as Record<string, unknown>, params };
@@ -92,9 +95,9 @@ function called(received: readonly { readonly headers: object; readonly body: st
 describe("cross-host causation", () => {
   it("L3-20 is advertised with an id of the host, which is its address unless it was given another", async () => {
     const supported = { supported: true, ancestryEndpointSupported: true };
-    expect(await crossHost(world)).toEqual({ ...supported, hostId: world.baseUrl });
+    expect(await readCrossHost(world)).toEqual({ ...supported, hostId: world.baseUrl });
     const named = await openWorld([], { hostId: "mine.example" });
-    expect(await crossHost(named)).toEqual({ ...supported, hostId: "mine.example" });
+    expect(await readCrossHost(named)).toEqual({ ...supported, hostId: "mine.example" });
     await named.close();
   });
 
@@ -113,7 +116,7 @@ describe("the ancestry", () => {
     const { status, body } = await world.client.get(`/v1/runs/${runId}/ancestry`);
     expect(status).toBe(200);
     expect(body).toEqual({ runId, hostId: world.baseUrl, parent: null });
-    expect(schemaProblems("run-ancestry-response", body)).toEqual([]);
+    expect(findSchemaProblems("run-ancestry-response", body)).toEqual([]);
   });
 
   it("L3-31 of a child names the parent and what it did, and no address within one host", async () => {
@@ -129,7 +132,7 @@ describe("the ancestry", () => {
         hostId: world.baseUrl,
         parent: { runId, hostId: world.baseUrl, cause },
       });
-      expect(schemaProblems("run-ancestry-response", body)).toEqual([]);
+      expect(findSchemaProblems("run-ancestry-response", body)).toEqual([]);
     }
   });
 
@@ -148,18 +151,18 @@ describe("the ancestry", () => {
 describe("trace context", () => {
   it("L3-40 of the request that starts a run is kept with the run, and goes on in its children", async () => {
     const { events } = await world.client.run("hands-over", { headers: { traceparent: TRACEPARENT } });
-    expect(only(events, "run.started").payload["traceparent"]).toBe(TRACEPARENT);
+    expect(findOnly(events, "run.started").payload["traceparent"]).toBe(TRACEPARENT);
     const child = await world.client.events(childOf(events));
-    expect(only(child, "run.started").payload["traceparent"]).toMatch(SAME_TRACE);
+    expect(findOnly(child, "run.started").payload["traceparent"]).toMatch(SAME_TRACE);
   });
 
   it("L3-41 goes with every call of an MCP tool, in params._meta and in the header", async () => {
-    const { url, received } = await mcpServer();
+    const { url, received } = await startMcpServer();
     const tools = await openWorld(
       [
-        workflow("uses-a-tool", {
+        createWorkflow("uses-a-tool", {
           nodes: [
-            node("call", "core.ai.callPrompt", {
+            createNode("call", "core.ai.callPrompt", {
               config: { mcp: { tool: "echo", arguments: { text: "hi" } } },
             }),
           ],
@@ -171,27 +174,27 @@ describe("trace context", () => {
       headers: { traceparent: TRACEPARENT },
     });
     expect(snapshot.status).toBe("completed");
-    const { params, headers } = called(received, "tools/call");
+    const { params, headers } = findCalled(received, "tools/call");
     expect(headers["traceparent"]).toMatch(SAME_TRACE);
     expect(params["_meta"]).toMatchObject({ traceparent: headers["traceparent"] });
-    const [toolCalled, returned] = ofType(events, "agent.toolCalled", "agent.toolReturned");
+    const [toolCalled, returned] = filterByType(events, "agent.toolCalled", "agent.toolReturned");
     expect(returned?.causationId).toBe(toolCalled?.eventId);
     await tools.close();
   });
 
   it("L3-42 goes with every message to an agent over A2A, in its metadata and in the header", async () => {
-    const { url, received } = await a2aAgent();
+    const { url, received } = await startA2aAgent();
     const agents = await openWorld(
       [
-        workflow("asks-an-agent", {
-          nodes: [node("ask", "core.a2a.invoke", { config: { skill: "dig" } })],
+        createWorkflow("asks-an-agent", {
+          nodes: [createNode("ask", "core.a2a.invoke", { config: { skill: "dig" } })],
         }),
       ],
       { a2aUrl: url, privateOrigins: [url] },
     );
     const { snapshot } = await agents.client.run("asks-an-agent", { headers: { traceparent: TRACEPARENT } });
     expect(snapshot.error).toBeUndefined();
-    const { params, headers } = called(received, "message/send");
+    const { params, headers } = findCalled(received, "message/send");
     expect(headers["traceparent"]).toMatch(SAME_TRACE);
     const { metadata } = params["message"] as { metadata: { openwop: { traceparent: string } } };
     expect(metadata.openwop.traceparent).toMatch(SAME_TRACE);
@@ -202,7 +205,7 @@ describe("trace context", () => {
     for (const traceparent of ["nonsense", `00-${"0".repeat(32)}-b7ad6b7169203331-01`]) {
       const { snapshot, events } = await world.client.run("worker-good", { headers: { traceparent } });
       expect(snapshot.status).toBe("completed");
-      expect(only(events, "run.started").payload).not.toHaveProperty("traceparent");
+      expect(findOnly(events, "run.started").payload).not.toHaveProperty("traceparent");
     }
   });
 });

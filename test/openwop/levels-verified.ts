@@ -1,8 +1,17 @@
 /** Owns: workflows whose workers a verifier rules on, a host that runs them, and a critic's model that says what it is told to. */
 import { expect } from "vitest";
 import { startModelServer, type ModelServer } from "./levels-model-server.ts";
-import { end, loop, node, noop, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
-import { ofType, openWorld, type Event, type Snapshot, type World } from "./levels-world.ts";
+import {
+  end,
+  createLoop,
+  createNode,
+  createNoop,
+  pause,
+  work,
+  createWorkflow,
+  WORKERS,
+} from "./levels-workflows.ts";
+import { filterByType, openWorld, type Event, type Snapshot, type World } from "./levels-world.ts";
 
 export type Config = Readonly<Record<string, unknown>>;
 
@@ -10,23 +19,24 @@ export const CRITIC = { agentId: "critic-one", criteria: ["grounded", "complete"
 const MAPPED = { outputMapping: { treasure: "found" } };
 export const ASSAYER = "assayer";
 
-export const verified = (
+export const createVerified = (
   id: string,
   verifier: Config,
   more: { plan?: readonly unknown[]; dispatch?: Config } = {},
 ) =>
-  loop(id, {
+  createLoop(id, {
     plan: more.plan ?? [work(["worker-good"]), end()],
     dispatch: { ...MAPPED, verifier: { ...CRITIC, ...verifier }, ...more.dispatch },
     variables: { treasure: undefined },
   });
 
-export const scripted = (id: string, ...mockVerdicts: readonly unknown[]) => verified(id, { mockVerdicts });
+export const createScripted = (id: string, ...mockVerdicts: readonly unknown[]) =>
+  createVerified(id, { mockVerdicts });
 
-export const attested = (id: string, outputAttestation: Config, more: Config = {}) =>
-  workflow(id, {
+export const createAttested = (id: string, outputAttestation: Config, more: Config = {}) =>
+  createWorkflow(id, {
     nodes: [
-      node("sub", "core.subWorkflow", {
+      createNode("sub", "core.subWorkflow", {
         config: { workflowId: "worker-good", ...MAPPED, outputAttestation, ...more },
       }),
     ],
@@ -35,16 +45,16 @@ export const attested = (id: string, outputAttestation: Config, more: Config = {
 
 /** In every value of the child that may be looked at, and in the name of one. */
 export const CANARY = "canary-7f3a91";
-const LEAKY = workflow("worker-leaky", {
-  nodes: [noop("only")],
+const LEAKY = createWorkflow("worker-leaky", {
+  nodes: [createNoop("only")],
   variables: {
     found: `${CANARY}-text`,
     [`${CANARY}-name`]: "x",
     nested: { deep: [{ er: `${CANARY}-deep` }] },
   },
 });
-const leaking = (id: string, verifier: Config, dispatch: Config = {}) =>
-  loop(id, {
+const createLeaking = (id: string, verifier: Config, dispatch: Config = {}) =>
+  createLoop(id, {
     plan: [work(["worker-leaky"]), end()],
     dispatch: { verifier: { ...CRITIC, ...verifier }, outputMapping: { treasure: "found" }, ...dispatch },
   });
@@ -54,33 +64,40 @@ const APPROVAL = { checksum: true, requireApproval: true };
 export const DEFINITIONS = [
   ...WORKERS,
   LEAKY,
-  scripted("passes", "pass"),
-  scripted("fails", "fail"),
-  scripted("fails-then-passes", "fail", "pass"),
-  scripted("revises", { verdict: "revise", criteria: ["grounded"] }, "pass"),
-  scripted("revises-for-ever", "revise"),
-  scripted("doubted", { verdict: "pass", confidence: 0.4 }),
-  scripted("sure", { verdict: "pass", confidence: 0.5 }),
-  verified("fails-at-once", { mockVerdicts: ["fail"], onUnresolved: "fail" }),
-  verified("expires", { mockVerdicts: ["fail"], approvalTimeoutMs: 30 }),
-  verified("doubt-expires", { mockVerdicts: [{ verdict: "pass", confidence: 0.1 }], approvalTimeoutMs: 30 }),
-  verified(
+  createScripted("passes", "pass"),
+  createScripted("fails", "fail"),
+  createScripted("fails-then-passes", "fail", "pass"),
+  createScripted("revises", { verdict: "revise", criteria: ["grounded"] }, "pass"),
+  createScripted("revises-for-ever", "revise"),
+  createScripted("doubted", { verdict: "pass", confidence: 0.4 }),
+  createScripted("sure", { verdict: "pass", confidence: 0.5 }),
+  createVerified("fails-at-once", { mockVerdicts: ["fail"], onUnresolved: "fail" }),
+  createVerified("expires", { mockVerdicts: ["fail"], approvalTimeoutMs: 30 }),
+  createVerified("doubt-expires", {
+    mockVerdicts: [{ verdict: "pass", confidence: 0.1 }],
+    approvalTimeoutMs: 30,
+  }),
+  createVerified(
     "each",
     { mockVerdicts: ["pass", "fail", "pass"] },
     { plan: [work(["worker-good", "worker-other", "worker-good"]), end()] },
   ),
-  verified(
+  createVerified(
     "twice",
     { mockVerdicts: ["fail", "pass"] },
     { plan: [work(["worker-good"]), work(["worker-good"]), end()] },
   ),
-  verified("child-fails", { mockVerdicts: ["pass"] }, { plan: [work(["worker-bad"]), end()] }),
-  verified("self", { agentId: "worker-good", mockVerdicts: ["pass"] }),
-  verified("self-allowed", { agentId: "worker-good", mockVerdicts: ["pass"], allowSelfVerification: true }),
-  verified("live", { agentId: ASSAYER, model: "assaying", systemPrompt: "Is it gold?" }),
-  verified("live-late", { agentId: ASSAYER, systemPrompt: "late", timeoutMs: 50 }),
-  verified("live-words", { agentId: ASSAYER, systemPrompt: "words" }),
-  verified("checked", {
+  createVerified("child-fails", { mockVerdicts: ["pass"] }, { plan: [work(["worker-bad"]), end()] }),
+  createVerified("self", { agentId: "worker-good", mockVerdicts: ["pass"] }),
+  createVerified("self-allowed", {
+    agentId: "worker-good",
+    mockVerdicts: ["pass"],
+    allowSelfVerification: true,
+  }),
+  createVerified("live", { agentId: ASSAYER, model: "assaying", systemPrompt: "Is it gold?" }),
+  createVerified("live-late", { agentId: ASSAYER, systemPrompt: "late", timeoutMs: 50 }),
+  createVerified("live-words", { agentId: ASSAYER, systemPrompt: "words" }),
+  createVerified("checked", {
     criteria: [],
     checks: {
       shape: {
@@ -90,19 +107,19 @@ export const DEFINITIONS = [
       word: { kind: "pattern", pattern: "g[o]ld" },
     },
   }),
-  verified("checked-and-failed", {
+  createVerified("checked-and-failed", {
     criteria: [],
     checks: {
       shape: { kind: "schema", schema: { required: ["found", "weight"] } },
       word: { kind: "pattern", pattern: "gold" },
     },
   }),
-  loop("unverified", {
+  createLoop("unverified", {
     plan: [work(["worker-good"]), end()],
     dispatch: MAPPED,
     variables: { treasure: undefined },
   }),
-  loop("gives-up", {
+  createLoop("gives-up", {
     plan: [
       {
         ...end(),
@@ -113,31 +130,31 @@ export const DEFINITIONS = [
       },
     ],
   }),
-  loop("reaches-it", { plan: [{ ...end(), successCriteria: [{ key: "found-it", met: true }] }] }),
-  loop("leads-one-that-gives-up", { plan: [work(["gives-up"]), end()] }),
-  workflow("calls-one-that-gives-up", {
-    nodes: [node("sub", "core.subWorkflow", { config: { workflowId: "gives-up" } })],
+  createLoop("reaches-it", { plan: [{ ...end(), successCriteria: [{ key: "found-it", met: true }] }] }),
+  createLoop("leads-one-that-gives-up", { plan: [work(["gives-up"]), end()] }),
+  createWorkflow("calls-one-that-gives-up", {
+    nodes: [createNode("sub", "core.subWorkflow", { config: { workflowId: "gives-up" } })],
   }),
-  workflow("sub-fails", {
+  createWorkflow("sub-fails", {
     nodes: [
-      node("sub", "core.subWorkflow", {
+      createNode("sub", "core.subWorkflow", {
         config: { workflowId: "worker-good", ...MAPPED, verifier: { ...CRITIC, mockVerdicts: ["fail"] } },
       }),
     ],
   }),
-  attested("attested", { checksum: true }),
-  attested("approved", APPROVAL),
-  attested("approval-expires", { ...APPROVAL, approvalTimeoutMs: 30 }),
-  attested("absorbed", APPROVAL, { onChildFailure: "absorb" }),
-  attested("inert", {}),
-  loop("dispatch-approved", {
+  createAttested("attested", { checksum: true }),
+  createAttested("approved", APPROVAL),
+  createAttested("approval-expires", { ...APPROVAL, approvalTimeoutMs: 30 }),
+  createAttested("absorbed", APPROVAL, { onChildFailure: "absorb" }),
+  createAttested("inert", {}),
+  createLoop("dispatch-approved", {
     plan: [work(["worker-good"]), end()],
     dispatch: { ...MAPPED, outputAttestation: APPROVAL },
   }),
-  workflow("crowned", {
+  createWorkflow("crowned", {
     nodes: [
       pause("before", 5),
-      node("sub", "core.subWorkflow", {
+      createNode("sub", "core.subWorkflow", {
         config: {
           workflowId: "worker-leaky",
           outputMapping: { treasure: "found" },
@@ -147,19 +164,19 @@ export const DEFINITIONS = [
     ],
     variables: { treasure: undefined },
   }),
-  leaking("leak-pass", { mockVerdicts: ["pass"] }),
-  leaking("leak-fail", { mockVerdicts: ["fail"] }),
-  leaking("leak-revise", { mockVerdicts: ["revise"], revisionsMax: 1 }),
-  leaking("leak-doubt", { mockVerdicts: [{ verdict: "pass", confidence: 0.2 }] }),
-  leaking("leak-live", { agentId: ASSAYER, systemPrompt: "words" }),
-  leaking("leak-checks", {
+  createLeaking("leak-pass", { mockVerdicts: ["pass"] }),
+  createLeaking("leak-fail", { mockVerdicts: ["fail"] }),
+  createLeaking("leak-revise", { mockVerdicts: ["revise"], revisionsMax: 1 }),
+  createLeaking("leak-doubt", { mockVerdicts: [{ verdict: "pass", confidence: 0.2 }] }),
+  createLeaking("leak-live", { agentId: ASSAYER, systemPrompt: "words" }),
+  createLeaking("leak-checks", {
     criteria: [],
     checks: {
       shape: { kind: "schema", schema: { required: ["weight"] } },
       word: { kind: "pattern", pattern: "canary" },
     },
   }),
-  leaking("leak-approval", { mockVerdicts: ["pass"] }, { outputAttestation: APPROVAL }),
+  createLeaking("leak-approval", { mockVerdicts: ["pass"] }, { outputAttestation: APPROVAL }),
 ];
 
 export interface VerifiedWorld {
@@ -217,8 +234,8 @@ export async function openVerifiedWorld(): Promise<VerifiedWorld> {
 
 export const treasureOf = ({ variables }: Snapshot): unknown => variables["treasure"];
 export const verdictsOf = (events: readonly Event[]): unknown[] =>
-  ofType(events, "agent.verified").map(({ payload }) => payload["verdict"]);
-export const merges = (events: readonly Event[]): number =>
-  ofType(events, "variable.changed").filter(({ payload }) => payload["name"] === "treasure").length;
+  filterByType(events, "agent.verified").map(({ payload }) => payload["verdict"]);
+export const countMerges = (events: readonly Event[]): number =>
+  filterByType(events, "variable.changed").filter(({ payload }) => payload["name"] === "treasure").length;
 export const causeOf = (events: readonly Event[], event: Event): Event | undefined =>
   events.find(({ eventId }) => eventId === event.causationId);

@@ -1,21 +1,21 @@
 /** Owns: the verifier of level 6, its gate and convergence (RFC 0090), in real runs over HTTP. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { schemaProblems } from "./levels-schemas.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
 import {
   ASSAYER,
   causeOf,
   CRITIC,
-  merges,
+  countMerges,
   openVerifiedWorld,
   treasureOf,
   verdictsOf,
-  scripted,
+  createScripted,
   type Config,
   type Seen,
   type VerifiedWorld,
 } from "./levels-verified.ts";
 import { work } from "./levels-workflows.ts";
-import { chainOf, ofType, only, phasesOf, type Event } from "./levels-world.ts";
+import { chainOf, filterByType, findOnly, phasesOf, type Event } from "./levels-world.ts";
 
 let here: VerifiedWorld;
 beforeAll(async () => {
@@ -28,10 +28,10 @@ const ESCALATED = "core.workflowChain.confidence-escalated";
 describe("agent.verified", () => {
   it("L6-01 is emitted over a completed child, named by its run, caused by its end, before anything is merged", async () => {
     const { events } = await here.world.client.run("passes");
-    const event = only(events, "agent.verified");
-    expect(event.payload["target"]).toBe(only(events, "node.dispatched").payload["childRunId"]);
+    const event = findOnly(events, "agent.verified");
+    expect(event.payload["target"]).toBe(findOnly(events, "node.dispatched").payload["childRunId"]);
     expect(causeOf(events, event)?.payload["phase"]).toBe("child.completed");
-    const [change = expect.fail("nothing was merged")] = ofType(events, "variable.changed");
+    const [change = expect.fail("nothing was merged")] = filterByType(events, "variable.changed");
     const harvested = chainOf(events).at(-1);
     expect(harvested?.payload["phase"]).toBe("output.harvested");
     expect([event, change, harvested].map((each) => each?.sequence)).toEqual(
@@ -42,10 +42,10 @@ describe("agent.verified", () => {
 
   it("L6-02 carries who ruled, on what, the verdict, keys and a confidence, and nothing else", async () => {
     const { events } = await here.world.client.run("sure");
-    const { payload } = only(events, "agent.verified");
+    const { payload } = findOnly(events, "agent.verified");
     expect(payload).toEqual({
       ...CRITIC,
-      target: only(events, "node.dispatched").payload["childRunId"],
+      target: findOnly(events, "node.dispatched").payload["childRunId"],
       verdict: "pass",
       confidence: 0.5,
     });
@@ -54,47 +54,50 @@ describe("agent.verified", () => {
   it("L6-03 has no verdicts but pass, fail and revise: a workflow with another one is refused", async () => {
     const { status, body } = await here.world.client.post(
       "/v1/host/sample/workflows",
-      JSON.parse(JSON.stringify(scripted("says-ok", "ok"))),
+      JSON.parse(JSON.stringify(createScripted("says-ok", "ok"))),
     );
     expect([status, body["error"]]).toEqual([400, "validation_error"]);
   });
 
   it("L6-04 is of somebody who did not do the work, unless the workflow allows it; then the name shows it", async () => {
     const { events } = await here.held("self");
-    expect(ofType(events, "agent.verified")).toEqual([]);
-    expect(only(events, "node.suspended").payload["reason"]).toBe("verification-missing");
+    expect(filterByType(events, "agent.verified")).toEqual([]);
+    expect(findOnly(events, "node.suspended").payload["reason"]).toBe("verification-missing");
     const allowed = await here.world.client.run("self-allowed");
-    expect(only(allowed.events, "agent.verified").payload["agentId"]).toBe("worker-good");
-    expect(only(allowed.events, "node.dispatched").payload["childWorkflowId"]).toBe("worker-good");
+    expect(findOnly(allowed.events, "agent.verified").payload["agentId"]).toBe("worker-good");
+    expect(findOnly(allowed.events, "node.dispatched").payload["childWorkflowId"]).toBe("worker-good");
   });
 
   it("L6-05 comes from a live critic that sees the outputs and the criteria, through the model that it names", async () => {
     const before = here.model.asked.length;
     const { snapshot, events } = await here.world.client.run("live");
-    expect(only(events, "agent.verified").payload).toMatchObject({
+    expect(findOnly(events, "agent.verified").payload).toMatchObject({
       agentId: ASSAYER,
       verdict: "pass",
       confidence: 0.9,
     });
     expect(treasureOf(snapshot)).toBe("gold");
-    const [asked = expect.fail("the critic was not asked")] = here.model.asked.slice(before);
-    expect(only(events, "provider.usage").payload).toMatchObject({ nodeId: "handing", inputTokens: 11 });
-    expect(causeOf(events, only(events, "agent.verified"))?.payload["phase"]).toBe("child.completed");
-    expect(asked.model).toBe("assaying");
-    expect(asked.messages[0]?.content).toContain("Is it gold?");
-    expect(asked.messages[0]?.content).toContain("grounded, complete");
-    expect(asked.messages.at(-1)?.content).toContain('{"found":"gold"}');
+    const [askedBody = expect.fail("the critic was not asked")] = here.model.asked.slice(before);
+    expect(findOnly(events, "provider.usage").payload).toMatchObject({ nodeId: "handing", inputTokens: 11 });
+    expect(causeOf(events, findOnly(events, "agent.verified"))?.payload["phase"]).toBe("child.completed");
+    expect(askedBody.model).toBe("assaying");
+    expect(askedBody.messages[0]?.content).toContain("Is it gold?");
+    expect(askedBody.messages[0]?.content).toContain("grounded, complete");
+    expect(askedBody.messages.at(-1)?.content).toContain('{"found":"gold"}');
   });
 
   it("L6-06 comes from checks that no model makes, by their keys", async () => {
     const passed = await here.world.client.run("checked");
-    expect(only(passed.events, "agent.verified").payload).toMatchObject({
+    expect(findOnly(passed.events, "agent.verified").payload).toMatchObject({
       agentId: "critic-one",
       verdict: "pass",
       criteria: ["shape", "word"],
     });
     const { events } = await here.held("checked-and-failed");
-    expect(only(events, "agent.verified").payload).toMatchObject({ verdict: "fail", criteria: ["shape"] });
+    expect(findOnly(events, "agent.verified").payload).toMatchObject({
+      verdict: "fail",
+      criteria: ["shape"],
+    });
   });
 
   it("L6-07 gives the k-th completed child the k-th verdict, and a failed child none", async () => {
@@ -115,16 +118,16 @@ describe("the gate", () => {
     expect(treasureOf(snapshot)).toBeUndefined();
     await here.answer(runId, "boss", { action: "accept" });
     const after = await here.ended(runId);
-    expect([treasureOf(after.snapshot), merges(after.events)]).toEqual([undefined, 0]);
+    expect([treasureOf(after.snapshot), countMerges(after.events)]).toEqual([undefined, 0]);
   });
 
   it("L6-11 does not let a run end as a success over a failed verdict: people are asked first", async () => {
     const { runId, events } = await here.held("fails");
-    expect(only(events, "node.suspended").payload).toMatchObject({
+    expect(findOnly(events, "node.suspended").payload).toMatchObject({
       kind: "approval",
       reason: "verification-failed",
     });
-    expect(ofType(events, "runOrchestrator.decided")).toHaveLength(1);
+    expect(filterByType(events, "runOrchestrator.decided")).toHaveLength(1);
     await here.answer(runId, "boss", { action: "accept" });
     const { snapshot, events: after } = await here.ended(runId);
     expect(snapshot.status).toBe("completed");
@@ -133,9 +136,9 @@ describe("the gate", () => {
       unmet: [],
       notAccepted: ["worker-good"],
     });
-    expect(ofType(after, "runOrchestrator.decided").map(({ payload }) => payload["iteration"])).toEqual([
-      1, 2,
-    ]);
+    expect(filterByType(after, "runOrchestrator.decided").map(({ payload }) => payload["iteration"])).toEqual(
+      [1, 2],
+    );
   });
 
   it("L6-12 fails the run where people do not let it end, or nobody does in time, or the workflow says so", async () => {
@@ -148,7 +151,7 @@ describe("the gate", () => {
     ]) {
       const { snapshot, events } = await here.ended(id);
       expect([snapshot.status, snapshot.error?.code]).toEqual(["failed", "verification_failed"]);
-      expect(merges(events)).toBe(0);
+      expect(countMerges(events)).toBe(0);
     }
   });
 
@@ -157,7 +160,11 @@ describe("the gate", () => {
     await here.answer(runId, "boss", { action: "edit-accept", editedArtifactData: work(["worker-good"]) });
     const { snapshot, events } = await here.ended(runId);
     expect(snapshot.status).toBe("completed");
-    expect([verdictsOf(events), treasureOf(snapshot), merges(events)]).toEqual([["fail", "pass"], "gold", 1]);
+    expect([verdictsOf(events), treasureOf(snapshot), countMerges(events)]).toEqual([
+      ["fail", "pass"],
+      "gold",
+      1,
+    ]);
   });
 
   it("L6-14 is satisfied by another turn of the same actor that passes", async () => {
@@ -174,14 +181,14 @@ describe("the gate", () => {
       ...["dispatch.began", "dispatch.succeeded", "child.completed"],
       ...["dispatch.began", "dispatch.succeeded", "child.completed", "output.harvested"],
     ]);
-    const [first, second] = ofType(events, "node.dispatched").map(({ payload }) =>
+    const [first, second] = filterByType(events, "node.dispatched").map(({ payload }) =>
       String(payload["childRunId"]),
     );
     expect(second).not.toBe(first);
     expect((await here.world.client.snapshot(second ?? "")).inputs).toEqual({
       revisionCriteria: ["grounded"],
     });
-    expect(merges(events)).toBe(1);
+    expect(countMerges(events)).toBe(1);
   });
 
   it("L6-16 keeps the handoff state machine in order with every turn of a worker", async () => {
@@ -204,17 +211,17 @@ describe("the gate", () => {
     });
     const { snapshot, events } = await here.ended(runId);
     expect(snapshot.error?.code).toBe("loop_limit_exceeded");
-    expect(only(events, "cap.breached").payload).toMatchObject({
+    expect(findOnly(events, "cap.breached").payload).toMatchObject({
       kind: "loop-iterations",
       limit: 3,
       observed: 4,
     });
-    expect([ofType(events, "node.dispatched").length, merges(events)]).toEqual([3, 0]);
+    expect([filterByType(events, "node.dispatched").length, countMerges(events)]).toEqual([3, 0]);
   });
 
   it("L6-18 proceeds after a pass", async () => {
     const { snapshot, events } = await here.world.client.run("passes");
-    expect([snapshot.status, treasureOf(snapshot), merges(events)]).toEqual(["completed", "gold", 1]);
+    expect([snapshot.status, treasureOf(snapshot), countMerges(events)]).toEqual(["completed", "gold", 1]);
     expect(snapshot).not.toHaveProperty("convergence");
   });
 
@@ -229,13 +236,13 @@ describe("the gate", () => {
       ["live-late", "timed_out"],
     ] as const) {
       const { runId, events, snapshot } = await here.held(workflowId);
-      expect(only(events, "node.suspended").payload["reason"]).toBe("verification-missing");
-      const { data } = only(events, "interrupt.requested").payload as { data: Config };
+      expect(findOnly(events, "node.suspended").payload["reason"]).toBe("verification-missing");
+      const { data } = findOnly(events, "interrupt.requested").payload as { data: Config };
       expect(data["description"]).toContain(because);
       expect([verdictsOf(events), treasureOf(snapshot)]).toEqual([[], undefined]);
       await here.answer(runId, "handing", { action: "accept" });
       const after = await here.ended(runId);
-      expect([treasureOf(after.snapshot), merges(after.events)]).toEqual(["gold", 1]);
+      expect([treasureOf(after.snapshot), countMerges(after.events)]).toEqual(["gold", 1]);
     }
   });
 
@@ -250,7 +257,7 @@ describe("the gate", () => {
     await here.world.restart();
     await here.answer(runId, "handing", { action: "accept" });
     const { snapshot, events } = await here.ended(runId);
-    expect([treasureOf(snapshot), merges(events), verdictsOf(events)]).toEqual(["gold", 1, ["pass"]]);
+    expect([treasureOf(snapshot), countMerges(events), verdictsOf(events)]).toEqual(["gold", 1, ["pass"]]);
   });
 });
 
@@ -277,31 +284,31 @@ describe("a fork of a verified run", () => {
     await here.answer(failed.runId, "boss", { action: "accept" });
     const others = await Promise.all(["revises", "live", "sub-fails"].map((id) => here.world.client.run(id)));
     const sources = await Promise.all([doubted, approved, failed].map(({ runId }) => here.ended(runId)));
-    const asked = here.model.asked.length;
+    const requestCount = here.model.asked.length;
     for (const { runId, events } of [...sources, ...others])
       for (let fromSeq = 0; fromSeq < events.length; fromSeq += 1) {
         const fork = await forkOf(runId, "replay", fromSeq);
         expect(withoutRun(fork.events), `${fromSeq} of ${events.length}`).toEqual(withoutRun(events));
       }
-    expect(here.model.asked).toHaveLength(asked);
+    expect(here.model.asked).toHaveLength(requestCount);
   });
 
   it("L6-25 in mode branch merges only what its gate lets through, wherever it was cut off", async () => {
     const doubted = await here.held("doubted");
     await here.answer(doubted.runId, "handing", { action: "accept" });
     const { runId, events } = await here.ended(doubted.runId);
-    const verifiedAt = only(events, "agent.verified").sequence;
-    const answeredAt = only(events, "interrupt.resolved").sequence;
+    const verifiedAt = findOnly(events, "agent.verified").sequence;
+    const answeredAt = findOnly(events, "interrupt.resolved").sequence;
     for (let fromSeq = verifiedAt - 1; fromSeq <= answeredAt; fromSeq += 1) {
       const branch = await forkOf(runId, "branch", fromSeq);
-      expect([branch.snapshot.status, merges(branch.events)], `from ${fromSeq}`).toEqual([
+      expect([branch.snapshot.status, countMerges(branch.events)], `from ${fromSeq}`).toEqual([
         "waiting-approval",
         0,
       ]);
       expect(verdictsOf(branch.events)).toEqual(["pass"]);
       await here.answer(branch.runId, "handing", { action: "accept" });
       const after = await here.ended(branch.runId);
-      expect([treasureOf(after.snapshot), merges(after.events)]).toEqual(["gold", 1]);
+      expect([treasureOf(after.snapshot), countMerges(after.events)]).toEqual(["gold", 1]);
     }
   });
 });
@@ -309,7 +316,7 @@ describe("a fork of a verified run", () => {
 describe("a confidence below the floor", () => {
   it("L6-30 of the critic escalates before the merge: on record first, then people are asked", async () => {
     const { runId, events, snapshot } = await here.held("doubted");
-    const escalated = only(events, ESCALATED);
+    const escalated = findOnly(events, ESCALATED);
     expect(escalated.payload).toEqual({
       confidence: 0.4,
       floor: 0.5,
@@ -318,8 +325,8 @@ describe("a confidence below the floor", () => {
       workerId: "worker-good",
     });
     expect(causeOf(events, escalated)?.type).toBe("agent.verified");
-    expect(only(events, "node.suspended").sequence).toBeGreaterThan(escalated.sequence);
-    expect([treasureOf(snapshot), merges(events)]).toEqual([undefined, 0]);
+    expect(findOnly(events, "node.suspended").sequence).toBeGreaterThan(escalated.sequence);
+    expect([treasureOf(snapshot), countMerges(events)]).toEqual([undefined, 0]);
   });
 
   it("L6-31 is merged once where it was accepted several times at once", async () => {
@@ -329,7 +336,7 @@ describe("a confidence below the floor", () => {
     );
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
     const { snapshot, events } = await here.ended(runId);
-    expect([treasureOf(snapshot), merges(events)]).toEqual(["gold", 1]);
+    expect([treasureOf(snapshot), countMerges(events)]).toEqual(["gold", 1]);
   });
 
   it("L6-32 is never merged after a rejection, or when nobody answers in time", async () => {
@@ -337,7 +344,11 @@ describe("a confidence below the floor", () => {
     await here.answer(runId, "handing", { action: "reject" });
     for (const id of [runId, await here.world.client.start("doubt-expires")]) {
       const { snapshot, events } = await here.ended(id);
-      expect([snapshot.status, treasureOf(snapshot), merges(events)]).toEqual(["completed", undefined, 0]);
+      expect([snapshot.status, treasureOf(snapshot), countMerges(events)]).toEqual([
+        "completed",
+        undefined,
+        0,
+      ]);
       expect(snapshot["convergence"]).toMatchObject({ goalSatisfied: false });
       expect(phasesOf(events)).not.toContain("output.harvested");
     }
@@ -346,7 +357,7 @@ describe("a confidence below the floor", () => {
   it("L6-33 is none at the floor, nor where none is stated", async () => {
     for (const workflowId of ["sure", "passes"]) {
       const { snapshot, events } = await here.world.client.run(workflowId);
-      expect([snapshot.status, ofType(events, ESCALATED)]).toEqual(["completed", []]);
+      expect([snapshot.status, filterByType(events, ESCALATED)]).toEqual(["completed", []]);
     }
   });
 });
@@ -356,8 +367,8 @@ describe("convergence", () => {
     const { snapshot, events } = await here.world.client.run("gives-up");
     expect(snapshot.status).toBe("completed");
     expect(snapshot["convergence"]).toEqual({ goalSatisfied: false, unmet: ["weighed-it"], notAccepted: [] });
-    const { decision } = only(events, "runOrchestrator.decided").payload as { decision: Config };
-    expect(schemaProblems("orchestrator-decision", decision)).toEqual([]);
+    const { decision } = findOnly(events, "runOrchestrator.decided").payload as { decision: Config };
+    expect(findSchemaProblems("orchestrator-decision", decision)).toEqual([]);
     expect(decision["successCriteria"]).toEqual([
       { key: "found-it", met: true },
       { key: "weighed-it", met: false },
@@ -375,12 +386,12 @@ describe("convergence", () => {
   it("L6-42 of a child that gave up is not lost on the run that called it", async () => {
     for (const workflowId of ["calls-one-that-gives-up", "leads-one-that-gives-up"]) {
       const { events } = await here.world.client.run(workflowId);
-      const childRunId = only(events, "node.dispatched").payload["childRunId"];
-      expect(only(events, "coordination.child_gave_up").payload).toEqual({
+      const childRunId = findOnly(events, "node.dispatched").payload["childRunId"];
+      expect(findOnly(events, "coordination.child_gave_up").payload).toEqual({
         childRunId,
         unmet: ["weighed-it"],
       });
-      const outputs = ofType(events, "node.completed").map(({ payload }) => payload["outputs"]);
+      const outputs = filterByType(events, "node.completed").map(({ payload }) => payload["outputs"]);
       expect(outputs).toContainEqual({ childRunId, childStatus: "completed", childGoalSatisfied: false });
     }
   });

@@ -17,7 +17,7 @@ export interface NodeDraft extends NodeParts {
   readonly typeId: string;
 }
 
-export function node(id: string, typeId: string, parts: NodeParts = {}): NodeDraft {
+export function createNode(id: string, typeId: string, parts: NodeParts = {}): NodeDraft {
   return { id, typeId, ...parts };
 }
 
@@ -30,7 +30,10 @@ interface Parts {
   readonly settings?: Config;
 }
 
-export function workflow(id: string, { nodes, edges, variables = {}, settings }: Parts): WorkflowDefinition {
+export function createWorkflow(
+  id: string,
+  { nodes, edges, variables = {}, settings }: Parts,
+): WorkflowDefinition {
   const inLine = nodes.slice(1).map(({ id: to }, index) => [nodes[index]?.id ?? "", to] as const);
   return workflowDefinitionSchema.parse({
     id,
@@ -73,46 +76,48 @@ interface Loop extends Omit<Parts, "nodes" | "edges"> {
 }
 
 /** A supervisor that decides by a script, and a dispatch that leads back to it. */
-export function loop(
+export function createLoop(
   id: string,
   { plan, dispatch = {}, supervisor = {}, first, ...rest }: Loop,
 ): WorkflowDefinition {
   const config = { mockDispatchPlan: plan, ...supervisor };
-  return workflow(id, {
+  return createWorkflow(id, {
     nodes: [
       ...(first ? [first] : []),
-      node("boss", "core.orchestrator.supervisor", { config }),
-      node("handing", "core.dispatch", { config: dispatch }),
+      createNode("boss", "core.orchestrator.supervisor", { config }),
+      createNode("handing", "core.dispatch", { config: dispatch }),
     ],
     edges: [...(first ? [[first.id, "boss"] as const] : []), ["boss", "handing"], ["handing", "boss"]],
     ...rest,
   });
 }
 
-export const noop = (id: string): NodeDraft => node(id, "core.noop");
+export const createNoop = (id: string): NodeDraft => createNode(id, "core.noop");
 export const pause = (id: string, delayMs: number): NodeDraft =>
-  node(id, "core.delay", { config: { delayMs } });
+  createNode(id, "core.delay", { config: { delayMs } });
 
 /** Waits as long as the run's input `delayMs` says. */
-export const delayed = (id: string, otherwiseMs: number): WorkflowDefinition =>
-  workflow(id, {
+export const createDelayed = (id: string, otherwiseMs: number): WorkflowDefinition =>
+  createWorkflow(id, {
     nodes: [
-      node("wait", "core.delay", { inputs: { delayMs: { type: "variable", variableName: "delayMs" } } }),
+      createNode("wait", "core.delay", {
+        inputs: { delayMs: { type: "variable", variableName: "delayMs" } },
+      }),
     ],
     variables: { delayMs: otherwiseMs },
   });
 
 /** The workers of loops, by what becomes of them. */
 export const WORKERS: readonly WorkflowDefinition[] = [
-  workflow("worker-good", { nodes: [noop("only")], variables: { found: "gold" } }),
-  workflow("worker-other", { nodes: [noop("only")], variables: { found: "silver" } }),
-  workflow("worker-bad", {
-    nodes: [node("only", "core.fail", { config: { code: "mine_flooded", message: "there is water" } })],
+  createWorkflow("worker-good", { nodes: [createNoop("only")], variables: { found: "gold" } }),
+  createWorkflow("worker-other", { nodes: [createNoop("only")], variables: { found: "silver" } }),
+  createWorkflow("worker-bad", {
+    nodes: [createNode("only", "core.fail", { config: { code: "mine_flooded", message: "there is water" } })],
     variables: { found: "mud" },
   }),
-  delayed("worker-slow", 60_000),
-  workflow("worker-gated", {
-    nodes: [node("gate", "core.approvalGate", { config: { title: "Dig?" } })],
+  createDelayed("worker-slow", 60_000),
+  createWorkflow("worker-gated", {
+    nodes: [createNode("gate", "core.approvalGate", { config: { title: "Dig?" } })],
     variables: { found: "buried" },
   }),
 ];

@@ -1,34 +1,42 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
-import { schemaProblems } from "./levels-schemas.ts";
-import { end, loop, node, noop, work, workflow } from "./levels-workflows.ts";
-import { ofType, only, openWorld, OTHER_TOKEN, TOKEN, type Reply, type World } from "./levels-world.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
+import { end, createLoop, createNode, createNoop, work, createWorkflow } from "./levels-workflows.ts";
+import {
+  filterByType,
+  findOnly,
+  openWorld,
+  OTHER_TOKEN,
+  TOKEN,
+  type Reply,
+  type World,
+} from "./levels-world.ts";
 
 const CANARY = "openwop-conformance-canary-secret";
 const FILES = "/v1/host/workspace/files";
 const { workspaceFileBytesMax, workspaceVersionsMax } = WORKFLOW_BOUNDS;
 
 const write = (id: string, path: string, content: string, config: object = {}) =>
-  node(id, "openclaw.workspace.write", { config: { path, content, ...config } });
+  createNode(id, "openclaw.workspace.write", { config: { path, content, ...config } });
 const read = (id: string, path: string, into: string) =>
-  node(id, "openclaw.workspace.read", { config: { path, into } });
-const gate = node("gate", "core.approvalGate", { config: { title: "Go on?" } });
+  createNode(id, "openclaw.workspace.read", { config: { path, into } });
+const gate = createNode("gate", "core.approvalGate", { config: { title: "Go on?" } });
 
 const DEFINITIONS = [
-  workflow("conformance-noop", { nodes: [noop("only")] }),
-  workflow("writes", {
+  createWorkflow("conformance-noop", { nodes: [createNoop("only")] }),
+  createWorkflow("writes", {
     nodes: [write("file", "run/made.md", "by a run"), read("look", "run/made.md", "seen")],
   }),
-  workflow("reads", { nodes: [gate, read("look", "run/slow.md", "seen")] }),
-  workflow("leaks", { nodes: [write("file", "run/leak.md", `the key is ${CANARY}`)] }),
-  workflow("changes", { nodes: [write("file", "run/guarded.md", "mine", { ifVersion: 1 })] }),
-  loop("hands-over", {
+  createWorkflow("reads", { nodes: [gate, read("look", "run/slow.md", "seen")] }),
+  createWorkflow("leaks", { nodes: [write("file", "run/leak.md", `the key is ${CANARY}`)] }),
+  createWorkflow("changes", { nodes: [write("file", "run/guarded.md", "mine", { ifVersion: 1 })] }),
+  createLoop("hands-over", {
     plan: [work(["writes"]), work(["looks"]), end()],
     dispatch: { outputMapping: { got: "seen" } },
   }),
-  workflow("looks", { nodes: [read("look", "run/made.md", "seen")], variables: { seen: undefined } }),
-  workflow("forked", {
+  createWorkflow("looks", { nodes: [read("look", "run/made.md", "seen")], variables: { seen: undefined } }),
+  createWorkflow("forked", {
     nodes: [
       write("file", "run/fork.md", "first"),
       gate,
@@ -52,17 +60,17 @@ interface Asked {
   readonly isRaw?: boolean;
 }
 
-async function ask(method: string, path: string, body?: unknown, asked: Asked = {}): Promise<Reply> {
-  const { query = "", isRaw = false } = asked;
+async function ask(method: string, path: string, body?: unknown, request: Asked = {}): Promise<Reply> {
+  const { query = "", isRaw = false } = request;
   const name = path === "" ? "" : `/${isRaw ? path : encodeURIComponent(path)}`;
   const response = await fetch(`${world.baseUrl}${FILES}${name}${query}`, {
     method,
-    headers: headersOf(body, asked),
+    headers: headersOf(body, request),
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await response.text();
   const answer = (text === "" ? {} : JSON.parse(text)) as Reply["body"];
-  if (response.status >= 400) expect(schemaProblems("error-envelope", answer)).toEqual([]);
+  if (response.status >= 400) expect(findSchemaProblems("error-envelope", answer)).toEqual([]);
   return { status: response.status, headers: Object.fromEntries(response.headers), body: answer };
 }
 
@@ -74,12 +82,12 @@ function headersOf(body: unknown, { token = TOKEN, ifMatch }: Asked): Record<str
   };
 }
 
-const put = (path: string, content: string, asked?: Asked) => ask("PUT", path, { content }, asked);
-const get = (path: string, asked?: Asked) => ask("GET", path, undefined, asked);
-const remove = (path: string, asked?: Asked) => ask("DELETE", path, undefined, asked);
+const put = (path: string, content: string, request?: Asked) => ask("PUT", path, { content }, request);
+const get = (path: string, request?: Asked) => ask("GET", path, undefined, request);
+const remove = (path: string, request?: Asked) => ask("DELETE", path, undefined, request);
 
-async function listed(asked?: Asked): Promise<readonly unknown[]> {
-  const { body } = await ask("GET", "", undefined, asked);
+async function listFiles(request?: Asked): Promise<readonly unknown[]> {
+  const { body } = await ask("GET", "", undefined, request);
   return (body["files"] as readonly { readonly path: string }[]).map(({ path }) => path);
 }
 
@@ -87,7 +95,7 @@ describe("files of a workspace", () => {
   it("L5-50 are written, read, listed without their contents, and removed", async () => {
     const created = await put("docs/A.md", "first body");
     expect(created.status).toBe(200);
-    expect(schemaProblems("workspace-file", created.body)).toEqual([]);
+    expect(findSchemaProblems("workspace-file", created.body)).toEqual([]);
     expect(created.body).toMatchObject({ path: "docs/A.md", version: 1, contentType: "text/markdown" });
     expect(created.headers["etag"]).toBe(created.body["etag"]);
     expect((await get("docs/A.md")).body).toEqual(created.body);
@@ -98,7 +106,7 @@ describe("files of a workspace", () => {
     expect((await remove("docs/A.md")).status).toBe(204);
     expect((await get("docs/A.md")).status).toBe(404);
     expect((await remove("docs/A.md")).status).toBe(404);
-    expect(await listed()).not.toContain("docs/A.md");
+    expect(await listFiles()).not.toContain("docs/A.md");
   });
 
   it("L5-51 are written only over the version that is matched, where one is named", async () => {
@@ -152,7 +160,7 @@ describe("files of a workspace", () => {
     const foreign = await get("d.md", theirs);
     expect(foreign.status).toBe(404);
     expect(JSON.stringify(foreign.body)).not.toContain("only of");
-    expect(await listed(theirs)).toEqual([]);
+    expect(await listFiles(theirs)).toEqual([]);
     expect((await remove("d.md", theirs)).status).toBe(404);
     expect((await put("d.md", "of the other", theirs)).body).toMatchObject({ version: 1 });
     expect((await get("d.md")).body).toMatchObject({ content: "only of the first" });
@@ -208,23 +216,23 @@ describe("files of a workspace", () => {
   });
 
   it("B-84 of owners that a test names are kept apart, and from those of the tenant", async () => {
-    const op = async (workspace: string, tenant: string, more: object) => {
+    const postOp = async (workspace: string, tenant: string, more: object) => {
       const path = "WCT1.md";
       return world.client.post("/v1/host/sample/workspace/op", { tenant, workspace, path, ...more });
     };
-    expect((await op("ws-a", "t-a", { op: "put", content: "A-only" })).status).toBe(200);
+    expect((await postOp("ws-a", "t-a", { op: "put", content: "A-only" })).status).toBe(200);
     for (const [workspace, tenant] of [
       ["ws-b", "t-a"],
       ["ws-a", "t-b"],
       ["", ""],
     ] as const) {
-      const found = await op(workspace, tenant, { op: "get" });
+      const found = await postOp(workspace, tenant, { op: "get" });
       expect(found.status).toBe(404);
-      expect((await op(workspace, tenant, { op: "list" })).body).toEqual({ files: [] });
+      expect((await postOp(workspace, tenant, { op: "list" })).body).toEqual({ files: [] });
     }
-    expect((await op("ws-a", "t-a", { op: "get" })).body).toMatchObject({ content: "A-only" });
+    expect((await postOp("ws-a", "t-a", { op: "get" })).body).toMatchObject({ content: "A-only" });
     expect((await get("WCT1.md")).status).toBe(404);
-    expect((await op("ws-a", "t-a", { op: "delete" })).status).toBe(204);
+    expect((await postOp("ws-a", "t-a", { op: "delete" })).status).toBe(204);
   });
 });
 
@@ -248,9 +256,9 @@ describe("a run and the workspace", () => {
   it("L5-61 tells of each write of its own by path and version, and of no content", async () => {
     const version = Number((await get("run/made.md")).body["version"] ?? 0);
     const { snapshot, events } = await world.client.run("writes");
-    const told = only(events, "workspace.updated");
-    expect(told).toMatchObject({ nodeId: "file", payload: { path: "run/made.md", version: version + 1 } });
-    expect(Object.keys(told.payload).toSorted()).toEqual(["path", "version"]);
+    const event = findOnly(events, "workspace.updated");
+    expect(event).toMatchObject({ nodeId: "file", payload: { path: "run/made.md", version: version + 1 } });
+    expect(Object.keys(event.payload).toSorted()).toEqual(["path", "version"]);
     // What it wrote is for those that come later.
     expect(snapshot.variables["seen"]).toBeNull();
     expect((await get("run/made.md")).body).toMatchObject({ content: "by a run", version: version + 1 });
@@ -260,7 +268,7 @@ describe("a run and the workspace", () => {
     await remove("run/made.md");
     const { snapshot, events } = await world.client.run("hands-over");
     expect(snapshot.variables["got"]).toMatchObject({ path: "run/made.md", content: "by a run" });
-    expect(ofType(events, "workspace.updated")).toEqual([]);
+    expect(filterByType(events, "workspace.updated")).toEqual([]);
   });
 
   it("L5-63 fails a write over a version that is not there any more, and writes nothing", async () => {
@@ -268,7 +276,7 @@ describe("a run and the workspace", () => {
     const [first, second] = [await world.client.run("changes"), await world.client.run("changes")];
     expect(first.snapshot.status).toBe("completed");
     expect(second.snapshot).toMatchObject({ status: "failed", error: { code: "workspace_conflict" } });
-    expect(ofType(second.events, "workspace.updated")).toEqual([]);
+    expect(filterByType(second.events, "workspace.updated")).toEqual([]);
     expect((await get("run/guarded.md")).body).toMatchObject({ version: 2, content: "mine" });
   });
 
@@ -285,7 +293,7 @@ describe("a run and the workspace", () => {
     await client.resolve(branch, "gate", { action: "accept" });
     const { variables } = await client.until(branch, "completed");
     expect(variables["seen"]).toMatchObject({ content: "at the fork" });
-    const made = ofType(await client.events(branch), "workspace.updated");
+    const made = filterByType(await client.events(branch), "workspace.updated");
     expect(made.map(({ payload }) => payload["version"])).toEqual([1, 2]);
     // The source's own file is as the source left it.
     expect((await get("run/fork.md")).body).toMatchObject({ content: "first", version: 1 });
@@ -301,8 +309,8 @@ describe("a run and the workspace", () => {
     const forked = await client.post(`/v1/runs/${source.runId}:fork`, { mode: "replay", fromSeq: 0 });
     const replay = String(forked.body["runId"]);
     await client.until(replay, "completed");
-    const [told] = ofType(await client.events(replay), "workspace.updated");
-    expect(told?.payload).toEqual(only(source.events, "workspace.updated").payload);
+    const [event] = filterByType(await client.events(replay), "workspace.updated");
+    expect(event?.payload).toEqual(findOnly(source.events, "workspace.updated").payload);
     expect((await get("run/made.md")).body).toEqual(before);
   });
 });

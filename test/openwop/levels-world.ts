@@ -5,9 +5,9 @@ import type { WorkflowDefinition } from "../../src/agents/coordination/contracts
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { startServing, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { schemaProblems } from "./levels-schemas.ts";
+import { findSchemaProblems } from "./levels-schemas.ts";
 
 export const TOKEN = "token-of-the-first-tenant";
 export const OTHER_TOKEN = "token-of-the-other-tenant";
@@ -76,7 +76,7 @@ export interface Ended {
 
 const openWop = loadOpenWopSchemas();
 
-function eventProblems(event: Event): readonly string[] {
+function findEventProblems(event: Event): readonly string[] {
   return openWop.problemsOfWorkflow(event as unknown as WorkflowEvent);
 }
 
@@ -88,7 +88,7 @@ export function clientOf(baseUrl: string, token: string = TOKEN): Client {
     const response = await fetch(`${baseUrl}${path}`, init);
     const text = await response.text();
     const body = (text === "" ? {} : JSON.parse(text)) as Reply["body"];
-    if (response.status >= 400) expect(schemaProblems("error-envelope", body)).toEqual([]);
+    if (response.status >= 400) expect(findSchemaProblems("error-envelope", body)).toEqual([]);
     return { status: response.status, headers: Object.fromEntries(response.headers), body };
   };
   const client: Client = {
@@ -100,8 +100,8 @@ export function clientOf(baseUrl: string, token: string = TOKEN): Client {
         headers: { ...always, "content-type": "application/json", ...headers },
         body: JSON.stringify(body),
       }),
-    start: async (workflowId, { headers = {}, ...asked } = {}) => {
-      const reply = await client.post("/v1/runs", { workflowId, ...asked }, headers);
+    start: async (workflowId, { headers = {}, ...request } = {}) => {
+      const reply = await client.post("/v1/runs", { workflowId, ...request }, headers);
       expect(reply.body).toMatchObject({ runId: expect.any(String) as string });
       expect(reply.status).toBe(201);
       return String(reply.body["runId"]);
@@ -116,7 +116,7 @@ export function clientOf(baseUrl: string, token: string = TOKEN): Client {
       const { status, body } = await client.get(`/v1/runs/${runId}/events`);
       expect(status).toBe(200);
       const events = body["events"] as Event[];
-      expect(events.flatMap(eventProblems)).toEqual([]);
+      expect(events.flatMap(findEventProblems)).toEqual([]);
       expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
       return events;
     },
@@ -163,7 +163,7 @@ export async function openWorld(
   definitions: readonly WorkflowDefinition[],
   options: Partial<Serving> = {},
 ): Promise<World> {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   const ledgerPath = join(folder.path, "runs.sqlite");
   const serving: Serving = {
     ledgerPath,
@@ -210,13 +210,13 @@ export async function openWorld(
 }
 
 /** Events of a type, or of several. */
-export function ofType(events: readonly Event[], ...types: readonly string[]): Event[] {
+export function filterByType(events: readonly Event[], ...types: readonly string[]): Event[] {
   return events.filter(({ type }) => types.includes(type));
 }
 
 /** The handoff state machine's events, in order. */
 export function chainOf(events: readonly Event[]): Event[] {
-  return ofType(events, "core.workflowChain.event");
+  return filterByType(events, "core.workflowChain.event");
 }
 
 export function phasesOf(events: readonly Event[]): unknown[] {
@@ -224,8 +224,8 @@ export function phasesOf(events: readonly Event[]): unknown[] {
 }
 
 /** The one event of a type. */
-export function only(events: readonly Event[], type: string): Event {
-  const found = ofType(events, type);
+export function findOnly(events: readonly Event[], type: string): Event {
+  const found = filterByType(events, type);
   expect(found.map((event) => event.type)).toEqual([type]);
   const [event = expect.fail(`there is no ${type}`)] = found;
   return event;
@@ -233,5 +233,5 @@ export function only(events: readonly Event[], type: string): Event {
 
 /** The only child run that was dispatched. */
 export function childOf(events: readonly Event[]): string {
-  return String(only(events, "node.dispatched").payload["childRunId"]);
+  return String(findOnly(events, "node.dispatched").payload["childRunId"]);
 }

@@ -40,13 +40,13 @@ export function readRequirements(): RequirementGroup[] {
 export function readTestNames(): Map<string, string> {
   const files = readdirSync(TESTS).filter((name) => /^levels-.*\.test\.ts$/u.test(name));
   const names = [
-    ...files.flatMap((name) => matchesIn(name, /\bit\(\s*"([^"]+)"/gu)),
-    ...CHATS.flatMap((name) => matchesIn(name, /(?:\bit|\))\(\s*"(LM-[^"]+)"/gu)),
+    ...files.flatMap((name) => listMatches(name, /\bit\(\s*"([^"]+)"/gu)),
+    ...CHATS.flatMap((name) => listMatches(name, /(?:\bit|\))\(\s*"(LM-[^"]+)"/gu)),
   ];
   return new Map(names.map((name) => [name.split(" ", 1)[0] ?? "", name.slice(name.indexOf(" ") + 1)]));
 }
 
-function matchesIn(file: string, pattern: RegExp): string[] {
+function listMatches(file: string, pattern: RegExp): string[] {
   const text = readFileSync(join(TESTS, file), "utf8");
   return [...text.matchAll(pattern)].map(([, match = ""]) => match);
 }

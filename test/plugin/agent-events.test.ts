@@ -5,9 +5,9 @@ import { openLedgerForReading } from "../../src/plugins/compose.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import plugin from "../../src/plugins/openclaw/index.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { fakeHost, type FakeHost } from "./fake-host.ts";
+import { createFakeHost, type FakeHost } from "./fake-host.ts";
 
 type Emit = OpenClawPluginApi["agent"]["events"]["emitAgentEvent"];
 type Emitted = Parameters<Emit>[0];
@@ -19,7 +19,7 @@ let folder: TempFolder;
 let stopping: HookHandlers[];
 
 beforeEach(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
   stopping = [];
 });
 
@@ -28,14 +28,14 @@ afterEach(async () => {
   folder[Symbol.dispose]();
 });
 
-function hostWith(emitAgentEvent: Emit | undefined): FakeHost {
-  const host = fakeHost({ stateDir: folder.path, phase1: { settleMs: 1 } });
+function createHostWith(emitAgentEvent: Emit | undefined): FakeHost {
+  const host = createFakeHost({ stateDir: folder.path, phase1: { settleMs: 1 } });
   Object.assign(host.api, { agent: emitAgentEvent ? { events: { emitAgentEvent } } : undefined });
   return host;
 }
 
 /** A spawn that the host creates a child for, and the end of the child. */
-async function coordinate(host: FakeHost): Promise<void> {
+async function coordinateOnce(host: FakeHost): Promise<void> {
   const handlers = createHookHandlers(host.api);
   stopping.push(handlers);
   await handlers.start();
@@ -64,7 +64,7 @@ async function coordinate(host: FakeHost): Promise<void> {
   });
 }
 
-async function recorded(): Promise<{ type: string; eventId: string; runId: string; sequence: number }[]> {
+async function listRecorded(): Promise<{ type: string; eventId: string; runId: string; sequence: number }[]> {
   const reader = await openLedgerForReading(join(folder.path, "coordination", "ledger.sqlite"));
   try {
     const [entry] = await reader.list({ limit: 1 });
@@ -75,19 +75,19 @@ async function recorded(): Promise<{ type: string; eventId: string; runId: strin
 }
 
 const hasEnded = async (): Promise<boolean> =>
-  (await recorded()).some(({ type }) => type === "run.completed" || type === "run.failed");
+  (await listRecorded()).some(({ type }) => type === "run.completed" || type === "run.failed");
 
 describe("the host's agent event stream", () => {
   it("has every event of a coordination, in its order, for the owner's session", async () => {
     const emitted: Emitted[] = [];
-    await coordinate(
-      hostWith((event) => {
+    await coordinateOnce(
+      createHostWith((event) => {
         emitted.push(event);
         return { emitted: true, stream: event.stream };
       }),
     );
     await waitFor(hasEnded, { what: "the coordination to end" });
-    const events = await recorded();
+    const events = await listRecorded();
     await waitFor(() => emitted.length >= events.length, { what: "the last event" });
     expect(emitted.map(({ data }) => data)).toEqual(
       events.map(({ type, eventId, runId, sequence, ...event }) => {
@@ -115,8 +115,8 @@ describe("the host's agent event stream", () => {
 
   it("has ids and types, and no words", async () => {
     const emitted: Emitted[] = [];
-    await coordinate(
-      hostWith((event) => {
+    await coordinateOnce(
+      createHostWith((event) => {
         emitted.push(event);
         return { emitted: true, stream: event.stream };
       }),
@@ -137,12 +137,13 @@ describe("the host's agent event stream", () => {
     ["refuses", () => ({ emitted: false, reason: "plugin is not loaded" })],
     ["is not there", undefined],
   ])("harms no coordination where it %s, and is told of once", async (_, emit) => {
-    const host = hostWith(emit);
-    await coordinate(host);
+    const host = createHostWith(emit);
+    await coordinateOnce(host);
     await waitFor(hasEnded, { what: "the coordination to end" });
-    const told = (): number => host.lines.filter(({ text }) => text.includes("agent event stream")).length;
-    await waitFor(() => told() > 0, { what: "the line in the log" });
-    expect(told()).toBe(1);
+    const countTold = (): number =>
+      host.lines.filter(({ text }) => text.includes("agent event stream")).length;
+    await waitFor(() => countTold() > 0, { what: "the line in the log" });
+    expect(countTold()).toBe(1);
   });
 
   it("is left alone with the flag off", () => {

@@ -3,9 +3,9 @@ import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import { mayRun, type Requester, type Wanted } from "../../src/plugins/openclaw/host/allowed-agents.ts";
 
 const MAIN: Requester = { agent: "main" as AgentId, isSandboxed: false };
-const wanted = (agent: string, isProgram = false): Wanted => ({ agent: agent as AgentId, isProgram });
+const createWanted = (agent: string, isProgram = false): Wanted => ({ agent: agent as AgentId, isProgram });
 const may = (agents: Parameters<typeof mayRun>[0]["agents"], agent: string): boolean =>
-  mayRun({ agents }, MAIN, wanted(agent));
+  mayRun({ agents }, MAIN, createWanted(agent));
 
 describe("the agents that a plan of an agent may use", () => {
   it("are itself alone, where the operator says nothing", () => {
@@ -28,17 +28,17 @@ describe("the agents that a plan of an agent may use", () => {
   it("are all of the host's with a star, and no programs but those that are named", () => {
     const anyone = { defaults: { subagents: { allowAgents: ["*"] } } };
     expect(may(anyone, "admin")).toBe(true);
-    expect(mayRun({ agents: anyone }, MAIN, wanted("coder", true))).toBe(false);
-    expect(mayRun({ agents: {} }, MAIN, wanted("main", true))).toBe(false);
+    expect(mayRun({ agents: anyone }, MAIN, createWanted("coder", true))).toBe(false);
+    expect(mayRun({ agents: {} }, MAIN, createWanted("main", true))).toBe(false);
     const named = { defaults: { subagents: { allowAgents: ["coder"] } } };
-    expect(mayRun({ agents: named }, MAIN, wanted("coder", true))).toBe(true);
+    expect(mayRun({ agents: named }, MAIN, createWanted("coder", true))).toBe(true);
   });
 
   it("are itself alone in a sandbox, whatever is listed", () => {
     const anyone = { defaults: { subagents: { allowAgents: ["*", "coder"] } } };
     const sandboxed = { ...MAIN, isSandboxed: true };
-    expect(mayRun({ agents: anyone }, sandboxed, wanted("main"))).toBe(true);
-    expect(mayRun({ agents: anyone }, sandboxed, wanted("admin"))).toBe(false);
-    expect(mayRun({ agents: anyone }, sandboxed, wanted("coder", true))).toBe(false);
+    expect(mayRun({ agents: anyone }, sandboxed, createWanted("main"))).toBe(true);
+    expect(mayRun({ agents: anyone }, sandboxed, createWanted("admin"))).toBe(false);
+    expect(mayRun({ agents: anyone }, sandboxed, createWanted("coder", true))).toBe(false);
   });
 });

@@ -7,7 +7,7 @@ import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-ac
 import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
-import { logLines, NO_CHATS, questionStage, type QuestionStage } from "./question-stage.ts";
+import { logLines, NO_CHATS, openQuestionStage, type QuestionStage } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
 const APPROVAL = { kind: "approval" } as const;
@@ -31,7 +31,7 @@ const say = (
 
 describe("/coordination approve and deny", () => {
   it("answers in the name that the channel vouches for, and says what that brought about", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("May I?", OTHER, APPROVAL);
     expect(await say(stage, `approve ${questionId}`)).toBe(
       "Approved: the agent is told yes. (co-1:escalation-1)",
@@ -47,7 +47,7 @@ describe("/coordination approve and deny", () => {
   });
 
   it("without an id means the only open question of the session's own coordinations", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("theirs?", OTHER, APPROVAL);
     await stage.ask("ours?", OWNER, APPROVAL);
     expect(await say(stage, "  DENY  ")).toBe("Denied: the agent is told no. (co-2:escalation-1)");
@@ -55,7 +55,7 @@ describe("/coordination approve and deny", () => {
   });
 
   it("without an id where several are open names them and answers none", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     await stage.ask("b?", OWNER, APPROVAL);
     expect(await say(stage, "approve")).toBe(
@@ -65,7 +65,7 @@ describe("/coordination approve and deny", () => {
   });
 
   it("without an id and without a session asks for the id", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     expect(await say(stage, "approve", { sessionKey: undefined })).toBe(
       "Which question? Try: /coordination approve ID",
@@ -73,7 +73,7 @@ describe("/coordination approve and deny", () => {
   });
 
   it("tells whoever is late who came first", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     await say(stage, "approve");
     expect(await say(stage, "deny co-1:escalation-1", { senderId: "43" })).toMatch(
@@ -82,7 +82,7 @@ describe("/coordination approve and deny", () => {
   });
 
   it("does not take a sentence for an id", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     expect(await say(stage, "approve it please")).toBe("Too many words. Try: /coordination approve ID");
     expect(await stage.answers("co-1")).toEqual([]);
@@ -91,7 +91,7 @@ describe("/coordination approve and deny", () => {
 
 describe("/coordination answer", () => {
   it("takes the text behind the id, as it was written", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("Which?");
     expect(await say(stage, `answer ${questionId}  the  second one: "b"\nplease`)).toBe(
       "Answered: the agent is told your answer. (co-1:escalation-1)",
@@ -101,7 +101,7 @@ describe("/coordination answer", () => {
   });
 
   it("takes all of the text where no id is there, also where its first word begins one", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("Which?");
     expect(await say(stage, "answer co-1 is the right one")).toMatch(/^Answered: /u);
     const { ref } = contentOf(JSON.stringify({ text: "co-1 is the right one" }));
@@ -109,7 +109,7 @@ describe("/coordination answer", () => {
   });
 
   it("of a question that is not there says so, and does not take the id for a text", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("Which?");
     expect(await say(stage, "answer co-9:escalation-1 yes")).toBe(
       'No question has the id "co-9:escalation-1".',
@@ -120,7 +120,7 @@ describe("/coordination answer", () => {
   it.each(["answer", "answer   ", "answer co-1:escalation-1"])(
     "%j has no text, and says so",
     async (args) => {
-      await using stage = await questionStage();
+      await using stage = await openQuestionStage();
       await stage.ask("Which?");
       expect(await say(stage, args)).toBe("There is no text. Try: /coordination answer ID TEXT");
     },
@@ -135,7 +135,7 @@ describe("who may answer by chat", () => {
     ["a gateway client that may only write", { gatewayClientScopes: ["operator.read", "operator.write"] }],
     ["a gateway client without scopes", { gatewayClientScopes: [] }],
   ])("is not %s", async (_, from) => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     expect(await say(stage, "answer co-1:escalation-1 secret words", from)).toBe(refused);
     expect(await stage.answers("co-1")).toEqual([]);
@@ -149,7 +149,7 @@ describe("who may answer by chat", () => {
   });
 
   it("is in the log where it was refused, whoever it was and whatever it wrote, in a short line", async () => {
-    await using stage = await questionStage({ approvers: [] });
+    await using stage = await openQuestionStage({ approvers: [] });
     const long = "secret".repeat(20_000);
     for (const [args, from] of [
       ["approve", { senderId: undefined }],
@@ -168,7 +168,7 @@ describe("who may answer by chat", () => {
   });
 
   it.each([["operator.approvals"], ["operator.admin"]])("is a gateway client with %s", async (scope) => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     expect(await say(stage, "approve", { channel: "webchat", gatewayClientScopes: [scope] })).toMatch(
       /^Approved/u,
@@ -183,7 +183,7 @@ describe("who may answer by chat", () => {
     [{ channel: "telegram:42", senderId: "" }],
     [{ senderId: "42 " }],
   ])("is none but the approvers where the operator names them: not %j", async (from) => {
-    await using stage = await questionStage({ approvers: ["telegram:42"] });
+    await using stage = await openQuestionStage({ approvers: ["telegram:42"] });
     await stage.ask("a?", OWNER, APPROVAL);
     expect(await say(stage, "approve", from)).toBe(refused);
     expect(await stage.answers("co-1")).toEqual([]);
@@ -193,20 +193,22 @@ describe("who may answer by chat", () => {
   it.each([[undefined], [""]])(
     "is nobody whose name is %j, whatever the operator names",
     async (senderId) => {
-      await using stage = await questionStage({ approvers: ["telegram:", "telegram:undefined", "telegram"] });
+      await using stage = await openQuestionStage({
+        approvers: ["telegram:", "telegram:undefined", "telegram"],
+      });
       await stage.ask("a?", OWNER, APPROVAL);
       expect(await say(stage, "approve", { senderId })).toBe(refused);
     },
   );
 
   it("is nobody where the operator names nobody", async () => {
-    await using stage = await questionStage({ approvers: [] });
+    await using stage = await openQuestionStage({ approvers: [] });
     await stage.ask("a?", OWNER, APPROVAL);
     expect(await say(stage, "approve")).toBe(refused);
   });
 
   it("takes names and session keys of any length", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?", OWNER, APPROVAL);
     const from = { senderId: "x".repeat(100_000), sessionKey: "y".repeat(100_000) };
     expect(await say(stage, "approve co-1:escalation-1", from)).toMatch(/^Approved/u);
@@ -215,7 +217,7 @@ describe("who may answer by chat", () => {
 
 describe("/coordination questions", () => {
   it("tells what is asked in the session's coordinations, how to answer and until when", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("theirs?", OTHER);
     await stage.ask("Which of\u001b[31m them?\nSay \u202eso");
     const reply = await say(stage, "questions");
@@ -226,8 +228,9 @@ describe("/coordination questions", () => {
   });
 
   it("is short, however many and however long the questions are", async () => {
-    await using stage = await questionStage();
-    for (let asked = 0; asked < 8; asked += 1) await stage.ask(`${asked}`.repeat(4_000));
+    await using stage = await openQuestionStage();
+    for (let requestCount = 0; requestCount < 8; requestCount += 1)
+      await stage.ask(`${requestCount}`.repeat(4_000));
     const reply = await say(stage, "questions");
     expect(reply.split("\n")).toHaveLength(6);
     expect(reply.endsWith("\nAnd more.")).toBe(true);
@@ -235,7 +238,7 @@ describe("/coordination questions", () => {
   });
 
   it("says where nothing is asked", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     expect(await say(stage, "questions")).toBe(
       "No question is open here. Others: /coordination questions all",
     );
@@ -250,15 +253,15 @@ describe("the chat command", () => {
   });
 
   it("never throws into the host (H2), and tells no secrets of an unexpected failure", async () => {
-    const failing =
+    const failWith =
       (error: unknown): UsePlans =>
       () => {
         throw error;
       };
     const full = new CoordinationError("LEDGER_FULL", "no space");
-    expect(await say({ use: failing(full) }, "approve")).toBe("That did not work: no space (LEDGER_FULL).");
+    expect(await say({ use: failWith(full) }, "approve")).toBe("That did not work: no space (LEDGER_FULL).");
     for (const error of [new TypeError("/home/x"), "text", undefined])
-      expect(await say({ use: failing(error) }, "questions")).toMatch(/^That did not work: something/u);
+      expect(await say({ use: failWith(error) }, "questions")).toMatch(/^That did not work: something/u);
   });
 
   it("is offered to authorised senders only, and answers with text alone", async () => {

@@ -3,8 +3,8 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
 import { channelsOf, type ChannelParts } from "../../src/plugins/channels.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { plugin } from "./hooks-parts.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createPlugin } from "./hooks-parts.ts";
 import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
 import { logLines } from "./question-stage.ts";
 
@@ -14,15 +14,15 @@ const { escalations } = parsePluginConfig({ coordination: { phase1: { escalation
 const host: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 1 }) };
 const chat: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 2 }) };
 
-function channels(take: ChannelParts["take"] = () => Promise.resolve(undefined)) {
+function createChannels(take: ChannelParts["take"] = () => Promise.resolve(undefined)) {
   const { logger } = logLines();
-  const hooks = createHookHost({ clock: fakeClock(NOW_MS), logger });
+  const hooks = createHookHost({ clock: createFakeClock(NOW_MS), logger });
   return channelsOf({ escalations, hooks, logger, take, ofHost: { host, chat } });
 }
 
 describe("the ways to people by their names", () => {
   it("are the host's own, webhooks that are configured, and plugins", () => {
-    const channelOf = channels();
+    const channelOf = createChannels();
     expect([channelOf("host"), channelOf("chat")]).toEqual([host, chat]);
     expect(channelOf("webhook:ops")).toBeDefined();
     expect(channelOf("webhook:ops")).toBe(channelOf("webhook:ops"));
@@ -32,24 +32,24 @@ describe("the ways to people by their names", () => {
   it.each(["webhook:gone", "webhook:", "webhook:__proto__", "webhook:constructor", "gone", "", "Host"])(
     "%j is none",
     (channel) => {
-      expect(channels()(channel)).toBeUndefined();
+      expect(createChannels()(channel)).toBeUndefined();
     },
   );
 
   it("bring the answer of a plugin in its name, and tell the plugin why it did not count", async () => {
-    const taken: unknown[] = [];
-    const told: unknown[] = [];
-    plugin(
-      { escalate: async (_, answer) => void told.push(await answer({ answer: "approve", by: "ada" })) },
+    const answers: unknown[] = [];
+    const reports: unknown[] = [];
+    createPlugin(
+      { escalate: async (_, answer) => void reports.push(await answer({ answer: "approve", by: "ada" })) },
       "pager",
     );
-    const channelOf = channels((answer, through) => {
-      taken.push({ ...answer, through });
+    const channelOf = createChannels((answer, through) => {
+      answers.push({ ...answer, through });
       return Promise.resolve({ kind: "refused", code: "COORDINATION_ENDED", reason: "it is over" });
     });
     await channelOf("plugin:pager")?.notify(noticeOf());
     const by = { kind: "plugin", id: "ada" };
-    expect(taken).toEqual([{ questionId: QUESTION_ID, answer: "approve", by, through: "plugin:pager" }]);
-    expect(told).toEqual([{ counted: false, because: "closed" }]);
+    expect(answers).toEqual([{ questionId: QUESTION_ID, answer: "approve", by, through: "plugin:pager" }]);
+    expect(reports).toEqual([{ counted: false, because: "closed" }]);
   });
 });

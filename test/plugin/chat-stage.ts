@@ -21,14 +21,14 @@ import {
   type SharedRuntime,
 } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { createChatAccess, type OpenChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
-import { fakeHost } from "./fake-host.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
 
 export const TOKEN = "a-token-that-is-long-enough";
 export const HELPER = "core.test.helper";
 export const HANDING = "local.test.handing";
 
-export const manifest = (agentId: string, more: object = {}): object => ({
+export const createManifest = (agentId: string, more: object = {}): object => ({
   agentId,
   persona: agentId,
   modelClass: "general",
@@ -37,10 +37,10 @@ export const manifest = (agentId: string, more: object = {}): object => ({
 });
 
 const AGENTS = [
-  manifest(HELPER),
-  manifest(HANDING, { toolAllowlist: ["openwop:agent.handoff"] }),
-  manifest("core.test.twin"),
-  manifest("local.test.twin"),
+  createManifest(HELPER),
+  createManifest(HANDING, { toolAllowlist: ["openwop:agent.handoff"] }),
+  createManifest("core.test.twin"),
+  createManifest("local.test.twin"),
 ];
 
 const closing: (() => Promise<void> | void)[] = [];
@@ -55,7 +55,7 @@ interface Asked {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 }
 
-export type Says = (asked: Asked) => string | Promise<string>;
+export type Says = (request: Asked) => string | Promise<string>;
 type Message = Partial<HookEvent<"before_dispatch">> & Partial<HookContext<"before_dispatch">>;
 type Hook = (
   event: HookEvent<"before_dispatch">,
@@ -94,26 +94,28 @@ export interface Telling {
 }
 
 /** Sessions of the host in which turns can be begun. */
-function sessions(told: Telling[]): object {
-  const run = (asked: Telling): Promise<object> => {
-    told.push(asked);
-    return Promise.resolve({ runId: asked.idempotencyKey, sessionKey: asked.sessionKey });
+function createSessions(tellings: Telling[]): object {
+  const run = (request: Telling): Promise<object> => {
+    tellings.push(request);
+    return Promise.resolve({ runId: request.idempotencyKey, sessionKey: request.sessionKey });
   };
-  const none = () => Promise.resolve(undefined);
+  const answerNone = () => Promise.resolve(undefined);
   return {
     subagent: { run, getSessionMessages: () => Promise.resolve({ messages: [] }) },
-    tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]), resolve: none }) } } },
+    tasks: {
+      async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]), resolve: answerNone }) } },
+    },
     agent: { session: { getSessionEntry: () => undefined } },
   };
 }
 
-export async function chat({
+export async function openChat({
   says = () => "Done.",
   openwop,
   phase1,
   agents = AGENTS,
 }: Setting = {}): Promise<Chat> {
-  const folder = tempFolder();
+  const folder = createTempFolder();
   closing.push(() => folder[Symbol.dispose]());
   const stateDir = folder.path;
   mkdirSync(join(stateDir, "agents"));
@@ -121,14 +123,14 @@ export async function chat({
     writeFileSync(join(stateDir, "agents", `agent-${index}.json`), JSON.stringify(each));
   });
   const on = { enabled: true, tokens: [{ token: TOKEN }], agents: ["agents"] };
-  const { api, lines } = fakeHost({ stateDir, phase1: { openwop: { ...on, ...openwop }, ...phase1 } });
-  const asked: Asked[] = [];
+  const { api, lines } = createFakeHost({ stateDir, phase1: { openwop: { ...on, ...openwop }, ...phase1 } });
+  const askedCalls: Asked[] = [];
   const complete = async (request: Asked): Promise<object> => {
-    asked.push(request);
+    askedCalls.push(request);
     return { text: await says(request), provider: "mock", model: "mock", stopReason: "stop", usage: {} };
   };
-  const told: Telling[] = [];
-  Object.assign(api.runtime, { llm: { complete }, ...sessions(told) });
+  const tellings: Telling[] = [];
+  Object.assign(api.runtime, { llm: { complete }, ...createSessions(tellings) });
   const hooks = new Map<string, Hook>();
   Object.assign(api, { on: (name: string, hook: Hook) => hooks.set(name, hook) });
   registerMentions(api);
@@ -139,11 +141,11 @@ export async function chat({
   const store = async () => (await runtime.coordinator()).workflows;
   return {
     stateDir,
-    asked,
+    asked: askedCalls,
     lines,
     hook,
     runtime,
-    told,
+    told: tellings,
     tellIn: (session) => (run) => {
       void createChatAccess(api)(({ tellIn }) => {
         tellIn(session)(run);

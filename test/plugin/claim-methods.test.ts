@@ -7,16 +7,27 @@ import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/p
 import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
-import { childSession, contentOf, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import {
+  nameChildSession,
+  contentOf,
+  OWNER,
+  spawnRequest,
+  testCoordinator,
+} from "../support/ledger-fixtures.ts";
+import {
+  createManualClock,
+  openTestLedger,
+  createTempFolder,
+  TEST_EPOCH_MS,
+} from "../support/temp-ledger.ts";
 import { START, stepView, viewOf } from "./stub-plans.ts";
 
 const METHOD = "coordination.claims.release";
 const QUEUE = { resource: "queue:mail" };
 
 /** A coordination with a step that holds `queue:mail`, on a real ledger. */
-async function holding(path: string) {
-  const clock = manualClock();
+async function openHolding(path: string) {
+  const clock = createManualClock();
   const store = await openTestLedger(path, { clock });
   const coordinator = testCoordinator({ store, clock, newCoordinationId: () => "co-1" as never });
   for (const name of ["first", "second"]) {
@@ -25,12 +36,12 @@ async function holding(path: string) {
     const { coordinationId, stepId } = admission.envelope;
     await coordinator.confirmSpawn(
       { coordinationId, stepId, sourceSession: OWNER, toolCallId: name },
-      { childSessionKey: childSession(name), childRunId: `run-${name}` },
+      { childSessionKey: nameChildSession(name), childRunId: `run-${name}` },
     );
   }
   const write = async (name: string): Promise<string> => {
     const callKey = `call of ${name}`;
-    const session = childSession(name);
+    const session = nameChildSession(name);
     const targets = [{ at: QUEUE, replaces: true }];
     const { kind } = await coordinator.arbiter.request({
       session,
@@ -59,8 +70,8 @@ describe(METHOD, () => {
   });
 
   it("ends the claim, so that others get the resource, and its step's next write is ruled on anew", async () => {
-    using folder = tempFolder();
-    const { write, release, close, store } = await holding(folder.file("ledger.sqlite"));
+    using folder = createTempFolder();
+    const { write, release, close, store } = await openHolding(folder.file("ledger.sqlite"));
     expect(await write("first")).toBe("granted");
     expect(await write("second")).toBe("refused");
     expect(await release({ token: 1 })).toEqual({
@@ -76,8 +87,8 @@ describe(METHOD, () => {
   });
 
   it("of a claim that is not there says so, whether it has ended or never was, and records nothing", async () => {
-    using folder = tempFolder();
-    const { write, release, close, store } = await holding(folder.file("ledger.sqlite"));
+    using folder = createTempFolder();
+    const { write, release, close, store } = await openHolding(folder.file("ledger.sqlite"));
     await write("first");
     await release({ token: 1 });
     const [before] = await store.list({ limit: 1 });
@@ -95,8 +106,8 @@ describe(METHOD, () => {
   });
 
   it("does not end the claim after the one that is named", async () => {
-    using folder = tempFolder();
-    const { write, release, close } = await holding(folder.file("ledger.sqlite"));
+    using folder = createTempFolder();
+    const { write, release, close } = await openHolding(folder.file("ledger.sqlite"));
     await write("first");
     await release({ token: 1 });
     await write("second");
@@ -119,7 +130,7 @@ describe(METHOD, () => {
 
 type Conflict = CoordinationView["conflicts"][number];
 
-function conflict(number: number, fields: Partial<Conflict> = {}): Conflict {
+function createConflict(number: number, fields: Partial<Conflict> = {}): Conflict {
   const claim = (stepId: string): Contestant => ({
     stepId: stepId as StepId,
     priority: "normal",
@@ -139,18 +150,20 @@ const RESOLUTION = { strategy: "owner_wins", winner: "a", losers: ["b"], because
 const WON = { resolution: { conflictId: "co-1:conflict-1", ...RESOLUTION } } as Partial<Conflict>;
 
 describe("what a session is told of conflicts and claims", () => {
-  const told = (fields: Partial<CoordinationView>) =>
+  const readConflicts = (fields: Partial<CoordinationView>) =>
     coordinationStatusSchema.parse(statusOf(viewOf([stepView("a")], fields)));
 
   it("is nothing where there are none", () => {
-    const status = told({});
+    const status = readConflicts({});
     expect(status).not.toHaveProperty("conflicts");
     expect(status).not.toHaveProperty("claims");
   });
 
   it("is who asked, who got it and why, or until when people may answer", () => {
-    const open = conflict(2, { contest: { ...conflict(2).contest, reviewByMs: START + 60_000 } as never });
-    const { conflicts } = told({ conflicts: [conflict(1, WON), open] });
+    const open = createConflict(2, {
+      contest: { ...createConflict(2).contest, reviewByMs: START + 60_000 } as never,
+    });
+    const { conflicts } = readConflicts({ conflicts: [createConflict(1, WON), open] });
     expect(conflicts).toEqual({
       total: 2,
       open: 1,
@@ -178,7 +191,7 @@ describe("what a session is told of conflicts and claims", () => {
 
   it("names no step of another coordination as a winner (H3)", () => {
     const foreign = { ...WON.resolution, winnerCoordinationId: "co-2" };
-    const status = told({ conflicts: [conflict(1, { resolution: foreign as never })] });
+    const status = readConflicts({ conflicts: [createConflict(1, { resolution: foreign as never })] });
     expect(status.conflicts?.newest[0]).not.toHaveProperty("winner");
     expect(JSON.stringify(status)).not.toContain("co-2");
   });
@@ -186,7 +199,7 @@ describe("what a session is told of conflicts and claims", () => {
   it("is what is claimed, since when and until when", () => {
     const claim = { token: 4, stepId: "a", resource: "queue:mail", priority: "normal" };
     const times = { acquiredAtMs: START, expiresAtMs: (START + 1_000) as EpochMs };
-    expect(told({ claims: [{ ...claim, ...times }] as never }).claims).toEqual({
+    expect(readConflicts({ claims: [{ ...claim, ...times }] as never }).claims).toEqual({
       total: 1,
       newest: [
         {
@@ -202,7 +215,9 @@ describe("what a session is told of conflicts and claims", () => {
 
   it("is short, however many there are and however long their names", () => {
     const resource = `file:/${"x".repeat(1_000)}/notes.md`;
-    const conflicts = Array.from({ length: 10_000 }, (_, index) => conflict(index, { ...WON, resource }));
+    const conflicts = Array.from({ length: 10_000 }, (_, index) =>
+      createConflict(index, { ...WON, resource }),
+    );
     const claims = Array.from({ length: 10_000 }, (_, index) => ({
       token: index + 1,
       stepId: "a",
@@ -211,7 +226,7 @@ describe("what a session is told of conflicts and claims", () => {
       acquiredAtMs: TEST_EPOCH_MS,
       expiresAtMs: TEST_EPOCH_MS,
     }));
-    const status = told({ conflicts, claims: claims as never });
+    const status = readConflicts({ conflicts, claims: claims as never });
     expect(status.conflicts).toMatchObject({ total: 10_000, open: 0 });
     expect(status.conflicts?.newest[0]?.conflictId).toBe("co-1:conflict-9999");
     expect(status.conflicts?.newest[0]?.resource).toMatch(/^…x+\/notes\.md$/u);
@@ -220,7 +235,7 @@ describe("what a session is told of conflicts and claims", () => {
   });
 
   it("holds nothing of the objective or the tasks", () => {
-    const status = told({ conflicts: [conflict(1, WON)], objective: contentOf("secret").ref });
+    const status = readConflicts({ conflicts: [createConflict(1, WON)], objective: contentOf("secret").ref });
     expect(JSON.stringify(status)).not.toMatch(/secret|sha256/u);
   });
 });

@@ -10,16 +10,16 @@ import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { SPAWN_DECIDE_MS } from "../../src/plugins/openclaw/spawns/spawn-decision.ts";
 import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { fakeHost } from "./fake-host.ts";
-import { never, plugin, throws } from "./hooks-parts.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
+import { waitForever, createPlugin, throwSecret } from "./hooks-parts.ts";
 
 let folder: TempFolder;
 let stopping: HookHandlers[];
 
 beforeEach(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
   stopping = [];
 });
 
@@ -29,8 +29,8 @@ afterEach(async () => {
   folder[Symbol.dispose]();
 });
 
-async function started(phase1: Record<string, unknown> = {}): Promise<HookHandlers> {
-  const { api } = fakeHost({ stateDir: folder.path, phase1 });
+async function startHandlers(phase1: Record<string, unknown> = {}): Promise<HookHandlers> {
+  const { api } = createFakeHost({ stateDir: folder.path, phase1 });
   const { agent } = api.runtime;
   // What a host tells of the folders of its agents.
   const session = { ...agent.session, getSessionEntry: () => undefined };
@@ -84,7 +84,7 @@ function replaceForTest(next: Partial<SharedRuntime>): SharedRuntime {
 }
 
 /** How many steps the ledger has, in whatever coordination. */
-function admitted(): number {
+function countAdmitted(): number {
   const ledger = new Database(join(folder.path, "coordination", "ledger.sqlite"), { readonly: true });
   try {
     const row = ledger.prepare("select count(*) as count from event where type = 'step.admitted'").get();
@@ -96,19 +96,19 @@ function admitted(): number {
 
 describe("a spawn that plugins decide about", () => {
   it("is refused in words for its model, and nothing of it is recorded", async () => {
-    plugin({ decide: () => ({ action: "deny", reason: "No more helpers." }) });
-    const handlers = await started();
+    createPlugin({ decide: () => ({ action: "deny", reason: "No more helpers." }) });
+    const handlers = await startHandlers();
     expect(await spawn(handlers)).toEqual({
       block: true,
       blockReason: `${REFUSED} the plugin guard denied it: No more helpers.`,
     });
-    expect(admitted()).toBe(0);
+    expect(countAdmitted()).toBe(0);
   });
 
   it("is asked about by who, for whom and how deep, and not by what", async () => {
-    const asked: HookDecision[] = [];
-    plugin({ decide: (decision) => void asked.push(decision) });
-    const handlers = await started();
+    const decisions: HookDecision[] = [];
+    createPlugin({ decide: (decision) => void decisions.push(decision) });
+    const handlers = await startHandlers();
     await spawn(handlers, { params: { task: "secret work", agentId: "writer" } });
     const child = childOf(calls);
     await spawn(handlers, { sessionKey: child, params: { task: "secret work", runtime: "acp" } });
@@ -116,7 +116,7 @@ describe("a spawn that plugins decide about", () => {
     const grandchild = childOf(calls);
     await spawn(handlers, { sessionKey: grandchild });
     const coordinationId = expect.stringMatching(/^co-/u) as string;
-    expect(asked).toEqual([
+    expect(decisions).toEqual([
       { kind: "spawn", agentId: "writer", sourceSession: "agent:main:main", runner: "subagent", depth: 1 },
       { kind: "spawn", agentId: "main", sourceSession: child, runner: "acp", depth: 2, coordinationId },
       { kind: "spawn", agentId: "main", sourceSession: child, runner: "subagent", depth: 2, coordinationId },
@@ -129,30 +129,30 @@ describe("a spawn that plugins decide about", () => {
         coordinationId,
       },
     ]);
-    expect(admitted()).toBe(4);
+    expect(countAdmitted()).toBe(4);
   });
 
   it("is refused where a plugin is less sure than the operator's floor, because it cannot wait for people", async () => {
-    plugin({ decide: () => ({ action: "allow", confidence: 0.59 }) });
-    const handlers = await started({ gates: { decisionFloor: 0.6 } });
+    createPlugin({ decide: () => ({ action: "allow", confidence: 0.59 }) });
+    const handlers = await startHandlers({ gates: { decisionFloor: 0.6 } });
     const { blockReason } = (await spawn(handlers)) as { blockReason: string };
     expect(blockReason).toContain(
       "the plugin guard is not sure enough of it (0.59, and the operator's floor is 0.6)",
     );
     expect(blockReason).toContain("coordination_plan");
-    expect(admitted()).toBe(0);
+    expect(countAdmitted()).toBe(0);
   });
 
   it("goes on where plugins are as sure as the floor, or have no opinion", async () => {
-    plugin({ decide: () => ({ action: "allow", confidence: 0.6 }) });
-    plugin({ decide: () => undefined }, "other");
-    const handlers = await started({ gates: { decisionFloor: 0.6 } });
+    createPlugin({ decide: () => ({ action: "allow", confidence: 0.6 }) });
+    createPlugin({ decide: () => undefined }, "other");
+    const handlers = await startHandlers({ gates: { decisionFloor: 0.6 } });
     expect(await spawn(handlers)).toHaveProperty("params.coordination");
   });
 
   it("is refused where a plugin fails, also where nothing else is strict", async () => {
-    plugin({ decide: throws });
-    const handlers = await started({ strict: false });
+    createPlugin({ decide: throwSecret });
+    const handlers = await startHandlers({ strict: false });
     expect(await spawn(handlers)).toEqual({
       block: true,
       blockReason: `${REFUSED} the hook decide of the plugin guard threw an error`,
@@ -160,14 +160,14 @@ describe("a spawn that plugins decide about", () => {
   });
 
   it("is refused where nobody can tell who would work", async () => {
-    plugin({ decide: () => ({ action: "allow" }) });
-    const handlers = await started();
+    createPlugin({ decide: () => ({ action: "allow" }) });
+    const handlers = await startHandlers();
     expect(await spawn(handlers, { agentId: "a".repeat(600) })).toMatchObject({ block: true });
   });
 
   it("is refused by the plugin's name before the host gives up", async () => {
-    plugin({ decide: { run: never, budgetMs: 10_000 } });
-    const handlers = await started();
+    createPlugin({ decide: { run: waitForever, budgetMs: 10_000 } });
+    const handlers = await startHandlers();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
     const answer = spawn(handlers);
     await vi.advanceTimersByTimeAsync(SPAWN_DECIDE_MS);
@@ -179,15 +179,15 @@ describe("a spawn that plugins decide about", () => {
   });
 
   it("is answered within one budget, also where a reload, a plugin and the ledger are slow together", async () => {
-    plugin({ decide: { run: () => wait(2_000), budgetMs: 10_000 } });
-    const handlers = await started();
+    createPlugin({ decide: { run: () => wait(2_000), budgetMs: 10_000 } });
+    const handlers = await startHandlers();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "Date", "performance"] });
     const runtime = replaceForTest({ closed: true });
     const startedAtMs = Date.now();
     let answeredAfterMs: number | undefined;
     void spawn(handlers).then(() => (answeredAfterMs = Date.now() - startedAtMs));
     await vi.advanceTimersByTimeAsync(1_900);
-    const coordinator = { ...(await runtime.coordinator()), admitSpawn: never };
+    const coordinator = { ...(await runtime.coordinator()), admitSpawn: waitForever };
     replaceForTest({ ...runtime, coordinator: () => Promise.resolve(coordinator) });
     await vi.advanceTimersByTimeAsync(HOST_LIMIT_MS);
     replaceForTest(runtime);
@@ -199,16 +199,16 @@ describe("a spawn that plugins decide about", () => {
     mkdirSync(join(folder.path, "coordination"), { recursive: true });
     writeFileSync(join(folder.path, "coordination", "ledger.sqlite"), "not a database");
     let action: "allow" | "deny" = "allow";
-    plugin({ decide: () => ({ action }) });
-    const handlers = await started();
+    createPlugin({ decide: () => ({ action }) });
+    const handlers = await startHandlers();
     expect(await spawn(handlers)).toEqual({});
     action = "deny";
     expect(await spawn(handlers)).toMatchObject({ block: true });
   });
 
   it("is not asked about where its agent is not coordinated", async () => {
-    plugin({ decide: throws });
-    const handlers = await started({ agents: ["writer"] });
+    createPlugin({ decide: throwSecret });
+    const handlers = await startHandlers({ agents: ["writer"] });
     expect(await spawn(handlers)).toEqual({});
   });
 });
@@ -226,8 +226,8 @@ describe("a contested write that plugins rule on", () => {
     ["refused in its words", "holder", "the plugin guard ruled so: Mine."],
     ["let happen, once the other call has ended", "requester", "is being changed just now"],
   ] as const)("is %s where it rules for the %s", async (_what, award, words) => {
-    plugin({ arbitrate: () => ({ award, reason: "Mine." }) });
-    const handlers = await started();
+    createPlugin({ arbitrate: () => ({ award, reason: "Mine." }) });
+    const handlers = await startHandlers();
     await spawn(handlers);
     const first = childOf(calls);
     await spawn(handlers);
@@ -241,12 +241,15 @@ describe("a contested write that plugins rule on", () => {
 });
 
 describe("the time that a caller gives the plugins", () => {
-  const problem = (kind: string, ms: number): string =>
+  const describeProblem = (kind: string, ms: number): string =>
     `the hook ${kind} of the plugin guard did not answer within ${ms} ms`;
 
   it("ends what a plugin may take, and never makes it more", async () => {
-    plugin({ arbitrate: { run: never, budgetMs: 10_000 }, decide: { run: never, budgetMs: 10_000 } });
-    const clock = fakeClock();
+    createPlugin({
+      arbitrate: { run: waitForever, budgetMs: 10_000 },
+      decide: { run: waitForever, budgetMs: 10_000 },
+    });
+    const clock = createFakeClock();
     const hooks = createHookHost({ clock, logger: quiet });
     for (const [givenMs, takenMs] of [
       [700, 700],
@@ -256,8 +259,8 @@ describe("the time that a caller gives the plugins", () => {
       const ruling = hooks.arbitrate(sampleContest(), untilMs);
       const decision = hooks.decide(sampleDecision(), untilMs);
       await clock.advance(takenMs);
-      expect(await ruling).toEqual({ failed: "guard", message: problem("arbitrate", takenMs) });
-      expect(await decision).toMatchObject({ action: "deny", reason: problem("decide", takenMs) });
+      expect(await ruling).toEqual({ failed: "guard", message: describeProblem("arbitrate", takenMs) });
+      expect(await decision).toMatchObject({ action: "deny", reason: describeProblem("decide", takenMs) });
     }
   });
 });

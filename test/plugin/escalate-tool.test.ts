@@ -6,30 +6,30 @@ import type {
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../../src/plugins/openclaw/host/tool-declarations.ts";
-import { SESSION, START, stubPlans, type StubPlans } from "./stub-plans.ts";
+import { SESSION, START, createStubPlans, type StubPlans } from "./stub-plans.ts";
 
 const QUESTION_ID = "co-1:escalation-1";
-const asked: Asked = { kind: "asked", questionId: QUESTION_ID, deadlineAtMs: START };
+const question: Asked = { kind: "asked", questionId: QUESTION_ID, deadlineAtMs: START };
 
-function plansThat(
-  ask: Asked = asked,
+function createPlansThat(
+  ask: Asked = question,
   outcomes: readonly QuestionOutcome[] = [{ kind: "open" }],
 ): StubPlans & { readonly waits: () => unknown[] } {
   let looks = 0;
-  const outcome = (): Promise<QuestionOutcome> => {
+  const lookAtOutcome = (): Promise<QuestionOutcome> => {
     looks += 1;
     return Promise.resolve(outcomes[Math.min(looks, outcomes.length) - 1] ?? { kind: "open" });
   };
-  const stub = stubPlans({ ask: () => Promise.resolve(ask), outcome });
-  const waits = (): unknown[] =>
-    stub.asked.filter(({ what }) => what === "outcome").map(({ given }) => given[1]);
-  return { ...stub, waits };
+  const stub = createStubPlans({ ask: () => Promise.resolve(ask), outcome: lookAtOutcome });
+  const listWaits = (): unknown[] =>
+    stub.asked.filter(({ what: subject }) => subject === "outcome").map(({ given: args }) => args[1]);
+  return { ...stub, waits: listWaits };
 }
 
 const escalate = (stub: StubPlans, params: unknown, signal?: AbortSignal) =>
   createPlanTools(stub.use, () => true)("coordination_escalate", { sessionKey: SESSION, signal }, params);
 
-const long = (chars: number): string => "x".repeat(chars);
+const createLong = (chars: number): string => "x".repeat(chars);
 
 describe("coordination_escalate", () => {
   it.each<[string, unknown, string]>([
@@ -37,7 +37,7 @@ describe("coordination_escalate", () => {
     ["a list", [], ""],
     ["no question", {}, "question"],
     ["an empty question", { question: "" }, "question"],
-    ["an endless question", { question: long(BOUNDS.questionCharsMax + 1) }, "question"],
+    ["an endless question", { question: createLong(BOUNDS.questionCharsMax + 1) }, "question"],
     ["a question that is no text", { question: 5 }, "question"],
     ["an unknown kind", { question: "q", kind: "order" }, "kind"],
     ["a negative wait", { question: "q", waitMs: -1 }, "waitMs"],
@@ -49,7 +49,7 @@ describe("coordination_escalate", () => {
     ["another field", { question: "q", more: 1 }, "more"],
     ["another's session", { question: "q", askedBy: "agent:main:main" }, "askedBy"],
   ])("with %s says what is wrong and where, and asks nothing", async (_, params, path) => {
-    const stub = plansThat();
+    const stub = createPlansThat();
     const { status, message } = await escalate(stub, params);
     expect(status).toBe("error");
     expect(message).toContain(path);
@@ -58,7 +58,7 @@ describe("coordination_escalate", () => {
   });
 
   it("asks in the name of the session that calls, which is no parameter", async () => {
-    const stub = plansThat();
+    const stub = createPlansThat();
     await escalate(stub, {
       question: "Which?",
       options: ["a", "b"],
@@ -86,13 +86,13 @@ describe("coordination_escalate", () => {
 
   it("that must not ask more says so, and waits for nothing", async () => {
     const reason = "256 questions are open already; wait for an answer";
-    const stub = plansThat({ kind: "refused", code: "TOO_MANY_QUESTIONS", reason });
+    const stub = createPlansThat({ kind: "refused", code: "TOO_MANY_QUESTIONS", reason });
     expect(await escalate(stub, { question: "One more?" })).toEqual({ status: "refused", message: reason });
     expect(stub.waits()).toEqual([]);
   });
 
   it("without a wait tells at once that nobody has answered, which is no approval", async () => {
-    const stub = plansThat();
+    const stub = createPlansThat();
     const answer = await escalate(stub, { question: "May I?", kind: "approval", waitMs: 0 });
     expect(answer).toEqual({
       status: "open",
@@ -108,7 +108,7 @@ describe("coordination_escalate", () => {
     [45_000, [20_000, 20_000, 5_000]],
     [1, [1]],
   ])("waits for %s ms in looks of bounded length", async (waitMs, waits) => {
-    const stub = plansThat();
+    const stub = createPlansThat();
     const answer = await escalate(stub, { question: "May I?", ...(waitMs !== undefined && { waitMs }) });
     expect(answer.status).toBe("open");
     expect(stub.waits()).toEqual(waits);
@@ -124,14 +124,14 @@ describe("coordination_escalate", () => {
       { kind: "closed", resolution: "expired", text: "As you said: a." },
       { status: "expired", note: "As you said: a." },
     ],
-  ])("tells what comes of it as soon as that is known: %j", async (outcome, told) => {
-    const stub = plansThat(asked, [{ kind: "open" }, outcome]);
-    expect(await escalate(stub, { question: "May I?" })).toEqual({ questionId: QUESTION_ID, ...told });
+  ])("tells what comes of it as soon as that is known: %j", async (outcome, report) => {
+    const stub = createPlansThat(question, [{ kind: "open" }, outcome]);
+    expect(await escalate(stub, { question: "May I?" })).toEqual({ questionId: QUESTION_ID, ...report });
     expect(stub.waits()).toEqual([20_000, 20_000]);
   });
 
   it("hands on that nobody waits for the call any more", async () => {
-    const stub = plansThat();
+    const stub = createPlansThat();
     const { signal } = new AbortController();
     await escalate(stub, { question: "May I?", waitMs: 1 }, signal);
     expect(stub.asked.at(-1)?.given).toEqual([QUESTION_ID, 1, signal]);

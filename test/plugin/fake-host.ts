@@ -9,7 +9,7 @@ export interface FakeHost {
   readonly entries: Map<string, Record<string, unknown>>;
 }
 
-export function fakeHost(options: {
+export function createFakeHost(options: {
   readonly stateDir: string | (() => string);
   readonly phase1?: Record<string, unknown>;
   readonly rows?: readonly unknown[];
@@ -20,10 +20,7 @@ export function fakeHost(options: {
     lines.push({ level, text });
   };
   const { stateDir, phase1 = {}, rows = [] } = options;
-  const patchSessionEntry = (patch: {
-    sessionKey: string;
-    update: (entry: object) => Record<string, unknown>;
-  }) => {
+  const recordPatch = (patch: { sessionKey: string; update: (entry: object) => Record<string, unknown> }) => {
     entries.set(patch.sessionKey, {
       ...entries.get(patch.sessionKey),
       ...patch.update(entries.get(patch.sessionKey) ?? {}),
@@ -37,7 +34,7 @@ export function fakeHost(options: {
       state: { resolveStateDir: () => (typeof stateDir === "string" ? stateDir : stateDir()) },
       tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve(rows) }) } } },
       config: { current: () => ({}) },
-      agent: { session: { patchSessionEntry } },
+      agent: { session: { patchSessionEntry: recordPatch } },
     },
   };
   return { api: api as unknown as OpenClawPluginApi, lines, entries };

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createFlowMirror, type FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
-import { fakeClock, settled } from "../support/fake-clock.ts";
+import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 
 interface Flow {
   flowId: string;
@@ -19,7 +19,7 @@ interface Flow {
 type Patch = Partial<Flow> & { flowId: string; expectedRevision: number };
 
 /** The host's flows of one session, with its compare-and-set and with its readiness to change any flow. */
-function scene() {
+function createScene() {
   const flows: Flow[] = [];
   const host = {
     flows,
@@ -82,7 +82,7 @@ function scene() {
       async: { managedFlows: { bindSession: () => bound } },
     },
   };
-  const clock = fakeClock();
+  const clock = createFakeClock();
   const warnings: string[] = [];
   const cancels: string[] = [];
   const refused = { cancel: false };
@@ -119,7 +119,7 @@ const SNAPSHOT = {
 
 describe("the picture of a plan", () => {
   it("is written at most once a second, with the newest state", async () => {
-    const { host, clock, show } = scene();
+    const { host, clock, show } = createScene();
     show();
     await clock.advance(0);
     expect(host.flows).toMatchObject([{ currentStep: "0 of 4 steps ended; running: a" }]);
@@ -134,7 +134,7 @@ describe("the picture of a plan", () => {
   });
 
   it("is not written again when it shows nothing new, and names a few steps of many", async () => {
-    const { host, clock, show } = scene();
+    const { host, clock, show } = createScene();
     const running = ["a", "b", "c", "d", "e", "f", "g"];
     show({ running });
     await clock.advance(0);
@@ -155,7 +155,7 @@ describe("the picture of a plan", () => {
   ] as const)(
     "of a plan that ended as %s ends as %s and is looked at no more",
     async (status, flow, more) => {
-      const { host, clock, show, cancels } = scene();
+      const { host, clock, show, cancels } = createScene();
       show();
       await clock.advance(0);
       show({ status, running: [] });
@@ -167,7 +167,7 @@ describe("the picture of a plan", () => {
   );
 
   it("is written in full when the mirror stops, and never after that", async () => {
-    const { host, clock, mirror, show } = scene();
+    const { host, clock, mirror, show } = createScene();
     show();
     await clock.advance(0);
     show({ status: "success", stepsEnded: 4, running: [] });
@@ -182,7 +182,7 @@ describe("the picture of a plan", () => {
 
 describe("a flow that others change too", () => {
   it("is looked at again when its revision moved", async () => {
-    const { host, clock, show } = scene();
+    const { host, clock, show } = createScene();
     show();
     await clock.advance(0);
     host.between = () => {
@@ -194,7 +194,7 @@ describe("a flow that others change too", () => {
   });
 
   it("is not revived by progress when it is cancelled between look and write, and the plan is cancelled", async () => {
-    const { host, clock, show, cancels } = scene();
+    const { host, clock, show, cancels } = createScene();
     show();
     await clock.advance(0);
     host.between = () => host.cancel(host.flows[0]);
@@ -205,7 +205,7 @@ describe("a flow that others change too", () => {
   });
 
   it("cancels its plan within three seconds, once", async () => {
-    const { host, clock, show, cancels } = scene();
+    const { host, clock, show, cancels } = createScene();
     show();
     await clock.advance(0);
     host.cancel(host.flows[0]);
@@ -221,7 +221,7 @@ describe("a flow that others change too", () => {
   });
 
   it("that is only asked to be cancelled is left alone until the plan is, and then ended", async () => {
-    const { host, clock, show, cancels } = scene();
+    const { host, clock, show, cancels } = createScene();
     show();
     await clock.advance(0);
     Object.assign(host.flows[0]!, { cancelRequestedAt: 1, revision: 1 });
@@ -235,7 +235,7 @@ describe("a flow that others change too", () => {
   });
 
   it("is cancelled too late for a plan that has ended", async () => {
-    const { host, clock, show, cancels } = scene();
+    const { host, clock, show, cancels } = createScene();
     show();
     await clock.advance(0);
     host.cancel(host.flows[0]);
@@ -247,7 +247,7 @@ describe("a flow that others change too", () => {
   });
 
   it("that is only asked to be cancelled ends in one write when its plan ends otherwise", async () => {
-    const { host, clock, show } = scene();
+    const { host, clock, show } = createScene();
     show();
     await clock.advance(0);
     Object.assign(host.flows[0]!, { cancelRequestedAt: 1, revision: 1 });
@@ -257,7 +257,7 @@ describe("a flow that others change too", () => {
   });
 
   it("asks again to cancel a plan when that failed", async () => {
-    const { host, clock, show, cancels, refused, warnings } = scene();
+    const { host, clock, show, cancels, refused, warnings } = createScene();
     show();
     await clock.advance(0);
     refused.cancel = true;
@@ -270,7 +270,7 @@ describe("a flow that others change too", () => {
   });
 
   it("is found again among flows of others and other plans", async () => {
-    const { host, clock, show } = scene();
+    const { host, clock, show } = createScene();
     const flow = { revision: 0, status: "running", goal: "", controllerId: "coordination" };
     host.flows.push(
       { ...flow, flowId: "theirs", controllerId: "another", stateJson: { coordinationId: "co-1" } },
@@ -287,7 +287,7 @@ describe("a flow that others change too", () => {
 
 describe("a host whose flows cannot be written", () => {
   it("is told of once, and the newest state is written when it can be", async () => {
-    const { host, clock, show, warnings } = scene();
+    const { host, clock, show, warnings } = createScene();
     host.failing = true;
     show();
     await clock.advance(20_000);
@@ -300,18 +300,18 @@ describe("a host whose flows cannot be written", () => {
   });
 
   it("is asked no more about a plan that ended half a minute ago", async () => {
-    const { host, clock, show } = scene();
+    const { host, clock, show } = createScene();
     host.failing = true;
     show({ status: "success" });
     await clock.advance(60_000);
     expect(clock.pending).toBe(0);
     host.failing = false;
-    await settled();
+    await waitUntilSettled();
     expect(host.flows).toEqual([]);
   });
 
   it("does not keep the mirror from stopping", async () => {
-    const { host, mirror, show, clock } = scene();
+    const { host, mirror, show, clock } = createScene();
     host.failing = true;
     show();
     await mirror.stop();

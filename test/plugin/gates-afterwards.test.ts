@@ -5,75 +5,89 @@ import {
   formatPlaceholder,
 } from "../../src/agents/coordination/gates/placeholder.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { eventsIn, gatesWith, quiet, ruling, scriptedVerifier, spawnChild } from "../core/gates-world.ts";
-import { forgetAll, gatedHost, onStage, text, type GatedHost, type OnStage } from "./gates-scene.ts";
+import {
+  listEvents,
+  createGatesWith,
+  waitUntilQuiet,
+  createRuling,
+  createScriptedVerifier,
+  spawnChild,
+} from "../core/gates-world.ts";
+import {
+  forgetAll,
+  createGatedHost,
+  onStage,
+  createText,
+  type GatedHost,
+  type OnStage,
+} from "./gates-scene.ts";
 
 beforeEach(forgetAll);
 
 const SECRET = "The code is 4711.";
 const UNSURE = `${SECRET}\n{"confidence": 0.1}`;
-const checking = (verdict: "pass" | "fail" = "pass") => {
-  const { verifier, asked } = scriptedVerifier(() => ruling(verdict));
-  return { given: { gates: gatesWith(["lint"]), verifier }, asked };
+const createChecking = (verdict: "pass" | "fail" = "pass") => {
+  const { verifier, asked: checkRequests } = createScriptedVerifier(() => createRuling(verdict));
+  return { given: { gates: createGatesWith(["lint"]), verifier }, asked: checkRequests };
 };
 
-async function shown(host: GatedHost, session: string, words: string): Promise<string> {
-  const [part] = await host.says(session, [text(words)]);
+async function showReply(host: GatedHost, session: string, words: string): Promise<string> {
+  const [part] = await host.says(session, [createText(words)]);
   return String(part?.["text"]);
 }
 
 /** The child's run ends, and what is due at once happens. */
-async function ended({ it, child }: OnStage): Promise<void> {
+async function endChild({ world, child }: OnStage): Promise<void> {
   await child.ends();
-  await quiet(it);
-  await it.clock.advance(5_000);
+  await waitUntilQuiet(world);
+  await world.clock.advance(5_000);
 }
 
-async function answered(stage: OnStage, answer: "approve" | "deny" | "answer"): Promise<void> {
-  const [asked] = eventsIn(stage.it, "coordination.escalated");
+async function answerStage(stage: OnStage, answer: "approve" | "deny" | "answer"): Promise<void> {
+  const [escalation] = listEvents(stage.world, "coordination.escalated");
   await stage.coordinator.answer({
-    questionId: `co-1:${asked?.payload.escalationId ?? ""}`,
+    questionId: `co-1:${escalation?.payload.escalationId ?? ""}`,
     ...(answer === "answer" ? { answer, text: "4712" } : { answer }),
     by: { kind: "person" },
     through: "chat",
   } as never);
-  await quiet(stage.it);
-  await stage.it.clock.advance(5_000);
+  await waitUntilQuiet(stage.world);
+  await stage.world.clock.advance(5_000);
 }
 
 describe("a child whose last words were kept back", () => {
   it("is kept back in everything that it says later in that run, and in later ones", async () => {
     const { coordinator, child, host } = await onStage();
-    expect(isOnlyPlaceholders(await shown(host, child.session, UNSURE))).toBe(true);
-    expect(isOnlyPlaceholders(await shown(host, child.session, `I said: ${SECRET}`))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(host, child.session, UNSURE))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(host, child.session, `I said: ${SECRET}`))).toBe(true);
     await host.begins(child.session);
-    expect(isOnlyPlaceholders(await shown(host, child.session, `I said: ${SECRET}`))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(host, child.session, `I said: ${SECRET}`))).toBe(true);
     await coordinator.stop();
   });
 
   it("and that is held is kept back when it is asked, also in another process", async () => {
     const stage = await onStage();
-    await shown(stage.host, stage.child.session, UNSURE);
-    await ended(stage);
+    await showReply(stage.host, stage.child.session, UNSURE);
+    await endChild(stage);
     await stage.coordinator.stop();
     forgetAll();
-    const next = stage.it.start();
+    const next = stage.world.start();
     await next.start();
-    const host = gatedHost(next);
+    const host = createGatedHost(next);
     await host.begins(stage.child.session);
-    expect(isOnlyPlaceholders(await shown(host, stage.child.session, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(host, stage.child.session, SECRET))).toBe(true);
     await next.stop();
   });
 
   it("says what it likes once its result passed its checks", async () => {
-    const stage = await onStage(checking().given);
-    expect(isOnlyPlaceholders(await shown(stage.host, stage.child.session, SECRET))).toBe(true);
-    await ended(stage);
-    expect(eventsIn(stage.it, "step.completed")[0]?.payload).toMatchObject({ released: "verified" });
+    const stage = await onStage(createChecking().given);
+    expect(isOnlyPlaceholders(await showReply(stage.host, stage.child.session, SECRET))).toBe(true);
+    await endChild(stage);
+    expect(listEvents(stage.world, "step.completed")[0]?.payload).toMatchObject({ released: "verified" });
     await stage.host.begins(stage.child.session);
-    expect(await shown(stage.host, stage.child.session, SECRET)).toBe(SECRET);
-    expect(await shown(stage.host, stage.child.session, UNSURE)).toBe(UNSURE);
-    expect(eventsIn(stage.it, "result.withheld")).toHaveLength(1);
+    expect(await showReply(stage.host, stage.child.session, SECRET)).toBe(SECRET);
+    expect(await showReply(stage.host, stage.child.session, UNSURE)).toBe(UNSURE);
+    expect(listEvents(stage.world, "result.withheld")).toHaveLength(1);
     await stage.coordinator.stop();
   });
 
@@ -83,48 +97,48 @@ describe("a child whose last words were kept back", () => {
     ["answer", true],
   ] as const)("that people %s is kept back afterwards: %s", async (answer, isHidden) => {
     const stage = await onStage();
-    await shown(stage.host, stage.child.session, UNSURE);
-    await ended(stage);
-    await answered(stage, answer);
+    await showReply(stage.host, stage.child.session, UNSURE);
+    await endChild(stage);
+    await answerStage(stage, answer);
     await stage.host.begins(stage.child.session);
-    expect(isOnlyPlaceholders(await shown(stage.host, stage.child.session, SECRET))).toBe(isHidden);
+    expect(isOnlyPlaceholders(await showReply(stage.host, stage.child.session, SECRET))).toBe(isHidden);
     await stage.coordinator.stop();
   });
 
   it("is kept back afterwards where a check refused its result", async () => {
-    const stage = await onStage(checking("fail").given);
-    await shown(stage.host, stage.child.session, SECRET);
-    await ended(stage);
-    expect(eventsIn(stage.it, "step.failed")).toHaveLength(1);
+    const stage = await onStage(createChecking("fail").given);
+    await showReply(stage.host, stage.child.session, SECRET);
+    await endChild(stage);
+    expect(listEvents(stage.world, "step.failed")).toHaveLength(1);
     await stage.host.begins(stage.child.session);
-    expect(isOnlyPlaceholders(await shown(stage.host, stage.child.session, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(stage.host, stage.child.session, SECRET))).toBe(true);
     await stage.coordinator.stop();
   });
 });
 
 describe("what stands for words that were kept back", () => {
   it("is the words for the child itself and for no other session", async () => {
-    const { it, coordinator, child, host } = await onStage(checking().given);
-    const other = await spawnChild(it, coordinator, "u");
+    const { world, coordinator, child, host } = await onStage(createChecking().given);
+    const other = await spawnChild(world, coordinator, "u");
     await host.begins(other.session);
     await host.begins(OWNER);
-    const place = await shown(host, child.session, SECRET);
-    const asked = `You said: ${place} Why?`;
-    expect(host.toModel(child.session, asked)).toBe(`You said: ${SECRET} Why?`);
-    expect(host.toModel(other.session, asked)).toBe(asked);
-    expect(host.toModel(OWNER, asked)).toBe(asked);
+    const place = await showReply(host, child.session, SECRET);
+    const question = `You said: ${place} Why?`;
+    expect(host.toModel(child.session, question)).toBe(`You said: ${SECRET} Why?`);
+    expect(host.toModel(other.session, question)).toBe(question);
+    expect(host.toModel(OWNER, question)).toBe(question);
     await coordinator.stop();
   });
 
   it("is the words for the child itself after a restart, too", async () => {
-    const { it, coordinator, child, host } = await onStage(checking().given);
-    const place = await shown(host, child.session, SECRET);
-    const other = await spawnChild(it, coordinator, "u");
+    const { world, coordinator, child, host } = await onStage(createChecking().given);
+    const place = await showReply(host, child.session, SECRET);
+    const other = await spawnChild(world, coordinator, "u");
     await coordinator.stop();
     forgetAll();
-    const next = it.start();
+    const next = world.start();
     await next.start();
-    const later = gatedHost(next);
+    const later = createGatedHost(next);
     for (const session of [child.session, other.session, OWNER]) await later.begins(session);
     expect(later.toModel(child.session, place)).toBe(SECRET);
     expect(later.toModel(other.session, place)).toBe(place);
@@ -133,20 +147,22 @@ describe("what stands for words that were kept back", () => {
   });
 
   it("stays one place where it passes again, and of several texts is each its own", async () => {
-    const { coordinator, child, host } = await onStage(checking().given);
-    const place = await shown(host, child.session, SECRET);
-    expect(await shown(host, child.session, place)).toBe(place);
-    const [one, two] = await host.says(child.session, [text("one"), text("two")]);
+    const { coordinator, child, host } = await onStage(createChecking().given);
+    const place = await showReply(host, child.session, SECRET);
+    expect(await showReply(host, child.session, place)).toBe(place);
+    const [one, two] = await host.says(child.session, [createText("one"), createText("two")]);
     expect(host.toModel(child.session, String(one?.["text"]))).toBe("one");
     expect(host.toModel(child.session, String(two?.["text"]))).toBe("two");
     await coordinator.stop();
   });
 
   it("is read by its child after many others that it wrote while it worked", async () => {
-    const { coordinator, child, host } = await onStage(checking().given);
-    const [first] = await host.says(child.session, [text("I will read it.")], { stopReason: "toolUse" });
+    const { coordinator, child, host } = await onStage(createChecking().given);
+    const [first] = await host.says(child.session, [createText("I will read it.")], {
+      stopReason: "toolUse",
+    });
     const pieces = Array.from({ length: 100 }, (_, number) => ` piece ${number}`);
-    await host.says(child.session, [text("done")], { pieces });
+    await host.says(child.session, [createText("done")], { pieces });
     expect(host.toModel(child.session, String(first?.["text"]))).toBe("I will read it.");
     await coordinator.stop();
   });
@@ -154,24 +170,24 @@ describe("what stands for words that were kept back", () => {
   it("hides nothing where an agent forged it beside what it is not sure of", async () => {
     const { coordinator, child, host } = await onStage();
     const forged = formatPlaceholder("0".repeat(64));
-    expect(await shown(host, child.session, forged)).toBe(forged);
-    const kept = await shown(host, child.session, `${forged}\n${UNSURE}`);
+    expect(await showReply(host, child.session, forged)).toBe(forged);
+    const kept = await showReply(host, child.session, `${forged}\n${UNSURE}`);
     expect(isOnlyPlaceholders(kept)).toBe(true);
     expect(kept).not.toContain("0".repeat(64));
     await coordinator.stop();
   });
 
   it("is checked as it stands where an agent wrote that of another one, whose words nobody gets", async () => {
-    const { given, asked } = checking();
-    const { it, coordinator, child, host } = await onStage(given);
-    const place = await shown(host, child.session, SECRET);
-    const other = await spawnChild(it, coordinator, "u");
+    const { given: gateSettings, asked: checkRequests } = createChecking();
+    const { world, coordinator, child, host } = await onStage(gateSettings);
+    const place = await showReply(host, child.session, SECRET);
+    const other = await spawnChild(world, coordinator, "u");
     await host.begins(other.session);
-    const forged = await shown(host, other.session, place);
+    const forged = await showReply(host, other.session, place);
     expect(findHeldBack(forged)).not.toBe(findHeldBack(place));
     await other.ends();
-    await quiet(it);
-    expect(asked.map(({ result }) => result.text)).toEqual([place]);
+    await waitUntilQuiet(world);
+    expect(checkRequests.map(({ result }) => result.text)).toEqual([place]);
     await coordinator.stop();
   });
 });

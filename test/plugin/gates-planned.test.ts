@@ -2,10 +2,16 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { isOnlyPlaceholders, formatPlaceholder } from "../../src/agents/coordination/gates/placeholder.ts";
 import type { GivenGates } from "../support/gate-parts.ts";
-import { scriptedRunner } from "../support/scripted-runner.ts";
-import { gatesWith, quiet, ruling, scriptedVerifier, type Answers } from "../core/gates-world.ts";
-import { plan, retries, step, submitTo, type Fields } from "../core/planned-world.ts";
-import { forgetAll, gatedHost, gatedWorld, text, type GatedHost } from "./gates-scene.ts";
+import { createScriptedRunner } from "../support/scripted-runner.ts";
+import {
+  createGatesWith,
+  waitUntilQuiet,
+  createRuling,
+  createScriptedVerifier,
+  type Answers,
+} from "../core/gates-world.ts";
+import { plan, createRetries, step, submitTo, type Fields } from "../core/planned-world.ts";
+import { forgetAll, createGatedHost, createGatedWorld, createText, type GatedHost } from "./gates-scene.ts";
 
 beforeEach(forgetAll);
 
@@ -14,47 +20,47 @@ const LOW = '{"confidence": 0.1}';
 const LINTED = ["lint"] as const;
 
 /** A plan of one step `a` whose agent works until the test ends it. */
-async function working(given: GivenGates, fields: Fields = {}) {
-  const it = gatedWorld(
-    given,
-    scriptedRunner(() => "work"),
+async function startWorking(gateSettings: GivenGates, fields: Fields = {}) {
+  const world = createGatedWorld(
+    gateSettings,
+    createScriptedRunner(() => "work"),
   );
-  const run = await submitTo(it, plan([step("a", fields)]));
-  const session = (): string => run.ordersOf("a").at(-1)?.childSessionKey ?? "";
-  const endsWith = async (reply: string): Promise<void> => {
-    it.plans.end("a", { outcome: "completed", reply });
-    await quiet(it);
+  const run = await submitTo(world, plan([step("a", fields)]));
+  const findSession = (): string => run.ordersOf("a").at(-1)?.childSessionKey ?? "";
+  const endWith = async (reply: string): Promise<void> => {
+    world.plans.end("a", { outcome: "completed", reply });
+    await waitUntilQuiet(world);
   };
-  return { it, run, session, endsWith };
+  return { it: world, run, session: findSession, endsWith: endWith };
 }
 
-const checkedBy = (answers: Answers) => {
-  const { verifier, asked } = scriptedVerifier(answers);
-  return { asked, given: { gates: gatesWith(LINTED), verifier } };
+const createCheckedBy = (answers: Answers) => {
+  const { verifier, asked: checkRequests } = createScriptedVerifier(answers);
+  return { asked: checkRequests, given: { gates: createGatesWith(LINTED), verifier } };
 };
 
-async function shown(host: GatedHost, session: string, ...words: readonly string[]): Promise<string> {
-  const written = await host.says(session, words.map(text));
+async function showReply(host: GatedHost, session: string, ...words: readonly string[]): Promise<string> {
+  const written = await host.says(session, words.map(createText));
   return written.map((part) => String(part["text"])).join("\n");
 }
 
 describe("a planned step whose reply is only what stands for its words", () => {
   it("is checked on the words", async () => {
-    const { asked, given } = checkedBy(() => ruling("pass"));
-    const { run, session, endsWith } = await working(given);
-    const host = gatedHost(run.coordinator);
+    const { asked: checkRequests, given: gateSettings } = createCheckedBy(() => createRuling("pass"));
+    const { run, session, endsWith } = await startWorking(gateSettings);
+    const host = createGatedHost(run.coordinator);
     await host.begins(session());
-    await endsWith(await shown(host, session(), '{"n": 1}'));
-    expect(asked.map(({ result }) => result.outputs)).toEqual([{ n: 1 }]);
+    await endsWith(await showReply(host, session(), '{"n": 1}'));
+    expect(checkRequests.map(({ result }) => result.outputs)).toEqual([{ n: 1 }]);
     expect(run.events("step.completed")[0]?.payload).toMatchObject({ released: "verified" });
     await run.close();
   });
 
   it("is ruled on by the confidence of the words, also in another process", async () => {
-    const { run, session, endsWith } = await working({});
-    const host = gatedHost(run.coordinator);
+    const { run, session, endsWith } = await startWorking({});
+    const host = createGatedHost(run.coordinator);
     await host.begins(session());
-    const reply = await shown(host, session(), SECRET, LOW);
+    const reply = await showReply(host, session(), SECRET, LOW);
     expect(reply).not.toContain("4711");
     await run.restart(forgetAll);
     // A host that showed one of the texts as it was does not make the result surer.
@@ -65,37 +71,37 @@ describe("a planned step whose reply is only what stands for its words", () => {
   });
 
   it("has no such place in its outputs, also where the host showed a part of it as it was", async () => {
-    const { asked, given } = checkedBy(() => ruling("pass"));
-    const { run, session, endsWith } = await working(given);
-    const host = gatedHost(run.coordinator);
+    const { asked: checkRequests, given: gateSettings } = createCheckedBy(() => createRuling("pass"));
+    const { run, session, endsWith } = await startWorking(gateSettings);
+    const host = createGatedHost(run.coordinator);
     await host.begins(session());
-    const reply = await shown(host, session(), SECRET, "That is all.");
+    const reply = await showReply(host, session(), SECRET, "That is all.");
     await run.restart(forgetAll);
     await endsWith(`${SECRET}\n${reply.split("\n").at(-1) ?? ""}`);
-    expect(asked.map(({ result }) => result.outputs)).toEqual([{ text: `${SECRET}\nThat is all.` }]);
+    expect(checkRequests.map(({ result }) => result.outputs)).toEqual([{ text: `${SECRET}\nThat is all.` }]);
     await run.close();
   });
 
   it("is checked on the words that this process knows where they could not be kept", async () => {
-    const { asked, given } = checkedBy(() => ruling("pass"));
-    const { run, session, endsWith } = await working(given);
-    const host = gatedHost(run.coordinator);
+    const { asked: checkRequests, given: gateSettings } = createCheckedBy(() => createRuling("pass"));
+    const { run, session, endsWith } = await startWorking(gateSettings);
+    const host = createGatedHost(run.coordinator);
     await host.begins(session());
     host.runtime.coordinator = () => Promise.reject(new Error("the ledger is busy"));
-    await endsWith(await shown(host, session(), '{"n": 1}'));
-    expect(asked.map(({ result }) => result.outputs)).toEqual([{ n: 1 }]);
+    await endsWith(await showReply(host, session(), '{"n": 1}'));
+    expect(checkRequests.map(({ result }) => result.outputs)).toEqual([{ n: 1 }]);
     await run.close();
   });
 
   it("fails where no process knows the words any more", async () => {
-    const { run, endsWith } = await working({});
+    const { run, endsWith } = await startWorking({});
     await endsWith(formatPlaceholder("0".repeat(64)));
     expect(run.events("step.failed")[0]?.payload.error).toMatchObject({ code: "result_lost" });
     await run.close();
   });
 
   it("is taken at its words where it only quotes such a place", async () => {
-    const { run, endsWith } = await working({});
+    const { run, endsWith } = await startWorking({});
     const quoting = `It said ${formatPlaceholder("0".repeat(64))} and nothing else.`;
     await endsWith(JSON.stringify({ found: quoting }));
     expect(run.events("step.completed")).toHaveLength(1);
@@ -105,60 +111,65 @@ describe("a planned step whose reply is only what stands for its words", () => {
 
 describe("the session of an attempt that was refused", () => {
   it("is kept back for ever, also when a later attempt in another session was let through", async () => {
-    const { given } = checkedBy((_, time) => ruling(time === 1 ? "fail" : "pass"));
-    const { it, run, session, endsWith } = await working(given, retries(1));
-    const host = gatedHost(run.coordinator);
+    const { given: gateSettings } = createCheckedBy((_, time) => createRuling(time === 1 ? "fail" : "pass"));
+    const { it: world, run, session, endsWith } = await startWorking(gateSettings, createRetries(1));
+    const host = createGatedHost(run.coordinator);
     const first = session();
     await host.begins(first);
-    await endsWith(await shown(host, first, '{"n": 1}'));
-    await it.clock.advance(5_000);
+    await endsWith(await showReply(host, first, '{"n": 1}'));
+    await world.clock.advance(5_000);
     const second = session();
     expect(second).not.toBe(first);
     await host.begins(second);
-    await endsWith(await shown(host, second, '{"n": 2}'));
+    await endsWith(await showReply(host, second, '{"n": 2}'));
     expect(run.events("step.completed")[0]?.payload).toMatchObject({ attempt: 2, released: "verified" });
     await host.begins(first);
-    expect(isOnlyPlaceholders(await shown(host, first, "I said 1."))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(host, first, "I said 1."))).toBe(true);
     await host.begins(second);
-    expect(await shown(host, second, "I said 2.")).toBe("I said 2.");
+    expect(await showReply(host, second, "I said 2.")).toBe("I said 2.");
     await run.close();
   });
 });
 
 describe("the session of an attempt that was not sure", () => {
   it("is kept back for ever, also when a later attempt in another session was sure", async () => {
-    const { it, run, session, endsWith } = await working({}, retries(1));
-    const host = gatedHost(run.coordinator);
+    const { it: world, run, session, endsWith } = await startWorking({}, createRetries(1));
+    const host = createGatedHost(run.coordinator);
     const first = session();
     const unsure = { outcome: "completed", outputs: { code: SECRET }, confidence: 0.1 } as const;
     await run.coordinator.report(first as never, unsure);
-    it.plans.end("a", { outcome: "failed", message: "it broke" });
-    await quiet(it);
-    await it.clock.advance(5_000);
+    world.plans.end("a", { outcome: "failed", message: "it broke" });
+    await waitUntilQuiet(world);
+    await world.clock.advance(5_000);
     await endsWith('{"n": 2}');
     expect(run.events("step.completed")[0]?.payload).toMatchObject({ attempt: 2 });
     await host.begins(first);
-    expect(isOnlyPlaceholders(await shown(host, first, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await showReply(host, first, SECRET))).toBe(true);
     await run.close();
   });
 });
 
 describe("an agent that said as much as one attempt may", () => {
   it("is ruled on by its newest words in the attempt after that", async () => {
-    const { asked, given } = checkedBy((_, time) => ruling(time === 1 ? "fail" : "pass"));
-    const { it, run, session, endsWith } = await working(given, retries(1));
-    const host = gatedHost(run.coordinator);
+    const { asked: checkRequests, given: gateSettings } = createCheckedBy((_, time) =>
+      createRuling(time === 1 ? "fail" : "pass"),
+    );
+    const { it: world, run, session, endsWith } = await startWorking(gateSettings, createRetries(1));
+    const host = createGatedHost(run.coordinator);
     await host.begins(session());
     let reply = "";
     for (let number = 1; number <= BOUNDS.withheldTextsMax; number += 1)
-      reply = await shown(host, session(), `{"n": ${number}}`);
+      reply = await showReply(host, session(), `{"n": ${number}}`);
     await endsWith(reply);
-    await it.clock.advance(5_000);
+    await world.clock.advance(5_000);
     await host.begins(session());
-    reply = await shown(host, session(), '{"n": "new"}');
+    reply = await showReply(host, session(), '{"n": "new"}');
     await run.restart(forgetAll);
     await endsWith(reply);
-    expect(asked.map(({ result }) => result.outputs)).toEqual([{ n: BOUNDS.withheldTextsMax }, { n: "new" }]);
+    expect(checkRequests.map(({ result }) => result.outputs)).toEqual([
+      { n: BOUNDS.withheldTextsMax },
+      { n: "new" },
+    ]);
     await run.close();
   });
 });

@@ -12,7 +12,7 @@ beforeEach(() => {
 const TRANSFORMS = Symbol.for("openclaw-coordination.text-transforms");
 
 /** An instance of the plugin, and the hooks that the host has of it. */
-function instance() {
+function createInstance() {
   const hooks = new Map<string, (event: unknown, ctx: unknown) => unknown>();
   const patterns: RegExp[] = [];
   const heard: string[] = [];
@@ -28,19 +28,24 @@ function instance() {
     on: (name: string, handler: (event: unknown, ctx: unknown) => unknown) => hooks.set(name, handler),
   };
   registerGates(api as unknown as OpenClawPluginApi, () => Promise.resolve(handlers));
-  const writes = (): void => void hooks.get("before_message_write")?.({ message: {} }, {});
-  return { heard, writes, hears: (name: string) => hooks.get(name)?.({}, {}), pattern: patterns[0] };
+  const writeMessage = (): void => void hooks.get("before_message_write")?.({ message: {} }, {});
+  return {
+    heard,
+    writes: writeMessage,
+    hears: (name: string) => hooks.get(name)?.({}, {}),
+    pattern: patterns[0],
+  };
 }
 
 const areLoaded = () => vi.waitFor(() => expect(TRANSFORMS in globalThis).toBe(true));
 
 describe("an instance that a reload made in the middle of a run", () => {
   it("hears of the messages of that run without having heard of its begin", async () => {
-    const first = instance();
+    const first = createInstance();
     await first.hears("before_agent_run");
     first.writes();
     expect(first.heard).toEqual(["before_message_write"]);
-    const second = instance();
+    const second = createInstance();
     await vi.waitFor(() => {
       second.writes();
       expect(second.heard).not.toEqual([]);
@@ -48,17 +53,17 @@ describe("an instance that a reload made in the middle of a run", () => {
   });
 
   it("keeps back by the code of the one before until its own is loaded", async () => {
-    instance();
+    createInstance();
     await areLoaded();
     Reflect.set(globalThis, TRANSFORMS, { fromModel: /.+/gu, toModel: /.+/gu });
-    const second = instance();
+    const second = createInstance();
     expect("The code is 4711.".replace(second.pattern ?? /x/u, "")).toBe("");
   });
 });
 
 describe("the first instance", () => {
   it("lets texts pass as they are while nothing is loaded, and hears of no message", () => {
-    const first = instance();
+    const first = createInstance();
     expect("The code is 4711.".replace(first.pattern ?? /x/u, "")).toBe("The code is 4711.");
     first.writes();
     expect(first.heard).toEqual([]);

@@ -9,24 +9,24 @@ import { createGateHandlers } from "../../src/plugins/openclaw/withholding/gate-
 import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
-import { settled } from "../support/fake-clock.ts";
-import { world, type World } from "../support/fake-clock-host.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-parts.ts";
-import { scriptedRunner } from "../support/scripted-runner.ts";
-import { gatesWith, spawnChild, type SpawnedChild } from "../core/gates-world.ts";
+import { createScriptedRunner } from "../support/scripted-runner.ts";
+import { createGatesWith, spawnChild, type SpawnedChild } from "../core/gates-world.ts";
 
 export interface Part {
   readonly type: string;
   readonly [field: string]: unknown;
 }
 
-export const text = (words: string): Part => ({ type: "text", text: words });
-export const thought = (words: string): Part => ({ type: "thinking", thinking: words });
-export const call = (name: string, given: object): Part => ({
+export const createText = (words: string): Part => ({ type: "text", text: words });
+export const createThought = (words: string): Part => ({ type: "thinking", thinking: words });
+export const call = (name: string, settings: object): Part => ({
   type: "toolCall",
   id: "call-1",
   name,
-  arguments: given,
+  arguments: settings,
 });
 
 export interface Saying {
@@ -50,7 +50,7 @@ export interface GatedHost {
   argument(session: string, value: string): string;
 }
 
-export function gatedHost(coordinator: Coordinator): GatedHost {
+export function createGatedHost(coordinator: Coordinator): GatedHost {
   let span: string | undefined;
   const runtime = { coordinator: () => Promise.resolve(coordinator), pendingSpawns: { size: 0 } };
   const handlers = createGateHandlers({
@@ -58,40 +58,40 @@ export function gatedHost(coordinator: Coordinator): GatedHost {
     spanOf: () => span,
   });
   const transforms = createTextTransforms(() => span);
-  const during = (session: string): void => {
+  const enterSession = (session: string): void => {
     span = `span of ${session}`;
   };
   const fromModel = (session: string, words: string): string => {
-    during(session);
+    enterSession(session);
     return words.replace(transforms.fromModel, "");
   };
-  const passing = (session: string, part: Part): Part =>
-    part.type === "text" ? text(fromModel(session, String(part["text"]))) : part;
-  const callsModel = async (session: string): Promise<void> => {
-    during(session);
+  const passPart = (session: string, part: Part): Part =>
+    part.type === "text" ? createText(fromModel(session, String(part["text"]))) : part;
+  const callModel = async (session: string): Promise<void> => {
+    enterSession(session);
     handlers.modelCallStarted({ sessionKey: session });
-    await settled();
+    await waitUntilSettled();
   };
   return {
     runtime,
-    callsModel,
+    callsModel: callModel,
     fromModel,
     begins: async (session) => {
-      during(session);
+      enterSession(session);
       await handlers.beforeRun({ sessionKey: session, trace: { spanId: span } } as never);
     },
     says: async (session, parts, { stopReason = "stop", pieces = [] } = {}) => {
-      await callsModel(session);
+      await callModel(session);
       for (const piece of pieces) fromModel(session, piece);
-      for (let pass = 0; pass < 2; pass += 1) for (const part of parts) passing(session, part);
-      const content = parts.map((part) => passing(session, part));
+      for (let pass = 0; pass < 2; pass += 1) for (const part of parts) passPart(session, part);
+      const content = parts.map((part) => passPart(session, part));
       const message = { role: "assistant", stopReason, content };
       const written = handlers.beforeMessageWrite({ message } as never, { sessionKey: session });
-      await settled();
+      await waitUntilSettled();
       return (written as { message: { content: readonly Part[] } } | undefined)?.message.content ?? content;
     },
     toModel: (session, words) => {
-      during(session);
+      enterSession(session);
       return words.replace(transforms.toModel, "");
     },
     argument: (session, value) => transformToolCallArgumentText(() => fromModel(session, value)),
@@ -115,9 +115,9 @@ export function forgetAll(): void {
 }
 
 /** A world whose coordinators and hooks share what they remember, as those of one process do. */
-export function gatedWorld(given: GivenGates = {}, plans = scriptedRunner()): World {
-  const gates: GivenGates = { gates: gatesWith([]), ...given };
-  return world({}, plans, {
+export function createGatedWorld(gateSettings: GivenGates = {}, plans = createScriptedRunner()): World {
+  const gates: GivenGates = { gates: createGatesWith([]), ...gateSettings };
+  return createWorld({}, plans, {
     ...gates,
     get withheld() {
       return accessGateMemory().texts;
@@ -126,26 +126,26 @@ export function gatedWorld(given: GivenGates = {}, plans = scriptedRunner()): Wo
 }
 
 /** The runtime of this process, as far as it is asked what the operator demands of an agent. */
-export function demanding(gates: ReturnType<typeof gatesWith>): void {
-  const gateOfAgent = (agentId: AgentId) => gateOf(gates, { agentId, runner: "subagent", plugins: [] });
+export function demandGates(gates: ReturnType<typeof createGatesWith>): void {
+  const findGateOfAgent = (agentId: AgentId) => gateOf(gates, { agentId, runner: "subagent", plugins: [] });
   const holder = globalThis as Record<symbol, unknown>;
-  holder[Symbol.for("openclaw-coordination.runtime")] = { gateOfAgent };
+  holder[Symbol.for("openclaw-coordination.runtime")] = { gateOfAgent: findGateOfAgent };
 }
 
 export interface OnStage {
-  readonly it: World;
+  readonly world: World;
   readonly coordinator: Coordinator;
   readonly child: SpawnedChild;
   readonly host: GatedHost;
 }
 
 /** A child that a model spawned and that begins its run. */
-export async function onStage(given: GivenGates = {}): Promise<OnStage> {
-  const it = gatedWorld(given);
-  const coordinator = it.start();
+export async function onStage(gateSettings: GivenGates = {}): Promise<OnStage> {
+  const world = createGatedWorld(gateSettings);
+  const coordinator = world.start();
   await coordinator.start();
-  const child = await spawnChild(it, coordinator);
-  const host = gatedHost(coordinator);
+  const child = await spawnChild(world, coordinator);
+  const host = createGatedHost(coordinator);
   await host.begins(child.session);
-  return { it, coordinator, child, host };
+  return { world: world, coordinator, child, host };
 }

@@ -2,8 +2,22 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
 import { noteReported } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { REPORT_TOOL } from "../../src/plugins/openclaw/host/tool-declarations.ts";
-import { eventsIn, gatesWith, quiet, ruling, scriptedVerifier } from "../core/gates-world.ts";
-import { call, forgetAll, onStage, text, thought, type Part, type Saying } from "./gates-scene.ts";
+import {
+  listEvents,
+  createGatesWith,
+  waitUntilQuiet,
+  createRuling,
+  createScriptedVerifier,
+} from "../core/gates-world.ts";
+import {
+  call,
+  forgetAll,
+  onStage,
+  createText,
+  createThought,
+  type Part,
+  type Saying,
+} from "./gates-scene.ts";
 
 beforeEach(forgetAll);
 
@@ -13,7 +27,10 @@ const isHidden = (parts: readonly Part[]): boolean => {
   const texts = parts.filter(({ type }) => type === "text");
   return texts.length > 0 && texts.every((part) => isOnlyPlaceholders(String(part["text"])));
 };
-const checking = () => ({ gates: gatesWith(["lint"]), ...scriptedVerifier(() => ruling("pass")) });
+const createChecking = () => ({
+  gates: createGatesWith(["lint"]),
+  ...createScriptedVerifier(() => createRuling("pass")),
+});
 
 describe("a last message of several texts", () => {
   it.each([
@@ -22,21 +39,21 @@ describe("a last message of several texts", () => {
   ] satisfies [string, Saying][])(
     "%s is kept back as a whole where one of them is unsure",
     async (_, how) => {
-      const { coordinator, child, host, it } = await onStage();
-      const written = await host.says(child.session, [text(SECRET), text(LOW)], how);
+      const { coordinator, child, host, world } = await onStage();
+      const written = await host.says(child.session, [createText(SECRET), createText(LOW)], how);
       expect(written).toHaveLength(2);
       expect(isHidden(written)).toBe(true);
       await child.ends();
-      await quiet(it);
-      expect(eventsIn(it, "result.withheld")[0]?.payload).toMatchObject({ confidence: 1_000 });
-      expect(eventsIn(it, "result.held")).toHaveLength(1);
+      await waitUntilQuiet(world);
+      expect(listEvents(world, "result.withheld")[0]?.payload).toMatchObject({ confidence: 1_000 });
+      expect(listEvents(world, "result.held")).toHaveLength(1);
       await coordinator.stop();
     },
   );
 
   it("is kept back as a whole wherever the unsure one stands", async () => {
     const { coordinator, child, host } = await onStage();
-    const parts = [text("Before."), text(`${SECRET}\n${LOW}`), text("After.")];
+    const parts = [createText("Before."), createText(`${SECRET}\n${LOW}`), createText("After.")];
     expect(isHidden(await host.says(child.session, parts))).toBe(true);
     await coordinator.stop();
   });
@@ -45,29 +62,29 @@ describe("a last message of several texts", () => {
     "is kept back as a whole where %s cannot be read",
     async (unreadable) => {
       const { coordinator, child, host } = await onStage();
-      const written = await host.says(child.session, [text(SECRET), text(unreadable)]);
+      const written = await host.says(child.session, [createText(SECRET), createText(unreadable)]);
       expect(isHidden(written)).toBe(true);
       await coordinator.stop();
     },
   );
 
   it("is not kept back for what is sure enough once it is whole", async () => {
-    const { coordinator, child, host, it } = await onStage();
-    const sure = '{"confidence": 0.9}';
-    const pieces = ['{"confidence": 0.', sure];
-    const written = await host.says(child.session, [text(SECRET), text(sure)], { pieces });
-    expect(written).toEqual([text(SECRET), text(sure)]);
+    const { coordinator, child, host, world } = await onStage();
+    const sureText = '{"confidence": 0.9}';
+    const pieces = ['{"confidence": 0.', sureText];
+    const written = await host.says(child.session, [createText(SECRET), createText(sureText)], { pieces });
+    expect(written).toEqual([createText(SECRET), createText(sureText)]);
     await child.ends();
-    await quiet(it);
-    expect(eventsIn(it, "result.withheld")).toEqual([]);
-    expect(eventsIn(it, "step.completed")).toHaveLength(1);
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "result.withheld")).toEqual([]);
+    expect(listEvents(world, "step.completed")).toHaveLength(1);
     await coordinator.stop();
   });
 
   it("leaves the next message of a run alone where it called a tool", async () => {
     const { coordinator, child, host } = await onStage();
-    await host.says(child.session, [text(LOW), call("read", { path: "a" })], { stopReason: "toolUse" });
-    expect(await host.says(child.session, [text(SECRET)])).toEqual([text(SECRET)]);
+    await host.says(child.session, [createText(LOW), call("read", { path: "a" })], { stopReason: "toolUse" });
+    expect(await host.says(child.session, [createText(SECRET)])).toEqual([createText(SECRET)]);
     await coordinator.stop();
   });
 });
@@ -76,31 +93,31 @@ describe("what an agent reported", () => {
   it("counts before its words", async () => {
     const { coordinator, child, host } = await onStage();
     noteReported(child.session, 0.95);
-    expect(await host.says(child.session, [text(LOW)])).toEqual([text(LOW)]);
+    expect(await host.says(child.session, [createText(LOW)])).toEqual([createText(LOW)]);
     noteReported(child.session, 0.1);
-    expect(isHidden(await host.says(child.session, [text("sure enough")]))).toBe(true);
+    expect(isHidden(await host.says(child.session, [createText("sure enough")]))).toBe(true);
     await coordinator.stop();
   });
 
   it("says nothing any more once it reports again without a confidence", async () => {
-    const { coordinator, child, host, it } = await onStage();
+    const { coordinator, child, host, world } = await onStage();
     const report = { outcome: "completed", outputs: {} } as const;
     await coordinator.report(child.session, { ...report, confidence: 0.95 });
     noteReported(child.session, 0.95);
     await coordinator.report(child.session, report);
     noteReported(child.session, undefined);
-    const written = await host.says(child.session, [text(`${SECRET}\n${LOW}`)]);
+    const written = await host.says(child.session, [createText(`${SECRET}\n${LOW}`)]);
     expect(isHidden(written)).toBe(true);
     await child.ends();
-    await quiet(it);
-    expect(eventsIn(it, "result.held")).toHaveLength(1);
+    await waitUntilQuiet(world);
+    expect(listEvents(world, "result.held")).toHaveLength(1);
     await coordinator.stop();
   });
 
   it("of a session that nobody gates is not remembered", async () => {
     const { coordinator, host } = await onStage();
     noteReported("agent:main:main", 0.1);
-    expect(await host.says("agent:main:main", [text(SECRET)])).toEqual([text(SECRET)]);
+    expect(await host.says("agent:main:main", [createText(SECRET)])).toEqual([createText(SECRET)]);
     await coordinator.stop();
   });
 });
@@ -111,8 +128,8 @@ describe("what is written beside the texts", () => {
   const others = [call("write", { path: "a.txt", content: SECRET })];
 
   it("is left out where everything of a child is kept back, but for the arguments of other tools", async () => {
-    const { coordinator, child, host } = await onStage(checking());
-    const parts = [thought(SECRET), text(SECRET), report(0.95), ...others];
+    const { coordinator, child, host } = await onStage(createChecking());
+    const parts = [createThought(SECRET), createText(SECRET), report(0.95), ...others];
     const written = await host.says(child.session, parts, { stopReason: "toolUse" });
     expect(written.map(({ type }) => type)).toEqual(["text", "toolCall", "toolCall"]);
     expect(isHidden(written)).toBe(true);
@@ -127,17 +144,20 @@ describe("what is written beside the texts", () => {
     const reported = await host.says(child.session, [report(0.1), ...others], { stopReason: "toolUse" });
     expect(JSON.stringify(reported[0])).not.toContain("4711");
     expect(reported[1]).toEqual(others[0]);
-    const said = await host.says(child.session, [thought(SECRET), text(LOW)]);
-    expect(JSON.stringify(said)).not.toContain("4711");
+    const parts = await host.says(child.session, [createThought(SECRET), createText(LOW)]);
+    expect(JSON.stringify(parts)).not.toContain("4711");
     await coordinator.stop();
   });
 
   it("stays where an agent is sure, and where nobody gates its session", async () => {
     const { coordinator, child, host } = await onStage();
-    const parts = [thought(SECRET), text(SECRET), report(0.95), ...others];
+    const parts = [createThought(SECRET), createText(SECRET), report(0.95), ...others];
     expect(await host.says(child.session, parts)).toEqual(parts);
-    expect(await host.says(child.session, [thought(SECRET), report()])).toEqual([thought(SECRET), report()]);
-    const unsure = [thought(SECRET), text(LOW), report(0.1)];
+    expect(await host.says(child.session, [createThought(SECRET), report()])).toEqual([
+      createThought(SECRET),
+      report(),
+    ]);
+    const unsure = [createThought(SECRET), createText(LOW), report(0.1)];
     expect(await host.says("agent:main:main", unsure)).toEqual(unsure);
     await coordinator.stop();
   });
@@ -145,7 +165,7 @@ describe("what is written beside the texts", () => {
 
 describe("the arguments of a tool call", () => {
   it("reach the tool as they are, whatever they say", async () => {
-    const { coordinator, child, host } = await onStage(checking());
+    const { coordinator, child, host } = await onStage(createChecking());
     expect(host.argument(child.session, SECRET)).toBe(SECRET);
     expect(host.argument(child.session, LOW)).toBe(LOW);
     expect(isOnlyPlaceholders(host.fromModel(child.session, SECRET))).toBe(true);

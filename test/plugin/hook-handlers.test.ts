@@ -6,14 +6,14 @@ import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contra
 import { readHealthBeside } from "../../src/plugins/compose.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { fakeHost, type FakeHost } from "./fake-host.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost, type FakeHost } from "./fake-host.ts";
 
 let folder: TempFolder;
 let stopping: HookHandlers[];
 
 beforeEach(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
   stopping = [];
 });
 
@@ -22,14 +22,14 @@ afterEach(async () => {
   folder[Symbol.dispose]();
 });
 
-async function started(host: FakeHost): Promise<HookHandlers> {
+async function startHandlers(host: FakeHost): Promise<HookHandlers> {
   const handlers = createHookHandlers(host.api);
   stopping.push(handlers);
   await handlers.start();
   return handlers;
 }
 
-const ledgerPath = (): string => join(folder.path, "coordination", "ledger.sqlite");
+const nameLedger = (): string => join(folder.path, "coordination", "ledger.sqlite");
 
 const context = {
   sessionKey: "agent:main:main",
@@ -47,14 +47,14 @@ async function spawn(handlers: HookHandlers, id: string, params: Record<string, 
   return handlers.beforeSpawn(spawnEvent(id, params), inContext);
 }
 
-const accepted = (child: string) => ({
+const createAccepted = (child: string) => ({
   details: { status: "accepted", childSessionKey: child, runId: `run-of-${child}` },
 });
 
 describe("a spawn through the hooks", () => {
   it("gets the ledger's envelope in its params, and the child's session entry the bound one", async () => {
-    const host = fakeHost({ stateDir: folder.path });
-    const handlers = await started(host);
+    const host = createFakeHost({ stateDir: folder.path });
+    const handlers = await startHandlers(host);
     const before = await spawn(handlers, "call-1", { task: "work", label: "helper" });
     const minted = coordinationEnvelopeSchema.parse(
       (before as { params: { coordination: unknown } }).params.coordination,
@@ -66,7 +66,7 @@ describe("a spawn through the hooks", () => {
     });
     const event = {
       ...spawnEvent("call-1", { task: "work", coordination: minted }),
-      result: accepted("agent:main:subagent:1"),
+      result: createAccepted("agent:main:subagent:1"),
     };
     await handlers.afterSpawn(event, inContext);
     const entry = host.entries.get("agent:main:subagent:1") as {
@@ -79,7 +79,7 @@ describe("a spawn through the hooks", () => {
   });
 
   it("tells two calls with one id apart by their envelopes", async () => {
-    const handlers = await started(fakeHost({ stateDir: folder.path }));
+    const handlers = await startHandlers(createFakeHost({ stateDir: folder.path }));
     const one = (await spawn(handlers, "same", { task: "one" })) as {
       params: { coordination: { stepId: string } };
     };
@@ -87,7 +87,7 @@ describe("a spawn through the hooks", () => {
       params: { coordination: { stepId: string } };
     };
     const finish = (params: Record<string, unknown>, child: string) =>
-      handlers.afterSpawn({ ...spawnEvent("same", params), result: accepted(child) }, inContext);
+      handlers.afterSpawn({ ...spawnEvent("same", params), result: createAccepted(child) }, inContext);
     await finish(two.params, "agent:main:subagent:two");
     await finish(one.params, "agent:main:subagent:one");
     const prompt = await handlers.beforePromptBuild(
@@ -101,18 +101,20 @@ describe("a spawn through the hooks", () => {
   });
 
   it("leaves the session entry of an ACP child alone", async () => {
-    const host = fakeHost({ stateDir: folder.path });
-    const handlers = await started(host);
+    const host = createFakeHost({ stateDir: folder.path });
+    const handlers = await startHandlers(host);
     await spawn(handlers, "call-1", { task: "work", runtime: "acp", agentId: "helper" });
     await handlers.afterSpawn(
-      { ...spawnEvent("call-1", {}), result: accepted("agent:helper:acp:1") },
+      { ...spawnEvent("call-1", {}), result: createAccepted("agent:helper:acp:1") },
       inContext,
     );
     expect(host.entries.size).toBe(0);
   });
 
   it("is let go untouched when its agent is not among those to coordinate", async () => {
-    const handlers = await started(fakeHost({ stateDir: folder.path, phase1: { agents: ["research"] } }));
+    const handlers = await startHandlers(
+      createFakeHost({ stateDir: folder.path, phase1: { agents: ["research"] } }),
+    );
     expect(await spawn(handlers, "call-1")).toBeUndefined();
   });
 
@@ -127,16 +129,16 @@ describe("a spawn through the hooks", () => {
     ["a label that is a paragraph", { task: "x", label: "word ".repeat(400) }],
     ["an endless time limit", { task: "x", runTimeoutSeconds: Number.MAX_VALUE }],
   ])("with %s goes on and leaves a sound record", async (_, params) => {
-    const handlers = await started(fakeHost({ stateDir: folder.path }));
+    const handlers = await startHandlers(createFakeHost({ stateDir: folder.path }));
     expect(await spawn(handlers, "call-1", params)).toHaveProperty("params.coordination.stepId", "step-1");
   });
 });
 
 describe("H2: whatever breaks, a hook answers", () => {
-  const everyHook = (handlers: HookHandlers) => [
+  const listEveryHook = (handlers: HookHandlers) => [
     spawn(handlers, "call-1"),
     handlers.afterSpawn(
-      { ...spawnEvent("call-1", {}), result: accepted("agent:main:subagent:1") },
+      { ...spawnEvent("call-1", {}), result: createAccepted("agent:main:subagent:1") },
       inContext,
     ),
     handlers.subagentEnded({
@@ -150,9 +152,9 @@ describe("H2: whatever breaks, a hook answers", () => {
 
   it("a ledger folder that is a file", async () => {
     writeFileSync(join(folder.path, "coordination"), "in the way");
-    const host = fakeHost({ stateDir: folder.path });
-    const handlers = await started(host);
-    expect(await Promise.all(everyHook(handlers))).toEqual([
+    const host = createFakeHost({ stateDir: folder.path });
+    const handlers = await startHandlers(host);
+    expect(await Promise.all(listEveryHook(handlers))).toEqual([
       undefined,
       undefined,
       undefined,
@@ -169,13 +171,13 @@ describe("H2: whatever breaks, a hook answers", () => {
 
   it("a host that cannot name its state folder", async () => {
     const handlers = createHookHandlers(
-      fakeHost({
+      createFakeHost({
         stateDir: () => {
           throw new Error("no state folder");
         },
       }).api,
     );
-    expect(await Promise.all(everyHook(handlers))).toEqual([
+    expect(await Promise.all(listEveryHook(handlers))).toEqual([
       undefined,
       undefined,
       undefined,
@@ -185,10 +187,10 @@ describe("H2: whatever breaks, a hook answers", () => {
   });
 
   it("in strict mode the spawn is refused with a sentence, the other hooks still answer nothing", async () => {
-    mkdirSync(dirname(ledgerPath()), { recursive: true });
-    writeFileSync(ledgerPath(), "not a database");
-    const handlers = await started(fakeHost({ stateDir: folder.path, phase1: { strict: true } }));
-    const [before, ...others] = await Promise.all(everyHook(handlers));
+    mkdirSync(dirname(nameLedger()), { recursive: true });
+    writeFileSync(nameLedger(), "not a database");
+    const handlers = await startHandlers(createFakeHost({ stateDir: folder.path, phase1: { strict: true } }));
+    const [before, ...others] = await Promise.all(listEveryHook(handlers));
     expect(before).toMatchObject({
       block: true,
       blockReason: expect.stringMatching(/^Coordination refused this spawn: .+\. .+\.$/u) as string,
@@ -199,13 +201,13 @@ describe("H2: whatever breaks, a hook answers", () => {
 
 describe("health", () => {
   it("counts what went on uncoordinated, and recovers with the next spawn", async () => {
-    const handlers = await started(fakeHost({ stateDir: folder.path }));
+    const handlers = await startHandlers(createFakeHost({ stateDir: folder.path }));
     await spawn(handlers, "call-0");
-    const other = new Database(ledgerPath());
+    const other = new Database(nameLedger());
     other.exec("begin immediate");
     await spawn(handlers, "call-1");
     await spawn(handlers, "call-2");
-    expect(readHealthBeside(ledgerPath())).toMatchObject({
+    expect(readHealthBeside(nameLedger())).toMatchObject({
       state: "degraded",
       failure: { code: "LEDGER_BUSY" },
       uncoordinatedSpawns: 2,
@@ -213,33 +215,33 @@ describe("health", () => {
     other.exec("rollback");
     other.close();
     await spawn(handlers, "call-3");
-    expect(readHealthBeside(ledgerPath())).toMatchObject({ state: "ok", uncoordinatedSpawns: 2 });
-    expect(statSync(join(dirname(ledgerPath()), "health.json")).mode & 0o777).toBe(0o600);
+    expect(readHealthBeside(nameLedger())).toMatchObject({ state: "ok", uncoordinatedSpawns: 2 });
+    expect(statSync(join(dirname(nameLedger()), "health.json")).mode & 0o777).toBe(0o600);
   });
 });
 
 describe("one runtime per process", () => {
   it("is shared by all instances, replaced by the next start, and not reopened by a late hook", async () => {
-    const host = fakeHost({ stateDir: folder.path });
-    const full = await started(host);
+    const host = createFakeHost({ stateDir: folder.path });
+    const full = await startHandlers(host);
     const discovery = createHookHandlers(host.api);
     expect(await spawn(discovery, "call-1")).toHaveProperty("params.coordination.stepId", "step-1");
     expect(await spawn(full, "call-2")).toHaveProperty("params.coordination.stepId", "step-2");
-    const reloaded = await started(host);
+    const reloaded = await startHandlers(host);
     expect(await spawn(discovery, "call-3")).toHaveProperty("params.coordination.stepId", "step-3");
     await reloaded.stop();
-    const bytes = readFileSync(ledgerPath());
+    const bytes = readFileSync(nameLedger());
     expect(await spawn(discovery, "call-4")).toBeUndefined();
-    expect(readFileSync(ledgerPath()).equals(bytes)).toBe(true);
-    expect(existsSync(`${ledgerPath()}-wal`)).toBe(false);
+    expect(readFileSync(nameLedger()).equals(bytes)).toBe(true);
+    expect(existsSync(`${nameLedger()}-wal`)).toBe(false);
   });
 
   it("a hook in the middle of a reload waits for the next runtime", async () => {
-    const host = fakeHost({ stateDir: folder.path });
-    const before = await started(host);
+    const host = createFakeHost({ stateDir: folder.path });
+    const before = await startHandlers(host);
     await before.stop();
     const waiting = spawn(before, "call-1");
-    await started(host);
+    await startHandlers(host);
     expect(await waiting).toHaveProperty("params.coordination.stepId", "step-1");
   });
 });

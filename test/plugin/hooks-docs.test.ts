@@ -4,7 +4,7 @@ import { join } from "node:path";
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 import { HOOK_BUDGETS_MS, HOOK_KINDS, HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
-import { tableRows } from "../docs/read-tables.ts";
+import { readTableRows } from "../docs/read-tables.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const page = readFileSync(join(ROOT, "docs/hooks.md"), "utf8");
@@ -16,10 +16,10 @@ function problemsOf(texts: readonly string[]): string[] {
     config: { compilerOptions: object };
   };
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
-  const hooks = (name: string): string[] => [join(ROOT, `src/plugins/hooks/${name}.ts`)];
+  const nameHookFiles = (name: string): string[] => [join(ROOT, `src/plugins/hooks/${name}.ts`)];
   const paths = {
-    "openclaw-coordination/hooks": hooks("hooks"),
-    "openclaw-coordination/testing": hooks("testing"),
+    "openclaw-coordination/hooks": nameHookFiles("hooks"),
+    "openclaw-coordination/testing": nameHookFiles("testing"),
   };
   const files = new Map(texts.map((text, index) => [join(ROOT, "test", `example-${index}.ts`), text]));
   const base = ts.createCompilerHost({ ...options, paths });
@@ -52,19 +52,25 @@ describe("docs/hooks.md", () => {
   });
 
   it("lists every hook", () => {
-    expect(tableRows(page, "hook").map(([hook]) => hook)).toEqual(HOOK_KINDS.map((kind) => `\`${kind}\``));
+    expect(readTableRows(page, "hook").map(([hook]) => hook)).toEqual(
+      HOOK_KINDS.map((kind) => `\`${kind}\``),
+    );
   });
 
   it("has the figures of the code", () => {
-    const [, budgets] = tableRows(page, "setting").map(([, usual, bounds]) => ({ usual, bounds }));
-    const seconds = (kind: keyof typeof HOOK_BUDGETS_MS, which: "usual" | "most"): string =>
+    const [, budgets] = readTableRows(page, "setting").map(([, usual, bounds]) => ({ usual, bounds }));
+    const formatSeconds = (kind: keyof typeof HOOK_BUDGETS_MS, which: "usual" | "most"): string =>
       `${String(HOOK_BUDGETS_MS[kind][which] / 1_000)} s`;
     expect(budgets?.usual).toBe(
-      `\`arbitrate\`, \`decide\` ${seconds("decide", "usual")}; \`verify\` ${seconds("verify", "usual")}; ` +
-        `\`escalate\` ${seconds("escalate", "usual")}; \`observe\` ${seconds("observe", "usual")}`,
+      `\`arbitrate\`, \`decide\` ${formatSeconds("decide", "usual")}; \`verify\` ${formatSeconds("verify", "usual")}; ` +
+        `\`escalate\` ${formatSeconds("escalate", "usual")}; \`observe\` ${formatSeconds("observe", "usual")}`,
     );
-    const most = [seconds("arbitrate", "most"), seconds("verify", "most"), seconds("escalate", "most")];
-    expect(budgets?.bounds).toContain(`${most.join(", ")} and ${seconds("observe", "most")}`);
+    const most = [
+      formatSeconds("arbitrate", "most"),
+      formatSeconds("verify", "most"),
+      formatSeconds("escalate", "most"),
+    ];
+    expect(budgets?.bounds).toContain(`${most.join(", ")} and ${formatSeconds("observe", "most")}`);
     expect(page).toContain(`up to ${HOOK_LIMITS.reloadMs / 1_000} s, and then fail closed`);
     expect(page).toContain(`${HOOK_LIMITS.observedMax.toLocaleString("en")} wait`);
     expect(page).toContain(`at most ${HOOK_LIMITS.pluginIdCharsMax} of`);

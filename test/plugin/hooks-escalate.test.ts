@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import { sampleQuestion } from "../../src/plugins/hooks/testing.ts";
-import { plugin, throws } from "./hooks-parts.ts";
+import { createPlugin, throwSecret } from "./hooks-parts.ts";
 
 describe("escalate", () => {
   it("tells a plugin of a question, and takes what it answers at once", async () => {
-    const harness = plugin({
+    const harness = createPlugin({
       escalate: ({ title }) => ({ answer: "answer", text: title.slice(0, 10), by: "Ann\nLee" }),
     });
     const { outcome, answers } = await harness.escalate();
@@ -24,25 +24,25 @@ describe("escalate", () => {
   });
 
   it("takes answers later, and says what became of each", async () => {
-    const kept: ((given: never) => Promise<unknown>)[] = [];
-    const harness = plugin({ escalate: (_question, answer) => void kept.push(answer) });
+    const kept: ((value: never) => Promise<unknown>)[] = [];
+    const harness = createPlugin({ escalate: (_question, answer) => void kept.push(answer) });
     let closed = false;
     const take = (): "closed" | undefined => (closed ? "closed" : void (closed = true));
     const { answers } = await harness.escalate(sampleQuestion(), { take });
-    const later = async (given: unknown): Promise<unknown> => kept[0]?.(given as never);
+    const callLater = async (value: unknown): Promise<unknown> => kept[0]?.(value as never);
     expect(answers).toEqual([]);
-    expect(await later({ answer: "maybe" })).toEqual({ counted: false, because: "not_an_answer" });
-    expect(await later({ answer: "approve" })).toEqual({ counted: true });
-    expect(await later({ answer: "deny" })).toEqual({ counted: false, because: "closed" });
+    expect(await callLater({ answer: "maybe" })).toEqual({ counted: false, because: "not_an_answer" });
+    expect(await callLater({ answer: "approve" })).toEqual({ counted: true });
+    expect(await callLater({ answer: "deny" })).toEqual({ counted: false, because: "closed" });
     expect(answers.map(({ answer }) => answer)).toEqual(["approve", "deny"]);
-    for (let more = 0; more < HOOK_LIMITS.answersMax; more += 1) await later({ answer: "deny" });
-    expect(await later({ answer: "deny" })).toEqual({ counted: false, because: "too_many" });
+    for (let more = 0; more < HOOK_LIMITS.answersMax; more += 1) await callLater({ answer: "deny" });
+    expect(await callLater({ answer: "deny" })).toEqual({ counted: false, because: "too_many" });
     expect(answers).toHaveLength(HOOK_LIMITS.answersMax - 1);
   });
 
   it("takes no answer from a plugin that is not there any more", async () => {
     const kept: (() => Promise<unknown>)[] = [];
-    const harness = plugin({
+    const harness = createPlugin({
       escalate: (_question, answer) => void kept.push(() => answer({ answer: "approve" })),
     });
     const { answers } = await harness.escalate();
@@ -52,10 +52,10 @@ describe("escalate", () => {
   });
 
   it("says so when an answer could not be recorded, and throws nothing at the author", async () => {
-    const harness = plugin({
+    const harness = createPlugin({
       escalate: (_question, answer) => answer({ answer: "deny" }).then(() => undefined),
     });
-    const take = throws;
+    const take = throwSecret;
     expect((await harness.escalate(sampleQuestion(), { take })).outcome).toEqual({
       kind: "delivered",
       tries: 1,
@@ -63,7 +63,7 @@ describe("escalate", () => {
   });
 
   it.each([
-    ["throws", throws],
+    ["throws", throwSecret],
     ["answers with something else", () => ({ answer: "yes" })],
     ["answers without a text", () => ({ answer: "answer" })],
     [
@@ -71,7 +71,7 @@ describe("escalate", () => {
       () => ({ answer: "answer", text: "x".repeat(BOUNDS.answerCharsMax + 1) }),
     ],
   ])("that %s leaves the question open, and is said", async (_what, escalate) => {
-    const harness = plugin({ escalate: escalate as never });
+    const harness = createPlugin({ escalate: escalate as never });
     const { outcome, answers } = await harness.escalate();
     expect(outcome).toMatchObject({
       kind: "failed",
@@ -84,13 +84,13 @@ describe("escalate", () => {
 
   it("says which notice of a question it is", async () => {
     const seen: unknown[] = [];
-    const harness = plugin({
+    const harness = createPlugin({
       escalate: (_question, _answer, { notice, noticeId }) => void seen.push([notice, typeof noticeId]),
     });
     await harness.escalate(sampleQuestion(), { notice: 2 });
     expect(seen).toEqual([[2, "string"]]);
     expect(
-      await harness.host.notify({ question: sampleQuestion() } as never, "plugin:none", throws),
+      await harness.host.notify({ question: sampleQuestion() } as never, "plugin:none", throwSecret),
     ).toMatchObject({
       kind: "failed",
     });

@@ -9,7 +9,7 @@ afterEach(() => {
   for (const harness of harnesses.splice(0)) harness.close();
 });
 
-function answering(answer: () => unknown): HookHarness {
+function createAnswering(answer: () => unknown): HookHarness {
   const harness = createHookHarness();
   harnesses.push(harness);
   const hook = answer as () => never;
@@ -23,20 +23,26 @@ function answering(answer: () => unknown): HookHarness {
   return harness;
 }
 
-const boom = (): never => {
+const throwBoom = (): never => {
   throw new Error("boom");
 };
 const unreadable: unknown = new Proxy(
   {},
-  { get: boom, ownKeys: boom, has: boom, getPrototypeOf: boom, getOwnPropertyDescriptor: boom },
+  {
+    get: throwBoom,
+    ownKeys: throwBoom,
+    has: throwBoom,
+    getPrototypeOf: throwBoom,
+    getOwnPropertyDescriptor: throwBoom,
+  },
 );
 /** Resolves to itself for ever, and would keep the thread if it were followed. */
 const endless = { then: (resolve: (value: unknown) => void) => resolve(endless) } as { then: unknown };
 
 const HOSTILE: readonly (readonly [string, () => unknown])[] = [
-  ["throws what cannot be read", () => boomWith(unreadable)],
-  ["throws nothing", () => boomWith(undefined)],
-  ["rejects with what cannot be read", () => rejecting(unreadable)],
+  ["throws what cannot be read", () => throwError(unreadable)],
+  ["throws nothing", () => throwError(undefined)],
+  ["rejects with what cannot be read", () => rejectWith(unreadable)],
   ["answers with what cannot be read", () => unreadable],
   ["answers later with what cannot be read", () => Promise.resolve().then(() => ({ inner: unreadable }))],
   ["answers with a promise that resolves to itself", () => endless],
@@ -44,12 +50,12 @@ const HOSTILE: readonly (readonly [string, () => unknown])[] = [
     "answers with a promise of a promise",
     () => ({ then: (resolve: (v: unknown) => void) => resolve(Promise.resolve(1)) }),
   ],
-  ["answers with a promise that throws", () => ({ then: boom })],
+  ["answers with a promise that throws", () => ({ then: throwBoom })],
   [
     "answers with a promise that cannot be looked at",
     () => ({
       get then(): never {
-        return boom();
+        return throwBoom();
       },
     }),
   ],
@@ -57,15 +63,15 @@ const HOSTILE: readonly (readonly [string, () => unknown])[] = [
     "answers with getters that throw",
     () => ({
       get award(): never {
-        return boom();
+        return throwBoom();
       },
       get verdict(): never {
-        return boom();
+        return throwBoom();
       },
     }),
   ],
   ["answers with a symbol", () => Symbol("x")],
-  ["answers with a function", () => boom],
+  ["answers with a function", () => throwBoom],
   ["answers with a list", () => ["holder"]],
   ["answers with null", () => null],
   ["answers with symbols for fields", () => ({ [Symbol("award")]: 1, award: "holder", reason: "x" })],
@@ -78,12 +84,12 @@ const HOSTILE: readonly (readonly [string, () => unknown])[] = [
   ],
 ];
 
-function boomWith(error: unknown): never {
+function throwError(error: unknown): never {
   throw error;
 }
 
 // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an author may
-const rejecting = (reason: unknown): Promise<never> => Promise.reject(reason);
+const rejectWith = (reason: unknown): Promise<never> => Promise.reject(reason);
 
 async function expectNothingGetsThrough(harness: HookHarness): Promise<void> {
   expect(await harness.arbitrate()).toMatchObject({ failed: "plugin-under-test" });
@@ -99,7 +105,7 @@ async function expectNothingGetsThrough(harness: HookHarness): Promise<void> {
 
 describe("a hook", () => {
   it.each(HOSTILE)("that %s lets nothing through and throws nothing at us", async (_what, answer) => {
-    await expectNothingGetsThrough(answering(answer));
+    await expectNothingGetsThrough(createAnswering(answer));
   });
 
   it("that answers twice is heard once", async () => {
@@ -107,10 +113,13 @@ describe("a hook", () => {
       then: (resolve: (value: unknown) => void) => {
         resolve({ award: "holder", reason: "first" });
         resolve({ award: "requester", reason: "second" });
-        boom();
+        throwBoom();
       },
     };
-    expect(await answering(() => twice).arbitrate()).toMatchObject({ award: "holder", reason: "first" });
+    expect(await createAnswering(() => twice).arbitrate()).toMatchObject({
+      award: "holder",
+      reason: "first",
+    });
   });
 
   it("that changes its mind between two looks is taken at its first word", async () => {
@@ -122,13 +131,13 @@ describe("a hook", () => {
       },
       reason: "x",
     };
-    expect(await answering(() => answer).arbitrate()).toMatchObject({ award: "holder" });
+    expect(await createAnswering(() => answer).arbitrate()).toMatchObject({ award: "holder" });
     expect(looks).toBe(1);
   });
 
   it("has its reason in one line, without control characters, and cut", async () => {
     const reason = `a\n\u001b[31mb\u2028c\u202e${"\u{1F600}".repeat(400)}`;
-    const ruling = await answering(() => ({ award: "holder", reason })).arbitrate();
+    const ruling = await createAnswering(() => ({ award: "holder", reason })).arbitrate();
     expect(ruling).toMatchObject({
       reason: expect.stringMatching(/^a \[31mb c \u{1F600}+\uFFFD?$/u) as string,
     });
@@ -138,13 +147,13 @@ describe("a hook", () => {
   it("whose log throws fails as quietly as any other", async () => {
     const harness = createHookHarness();
     harnesses.push(harness);
-    registerCoordinationHooks({ ...harness.api, logger: { error: boom } }, { arbitrate: boom });
+    registerCoordinationHooks({ ...harness.api, logger: { error: throwBoom } }, { arbitrate: throwBoom });
     expect(await harness.arbitrate()).toMatchObject({ failed: "plugin-under-test" });
   });
 
   it("that was registered by somebody who writes anything is passed over or fails", async () => {
     const key = Symbol.for("openclaw-coordination.hooks");
-    const harness = answering(() => undefined);
+    const harness = createAnswering(() => undefined);
     const { slots } = (globalThis as unknown as Record<symbol, { slots: Map<string, unknown> }>)[key] as {
       slots: Map<string, unknown>;
     };
@@ -164,7 +173,7 @@ describe("a hook", () => {
         fc.anything({ withNullPrototype: true, withBigInt: true, withMap: true }),
         async (answer) => {
           fc.pre(answer !== undefined);
-          const harness = answering(() => answer);
+          const harness = createAnswering(() => answer);
           await expectNothingGetsThrough(harness);
           harness.close();
         },
@@ -184,7 +193,7 @@ describe("a hook", () => {
     );
     await fc.assert(
       fc.asyncProperty(answers, async (answer) => {
-        const harness = answering(() => answer);
+        const harness = createAnswering(() => answer);
         const expected = { kind: "verdict", criteria: [], ...answer, agentId: "plugin:plugin-under-test" };
         expect(await harness.verify()).toEqual(expected);
         harness.close();

@@ -14,31 +14,31 @@ afterEach(() => {
   for (const harness of harnesses.splice(0)) harness.close();
 });
 
-function observing(observe: ObserveHook, pluginId = "watcher"): HookHarness {
+function createObserving(observe: ObserveHook, pluginId = "watcher"): HookHarness {
   const harness = createHookHarness({ pluginId });
   harnesses.push(harness);
   registerCoordinationHooks(harness.api, { observe });
   return harness;
 }
 
-const events = (count: number): CoordinationEvent[] =>
+const createEvents = (count: number): CoordinationEvent[] =>
   Array.from({ length: count }, (_, sequence) => ({ ...sampleEvent(), sequence }));
 
 describe("an observer", () => {
   it("is told of every event in order, never in the caller's turn", async () => {
     const seen: number[] = [];
-    const harness = observing(({ sequence }) => seen.push(sequence));
-    harness.host.observe(events(100));
+    const harness = createObserving(({ sequence }) => seen.push(sequence));
+    harness.host.observe(createEvents(100));
     expect(seen).toEqual([]);
     await harness.host.observed();
-    expect(seen).toEqual(events(100).map(({ sequence }) => sequence));
+    expect(seen).toEqual(createEvents(100).map(({ sequence }) => sequence));
   });
 
   it("gets frozen copies of its own", async () => {
     const seen: CoordinationEvent[] = [];
     const keep: ObserveHook = (event) => seen.push(event);
-    const harness = observing(keep);
-    observing(keep, "other");
+    const harness = createObserving(keep);
+    createObserving(keep, "other");
     const event = sampleEvent();
     await harness.observe(event);
     expect(seen).toEqual([event, event]);
@@ -49,13 +49,13 @@ describe("an observer", () => {
 
   it("has one event under way at a time, while others are told on", async () => {
     const underWay: (() => void)[] = [];
-    const slow = observing(() => new Promise<void>((resolve) => underWay.push(resolve)));
+    const slow = createObserving(() => new Promise<void>((resolve) => underWay.push(resolve)));
     const seen: number[] = [];
-    const quick = observing(({ sequence }) => seen.push(sequence), "quick");
+    const quick = createObserving(({ sequence }) => seen.push(sequence), "quick");
     // One host tells both.
-    slow.host.observe(events(2));
+    slow.host.observe(createEvents(2));
     await slow.clock.advance(0);
-    slow.host.observe(events(3).slice(2));
+    slow.host.observe(createEvents(3).slice(2));
     await slow.clock.advance(0);
     expect(underWay).toHaveLength(1);
     expect(seen).toEqual([0, 1, 2]);
@@ -70,14 +70,14 @@ describe("an observer", () => {
 
   it("that is late or throws is told the next event, and its failures are said less and less often", async () => {
     const seen: number[] = [];
-    const harness = observing(({ sequence }) => {
+    const harness = createObserving(({ sequence }) => {
       seen.push(sequence);
       if (sequence === 0) return new Promise(() => undefined);
       throw new Error(`broken at ${sequence}`);
     });
-    const told = harness.observe(...events(20));
+    const pendingAnswer = harness.observe(...createEvents(20));
     await harness.clock.advance(HOOK_BUDGETS_MS.observe.usual);
-    await told;
+    await pendingAnswer;
     expect(seen).toHaveLength(20);
     expect(harness.problems).toHaveLength(20);
     expect(harness.problems[0]).toMatchObject({ because: "timed_out" });
@@ -103,7 +103,7 @@ describe("an observer", () => {
       clock: systemClock,
       logger: { debug: say, info: say, warn: say, error: say },
     });
-    const all = events(HOOK_LIMITS.observedMax + 12);
+    const all = createEvents(HOOK_LIMITS.observedMax + 12);
     host.observe(all.slice(0, -2));
     await new Promise((resolve) => setImmediate(resolve));
     host.observe(all.slice(-2));
@@ -115,27 +115,27 @@ describe("an observer", () => {
 
   it("that was taken back is told nothing more", async () => {
     const seen: number[] = [];
-    const harness = observing(({ sequence }) => {
+    const harness = createObserving(({ sequence }) => {
       seen.push(sequence);
       harness.end("disable");
     });
-    await harness.observe(...events(5));
+    await harness.observe(...createEvents(5));
     expect(seen).toEqual([0]);
-    await harness.observe(...events(5));
+    await harness.observe(...createEvents(5));
     expect(seen).toEqual([0]);
   });
 
   it("that is loaded again goes on with the event after the last one", async () => {
     const seen: string[] = [];
-    const harness = observing(({ sequence }) => {
+    const harness = createObserving(({ sequence }) => {
       seen.push(`old ${sequence}`);
       if (sequence === 1) harness.end("reload");
     });
-    const told = harness.observe(...events(4));
+    const pendingAnswer = harness.observe(...createEvents(4));
     await harness.clock.advance(0);
     registerCoordinationHooks(harness.api, { observe: ({ sequence }) => seen.push(`new ${sequence}`) });
     await harness.clock.advance(25);
-    await told;
+    await pendingAnswer;
     expect(seen).toEqual(["old 0", "old 1", "new 2", "new 3"]);
   });
 });

@@ -10,15 +10,15 @@ afterEach(() => {
 });
 
 /** A plugin with these hooks. Its harness asks all plugins that there are. */
-export function plugin(hooks: CoordinationHooks, pluginId = "guard"): HookHarness {
+export function createPlugin(hooks: CoordinationHooks, pluginId = "guard"): HookHarness {
   const harness = createHookHarness({ pluginId });
   harnesses.push(harness);
   registerCoordinationHooks(harness.api, hooks);
   return harness;
 }
 
-export const never = (): Promise<never> => new Promise<never>(() => undefined);
+export const waitForever = (): Promise<never> => new Promise<never>(() => undefined);
 
-export const throws = (): never => {
+export const throwSecret = (): never => {
   throw new Error("secret words");
 };

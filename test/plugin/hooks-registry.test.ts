@@ -8,7 +8,7 @@ import {
   type CoordinationHooksApi,
 } from "../../src/plugins/hooks/hooks.ts";
 import { createHookHarness, type HookHarness } from "../../src/plugins/hooks/testing.ts";
-import { fakeClock } from "../support/fake-clock.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 
 /** The same file as another module. */
 const COPY: string = new URL("../../src/plugins/hooks/hooks.ts?copy", import.meta.url).href;
@@ -22,13 +22,15 @@ afterEach(() => {
 });
 
 /** Hooks that say which registration was asked. */
-const saying = (reason: string): CoordinationHooks => ({ arbitrate: () => ({ award: "holder", reason }) });
-const asked = async (from: HookHarness = harness): Promise<string | undefined> => {
+const createSaying = (reason: string): CoordinationHooks => ({
+  arbitrate: () => ({ award: "holder", reason }),
+});
+const askHarness = async (from: HookHarness = harness): Promise<string | undefined> => {
   const ruling = await from.arbitrate();
   return ruling && ("failed" in ruling ? ruling.message : ruling.reason);
 };
 const register = (reason: string, api: CoordinationHooksApi = harness.anotherApi()): (() => void) =>
-  registerCoordinationHooks(api, saying(reason));
+  registerCoordinationHooks(api, createSaying(reason));
 
 describe("a registration", () => {
   it("is replaced by the next one of the same plugin, and never asked twice", async () => {
@@ -39,7 +41,7 @@ describe("a registration", () => {
     await harness.arbitrate();
     expect(calls).toBe(1);
     register("newest");
-    expect(await asked()).toBe("newest");
+    expect(await askHarness()).toBe("newest");
     expect(calls).toBe(1);
   });
 
@@ -48,12 +50,12 @@ describe("a registration", () => {
     const second = register("second");
     const third = register("third");
     second();
-    expect(await asked()).toBe("third");
+    expect(await askHarness()).toBe("third");
     third();
     third();
-    expect(await asked()).toBe("first");
+    expect(await askHarness()).toBe("first");
     first();
-    expect(await asked()).toBeUndefined();
+    expect(await askHarness()).toBeUndefined();
     expect(findHookSlots()?.size).toBe(0);
   });
 
@@ -61,7 +63,7 @@ describe("a registration", () => {
     register("full");
     register("discovery");
     harness.end("disable");
-    expect(await asked()).toBeUndefined();
+    expect(await askHarness()).toBeUndefined();
     expect(findHookSlots()?.size).toBe(0);
   });
 
@@ -72,24 +74,27 @@ describe("a registration", () => {
     harness.end("reload");
     register("new");
     late.abort();
-    expect(await asked()).toBe("new");
+    expect(await askHarness()).toBe("new");
   });
 
   it("survives the disabling of an older instance, and not that of a newer one", async () => {
     const cleanUps: ((context: { reason: string }) => void)[] = [];
-    const api = (): CoordinationHooksApi => ({
+    const createApi = (): CoordinationHooksApi => ({
       ...harness.api,
-      lifecycle: { registerRuntimeLifecycle: (own) => cleanUps.push((context) => own.cleanup(context)) },
+      lifecycle: {
+        registerRuntimeLifecycle: (runtimeLifecycle) =>
+          cleanUps.push((context) => runtimeLifecycle.cleanup(context)),
+      },
     });
-    register("leaked", api());
-    register("old", api());
-    register("new", api());
+    register("leaked", createApi());
+    register("old", createApi());
+    register("new", createApi());
     cleanUps[1]?.({ reason: "reset" });
     cleanUps[1]?.({ reason: "disable" });
-    expect(await asked()).toBe("new");
+    expect(await askHarness()).toBe("new");
     // Of the leaked one the host never said that it ended.
     cleanUps[2]?.({ reason: "disable" });
-    expect(await asked()).toBeUndefined();
+    expect(await askHarness()).toBeUndefined();
     expect(findHookSlots()?.size).toBe(0);
   });
 
@@ -98,11 +103,11 @@ describe("a registration", () => {
     const controller = new AbortController();
     const { signal } = controller;
     register("second", { ...harness.api, lifecycle: { signal } });
-    expect(await asked()).toBe("second");
+    expect(await askHarness()).toBe("second");
     controller.abort();
-    expect(await asked()).toBe("first");
+    expect(await askHarness()).toBe("first");
     register("late", { ...harness.api, lifecycle: { signal } });
-    expect(await asked()).toBe("first");
+    expect(await askHarness()).toBe("first");
   });
 
   it("works without any lifecycle, and for two plugins at once", async () => {
@@ -110,9 +115,9 @@ describe("a registration", () => {
     register("plain", { id, logger });
     const other = createHookHarness({ pluginId: "aaa" });
     register("other", other.api);
-    expect(await asked()).toBe("other");
+    expect(await askHarness()).toBe("other");
     other.end("disable");
-    expect(await asked()).toBe("plain");
+    expect(await askHarness()).toBe("plain");
   });
 });
 
@@ -122,7 +127,7 @@ describe("while a plugin is loaded again", () => {
     register("old");
     harness.end("reload");
     expect(harness.host.hasAny("arbitrate")).toBe(true);
-    const ruling = asked();
+    const ruling = askHarness();
     await harness.clock.advance(100);
     register("new");
     await harness.clock.advance(25);
@@ -131,28 +136,28 @@ describe("while a plugin is loaded again", () => {
 
   it("they fail when it does not come back in time, and it counts as gone then", async () => {
     registerCoordinationHooks(harness.api, {
-      ...saying("old"),
+      ...createSaying("old"),
       verify: { agents: ["a"], run: () => ({ verdict: "pass" }) },
     });
     harness.end("reload");
     expect(harness.isVerified("a")).toBe(true);
     expect(harness.isVerified("b")).toBe(false);
-    const [ruling, verdict] = [asked(), harness.verify()];
+    const [ruling, verdict] = [askHarness(), harness.verify()];
     await harness.clock.advance(HOOK_LIMITS.reloadMs);
     expect(await ruling).toBe(
       "the hook arbitrate of the plugin plugin-under-test is not there while its plugin is loaded again",
     );
     expect(await verdict).toMatchObject({ kind: "none", because: "unavailable" });
-    expect(await asked()).toBeUndefined();
+    expect(await askHarness()).toBeUndefined();
     expect(harness.isVerified("a")).toBe(false);
   });
 
   it("nobody waits where the clock was put back meanwhile", () => {
     register("old");
     harness.end("reload");
-    const clock = fakeClock(harness.clock.now() - 3_600_000);
-    const nothing = (): void => undefined;
-    const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+    const clock = createFakeClock(harness.clock.now() - 3_600_000);
+    const doNothing = (): void => undefined;
+    const logger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
     expect(harness.host.hasAny("arbitrate")).toBe(true);
     expect(createHookHost({ clock, logger }).hasAny("arbitrate")).toBe(false);
   });
@@ -160,13 +165,13 @@ describe("while a plugin is loaded again", () => {
   it("they are gone when it comes back without them, or is disabled", async () => {
     register("old");
     harness.end("reload");
-    const ruling = asked();
+    const ruling = askHarness();
     registerCoordinationHooks(harness.api, { observe: () => undefined });
     await harness.clock.advance(25);
     expect(await ruling).toBeUndefined();
     register("old");
     harness.end("reload");
-    const other = asked();
+    const other = askHarness();
     harness.close();
     await harness.clock.advance(25);
     expect(await other).toBeUndefined();
@@ -179,8 +184,8 @@ describe("copies of the package", () => {
       registerCoordinationHooks: typeof registerCoordinationHooks;
     };
     expect(copy.registerCoordinationHooks).not.toBe(registerCoordinationHooks);
-    copy.registerCoordinationHooks(harness.api, saying("of the copy"));
-    expect(await asked()).toBe("of the copy");
+    copy.registerCoordinationHooks(harness.api, createSaying("of the copy"));
+    expect(await askHarness()).toBe("of the copy");
   });
 
   it("of a version that is not known fail in the gates that they name, and in no other", async () => {
@@ -194,7 +199,7 @@ describe("copies of the package", () => {
       report,
     };
     (findHookSlots() as Map<string, unknown>).set("future", { entries: [entry] });
-    expect(await asked()).toBe("known");
+    expect(await askHarness()).toBe("known");
     expect(harness.host.verifiersFor("any")).toEqual(["plugin:future"]);
     const message = "the hook decide of the plugin future is of the form 2, which is not known";
     expect(await harness.decide()).toEqual({
@@ -212,33 +217,33 @@ describe("copies of the package", () => {
 });
 
 describe("what is registered", () => {
-  const bad =
+  const registerBad =
     (hooks: unknown, api: object = {}, options?: object) =>
     () =>
       registerCoordinationHooks({ ...harness.api, ...api }, hooks as CoordinationHooks, options);
 
   it.each([
-    ["no object", bad(undefined), "the hooks of the plugin plugin-under-test: they are no object"],
-    ["a misspelt hook", bad({ arbitrat: () => undefined }), "there is no hook arbitrat"],
-    ["no function", bad({ verify: 5 }), "verify: it is neither a function nor an object with one"],
-    ["an object without one", bad({ verify: { agents: ["a"] } }), "verify: `run` is no function"],
+    ["no object", registerBad(undefined), "the hooks of the plugin plugin-under-test: they are no object"],
+    ["a misspelt hook", registerBad({ arbitrat: () => undefined }), "there is no hook arbitrat"],
+    ["no function", registerBad({ verify: 5 }), "verify: it is neither a function nor an object with one"],
+    ["an object without one", registerBad({ verify: { agents: ["a"] } }), "verify: `run` is no function"],
     [
       "a misspelt setting",
-      bad({ decide: { run: () => undefined, budget: 1 } }),
+      registerBad({ decide: { run: () => undefined, budget: 1 } }),
       "decide: there is no setting budget",
     ],
-    ["agents of another hook", bad({ decide: { run: () => undefined, agents: ["a"] } }), "`agents`"],
-    ["no agents", bad({ verify: { run: () => undefined, agents: [] } }), "`agents`"],
-    ["agents that are none", bad({ verify: { run: () => undefined, agents: [""] } }), "`agents`"],
+    ["agents of another hook", registerBad({ decide: { run: () => undefined, agents: ["a"] } }), "`agents`"],
+    ["no agents", registerBad({ verify: { run: () => undefined, agents: [] } }), "`agents`"],
+    ["agents that are none", registerBad({ verify: { run: () => undefined, agents: [""] } }), "`agents`"],
     [
       "a priority that is none",
-      bad({ decide: { run: () => undefined, priority: Number.NaN } }),
+      registerBad({ decide: { run: () => undefined, priority: Number.NaN } }),
       "`priority`",
     ],
-    ["a budget that is none", bad({}, {}, { budgetMs: 0 }), "`budgetMs`"],
-    ["a plugin without an id", bad({}, { id: undefined }), "a plugin with hooks has an id"],
-    ["an id in capitals", bad({}, { id: "Guard" }), "a plugin with hooks has an id"],
-    ["too long an id", bad({}, { id: "a".repeat(58) }), "a plugin with hooks has an id"],
+    ["a budget that is none", registerBad({}, {}, { budgetMs: 0 }), "`budgetMs`"],
+    ["a plugin without an id", registerBad({}, { id: undefined }), "a plugin with hooks has an id"],
+    ["an id in capitals", registerBad({}, { id: "Guard" }), "a plugin with hooks has an id"],
+    ["too long an id", registerBad({}, { id: "a".repeat(58) }), "a plugin with hooks has an id"],
   ])("is refused with a sentence: %s", (_what, act, sentence) => {
     expect(act).toThrow(TypeError);
     expect(act).toThrow(sentence);
@@ -247,13 +252,13 @@ describe("what is registered", () => {
 
   it("has its settings from its own, else from the options", async () => {
     const other = createHookHarness({ pluginId: "a-first" });
-    registerCoordinationHooks(other.api, saying("of the others"), { priority: 2 });
+    registerCoordinationHooks(other.api, createSaying("of the others"), { priority: 2 });
     registerCoordinationHooks(
       harness.api,
       { arbitrate: { run: () => new Promise(() => undefined), priority: 3 } },
       { priority: 1, budgetMs: 7 },
     );
-    const ruling = asked();
+    const ruling = askHarness();
     await harness.clock.advance(7);
     expect(await ruling).toContain("did not answer within 7 ms");
   });
@@ -264,6 +269,6 @@ describe("what is registered", () => {
     for (let n = 0; n < 2 * HOOK_LIMITS.registrationsMax; n += 1)
       register(`n${n}`, { ...harness.api, id: "p0" });
     expect(findHookSlots()?.get("p0")?.entries).toHaveLength(HOOK_LIMITS.registrationsMax);
-    expect(await asked()).toBe(`n${2 * HOOK_LIMITS.registrationsMax - 1}`);
+    expect(await askHarness()).toBe(`n${2 * HOOK_LIMITS.registrationsMax - 1}`);
   });
 });

@@ -10,17 +10,17 @@ import {
   sampleResult,
 } from "../../src/plugins/hooks/testing.ts";
 
-import { fakeClock } from "../support/fake-clock.ts";
-import { never, plugin, throws } from "./hooks-parts.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { waitForever, createPlugin, throwSecret } from "./hooks-parts.ts";
 
-const nothing = (): void => undefined;
-const silentLogger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const doNothing = (): void => undefined;
+const silentLogger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
 
 const award = (to: "requester" | "holder", reason = "why") => ({ award: to, reason });
 
 describe("no hooks", () => {
   it("leave every question without an opinion", async () => {
-    const harness = plugin({});
+    const harness = createPlugin({});
     expect(await harness.arbitrate()).toBeUndefined();
     expect(await harness.decide()).toBeUndefined();
     expect(harness.host.verifiersFor("a")).toEqual([]);
@@ -30,10 +30,10 @@ describe("no hooks", () => {
   });
 
   it("copy nothing", async () => {
-    const harness = plugin({ verify: () => ({ verdict: "pass" }) });
+    const harness = createPlugin({ verify: () => ({ verdict: "pass" }) });
     const trap = {
       get coordinationId(): string {
-        return throws();
+        return throwSecret();
       },
     } as ReturnType<typeof sampleContest>;
     expect(await harness.arbitrate(trap)).toBeUndefined();
@@ -45,7 +45,7 @@ describe("no hooks", () => {
 
 describe("arbitrate", () => {
   it("awards a contested write, with the plugin and its reason", async () => {
-    const harness = plugin({
+    const harness = createPlugin({
       arbitrate: ({ resource }) =>
         resource.includes("/vendor/") ? award("holder", "It is vendored.") : undefined,
     });
@@ -58,22 +58,25 @@ describe("arbitrate", () => {
   });
 
   it("is asked in order of priority, until a plugin has an opinion", async () => {
-    const asked: string[] = [];
-    const opinion = (name: string, given?: ReturnType<typeof award>) => () => {
-      asked.push(name);
-      return given;
+    const requests: string[] = [];
+    const createOpinion = (name: string, input?: ReturnType<typeof award>) => () => {
+      requests.push(name);
+      return input;
     };
-    const harness = plugin({ arbitrate: { run: opinion("low", award("requester")), priority: -1 } }, "a-low");
-    plugin({ arbitrate: opinion("b", award("holder")) }, "b");
-    plugin({ arbitrate: opinion("a") }, "a");
-    plugin({ arbitrate: { run: opinion("high"), priority: 7 } }, "z-high");
+    const harness = createPlugin(
+      { arbitrate: { run: createOpinion("low", award("requester")), priority: -1 } },
+      "a-low",
+    );
+    createPlugin({ arbitrate: createOpinion("b", award("holder")) }, "b");
+    createPlugin({ arbitrate: createOpinion("a") }, "a");
+    createPlugin({ arbitrate: { run: createOpinion("high"), priority: 7 } }, "z-high");
     expect(await harness.arbitrate()).toMatchObject({ award: "holder", plugin: "b" });
-    expect(asked).toEqual(["high", "a", "b"]);
+    expect(requests).toEqual(["high", "a", "b"]);
   });
 
   it("fails closed at the first plugin that fails, and asks no other", async () => {
-    plugin({ arbitrate: { run: throws, priority: 1 } }, "broken");
-    const harness = plugin({ arbitrate: () => award("requester") });
+    createPlugin({ arbitrate: { run: throwSecret, priority: 1 } }, "broken");
+    const harness = createPlugin({ arbitrate: () => award("requester") });
     const message = "the hook arbitrate of the plugin broken threw an error";
     expect(await harness.arbitrate()).toEqual({ failed: "broken", message });
     expect(harness.problems).toMatchObject([
@@ -82,14 +85,14 @@ describe("arbitrate", () => {
   });
 
   it("fails when it is late, by its own budget or by that of all together", async () => {
-    const harness = plugin({ arbitrate: { run: never, budgetMs: 20 } });
+    const harness = createPlugin({ arbitrate: { run: waitForever, budgetMs: 20 } });
     const ruling = harness.arbitrate();
     await harness.clock.advance(20);
     expect(await ruling).toMatchObject({
       message: "the hook arbitrate of the plugin guard did not answer within 20 ms",
     });
     harness.close();
-    const slow = plugin({ arbitrate: { run: never, budgetMs: 1e9 } });
+    const slow = createPlugin({ arbitrate: { run: waitForever, budgetMs: 1e9 } });
     const late = slow.arbitrate();
     await slow.clock.advance(HOOK_LIMITS.arbitrateMsMax);
     expect(await late).toMatchObject({ failed: "guard" });
@@ -97,11 +100,11 @@ describe("arbitrate", () => {
 
   it("tells by its signal that its answer does not count any more", async () => {
     const signals: AbortSignal[] = [];
-    const harness = plugin({
+    const harness = createPlugin({
       arbitrate: (contest, { signal, deadlineAtMs }) => {
         expect(deadlineAtMs).toBe(harness.clock.now() + HOOK_BUDGETS_MS.arbitrate.usual);
         signals.push(signal);
-        return contest.tool === "late" ? never() : award("holder");
+        return contest.tool === "late" ? waitForever() : award("holder");
       },
     });
     await harness.arbitrate();
@@ -112,8 +115,8 @@ describe("arbitrate", () => {
   });
 
   it("is late also when it kept the thread beyond its time", async () => {
-    const clock = fakeClock();
-    const harness = plugin({
+    const clock = createFakeClock();
+    const harness = createPlugin({
       arbitrate: () => {
         clock.jump(clock.now() + HOOK_BUDGETS_MS.arbitrate.usual + 1);
         return award("requester");
@@ -131,7 +134,7 @@ describe("arbitrate", () => {
 
 describe("verify", () => {
   it("gives the verdict of a plugin, under its name", async () => {
-    const harness = plugin({
+    const harness = createPlugin({
       verify: ({ text }) => ({
         verdict: text.includes("ok") ? "pass" : "revise",
         criteria: ["says.ok"],
@@ -150,22 +153,22 @@ describe("verify", () => {
 
   it("is for the agents that it names, in order of priority", () => {
     const pass = (): { verdict: "pass" } => ({ verdict: "pass" });
-    const harness = plugin({ verify: { agents: ["writer"], run: pass } }, "one");
-    plugin({ verify: { run: pass, priority: 5 } }, "two");
+    const harness = createPlugin({ verify: { agents: ["writer"], run: pass } }, "one");
+    createPlugin({ verify: { run: pass, priority: 5 } }, "two");
     expect(harness.host.verifiersFor("writer")).toEqual(["plugin:two", "plugin:one"]);
     expect(harness.host.verifiersFor("other")).toEqual(["plugin:two"]);
     expect(harness.isVerified("other")).toBe(false);
   });
 
   it("has no verdict about anything but the result", async () => {
-    const harness = plugin({ verify: ({ target }) => ({ verdict: "pass", target: `${target}0` }) });
+    const harness = createPlugin({ verify: ({ target }) => ({ verdict: "pass", target: `${target}0` }) });
     expect(await harness.verify()).toMatchObject({ kind: "none", because: "other_target" });
-    const same = plugin({ verify: ({ target }) => ({ verdict: "pass", target }) }, "same");
+    const same = createPlugin({ verify: ({ target }) => ({ verdict: "pass", target }) }, "same");
     expect(await same.verify()).toMatchObject({ kind: "verdict", verdict: "pass" });
   });
 
   it.each([
-    ["throws", throws, "failed", "the hook verify of the plugin guard threw an error"],
+    ["throws", throwSecret, "failed", "the hook verify of the plugin guard threw an error"],
     ["rejects", () => Promise.reject(new Error("no")), "failed", "threw an error"],
     ["answers nothing", () => undefined, "malformed", "it is no object"],
     [
@@ -196,7 +199,7 @@ describe("verify", () => {
       "`criteria`",
     ],
   ])("that %s is no verdict", async (_what, run, because, message) => {
-    const harness = plugin({ verify: run as never });
+    const harness = createPlugin({ verify: run as never });
     const answer = await harness.verify();
     expect(answer).toMatchObject({
       kind: "none",
@@ -209,7 +212,7 @@ describe("verify", () => {
   });
 
   it("that is late is no verdict, by its budget or by the time of the check", async () => {
-    const harness = plugin({ verify: never });
+    const harness = createPlugin({ verify: waitForever });
     const answer = harness.verify();
     await harness.clock.advance(HOOK_BUDGETS_MS.verify.usual);
     expect(await answer).toMatchObject({ kind: "none", because: "timed_out" });
@@ -228,7 +231,7 @@ describe("verify", () => {
 
   it("is not waited for when the coordinator stops", async () => {
     const stop = new AbortController();
-    const harness = plugin({ verify: never });
+    const harness = createPlugin({ verify: waitForever });
     const request = { result: sampleResult(), deadlineAtMs: harness.clock.now() + 1e6, signal: stop.signal };
     const answer = harness.host.verify(request as never, "plugin:guard");
     stop.abort();
@@ -239,7 +242,7 @@ describe("verify", () => {
   });
 
   it("by a plugin that is not there is unavailable", async () => {
-    const harness = plugin({ verify: never });
+    const harness = createPlugin({ verify: waitForever });
     const request = { result: sampleResult(), deadlineAtMs: 1e15, signal: new AbortController().signal };
     expect(await harness.host.verify(request as never, "plugin:other")).toEqual({
       kind: "none",
@@ -251,11 +254,11 @@ describe("verify", () => {
 
 describe("decide", () => {
   it("denies where any plugin does, however sure the others are", async () => {
-    const harness = plugin(
+    const harness = createPlugin(
       { decide: { run: () => ({ action: "allow", confidence: 1 }), priority: 9 } },
       "yes",
     );
-    plugin(
+    createPlugin(
       { decide: ({ kind }) => (kind === "plan" ? { action: "deny", reason: "No plans." } : undefined) },
       "no",
     );
@@ -268,22 +271,22 @@ describe("decide", () => {
   });
 
   it("counts the least confidence of those that allow it", async () => {
-    const harness = plugin({ decide: { run: () => ({ action: "allow" }), priority: 9 } }, "silent");
-    plugin({ decide: () => ({ action: "allow", confidence: 0.8 }) }, "surer");
-    plugin({ decide: () => ({ action: "allow", confidence: 0.3 }) }, "unsure");
+    const harness = createPlugin({ decide: { run: () => ({ action: "allow" }), priority: 9 } }, "silent");
+    createPlugin({ decide: () => ({ action: "allow", confidence: 0.8 }) }, "surer");
+    createPlugin({ decide: () => ({ action: "allow", confidence: 0.3 }) }, "unsure");
     expect(await harness.decide()).toEqual({ action: "allow", plugin: "unsure", confidence: 0.3 });
   });
 
   it("denies also where another plugin allows it with no confidence at all", async () => {
-    plugin({ decide: { run: () => ({ action: "allow", confidence: 0 }), priority: 9 } }, "unsure");
-    const harness = plugin({ decide: () => ({ action: "deny" }) }, "no");
+    createPlugin({ decide: { run: () => ({ action: "allow", confidence: 0 }), priority: 9 } }, "unsure");
+    const harness = createPlugin({ decide: () => ({ action: "deny" }) }, "no");
     const reason = "the plugin no denied it: it gave no reason";
     expect(await harness.decide()).toEqual({ action: "deny", plugin: "no", reason });
   });
 
   it("fails closed, with a sentence that names the plugin", async () => {
-    plugin({ decide: never }, "slow");
-    const harness = plugin({ decide: () => ({ action: "allow" }) });
+    createPlugin({ decide: waitForever }, "slow");
+    const harness = createPlugin({ decide: () => ({ action: "allow" }) });
     const ruling = harness.decide();
     await harness.clock.advance(0);
     // The clock of another harness: each asks by its own.
@@ -299,7 +302,7 @@ describe("decide", () => {
 
 describe("every hook", () => {
   it("gets a copy of its own that it cannot change", async () => {
-    const given = sampleResult({ outputs: { list: [{ a: 1 }] } });
+    const hookResult = sampleResult({ outputs: { list: [{ a: 1 }] } });
     const seen: unknown[] = [];
     const verify: CoordinationHooks["verify"] = (result) => {
       seen.push(result);
@@ -307,12 +310,12 @@ describe("every hook", () => {
       expect(() => (result.outputs as { list: unknown[] }).list.push(2)).toThrow(TypeError);
       return { verdict: "pass" };
     };
-    const harness = plugin({ verify });
-    expect(await harness.verify(given)).toMatchObject({ verdict: "pass" });
-    expect(await harness.verify(given)).toMatchObject({ verdict: "pass" });
-    expect(seen).toEqual([given, given]);
+    const harness = createPlugin({ verify });
+    expect(await harness.verify(hookResult)).toMatchObject({ verdict: "pass" });
+    expect(await harness.verify(hookResult)).toMatchObject({ verdict: "pass" });
+    expect(seen).toEqual([hookResult, hookResult]);
     expect(seen[0]).not.toBe(seen[1]);
-    expect(Object.isFrozen(given.outputs)).toBe(false);
+    expect(Object.isFrozen(hookResult.outputs)).toBe(false);
   });
 
   it("keeps its `this`", async () => {
@@ -327,7 +330,7 @@ describe("every hook", () => {
         },
       },
     };
-    const harness = plugin(hooks);
+    const harness = createPlugin(hooks);
     expect(await harness.arbitrate()).toMatchObject({ reason: "arbitrate decide" });
     expect(await harness.decide()).toMatchObject({ reason: "the plugin guard denied it: 3" });
   });

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { TakeChannelAnswer } from "../../src/plugins/channels.ts";
 import { createHostApproval } from "../../src/plugins/openclaw/host/host-approval.ts";
-import { settled } from "../support/fake-clock.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { HOUR_MS, noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
 import { logLines } from "./question-stage.ts";
@@ -12,7 +12,7 @@ const { harness } = vi.hoisted<{ harness: { call: Call } }>(() => ({ harness: { 
 vi.mock("../../src/plugins/openclaw/host/sdk.ts", () => ({
   loadHarness: () =>
     Promise.resolve({
-      callGatewayTool: (...given: Parameters<Call>) => Promise.resolve().then(() => harness.call(...given)),
+      callGatewayTool: (...args: Parameters<Call>) => Promise.resolve().then(() => harness.call(...args)),
     }),
 }));
 
@@ -22,12 +22,12 @@ interface Asked {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-let asked: Asked[];
+let askedCalls: Asked[];
 
 /** The host answers the request with `request`, and whoever waits for the decision with `decision`. */
-function approving(request: unknown, decision: unknown = new Promise(() => undefined)): void {
+function scriptApproval(request: unknown, decision: unknown = new Promise(() => undefined)): void {
   harness.call = (method, options, params) => {
-    asked.push({ method, options, params: params as Asked["params"] });
+    askedCalls.push({ method, options, params: params as Asked["params"] });
     const answer = method === "plugin.approval.request" ? request : decision;
     if (answer instanceof Error) throw answer;
     return answer;
@@ -35,32 +35,35 @@ function approving(request: unknown, decision: unknown = new Promise(() => undef
 }
 
 beforeEach(() => {
-  asked = [];
+  askedCalls = [];
 });
 
 const ACCEPTED = { id: "approval-1", status: "accepted" };
 
-async function told(notice: ChannelNotice = noticeOf(), refused?: Awaited<ReturnType<TakeChannelAnswer>>) {
-  const taken: unknown[] = [];
+async function notifyApproval(
+  notice: ChannelNotice = noticeOf(),
+  refused?: Awaited<ReturnType<TakeChannelAnswer>>,
+) {
+  const answers: unknown[] = [];
   const { logger, lines } = logLines();
   const take: TakeChannelAnswer = (answer, through) => {
-    taken.push({ ...answer, through });
+    answers.push({ ...answer, through });
     return Promise.resolve(refused);
   };
   const channel = createHostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
   const outcome = await channel.notify(notice);
-  await settled();
-  return { outcome, taken, lines };
+  await waitUntilSettled();
+  return { outcome, taken: answers, lines };
 }
 
 const DELIVERED = { kind: "delivered", tries: 1 };
-const failed = (message: string) => ({ kind: "failed", tries: 1, message });
+const matchFailed = (message: string) => ({ kind: "failed", tries: 1, message });
 
 describe("an approval of the host's", () => {
   it("is asked for in the owner's session, for one decision at a time, and the notice is delivered", async () => {
-    approving(ACCEPTED);
-    expect((await told(noticeOf({ text: "secret\u0000 words" }))).outcome).toEqual(DELIVERED);
-    expect(asked).toEqual([
+    scriptApproval(ACCEPTED);
+    expect((await notifyApproval(noticeOf({ text: "secret\u0000 words" }))).outcome).toEqual(DELIVERED);
+    expect(askedCalls).toEqual([
       {
         method: "plugin.approval.request",
         options: { timeoutMs: 10_000 },
@@ -86,19 +89,19 @@ describe("an approval of the host's", () => {
     ["allow-once", "approve"],
     ["deny", "deny"],
   ])("that people decide as %s answers the question as %s, in their name", async (decision, answer) => {
-    approving(ACCEPTED, { decision, resolvedBy: "ada" });
-    const { outcome, taken, lines } = await told();
+    scriptApproval(ACCEPTED, { decision, resolvedBy: "ada" });
+    const { outcome, taken: answers, lines } = await notifyApproval();
     expect(outcome).toEqual(DELIVERED);
     const by = { kind: "person", id: "ada" };
-    expect(taken).toEqual([{ questionId: QUESTION_ID, answer, by, through: "host" }]);
+    expect(answers).toEqual([{ questionId: QUESTION_ID, answer, by, through: "host" }]);
     expect(lines).toEqual([]);
   });
 
   it("of somebody without a name, or with an endless one, is answered all the same", async () => {
-    approving(ACCEPTED, { decision: "deny" });
-    expect((await told()).taken).toMatchObject([{ by: { kind: "person" } }]);
-    approving(ACCEPTED, { decision: "deny", resolvedBy: "x".repeat(10_000) });
-    expect((await told()).taken).toMatchObject([{ by: { id: "x".repeat(100) } }]);
+    scriptApproval(ACCEPTED, { decision: "deny" });
+    expect((await notifyApproval()).taken).toMatchObject([{ by: { kind: "person" } }]);
+    scriptApproval(ACCEPTED, { decision: "deny", resolvedBy: "x".repeat(10_000) });
+    expect((await notifyApproval()).taken).toMatchObject([{ by: { id: "x".repeat(100) } }]);
   });
 
   it.each([
@@ -107,10 +110,10 @@ describe("an approval of the host's", () => {
     [60_000, 60_000],
     [1, 1],
   ])("of a question with %d ms left is asked for %d ms", async (leftMs, timeoutMs) => {
-    approving(ACCEPTED);
-    await told(noticeOf({ deadlineAtMs: NOW_MS + leftMs }));
-    expect(asked.map(({ params }) => params["timeoutMs"])).toEqual([timeoutMs, undefined]);
-    expect(asked.map(({ options }) => options)).toEqual([
+    scriptApproval(ACCEPTED);
+    await notifyApproval(noticeOf({ deadlineAtMs: NOW_MS + leftMs }));
+    expect(askedCalls.map(({ params }) => params["timeoutMs"])).toEqual([timeoutMs, undefined]);
+    expect(askedCalls.map(({ options }) => options)).toEqual([
       { timeoutMs: 10_000 },
       { timeoutMs: timeoutMs + 10_000 },
     ]);
@@ -120,9 +123,9 @@ describe("an approval of the host's", () => {
     ["whose time is over", { deadlineAtMs: NOW_MS }, "the question's time is over"],
     ["that takes only words", { answers: ["answer", "deny"] }, "an approval takes no answer in words"],
   ])("of a question %s is not asked for, and the notice has failed", async (_, question, message) => {
-    approving(ACCEPTED);
-    expect((await told(noticeOf(question))).outcome).toEqual(failed(message));
-    expect(asked).toEqual([]);
+    scriptApproval(ACCEPTED);
+    expect((await notifyApproval(noticeOf(question))).outcome).toEqual(matchFailed(message));
+    expect(askedCalls).toEqual([]);
   });
 
   it.each([
@@ -130,16 +133,16 @@ describe("an approval of the host's", () => {
     ["cannot be named", { status: "accepted" }],
     ["is not there at all", { decision: null }],
   ])("where whoever could approve %s has failed at once, and nothing is waited for", async (_, request) => {
-    approving(request);
-    expect((await told()).outcome).toEqual(failed("nobody is connected who could approve"));
-    expect(asked).toHaveLength(1);
+    scriptApproval(request);
+    expect((await notifyApproval()).outcome).toEqual(matchFailed("nobody is connected who could approve"));
+    expect(askedCalls).toHaveLength(1);
   });
 
   it.each([[new Error("gateway closed")], [undefined], [{ id: 5 }], ["accepted"]])(
     "has failed and throws nothing where the host answers %s",
     async (request) => {
-      approving(request);
-      expect((await told()).outcome).toMatchObject({ kind: "failed", tries: 1 });
+      scriptApproval(request);
+      expect((await notifyApproval()).outcome).toMatchObject({ kind: "failed", tries: 1 });
     },
   );
 
@@ -148,24 +151,24 @@ describe("an approval of the host's", () => {
     ["it ended", {}],
     ["more was allowed than was offered", { decision: "allow-always" }],
   ])("answers nothing where %s", async (_, decision) => {
-    approving(ACCEPTED, decision);
-    expect(await told()).toEqual({ outcome: DELIVERED, taken: [], lines: [] });
+    scriptApproval(ACCEPTED, decision);
+    expect(await notifyApproval()).toEqual({ outcome: DELIVERED, taken: [], lines: [] });
   });
 
   it.each([[new Error("gateway closed")], [null], [{ decision: 5 }]])(
     "answers nothing, and says so in the log, where the host then answers %s",
     async (decision) => {
-      approving(ACCEPTED, decision);
-      const { outcome, taken, lines } = await told();
-      expect({ outcome, taken }).toEqual({ outcome: DELIVERED, taken: [] });
+      scriptApproval(ACCEPTED, decision);
+      const { outcome, taken: answers, lines } = await notifyApproval();
+      expect({ outcome, taken: answers }).toEqual({ outcome: DELIVERED, taken: [] });
       expect(lines).toMatchObject([{ level: "warn", fields: { question: QUESTION_ID } }]);
     },
   );
 
   it("that did not count is in the log with why, and changes nothing about the notice", async () => {
-    approving(ACCEPTED, { decision: "deny", resolvedBy: "ada" });
+    scriptApproval(ACCEPTED, { decision: "deny", resolvedBy: "ada" });
     const refused = { kind: "refused", code: "QUESTION_CLOSED", reason: "it is closed already" } as const;
-    const { outcome, lines } = await told(noticeOf(), refused);
+    const { outcome, lines } = await notifyApproval(noticeOf(), refused);
     expect(outcome).toEqual(DELIVERED);
     expect(lines).toMatchObject([
       { level: "info", message: expect.stringContaining("closed already") as string },
@@ -173,9 +176,9 @@ describe("an approval of the host's", () => {
   });
 
   it("has texts of the length that the host takes, however long the question is", async () => {
-    approving(ACCEPTED);
-    await told(noticeOf({ title: `t${"\u{1f600}".repeat(100)}`, text: "\u{1f600}".repeat(1_000) }));
-    const [{ params } = { params: {} as Asked["params"] }] = asked;
+    scriptApproval(ACCEPTED);
+    await notifyApproval(noticeOf({ title: `t${"\u{1f600}".repeat(100)}`, text: "\u{1f600}".repeat(1_000) }));
+    const [{ params } = { params: {} as Asked["params"] }] = askedCalls;
     const { title, description } = params as { readonly title: string; readonly description: string };
     expect([title.length, description.length]).toEqual([80, 512]);
     expect([title, description].every((text) => text.isWellFormed())).toBe(true);

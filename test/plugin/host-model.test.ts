@@ -18,22 +18,25 @@ interface Given {
   readonly answer?: () => Promise<object> | object;
 }
 
-const whole = (text = "{}") => ({ text, model: "large", stopReason: "stop" });
+const createWholeAnswer = (text = "{}") => ({ text, model: "large", stopReason: "stop" });
 
-function host({ agents = { entries: { main: {}, boss: { default: true } } }, answer = whole }: Given = {}) {
-  const asked: Readonly<Record<string, unknown>>[] = [];
+function createHost({
+  agents = { entries: { main: {}, boss: { default: true } } },
+  answer = createWholeAnswer,
+}: Given = {}) {
+  const requests: Readonly<Record<string, unknown>>[] = [];
   const runtime = {
     config: { current: () => ({ agents }) },
-    llm: { complete: async (given: (typeof asked)[number]) => (asked.push(given), await answer()) },
+    llm: { complete: async (input: (typeof requests)[number]) => (requests.push(input), await answer()) },
   };
-  return { asked, model: createHostModel(runtime as unknown as HostRuntime) };
+  return { asked: requests, model: createHostModel(runtime as unknown as HostRuntime) };
 }
 
 describe("a critic that is asked through the host", () => {
   it("is asked with no session, as the agent that it is, and for no more than a verdict is long", async () => {
-    const { asked, model } = host();
+    const { asked: requests, model } = createHost();
     expect(await model.complete(ASK)).toEqual({ text: "{}", model: "large" });
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       {
         agentId: "critic",
         systemPrompt: "You judge.",
@@ -66,16 +69,16 @@ describe("a critic that is asked through the host", () => {
     ],
     ["the implicit one", {}, "main", false],
   ])("is named unless the host would take it anyway: %s", async (_, agents, agentId, isNamed) => {
-    const { asked, model } = host({ agents });
+    const { asked: requests, model } = createHost({ agents });
     await model.complete({ ...ASK, agentId: agentId as AgentId });
-    expect(asked[0]?.["agentId"]).toBe(isNamed ? agentId : undefined);
-    expect(Object.keys(asked[0] ?? {}).includes("agentId")).toBe(isNamed);
+    expect(requests[0]?.["agentId"]).toBe(isNamed ? agentId : undefined);
+    expect(Object.keys(requests[0] ?? {}).includes("agentId")).toBe(isNamed);
   });
 
   it.each(["length", "aborted", "error", "toolUse", undefined])(
     "has given no whole answer where it stopped because of %s",
     async (stopReason) => {
-      const { model } = host({ answer: () => ({ ...whole(), stopReason }) });
+      const { model } = createHost({ answer: () => ({ ...createWholeAnswer(), stopReason }) });
       await expect(model.complete(ASK)).rejects.toThrow(
         `the model gave no whole answer (${stopReason ?? "unknown"})`,
       );
@@ -83,20 +86,20 @@ describe("a critic that is asked through the host", () => {
   );
 
   it("says no more than it may", async () => {
-    const { model } = host({ answer: () => whole("x".repeat(101)) });
+    const { model } = createHost({ answer: () => createWholeAnswer("x".repeat(101)) });
     expect((await model.complete(ASK)).text).toHaveLength(100);
   });
 
   it("has failed where the host refuses, in the host's words", async () => {
     const refusal = new Error("Plugin LLM completion cannot override the target agent.");
-    const { model } = host({ answer: () => Promise.reject(refusal) });
+    const { model } = createHost({ answer: () => Promise.reject(refusal) });
     await expect(model.complete(ASK)).rejects.toBe(refusal);
   });
 
   it("is asked outside of the call that is under way, which may be over before it answers", async () => {
     const client = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
-    const { model } = host({ answer: () => (seen.push(client.getStore()), whole()) });
+    const { model } = createHost({ answer: () => (seen.push(client.getStore()), createWholeAnswer()) });
     await client.run("gone", () => model.complete(ASK));
     expect(seen).toEqual([undefined]);
   });

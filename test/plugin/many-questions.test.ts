@@ -3,7 +3,7 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
-import { questionStage, type QuestionStage } from "./question-stage.ts";
+import { openQuestionStage, type QuestionStage } from "./question-stage.ts";
 
 const SESSIONS: readonly SessionKey[] = [
   OWNER,
@@ -26,17 +26,17 @@ interface Told {
 
 describe("a thousand open questions", () => {
   it("are listed the newest first and no more than asked for, in bounded time and length", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const oldest = await stage.ask("May I begin?", "agent:first:main" as SessionKey);
     const ids = await ask(stage);
     const begun = performance.now();
-    const listed = async (params: object): Promise<string[]> => {
+    const listQuestions = async (params: object): Promise<string[]> => {
       const { payload } = (await tellQuestions(stage.use, params)) as Told;
       return payload.questions.map(({ questionId }) => questionId);
     };
-    expect(await listed({ limit: 500 })).toEqual(ids.toReversed().slice(0, 500));
-    expect(await listed({})).toEqual(ids.toReversed().slice(0, 50));
-    expect(await listed({ coordinationId: "co-2", limit: 500 })).toEqual(
+    expect(await listQuestions({ limit: 500 })).toEqual(ids.toReversed().slice(0, 500));
+    expect(await listQuestions({})).toEqual(ids.toReversed().slice(0, 50));
+    expect(await listQuestions({ coordinationId: "co-2", limit: 500 })).toEqual(
       ids.slice(0, PER_SESSION).toReversed(),
     );
     const say = (args: string): Promise<string> =>

@@ -2,20 +2,20 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { applyChanges, planEnable } from "../../src/plugins/openclaw/host/operator-config.ts";
-import { memoryConfig, runCli } from "../cli/run-cli.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
+import { createMemoryConfig, runCli } from "../cli/run-cli.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 
 const ON = { enabled: true, tokens: [{ token: "a-token-that-is-long-enough" }] };
 
-function configured(openwop: object) {
+function createConfigured(openwop: object) {
   const phase1 = { openwop };
   const config: object = {
     gateway: { port: 4_100 },
     plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } },
   };
   applyChanges(config, planEnable(config, {}));
-  return memoryConfig(config);
+  return createMemoryConfig(config);
 }
 
 interface Told {
@@ -23,42 +23,46 @@ interface Told {
   readonly checks?: readonly { readonly name: string; readonly status: string; readonly message: string }[];
 }
 
-async function told(command: string, openwop: object, stateDir: string): Promise<Told> {
-  const { stdout } = await runCli([command, "--json"], { stateDir, config: configured(openwop) });
+async function runToldCommand(command: string, openwop: object, stateDir: string): Promise<Told> {
+  const { stdout } = await runCli([command, "--json"], { stateDir, config: createConfigured(openwop) });
   return JSON.parse(stdout) as Told;
 }
 
 async function checksOf(openwop: object, stateDir: string) {
-  const { checks = [] } = await told("doctor", openwop, stateDir);
+  const { checks = [] } = await runToldCommand("doctor", openwop, stateDir);
   return checks.filter(({ name }) => name.startsWith("openwop") || name === "config");
 }
 
 describe("status", () => {
   it("says whether OpenWOP is served, and where", async () => {
-    using state = tempFolder();
-    expect((await told("status", {}, state.path)).openwop).toEqual({ served: false });
+    using state = createTempFolder();
+    expect((await runToldCommand("status", {}, state.path)).openwop).toEqual({ served: false });
     const url = "http://127.0.0.1:4100/coordination/openwop";
-    expect((await told("status", ON, state.path)).openwop).toEqual({ served: true, url, tenants: 1 });
-    const { stdout } = await runCli(["status"], { stateDir: state.path, config: configured(ON) });
+    expect((await runToldCommand("status", ON, state.path)).openwop).toEqual({
+      served: true,
+      url,
+      tenants: 1,
+    });
+    const { stdout } = await runCli(["status"], { stateDir: state.path, config: createConfigured(ON) });
     expect(stdout).toContain(`OpenWOP       ${url} for 1 tenant`);
   });
 });
 
 describe("doctor", () => {
   it("says nothing of OpenWOP where nobody wants it", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     expect(await checksOf({}, state.path)).toEqual([]);
   });
 
   it("says that a token is missing", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     expect(await checksOf({ enabled: true }, state.path)).toMatchObject([
       { name: "config", status: "fail", message: expect.stringContaining("at least one token") as unknown },
     ]);
   });
 
   it("warns of a variable that is not set here, and is content with one that is", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     const openwop = { enabled: true, tokens: [{ token: "${OPENWOP_TEST_VARIABLE}" }] };
     expect(await checksOf(openwop, state.path)).toMatchObject([
       { name: "openwop-tokens", status: "warn" },
@@ -71,19 +75,22 @@ describe("doctor", () => {
   });
 
   it("names the folder that cannot be read and the file that is no workflow", async () => {
-    using state = tempFolder();
+    using state = createTempFolder();
     const openwop = { ...ON, workflows: ["flows"] };
-    const workflows = async () => (await checksOf(openwop, state.path)).at(-1);
-    expect(await workflows()).toMatchObject({
+    const findWorkflowCheck = async () => (await checksOf(openwop, state.path)).at(-1);
+    expect(await findWorkflowCheck()).toMatchObject({
       status: "fail",
       message: expect.stringContaining("flows: the folder cannot be read") as unknown,
     });
     const folder = join(state.path, "flows");
     mkdirSync(folder);
-    writeFileSync(join(folder, "good.json"), JSON.stringify(workflow("good", { nodes: [node("only")] })));
-    expect(await workflows()).toMatchObject({ status: "ok", message: "1 workflow in 1 folder" });
+    writeFileSync(
+      join(folder, "good.json"),
+      JSON.stringify(createWorkflow("good", { nodes: [createNode("only")] })),
+    );
+    expect(await findWorkflowCheck()).toMatchObject({ status: "ok", message: "1 workflow in 1 folder" });
     writeFileSync(join(folder, "bad.json"), '{"id": "bad"}');
-    expect(await workflows()).toMatchObject({
+    expect(await findWorkflowCheck()).toMatchObject({
       status: "fail",
       message: expect.stringContaining("bad.json") as unknown,
     });

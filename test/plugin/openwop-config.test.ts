@@ -8,7 +8,8 @@ import { DEFAULT_QUOTAS } from "../../src/agents/coordination/contracts/workflow
 
 const TOKEN = "a-token-that-is-long-enough";
 
-const parsed = (openwop: object) => parsePluginConfig({ coordination: { phase1: { openwop } } }).openwop;
+const parseOpenwop = (openwop: object) =>
+  parsePluginConfig({ coordination: { phase1: { openwop } } }).openwop;
 
 describe("the configuration of OpenWOP", () => {
   it("is off where nothing is said", () => {
@@ -32,23 +33,25 @@ describe("the configuration of OpenWOP", () => {
   });
 
   it("is refused without a token, with the reason", () => {
-    expect(() => parsed({ enabled: true })).toThrow(
+    expect(() => parseOpenwop({ enabled: true })).toThrow(
       /openwop\.tokens: expected at least one token .*nobody could be let in/,
     );
-    expect(parsed({ enabled: true, tokens: [{ token: TOKEN }] }).tokens).toEqual([
+    expect(parseOpenwop({ enabled: true, tokens: [{ token: TOKEN }] }).tokens).toEqual([
       { token: TOKEN, tenant: "default" },
     ]);
   });
 
   it.each([-1, 3_651, "7"])("keeps runs for replays for no time such as %j", (replayRetentionDays) => {
-    expect(() => parsed({ replayRetentionDays })).toThrow(/replayRetentionDays/);
-    expect(parsed({ replayRetentionDays: 0.5 }).replayRetentionDays).toBe(0.5);
+    expect(() => parseOpenwop({ replayRetentionDays })).toThrow(/replayRetentionDays/);
+    expect(parseOpenwop({ replayRetentionDays: 0.5 }).replayRetentionDays).toBe(0.5);
   });
 
   it("takes a variable in place of a token, and says nothing of a token that it refuses", () => {
-    expect(parsed({ enabled: true, tokens: [{ token: "${T}" }] }).tokens).toMatchObject([{ token: "${T}" }]);
-    expect(() => parsed({ tokens: [{ token: "too-short-5ab" }] })).toThrow(/^(?!.*5ab)/);
-    expect(() => parsed({ tokens: [{ token: TOKEN, tenant: "not a tenant" }] })).toThrow(/tenant/);
+    expect(parseOpenwop({ enabled: true, tokens: [{ token: "${T}" }] }).tokens).toMatchObject([
+      { token: "${T}" },
+    ]);
+    expect(() => parseOpenwop({ tokens: [{ token: "too-short-5ab" }] })).toThrow(/^(?!.*5ab)/);
+    expect(() => parseOpenwop({ tokens: [{ token: TOKEN, tenant: "not a tenant" }] })).toThrow(/tenant/);
   });
 
   it.each([
@@ -56,25 +59,26 @@ describe("the configuration of OpenWOP", () => {
     ["is short", "short"],
     ["is no word", "two words that are long enough"],
   ])("lets nobody in by a variable that %s", (_how, value) => {
-    const config = parsed({ enabled: true, tokens: [{ token: "${T}", tenant: "acme" }] });
+    const config = parseOpenwop({ enabled: true, tokens: [{ token: "${T}", tenant: "acme" }] });
     expect(() => bearerTokensOf(config, () => value)).toThrow(/tenant acme is not set, or is not a word/);
     expect(bearerTokensOf(config, () => TOKEN)).toEqual([{ token: TOKEN, tenant: "acme" }]);
   });
 });
 
 it("tells two holders of one token apart for nobody", () => {
-  const config = parsed({ tokens: [{ token: TOKEN }, { token: "${T}", tenant: "acme" }] });
+  const config = parseOpenwop({ tokens: [{ token: TOKEN }, { token: "${T}", tenant: "acme" }] });
   expect(() => bearerTokensOf(config, () => TOKEN)).toThrow(/two tokens are the same/);
 });
 
 describe("the address of OpenWOP", () => {
-  const at = (gateway: object, env = {}, config = {}) => openWopBaseUrl(config, { config: { gateway }, env });
+  const findBaseUrl = (gateway: object, env = {}, config = {}) =>
+    openWopBaseUrl(config, { config: { gateway }, env });
 
   it("is where the gateway listens, or where the operator says", () => {
-    expect(at({ port: 4_100 })).toBe("http://127.0.0.1:4100/coordination/openwop");
-    expect(at({})).toBe("http://127.0.0.1:18789/coordination/openwop");
-    expect(at({ port: 4_100 }, { OPENCLAW_GATEWAY_PORT: "4200" })).toContain(":4200/");
-    expect(at({}, {}, { baseUrl: "https://wop.example/x/" })).toBe("https://wop.example/x");
+    expect(findBaseUrl({ port: 4_100 })).toBe("http://127.0.0.1:4100/coordination/openwop");
+    expect(findBaseUrl({})).toBe("http://127.0.0.1:18789/coordination/openwop");
+    expect(findBaseUrl({ port: 4_100 }, { OPENCLAW_GATEWAY_PORT: "4200" })).toContain(":4200/");
+    expect(findBaseUrl({}, {}, { baseUrl: "https://wop.example/x/" })).toBe("https://wop.example/x");
   });
 
   it.each([
@@ -90,7 +94,7 @@ describe("the address of OpenWOP", () => {
 });
 
 describe("the route of OpenWOP", () => {
-  const registered = (openwop?: object) => {
+  const registerWith = (openwop?: object) => {
     const registerHttpRoute = vi.fn();
     const pluginConfig = { coordination: { phase1: { enabled: true, ...(openwop && { openwop }) } } };
     registerOpenWopRoute({ pluginConfig, registerHttpRoute } as unknown as OpenClawPluginApi);
@@ -98,9 +102,9 @@ describe("the route of OpenWOP", () => {
   };
 
   it("is there where it is wanted, and nowhere else", () => {
-    expect(registered()).toEqual([]);
-    expect(registered({ enabled: false, tokens: [{ token: TOKEN }] })).toEqual([]);
-    expect(registered({ enabled: true, tokens: [{ token: TOKEN }] })).toMatchObject([
+    expect(registerWith()).toEqual([]);
+    expect(registerWith({ enabled: false, tokens: [{ token: TOKEN }] })).toEqual([]);
+    expect(registerWith({ enabled: true, tokens: [{ token: TOKEN }] })).toMatchObject([
       { path: "/coordination/openwop", match: "prefix", auth: "plugin" },
     ]);
   });

@@ -11,7 +11,12 @@ import type {
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import {
+  createManualClock,
+  openTestLedger,
+  createTempFolder,
+  TEST_EPOCH_MS,
+} from "../support/temp-ledger.ts";
 
 const OURS: Caller = { tenant: "default", principal: "ops" };
 const OTHERS: Caller = { tenant: "other", principal: "ops" };
@@ -20,40 +25,40 @@ const QUESTION = "escalation-1";
 
 const schemas = loadOpenWopSchemas();
 
-const noRun = () =>
+const answerNoRun = () =>
   Promise.resolve({ kind: "refused", code: "not_found", message: "there is no such run" } as const);
 
 /** Knows no run of its own. */
 const EMPTY = {
   hostId: "host-1",
-  snapshot: noRun,
-  events: noRun,
-  ancestry: noRun,
-  cancel: noRun,
-  pause: noRun,
-  resume: noRun,
-  resolve: noRun,
+  snapshot: answerNoRun,
+  events: answerNoRun,
+  ancestry: answerNoRun,
+  cancel: answerNoRun,
+  pause: answerNoRun,
+  resume: answerNoRun,
+  resolve: answerNoRun,
   watch: () => () => undefined,
 } as unknown as WorkflowHost;
 
 /** An agent has asked people something. */
-async function scene(kind?: "approval") {
-  const folder = tempFolder();
-  const clock = manualClock();
+async function createScene(kind?: "approval") {
+  const folder = createTempFolder();
+  const clock = createManualClock();
   const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
   const coordinator = testCoordinator({
     store,
     clock,
     newCoordinationId: () => RUN as CoordinationId,
   });
-  const asked = await coordinator.ask({
+  const question = await coordinator.ask({
     askedBy: OWNER,
     agentId: "main",
     kind: kind ?? "clarification",
     traceId: "trace",
     question: "the words of the agent",
   });
-  if (asked.kind === "refused") throw new Error(asked.reason);
+  if (question.kind === "refused") throw new Error(question.reason);
   const others = createCoordinationRuns({
     tenant: "default",
     hostId: () => "host-1",
@@ -81,7 +86,7 @@ const ALL = { from: 0, limit: 1_000 };
 
 describe("a coordination that waits for people", () => {
   it("is a run that waits, with what is asked and without its words", async () => {
-    await using at = await scene();
+    await using at = await createScene();
     const snapshot = await at.host.snapshot(OURS, RUN);
     expect(snapshot).toMatchObject({
       kind: "done",
@@ -100,7 +105,7 @@ describe("a coordination that waits for people", () => {
   });
 
   it("has events from the first to the last, in parts, and is complete with its end only", async () => {
-    await using at = await scene();
+    await using at = await createScene();
     const whole = await at.host.events(OURS, RUN, ALL);
     if (whole.kind === "refused") throw new Error(whole.message);
     const { events } = whole.value;
@@ -118,7 +123,7 @@ describe("a coordination that waits for people", () => {
   });
 
   it("goes on with an answer to its node, once", async () => {
-    await using at = await scene();
+    await using at = await createScene();
     const answer = { answers: { [QUESTION]: "yes, please" } };
     const wrong = await at.host.resolve(OURS, RUN, "orchestrator", { action: "perhaps" });
     expect(wrong).toMatchObject({ kind: "refused", code: "validation_error" });
@@ -143,7 +148,7 @@ describe("a coordination that waits for people", () => {
   });
 
   it("is cancelled, and cannot be paused", async () => {
-    await using at = await scene("approval");
+    await using at = await createScene("approval");
     expect(await at.host.snapshot(OURS, RUN)).toMatchObject({ value: { status: "waiting-approval" } });
     expect(await at.host.pause(OURS, RUN, {})).toMatchObject({ code: "run_not_pausable" });
     expect(await at.host.resume(OURS, RUN)).toMatchObject({ code: "run_not_paused" });
@@ -154,7 +159,7 @@ describe("a coordination that waits for people", () => {
   });
 
   it("is not there for callers of another tenant, whatever they ask, and nor is one that never was", async () => {
-    await using at = await scene();
+    await using at = await createScene();
     for (const [caller, runId] of [[OTHERS, RUN] as const, [OURS, "co-2"] as const]) {
       const answers = await Promise.all([
         at.host.snapshot(caller, runId),

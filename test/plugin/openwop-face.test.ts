@@ -8,13 +8,15 @@ import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runt
 import { takeOpenWopRequest } from "../../src/plugins/openclaw/runtime-access/openwop-request.ts";
 import { replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { node, workflow } from "../support/workflow-definitions.ts";
-import { fakeHost } from "./fake-host.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createFakeHost } from "./fake-host.ts";
 
 const TOKEN = "a-token-that-is-long-enough";
-const GATED = workflow("gated", { nodes: [node("gate", "core.approvalGate", { title: "Go on?" })] });
+const GATED = createWorkflow("gated", {
+  nodes: [createNode("gate", "core.approvalGate", { title: "Go on?" })],
+});
 
 const closing: (() => Promise<void>)[] = [];
 
@@ -30,13 +32,13 @@ interface Gateway {
   readonly told: (path: string, body?: unknown) => Promise<Record<string, unknown>>;
 }
 
-async function gateway(openwop: object, stateDir = freshFolder()): Promise<Gateway> {
-  const { api, lines } = fakeHost({ stateDir, phase1: { openwop } });
+async function startGatewayWith(openwop: object, stateDir = createFreshFolder()): Promise<Gateway> {
+  const { api, lines } = createFakeHost({ stateDir, phase1: { openwop } });
   const runtime = makeRuntime(api);
   await replaceRuntime(runtime);
   closing.push(() => runtime.close());
   const server = createServer((request, response) => void takeOpenWopRequest(api, request, response));
-  closing.push(() => closed(server));
+  closing.push(() => closeServer(server));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const ask = (path: string, body?: unknown): Promise<Response> =>
@@ -54,8 +56,8 @@ async function gateway(openwop: object, stateDir = freshFolder()): Promise<Gatew
   };
 }
 
-function freshFolder(): string {
-  const folder = tempFolder();
+function createFreshFolder(): string {
+  const folder = createTempFolder();
   closing.push(async () => {
     await Promise.resolve();
     folder[Symbol.dispose]();
@@ -63,7 +65,7 @@ function freshFolder(): string {
   return folder.path;
 }
 
-function closed(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   server.closeAllConnections();
   return new Promise((resolve) => server.close(() => resolve()));
 }
@@ -77,15 +79,15 @@ function withWorkflow(stateDir: string, text = JSON.stringify(GATED)): string {
 
 const ON = { enabled: true, tokens: [{ token: TOKEN }], workflows: ["workflows"] };
 
-async function waiting({ told }: Gateway, runId: string): Promise<void> {
+async function waitUntilWaiting({ told: report }: Gateway, runId: string): Promise<void> {
   const isWaiting = async (): Promise<boolean> =>
-    (await told(`/v1/runs/${runId}`))["status"] === "waiting-approval";
+    (await report(`/v1/runs/${runId}`))["status"] === "waiting-approval";
   await waitFor(isWaiting, { what: "the run to wait for approval", timeoutMs: 10_000, everyMs: 10 });
 }
 
 describe("OpenWOP in the gateway", () => {
   it("is not there where it is off, and leaves nothing behind", async () => {
-    const { runtime, ask, stateDir } = await gateway({});
+    const { runtime, ask, stateDir } = await startGatewayWith({});
     expect(runtime.openwop).toBeUndefined();
     expect((await ask("/.well-known/openwop")).status).toBe(503);
     await runtime.coordinator();
@@ -93,34 +95,34 @@ describe("OpenWOP in the gateway", () => {
   });
 
   it("serves runs of the workflows in its folders, from the ledger of the coordinator", async () => {
-    const own = await gateway(ON, withWorkflow(freshFolder()));
-    const { ask, told, runtime } = own;
-    expect(await told("/.well-known/openwop")).toMatchObject({
+    const ownGateway = await startGatewayWith(ON, withWorkflow(createFreshFolder()));
+    const { ask, told: report, runtime } = ownGateway;
+    expect(await report("/.well-known/openwop")).toMatchObject({
       multiAgent: { executionModel: { version: 6, crossHostCausation: { supported: true } } },
     });
-    const { runId } = (await told("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
-    await waiting(own, runId);
+    const { runId } = (await report("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
+    await waitUntilWaiting(ownGateway, runId);
     expect(await (await runtime.coordinator()).workflows.entry(runId as never)).toMatchObject({ runId });
-    await told(`/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
-    expect(await told(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
+    await report(`/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
+    expect(await report(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
     expect((await ask("/v1/runs/co-nothing")).status).toBe(404);
   });
 
   it("wakes who waits for events of a coordination, when this gateway appends them", async () => {
-    const { told, runtime } = await gateway(ON, withWorkflow(freshFolder()));
+    const { told: report, runtime } = await startGatewayWith(ON, withWorkflow(createFreshFolder()));
     const coordinator = await runtime.coordinator();
-    const asked = await coordinator.ask({
+    const question = await coordinator.ask({
       askedBy: "agent:main:main" as SessionKey,
       agentId: "main",
       kind: "clarification",
       traceId: "trace",
       question: "Which one?",
     });
-    if (asked.kind === "refused") throw new Error(asked.reason);
+    if (question.kind === "refused") throw new Error(question.reason);
     const [entry] = await coordinator.reads.list({ limit: 1 });
     const { runId, length } = entry!;
-    const polled = told(`/v1/runs/${runId}/events/poll?lastSequence=${length - 1}&timeout=25`);
-    await told(`/v1/runs/${runId}`);
+    const polled = report(`/v1/runs/${runId}/events/poll?lastSequence=${length - 1}&timeout=25`);
+    await report(`/v1/runs/${runId}`);
     await coordinator.cancel({ coordinationId: runId, by: "operator" });
     const { events } = (await polled) as { events: readonly { readonly type: string }[] };
     expect(events.map(({ type }) => type)).toContain("coordination.cancel_requested");
@@ -128,23 +130,23 @@ describe("OpenWOP in the gateway", () => {
   }, 15_000);
 
   it("goes on with its runs in the runtime that replaces it, and refuses in the one that is stopped", async () => {
-    const stateDir = withWorkflow(freshFolder());
-    const first = await gateway(ON, stateDir);
+    const stateDir = withWorkflow(createFreshFolder());
+    const first = await startGatewayWith(ON, stateDir);
     const { runId } = (await first.told("/v1/runs", { workflowId: "gated", inputs: {} })) as {
       runId: string;
     };
-    await waiting(first, runId);
-    const second = await gateway(ON, stateDir);
+    await waitUntilWaiting(first, runId);
+    const second = await startGatewayWith(ON, stateDir);
     expect(first.runtime.closed).toBe(true);
-    await waiting(second, runId);
+    await waitUntilWaiting(second, runId);
     await second.runtime.close();
     await expect(second.runtime.coordinator()).rejects.toThrow();
     expect((await second.ask("/.well-known/openwop")).status).toBe(503);
   });
 
   it("says what is wrong with a workflow, is not served meanwhile, and is when it is mended", async () => {
-    const stateDir = withWorkflow(freshFolder(), '{"id": "gated"}');
-    const { ask, lines, runtime } = await gateway(ON, stateDir);
+    const stateDir = withWorkflow(createFreshFolder(), '{"id": "gated"}');
+    const { ask, lines, runtime } = await startGatewayWith(ON, stateDir);
     await runtime.openwop?.start();
     expect((await ask("/.well-known/openwop")).status).toBe(503);
     expect(lines.filter(({ level }) => level === "error")[0]?.text).toMatch(/not served.*gated\.json/s);

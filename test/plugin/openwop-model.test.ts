@@ -10,12 +10,12 @@ const { signal } = new AbortController();
 const ASK: ChatRequest = { messages: [{ role: "user", content: "What now?" }], maxTokens: 50, signal };
 const WHOLE = { text: "Go on.", provider: "mock", model: "large", stopReason: "stop", usage: {} };
 
-const here: Enter = (work) => work();
+const enterHere: Enter = (work) => work();
 
-function chat(answer: () => object = () => WHOLE, contexts: readonly Enter[] = [here]) {
-  const asked: Readonly<Record<string, unknown>>[] = [];
+function createChat(answer: () => object = () => WHOLE, contexts: readonly Enter[] = [enterHere]) {
+  const requests: Readonly<Record<string, unknown>>[] = [];
   const { logger, lines } = logLines();
-  const all = async function* () {
+  const enterAll = async function* () {
     await Promise.resolve();
     yield* contexts;
   };
@@ -23,18 +23,25 @@ function chat(answer: () => object = () => WHOLE, contexts: readonly Enter[] = [
   const runtime = {
     config: { current: () => ({ agents }) },
     llm: {
-      complete: (given: (typeof asked)[number]) => {
-        asked.push(given);
+      complete: (input: (typeof requests)[number]) => {
+        requests.push(input);
         return Promise.resolve().then(answer);
       },
     },
   };
-  return { asked, lines, model: createHostChat(runtime as unknown as HostRuntime, logger, all) };
+  return {
+    asked: requests,
+    lines,
+    model: createHostChat(runtime as unknown as HostRuntime, logger, enterAll),
+  };
 }
 
 describe("a node of a workflow that asks the host's model", () => {
   it("asks what it is told to, and for no more", async () => {
-    const { asked, model } = chat(() => ({ ...WHOLE, usage: { inputTokens: 10, outputTokens: 5 } }));
+    const { asked: requests, model } = createChat(() => ({
+      ...WHOLE,
+      usage: { inputTokens: 10, outputTokens: 5 },
+    }));
     expect(await model.complete({ ...ASK, system: "You decide.", temperature: 0.5, model: "m" })).toEqual({
       kind: "answered",
       text: "Go on.",
@@ -43,7 +50,7 @@ describe("a node of a workflow that asks the host's model", () => {
       provider: "mock",
       usage: { inputTokens: 10, outputTokens: 5 },
     });
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       {
         messages: ASK.messages,
         systemPrompt: "You decide.",
@@ -62,9 +69,9 @@ describe("a node of a workflow that asks the host's model", () => {
     ["the one that the host would take", "agent:main", undefined],
     ["another one of the host's", "agent:Critic", "critic"],
   ])("names the host's agent where the workflow names %s", async (_which, agentId, named) => {
-    const { asked, model } = chat();
+    const { asked: requests, model } = createChat();
     await model.complete({ ...ASK, ...(agentId !== undefined && { agentId }) });
-    expect(asked[0]?.["agentId"]).toBe(named);
+    expect(requests[0]?.["agentId"]).toBe(named);
   });
 
   it.each([
@@ -72,19 +79,19 @@ describe("a node of a workflow that asks the host's model", () => {
     ['```json\n{"kind":"terminate"}\n```', { kind: "terminate" }],
     ["I would rather not.", undefined],
   ])("reads %s as JSON where a schema is asked for", async (text, object) => {
-    const { asked, model } = chat(() => ({ ...WHOLE, text }));
+    const { asked: requests, model } = createChat(() => ({ ...WHOLE, text }));
     const schema = { name: "decision", schema: { type: "object" } };
     const answer = await model.complete({ ...ASK, schema });
     expect(answer).toMatchObject({ kind: "answered", text });
     expect("object" in answer ? answer.object : undefined).toEqual(object);
-    expect(String(asked[0]?.["systemPrompt"])).toContain('{"type":"object"}');
+    expect(String(requests[0]?.["systemPrompt"])).toContain('{"type":"object"}');
   });
 
   it.each([
     ["aborted", "aborted"],
     ["error", "unavailable"],
   ])("is not answered where the call ends as %s", async (stopReason, code) => {
-    const { model } = chat(() => ({ ...WHOLE, stopReason }));
+    const { model } = createChat(() => ({ ...WHOLE, stopReason }));
     expect(await model.complete(ASK)).toMatchObject({ kind: "unknown", code });
   });
 
@@ -92,19 +99,19 @@ describe("a node of a workflow that asks the host's model", () => {
     ["goes on in another context where the plugins of one are gone", {}, "answered", 2],
     ["does not ask again where the host refuses", { code: "NOT_ALLOWED" }, "unknown", 1],
   ])("%s", async (_what, fields, kind, calls) => {
-    let asked = 0;
-    const { model } = chat(() => {
-      asked += 1;
-      if (asked === 1) throw Object.assign(new Error("retired"), fields);
+    let requestCount = 0;
+    const { model } = createChat(() => {
+      requestCount += 1;
+      if (requestCount === 1) throw Object.assign(new Error("retired"), fields);
       return WHOLE;
-    }, [here, here]);
+    }, [enterHere, enterHere]);
     expect((await model.complete(ASK)).kind).toBe(kind);
-    expect(asked).toBe(calls);
+    expect(requestCount).toBe(calls);
   });
 
   it("is told of a refusal of the host by its code, and the log has nothing of what was asked", async () => {
     const error = Object.assign(new Error("no: What now?"), { code: "NOT_ALLOWED" });
-    const { model, lines } = chat(() => {
+    const { model, lines } = createChat(() => {
       throw error;
     });
     expect(await model.complete(ASK)).toMatchObject({
@@ -122,47 +129,47 @@ describe("an agent that has tools", () => {
   const CALL = '{"tool_calls":[{"name":"measure","arguments":{"at":1}}]}';
 
   it("is told of them in words, and asks for calls in JSON", async () => {
-    const { asked, model } = chat(() => ({ ...WHOLE, text: CALL }));
+    const { asked: requests, model } = createChat(() => ({ ...WHOLE, text: CALL }));
     const answer = await model.complete({ ...ASK, system: "Dig.", tools });
     expect(answer).toMatchObject({ text: "", toolCalls: [{ name: "measure", args: { at: 1 } }] });
-    expect(asked[0]?.["systemPrompt"]).toMatch(/^Dig\.[\s\S]*tool_calls[\s\S]*"measure"/u);
+    expect(requests[0]?.["systemPrompt"]).toMatch(/^Dig\.[\s\S]*tool_calls[\s\S]*"measure"/u);
   });
 
   it("answers with whatever is no such JSON", async () => {
     const text = '{"result":"deep","confidence":1}';
-    const { model } = chat(() => ({ ...WHOLE, text }));
+    const { model } = createChat(() => ({ ...WHOLE, text }));
     const answer = await model.complete({ ...ASK, tools });
     expect(answer).toMatchObject({ text });
     expect(answer).not.toHaveProperty("toolCalls");
   });
 
   it("is told what came back in a message of its own", async () => {
-    const { asked, model } = chat();
+    const { asked: requests, model } = createChat();
     const toolCalls = [{ callId: "c1", name: "measure", args: { at: 1 } }];
     const back = { role: "tool", callId: "c1", name: "measure", content: "three" } as const;
     await model.complete({ ...ASK, tools, messages: [{ role: "assistant", content: "", toolCalls }, back] });
-    expect(asked[0]?.["messages"]).toEqual([
+    expect(requests[0]?.["messages"]).toEqual([
       { role: "assistant", content: CALL },
       { role: "user", content: '{"tool_result":{"name":"measure","content":"three"}}' },
     ]);
   });
 
   it("calls none where none was offered, whatever it says", async () => {
-    const { model } = chat(() => ({ ...WHOLE, text: CALL }));
+    const { model } = createChat(() => ({ ...WHOLE, text: CALL }));
     expect(await model.complete(ASK)).not.toHaveProperty("toolCalls");
   });
 });
 
 describe("the contexts to ask in", () => {
   const client = new AsyncLocalStorage<string>();
-  const here = (): string | undefined => client.getStore();
+  const readContext = (): string | undefined => client.getStore();
 
   it("are that of the newest request, then none", async () => {
     const contexts = requestContexts();
     client.run("older", contexts.came);
     client.run("newest", contexts.came);
     const seen: (string | undefined)[] = [];
-    for await (const enter of contexts.all(signal)) seen.push(enter(here));
+    for await (const enter of contexts.all(signal)) seen.push(enter(readContext));
     expect(seen).toEqual(["newest", undefined]);
   });
 
@@ -173,12 +180,12 @@ describe("the contexts to ask in", () => {
     const next = asking.next();
     client.run("late", contexts.came);
     const late = await next;
-    expect(late.done ? undefined : late.value(here)).toBe("late");
-    const given = new AbortController();
-    const other = requestContexts(60_000).all(given.signal);
+    expect(late.done ? undefined : late.value(readContext)).toBe("late");
+    const controller = new AbortController();
+    const other = requestContexts(60_000).all(controller.signal);
     await other.next();
     const over = other.next();
-    given.abort();
+    controller.abort();
     expect((await over).done).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createOwnerRunner } from "../../src/plugins/openclaw/runners/owner-runner.ts";
-import { fakeClock, settled } from "../support/fake-clock.ts";
+import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 
 type Row = { runId: string; status: string; error?: string; createdAt?: number };
 
@@ -17,7 +17,7 @@ const DAY_MS = 24 * 3_600_000;
 const KEYED = { role: "user", content: "told", idempotencyKey: `${KEY}:user` };
 const NEVER = new Promise<never>(() => undefined);
 
-function fakeHost(answers: {
+function createFakeHost(answers: {
   readonly row?: Row;
   readonly messages?: () => Promise<readonly unknown[]>;
   readonly delivery?: { readonly kind: string };
@@ -44,7 +44,7 @@ function fakeHost(answers: {
       getSessionMessages: async () => ({ messages: (await answers.messages?.()) ?? [] }),
     },
   };
-  const clock = fakeClock(Math.ceil(performance.timeOrigin) + 1_000);
+  const clock = createFakeClock(Math.ceil(performance.timeOrigin) + 1_000);
   const lines: string[] = [];
   const log = (_fields: object, message: string) => {
     lines.push(message);
@@ -61,43 +61,43 @@ function fakeHost(answers: {
   return { runner, order, delivers, clock, lines };
 }
 
-const failing = () => Promise.reject(new Error("the host is broken"));
+const failAlways = () => Promise.reject(new Error("the host is broken"));
 
 describe("telling an owner", () => {
   it("answers in the chat that the session belongs to, and in no chat when it belongs to none", async () => {
-    const deliversFor = async (delivery?: { kind: string }) => {
-      const { runner, order, delivers } = fakeHost(delivery ? { delivery } : {});
+    const listDeliveriesFor = async (delivery?: { kind: string }) => {
+      const { runner, order, delivers } = createFakeHost(delivery ? { delivery } : {});
       expect(await runner.start(order)).toMatchObject({ kind: "started" });
       return delivers;
     };
-    expect(await deliversFor({ kind: "external" })).toEqual([true]);
-    expect(await deliversFor({ kind: "internal" })).toEqual([false]);
-    expect(await deliversFor({ kind: "none" })).toEqual([false]);
-    expect(await deliversFor()).toEqual([false]);
+    expect(await listDeliveriesFor({ kind: "external" })).toEqual([true]);
+    expect(await listDeliveriesFor({ kind: "internal" })).toEqual([false]);
+    expect(await listDeliveriesFor({ kind: "none" })).toEqual([false]);
+    expect(await listDeliveriesFor()).toEqual([false]);
   });
 
   it("tells without the chat when the host refuses the chat, and is refused when it refuses that too", async () => {
-    const refused = (deliver: boolean) =>
+    const refuseDelivery = (deliver: boolean) =>
       deliver ? Promise.reject(new Refusal("no such chat")) : Promise.resolve({ runId: KEY });
-    const host = fakeHost({ delivery: { kind: "external" }, run: refused });
+    const host = createFakeHost({ delivery: { kind: "external" }, run: refuseDelivery });
     expect(await host.runner.start(host.order)).toMatchObject({ kind: "started" });
     expect(host.delivers).toEqual([true, false]);
 
-    const gone = fakeHost({
+    const missing = createFakeHost({
       delivery: { kind: "external" },
       run: () => Promise.reject(new Refusal("no such agent")),
     });
-    expect(await gone.runner.start(gone.order)).toEqual({ kind: "refused", message: "no such agent" });
+    expect(await missing.runner.start(missing.order)).toEqual({ kind: "refused", message: "no such agent" });
   });
 
   it("is unknown after any other error, and is not tried again", async () => {
-    const { runner, order, delivers } = fakeHost({ delivery: { kind: "external" }, run: failing });
+    const { runner, order, delivers } = createFakeHost({ delivery: { kind: "external" }, run: failAlways });
     expect(await runner.start(order)).toEqual({ kind: "unknown", message: "the host is broken" });
     expect(delivers).toEqual([true]);
   });
 
   it("sends nothing when the host does not say whether the owner was told", async () => {
-    const { runner, order, delivers } = fakeHost({ messages: failing });
+    const { runner, order, delivers } = createFakeHost({ messages: failAlways });
     expect(await runner.start(order)).toEqual({ kind: "unknown", message: "the host is broken" });
     expect(delivers).toEqual([]);
   });
@@ -106,7 +106,7 @@ describe("telling an owner", () => {
 describe("asking whether an owner was told", () => {
   it("believes the transcript before a failed run, because the message was read", async () => {
     const row = { runId: KEY, status: "failed", error: "Session transcript keyed user is outside the turn" };
-    const { runner, order, delivers } = fakeHost({ row, messages: () => Promise.resolve([KEYED]) });
+    const { runner, order, delivers } = createFakeHost({ row, messages: () => Promise.resolve([KEYED]) });
     expect(await runner.observe(order)).toMatchObject({ kind: "ended", outcome: "completed" });
     expect(await runner.start(order)).toMatchObject({ ending: { outcome: "completed" } });
     expect(delivers).toEqual([]);
@@ -114,7 +114,7 @@ describe("asking whether an owner was told", () => {
 
   it("was not told by a run that ended before its message was written", async () => {
     const row = { runId: KEY, status: "failed", error: "interrupted" };
-    const { runner, order, delivers } = fakeHost({ row });
+    const { runner, order, delivers } = createFakeHost({ row });
     const ended = { outcome: "failed", message: "interrupted" };
     expect(await runner.observe(order)).toMatchObject({ kind: "ended", ...ended });
     expect(await runner.start(order)).toMatchObject({ kind: "started", ending: ended });
@@ -126,23 +126,23 @@ describe("asking whether an owner was told", () => {
       { ...KEYED, role: "assistant" },
       { ...KEYED, idempotencyKey: `${KEY}0:user` },
     ];
-    const { runner, order, clock } = fakeHost({ messages: () => Promise.resolve(others) });
+    const { runner, order, clock } = createFakeHost({ messages: () => Promise.resolve(others) });
     clock.jump(clock.now() + 60_000);
     expect(await runner.observe(order)).toEqual({ kind: "absent" });
   });
 
   it("is unknown when the host fails, while the telling is under way, and when its records may be gone", async () => {
-    const broken = fakeHost({ messages: failing });
+    const broken = createFakeHost({ messages: failAlways });
     expect(await broken.runner.observe(broken.order)).toEqual({ kind: "unknown" });
     expect(broken.lines).toEqual(["the host does not say whether an owner was told: the host is broken"]);
 
-    const underway = fakeHost({ run: () => NEVER });
+    const underway = createFakeHost({ run: () => NEVER });
     void underway.runner.start(underway.order);
-    await settled();
+    await waitUntilSettled();
     underway.clock.jump(underway.clock.now() + DAY_MS);
     expect(await underway.runner.observe(underway.order)).toEqual({ kind: "unknown" });
 
-    const late = fakeHost({});
+    const late = createFakeHost({});
     late.clock.jump(late.clock.now() + 5 * DAY_MS);
     expect(await late.runner.observe(late.order)).toEqual({ kind: "absent" });
     late.clock.jump(late.clock.now() + 2 * DAY_MS);
@@ -150,32 +150,32 @@ describe("asking whether an owner was told", () => {
   });
 
   it("is told before it answers; following waits for the answer, past tools, but not in a turn that was cut off", async () => {
-    const said = (text: string, stopReason: string) => ({
+    const createMessage = (text: string, stopReason: string) => ({
       role: "assistant",
       content: [{ type: "text", text }],
       stopReason,
     });
-    const messages: unknown[] = [said("before", "stop"), KEYED, said("looking", "toolUse")];
+    const messages: unknown[] = [createMessage("before", "stop"), KEYED, createMessage("looking", "toolUse")];
     const row = { runId: KEY, status: "running", createdAt: performance.timeOrigin + 1 };
-    const { runner, order, clock } = fakeHost({ row, messages: () => Promise.resolve(messages) });
-    const told = { kind: "ended", childSessionKey: OWNER, childRunId: KEY, outcome: "completed" };
-    expect(await runner.observe(order)).toEqual(told);
+    const { runner, order, clock } = createFakeHost({ row, messages: () => Promise.resolve(messages) });
+    const report = { kind: "ended", childSessionKey: OWNER, childRunId: KEY, outcome: "completed" };
+    expect(await runner.observe(order)).toEqual(report);
     const followed = runner.follow(order, new AbortController().signal);
     await clock.advance(5_000);
-    messages.push(said("thanks", "stop"), said("much later", "stop"));
+    messages.push(createMessage("thanks", "stop"), createMessage("much later", "stop"));
     row.status = "succeeded";
     await clock.advance(5_000);
-    expect(await followed).toEqual({ ...told, reply: "thanks" });
+    expect(await followed).toEqual({ ...report, reply: "thanks" });
 
-    const cut = fakeHost({
+    const cut = createFakeHost({
       row: { ...row, status: "running", createdAt: performance.timeOrigin - 1 },
       messages: () => Promise.resolve([KEYED]),
     });
-    expect(await cut.runner.follow(cut.order, new AbortController().signal)).toEqual(told);
+    expect(await cut.runner.follow(cut.order, new AbortController().signal)).toEqual(report);
   });
 
   it("leaves the owner's turn alone when the plan is cancelled", async () => {
-    const { runner, order } = fakeHost({ row: { runId: KEY, status: "running" } });
+    const { runner, order } = createFakeHost({ row: { runId: KEY, status: "running" } });
     expect(await runner.cancel(order)).toBe("already_ended");
     expect(await runner.observe(order)).toMatchObject({ kind: "running" });
   });

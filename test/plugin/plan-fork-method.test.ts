@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { PlanForked } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
-import { stubPlans } from "./stub-plans.ts";
+import { createStubPlans } from "./stub-plans.ts";
 
 describe("coordination.plan.fork", () => {
-  const forked = (fields: Partial<Record<"kind" | "carried" | "anew", unknown>> = {}): PlanForked =>
+  const createForked = (fields: Partial<Record<"kind" | "carried" | "anew", unknown>> = {}): PlanForked =>
     ({
       kind: "accepted",
       coordinationId: "co-2",
@@ -14,10 +14,11 @@ describe("coordination.plan.fork", () => {
       anew: ["c"],
       ...fields,
     }) as PlanForked;
-  const forking = (answer = forked()) => stubPlans({ forkPlan: () => Promise.resolve(answer) });
-  const fork = (params: object, stub = forking()) =>
+  const createForking = (answer = createForked()) =>
+    createStubPlans({ forkPlan: () => Promise.resolve(answer) });
+  const fork = (params: object, stub = createForking()) =>
     createPlanMethods(stub.use)("coordination.plan.fork", { coordinationId: "co-1", ...params });
-  const told = {
+  const report = {
     coordinationId: "co-2",
     forkedFrom: { coordinationId: "co-1", sequence: 42 },
     steps: 3,
@@ -28,13 +29,13 @@ describe("coordination.plan.fork", () => {
   };
 
   it("without more forks behind the newest event, under an id of its own", async () => {
-    const stub = forking();
-    expect(await fork({}, stub)).toEqual({ ok: true, payload: told });
+    const stub = createForking();
+    expect(await fork({}, stub)).toEqual({ ok: true, payload: report });
     expect(stub.asked).toEqual([{ what: "forkPlan", given: [{ source: "co-1" }] }]);
   });
 
   it("hands over the place, the id, whether it is only a preview, and the policy as it is read", async () => {
-    const stub = forking();
+    const stub = createForking();
     const policy = { retry: { budget: 0 }, escalations: { requireDifferentApprover: true } };
     await fork({ from: 0, forkId: "co-2", policy, preview: true }, stub);
     expect(stub.asked[0]?.given).toEqual([
@@ -52,8 +53,8 @@ describe("coordination.plan.fork", () => {
     ["replay", { replay: true, preview: false }],
     ["preview", { replay: false, preview: true }],
   ])("says that it is a %s", async (kind, expected) => {
-    const answer = await fork({ preview: kind === "preview" }, forking(forked({ kind })));
-    expect(answer).toEqual({ ok: true, payload: { ...told, ...expected } });
+    const answer = await fork({ preview: kind === "preview" }, createForking(createForked({ kind })));
+    expect(answer).toEqual({ ok: true, payload: { ...report, ...expected } });
   });
 
   it("of a refused plan has a sentence, and all problems as details", async () => {
@@ -61,7 +62,7 @@ describe("coordination.plan.fork", () => {
       { path: "coordinationId", code: "COORDINATION_TAKEN", message: "there is another one" },
       { path: "steps[1]", code: "CHECK_UNKNOWN", message: "nobody knows it" },
     ];
-    const stub = forking({ kind: "refused", problems } as PlanForked);
+    const stub = createForking({ kind: "refused", problems } as PlanForked);
     expect(await fork({ forkId: "co-2" }, stub)).toEqual({
       ok: false,
       error: {
@@ -75,12 +76,14 @@ describe("coordination.plan.fork", () => {
   it.each(["COORDINATION_NOT_FOUND", "INPUT_INVALID"] as const)(
     "tells %s with its sentence",
     async (code) => {
-      const stub = stubPlans({ forkPlan: () => Promise.reject(new CoordinationError(code, "it is not so")) });
+      const stub = createStubPlans({
+        forkPlan: () => Promise.reject(new CoordinationError(code, "it is not so")),
+      });
       expect(await fork({}, stub)).toEqual({ ok: false, error: { code, message: "it is not so" } });
     },
   );
 
-  const deep = (levels: number): object =>
+  const nestLevels = (levels: number): object =>
     Array.from({ length: levels }).reduce<object>((inner) => ({ x: inner }), {});
 
   it.each([
@@ -94,7 +97,7 @@ describe("coordination.plan.fork", () => {
     ],
     [
       "a policy that is too deep",
-      { policy: { gates: deep(40) } },
+      { policy: { gates: nestLevels(40) } },
       /^policy\.gates(\.x)+: expected at most \d+ levels/u,
     ],
     [
@@ -106,15 +109,15 @@ describe("coordination.plan.fork", () => {
     ["half a place", { from: 1.5 }, "from: expected int"],
     ["an id of nothing", { forkId: "" }, "forkId: expected at least 1 characters"],
     ["a preview that is a word", { preview: "yes" }, 'preview: expected boolean, got string "yes"'],
-  ])("refuses %s, says where, and forks nothing", async (_, params, what) => {
-    const stub = forking();
+  ])("refuses %s, says where, and forks nothing", async (_, params, subject) => {
+    const stub = createForking();
     expect(await fork(params, stub)).toEqual({
       ok: false,
       error: {
         code: "INPUT_INVALID",
-        message: (typeof what === "string"
-          ? expect.stringContaining(what)
-          : expect.stringMatching(what)) as string,
+        message: (typeof subject === "string"
+          ? expect.stringContaining(subject)
+          : expect.stringMatching(subject)) as string,
       },
     });
     expect(stub.asked).toEqual([]);

@@ -13,7 +13,15 @@ import { registerCoordinationMethods } from "../../src/plugins/openclaw/register
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { TOOL_NAMES } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { plan, step } from "../core/plan-scene.ts";
-import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
+import {
+  keepOutputs,
+  SESSION,
+  START,
+  stepView,
+  createStubPlans,
+  viewOf,
+  type StubPlans,
+} from "./stub-plans.ts";
 
 const NAMES = Object.keys(METHODS) as MethodName[];
 const call = (method: MethodName, params: unknown, stub: StubPlans) =>
@@ -21,7 +29,7 @@ const call = (method: MethodName, params: unknown, stub: StubPlans) =>
 
 describe("coordination.plan.validate", () => {
   it("tells everything that is wrong with a plan, and runs nothing", async () => {
-    const stub = stubPlans();
+    const stub = createStubPlans();
     const bad = plan([step("a", ["a"]), step("b", [], { lane: "fast" })]);
     expect(await call("coordination.plan.validate", { plan: bad }, stub)).toMatchObject({
       ok: true,
@@ -31,7 +39,7 @@ describe("coordination.plan.validate", () => {
   });
 
   it("of a sound plan tells its size, with the timeout of the configuration", async () => {
-    const answer = await call("coordination.plan.validate", { plan: plan([step("a")]) }, stubPlans());
+    const answer = await call("coordination.plan.validate", { plan: plan([step("a")]) }, createStubPlans());
     expect(answer).toMatchObject({
       ok: true,
       payload: { ok: true, summary: { steps: 1, criticalPathMs: 600_000 } },
@@ -40,26 +48,27 @@ describe("coordination.plan.validate", () => {
 });
 
 describe("coordination.plan.run", () => {
-  const accepting = () =>
-    stubPlans({
+  const createAccepting = () =>
+    createStubPlans({
       submitPlan: () => Promise.resolve({ kind: "accepted", coordinationId: "co-1", steps: 1 } as never),
     });
-  const submission = ({ asked }: StubPlans): PlanSubmission => asked[0]?.given[0] as PlanSubmission;
+  const findSubmission = ({ asked: askedCalls }: StubPlans): PlanSubmission =>
+    askedCalls[0]?.given[0] as PlanSubmission;
 
   it("submits the plan as the operator wrote it, owner included", async () => {
-    const stub = accepting();
-    const given = plan([step("a")], { ownerSession: SESSION });
-    expect(await call("coordination.plan.run", { plan: given }, stub)).toEqual({
+    const stub = createAccepting();
+    const input = plan([step("a")], { ownerSession: SESSION });
+    expect(await call("coordination.plan.run", { plan: input }, stub)).toEqual({
       ok: true,
       payload: { coordinationId: "co-1", steps: 1, replay: false },
     });
-    expect(submission(stub)).toEqual({ plan: given, ownerAgent: "research" });
+    expect(findSubmission(stub)).toEqual({ plan: input, ownerAgent: "research" });
   });
 
   it("takes the owner's agent from the params where they name one", async () => {
-    const stub = accepting();
+    const stub = createAccepting();
     await call("coordination.plan.run", { plan: plan([step("a")]), ownerAgent: "writer" }, stub);
-    expect(submission(stub).ownerAgent).toBe("writer");
+    expect(findSubmission(stub).ownerAgent).toBe("writer");
   });
 
   it("of a refused plan has a sentence, and all problems as details", async () => {
@@ -67,7 +76,9 @@ describe("coordination.plan.run", () => {
       { path: "steps[0]", code: "STEP_DUPLICATE", message: "it is there twice" },
       { path: "steps[1]", code: "STEP_DUPLICATE", message: "it is there twice" },
     ];
-    const stub = stubPlans({ submitPlan: () => Promise.resolve({ kind: "refused", problems } as never) });
+    const stub = createStubPlans({
+      submitPlan: () => Promise.resolve({ kind: "refused", problems } as never),
+    });
     expect(await call("coordination.plan.run", { plan: {} }, stub)).toEqual({
       ok: false,
       error: {
@@ -83,17 +94,17 @@ describe.each([
   ["coordination.cancel", "cancel"],
   ["coordination.plan.cancel", "cancel"],
   ["coordination.retry", "retry"],
-] as const)("%s", (method, what) => {
-  const answering = (answer: unknown) =>
-    stubPlans({ [what]: () => Promise.resolve(answer as RequestAnswer) });
+] as const)("%s", (method, subject) => {
+  const createAnswering = (answer: unknown) =>
+    createStubPlans({ [subject]: () => Promise.resolve(answer as RequestAnswer) });
 
   it("asks in an operator's name, for the whole or for one step", async () => {
-    const stub = answering({ kind: "accepted", coordinationId: "co-1" });
+    const stub = createAnswering({ kind: "accepted", coordinationId: "co-1" });
     await call(method, { coordinationId: "co-1" }, stub);
     await call(method, { coordinationId: "co-1", stepId: "a" }, stub);
     expect(stub.asked).toEqual([
-      { what, given: [{ coordinationId: "co-1", by: "operator" }] },
-      { what, given: [{ coordinationId: "co-1", stepId: "a", by: "operator" }] },
+      { what: subject, given: [{ coordinationId: "co-1", by: "operator" }] },
+      { what: subject, given: [{ coordinationId: "co-1", stepId: "a", by: "operator" }] },
     ]);
   });
 
@@ -101,7 +112,7 @@ describe.each([
     const answer = await call(
       method,
       { coordinationId: "co-1" },
-      answering({ kind: "replay", coordinationId: "co-1" }),
+      createAnswering({ kind: "replay", coordinationId: "co-1" }),
     );
     expect(answer).toEqual({ ok: true, payload: { coordinationId: "co-1", replay: true } });
   });
@@ -111,7 +122,7 @@ describe.each([
     ["NOTHING_TO_RETRY", "REQUEST_REFUSED"],
     ["NOT_FOUND", "COORDINATION_NOT_FOUND"],
   ])("tells the refusal %s as %s with its sentence", async (refusal, code) => {
-    const stub = answering({ kind: "refused", code: refusal, reason: "it is not so" });
+    const stub = createAnswering({ kind: "refused", code: refusal, reason: "it is not so" });
     expect(await call(method, { coordinationId: "co-1" }, stub)).toEqual({
       ok: false,
       error: { code, message: "it is not so", details: { refusal } },
@@ -120,9 +131,9 @@ describe.each([
 });
 
 describe("coordination.status", () => {
-  const kept = keeping({ rows: 2 });
+  const kept = keepOutputs({ rows: 2 });
   const view = viewOf([stepView("a", { status: "completed", output: kept.ref })]);
-  const stub = stubPlans({
+  const stub = createStubPlans({
     reads: {
       view: (id) => Promise.resolve(id === "co-1" ? view : undefined),
       get: kept.get,
@@ -185,19 +196,20 @@ describe("every method", () => {
   };
 
   it.each(NAMES)("%s tells a failing ledger by its code and a bug as a bug", async (method) => {
-    const failing = (error: Error) => createPlanMethods(() => Promise.reject(error))(method, PARAMS[method]);
-    expect(await failing(new CoordinationError("LEDGER_BUSY", "locked"))).toEqual({
+    const callFailing = (error: Error) =>
+      createPlanMethods(() => Promise.reject(error))(method, PARAMS[method]);
+    expect(await callFailing(new CoordinationError("LEDGER_BUSY", "locked"))).toEqual({
       ok: false,
       error: { code: "LEDGER_BUSY", message: "locked" },
     });
-    expect(await failing(new TypeError("x"))).toEqual({
+    expect(await callFailing(new TypeError("x"))).toEqual({
       ok: false,
       error: { code: "INVARIANT_VIOLATED", message: "x" },
     });
   });
 
   it.each(NAMES)("%s refuses what is not its params by path", async (method) => {
-    const stub = stubPlans();
+    const stub = createStubPlans();
     for (const params of [5, [], { ...PARAMS[method], surplus: 1 }])
       expect(await call(method, params, stub)).toMatchObject({ ok: false, error: { code: "INPUT_INVALID" } });
     expect(stub.asked).toEqual([]);
@@ -232,10 +244,10 @@ describe("every method", () => {
 });
 
 describe("with the flag", () => {
-  function registrations(enabled: boolean): string[] {
+  function listRegistrations(enabled: boolean): string[] {
     const found: string[] = [];
-    const note = (what: string) => (name: unknown, options?: { name?: string }) =>
-      void found.push(`${what} ${typeof name === "string" ? name : (options?.name ?? "")}`.trim());
+    const note = (subject: string) => (name: unknown, options?: { name?: string }) =>
+      void found.push(`${subject} ${typeof name === "string" ? name : (options?.name ?? "")}`.trim());
     const api = {
       pluginConfig: { coordination: { phase1: { enabled } } },
       registerCli: note("cli"),
@@ -252,26 +264,26 @@ describe("with the flag", () => {
   }
 
   it("off nothing but the command line is there (H1)", () => {
-    expect(registrations(false)).toEqual(["cli"]);
+    expect(listRegistrations(false)).toEqual(["cli"]);
   });
 
   it("on every tool and method is there", () => {
-    const found = registrations(true);
+    const found = listRegistrations(true);
     for (const name of TOOL_NAMES) expect(found).toContain(`tool ${name}`);
     for (const name of NAMES) expect(found).toContain(`method ${name}`);
   });
 });
 
 describe("calling the gateway", () => {
-  const caller = (callGatewayFromCli: unknown) =>
+  const createCaller = (callGatewayFromCli: unknown) =>
     createGatewayCaller(() => Promise.resolve({ callGatewayFromCli } as GatewayClient));
-  const failing = (error: Error) => caller(() => Promise.reject(error))("coordination.cancel", {});
-  const named = (message: string, fields: object) => Object.assign(new Error(message), fields);
+  const callFailing = (error: Error) => createCaller(() => Promise.reject(error))("coordination.cancel", {});
+  const createNamedError = (message: string, fields: object) => Object.assign(new Error(message), fields);
 
   it("hands method and params over, quietly and with a limit", async () => {
     const calls: unknown[][] = [];
-    const call = caller((...given: unknown[]) => {
-      calls.push(given);
+    const call = createCaller((...args: unknown[]) => {
+      calls.push(args);
       return Promise.resolve({ coordinationId: "co-1" });
     });
     expect(await call("coordination.cancel", { a: 1 })).toEqual({
@@ -285,7 +297,9 @@ describe("calling the gateway", () => {
 
   it("a refusal of the method is an answer, with its details", async () => {
     const details = { problems: [] };
-    expect(await failing(named("no\nstack", { gatewayCode: "PLAN_REFUSED", details }))).toEqual({
+    expect(
+      await callFailing(createNamedError("no\nstack", { gatewayCode: "PLAN_REFUSED", details })),
+    ).toEqual({
       ok: false,
       code: "PLAN_REFUSED",
       message: "no",
@@ -296,26 +310,33 @@ describe("calling the gateway", () => {
   it.each([
     [
       "no gateway",
-      named("Gateway not reachable at ws://127.0.0.1:1 (ECONNREFUSED).\nStart it", { kind: "closed" }),
+      createNamedError("Gateway not reachable at ws://127.0.0.1:1 (ECONNREFUSED).\nStart it", {
+        kind: "closed",
+      }),
       "GATEWAY_UNREACHABLE",
       "Gateway not reachable at ws://127.0.0.1:1 (ECONNREFUSED).",
     ],
     [
       "no answer",
-      named("gateway timeout after 45000ms\nws", { kind: "timeout" }),
+      createNamedError("gateway timeout after 45000ms\nws", { kind: "timeout" }),
       "GATEWAY_UNREACHABLE",
       "may have been carried out",
     ],
-    ["no token", named("gateway token required", {}), "GATEWAY_UNREACHABLE", "gateway token required"],
+    [
+      "no token",
+      createNamedError("gateway token required", {}),
+      "GATEWAY_UNREACHABLE",
+      "gateway token required",
+    ],
     [
       "the plugin off",
-      named("unknown method: coordination.cancel", { gatewayCode: "INVALID_REQUEST" }),
+      createNamedError("unknown method: coordination.cancel", { gatewayCode: "INVALID_REQUEST" }),
       "COORDINATION_OFF",
       "coordination is off in the gateway",
     ],
     ["no error at all", "odd" as unknown as Error, "GATEWAY_UNREACHABLE", "odd"],
   ])("%s is an error", async (_, error, code, message) => {
-    await expect(failing(error)).rejects.toThrow(
+    await expect(callFailing(error)).rejects.toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(message) as string }),
     );
   });
@@ -323,8 +344,10 @@ describe("calling the gateway", () => {
   it.each(["GatewayCredentialsRequiredError", "GatewayStoredDeviceAuthUnavailableError"])(
     "without credentials says what to set, and not to start a gateway that may run (%s)",
     async (name) => {
-      const error = await failing(
-        named("gateway coordination.answer requires credentials\nFix: x\nConfig: /etc/c.json", { name }),
+      const error = await callFailing(
+        createNamedError("gateway coordination.answer requires credentials\nFix: x\nConfig: /etc/c.json", {
+          name,
+        }),
       ).catch((reason: unknown) => reason);
       expect(isCoordinationError(error) && [error.code, error.message]).toEqual([
         ...["GATEWAY_UNREACHABLE", "gateway coordination.answer requires credentials"],
@@ -338,7 +361,7 @@ describe("calling the gateway", () => {
 
   it("without the host's package names the command that has it", async () => {
     const call = createGatewayCaller(() =>
-      Promise.reject(named("not found", { code: "ERR_MODULE_NOT_FOUND" })),
+      Promise.reject(createNamedError("not found", { code: "ERR_MODULE_NOT_FOUND" })),
     );
     const error = await call("coordination.cancel", {}).catch((reason: unknown) => reason);
     expect(isCoordinationError(error) && [error.code, error.message]).toEqual([

@@ -17,9 +17,9 @@ import {
   TOOL_NAMES,
   type ToolName,
 } from "../../src/plugins/openclaw/host/tool-declarations.ts";
-import { SESSION, stubPlans, type StubPlans } from "./stub-plans.ts";
+import { SESSION, createStubPlans, type StubPlans } from "./stub-plans.ts";
 
-const anyAgent = (): boolean => true;
+const allowAnyAgent = (): boolean => true;
 const ME = { sessionKey: SESSION, agentId: "research" };
 
 const call = (
@@ -27,11 +27,11 @@ const call = (
   params: unknown,
   stub: StubPlans,
   caller: { sessionKey?: string; agentId?: string } = ME,
-) => createPlanTools(stub.use, anyAgent)(tool, caller, params);
+) => createPlanTools(stub.use, allowAnyAgent)(tool, caller, params);
 
 /** Answers as the coordinator would. */
-function checking(): StubPlans {
-  return stubPlans({
+function createChecking(): StubPlans {
+  return createStubPlans({
     submitPlan: ({ plan }): Promise<PlanSubmitted> => {
       const checked = checkPlan(plan);
       if (checked.kind === "refused") return Promise.resolve(checked);
@@ -41,14 +41,16 @@ function checking(): StubPlans {
   });
 }
 
-const submission = ({ asked }: StubPlans): PlanSubmission & { readonly plan: Record<string, unknown> } =>
-  asked[0]?.given[0] as PlanSubmission & { readonly plan: Record<string, unknown> };
+const findSubmission = ({
+  asked: askedCalls,
+}: StubPlans): PlanSubmission & { readonly plan: Record<string, unknown> } =>
+  askedCalls[0]?.given[0] as PlanSubmission & { readonly plan: Record<string, unknown> };
 
 const PLAN = { objective: "o", steps: [{ stepId: "a", task: "t" }] };
 
 describe("coordination_plan", () => {
   it("runs the example that its description shows, and says what happens next", async () => {
-    const answer = await call("coordination_plan", PLAN_EXAMPLE, checking());
+    const answer = await call("coordination_plan", PLAN_EXAMPLE, createChecking());
     expect(answer).toMatchObject({ status: "accepted", steps: 3 });
     expect(answer["coordinationId"]).toMatch(/^plan-[0-9a-f-]{36}$/u);
     expect(answer["note"]).toContain("You will be told the result once, in this session");
@@ -56,9 +58,9 @@ describe("coordination_plan", () => {
   });
 
   it("fills in what a model may leave out, the caller's own agent too", async () => {
-    const stub = checking();
+    const stub = createChecking();
     await call("coordination_plan", { plan: PLAN }, stub);
-    expect(submission(stub)).toMatchObject({
+    expect(findSubmission(stub)).toMatchObject({
       submittedBy: SESSION,
       ownerAgent: "research",
       plan: {
@@ -71,14 +73,14 @@ describe("coordination_plan", () => {
   });
 
   it("keeps what the model says, and completes a policy that says a part", async () => {
-    const stub = checking();
+    const stub = createChecking();
     const steps = [{ stepId: "a", task: "t", agent: "writer" }];
     await call(
       "coordination_plan",
       { plan: { ...PLAN, coordinationId: "co-7", steps, failurePolicy: { retryBudget: 0 } } },
       stub,
     );
-    expect(submission(stub).plan).toMatchObject({
+    expect(findSubmission(stub).plan).toMatchObject({
       coordinationId: "co-7",
       failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial" },
       steps,
@@ -86,14 +88,14 @@ describe("coordination_plan", () => {
   });
 
   it("the owner is the session that calls, whatever the model wrote (H3)", async () => {
-    const stub = checking();
+    const stub = createChecking();
     await call("coordination_plan", { plan: { ...PLAN, ownerSession: "agent:main:main" } }, stub);
-    expect(submission(stub)).toMatchObject({ submittedBy: SESSION, plan: { ownerSession: SESSION } });
+    expect(findSubmission(stub)).toMatchObject({ submittedBy: SESSION, plan: { ownerSession: SESSION } });
   });
 
   it("a plan with problems comes back with all of them, path and sentence", async () => {
     const plan = { objective: "o", speed: 5, steps: [{ stepId: "a", task: "t", dependsOn: ["b"] }, 7] };
-    const answer = await call("coordination_plan", { plan }, checking());
+    const answer = await call("coordination_plan", { plan }, createChecking());
     expect(answer).toMatchObject({
       status: "refused",
       problems: [
@@ -110,13 +112,13 @@ describe("coordination_plan", () => {
       task: "t",
       dependsOn: ["?"],
     }));
-    const answer = await call("coordination_plan", { plan: { objective: "o", steps } }, checking());
+    const answer = await call("coordination_plan", { plan: { objective: "o", steps } }, createChecking());
     expect(answer["problems"]).toHaveLength(20);
     expect(answer["problemsLeftOut"]).toBeGreaterThan(0);
   });
 
   it("says that a plan that was submitted before is not run twice", async () => {
-    const replay = stubPlans({
+    const replay = createStubPlans({
       submitPlan: () =>
         Promise.resolve({ kind: "replay", coordinationId: "co-1", steps: 1 } as PlanSubmitted),
     });
@@ -126,7 +128,7 @@ describe("coordination_plan", () => {
   it.each([[undefined], [null], [5], [{}], [{ plan: "text" }], [{ plan: [] }], [{ plan: {}, extra: 1 }]])(
     "refuses %j with a sentence, before the coordinator is asked",
     async (params) => {
-      const stub = checking();
+      const stub = createChecking();
       const answer = await call("coordination_plan", params, stub);
       expect(answer.status).toBe("error");
       expect(stub.asked).toEqual([]);
@@ -135,17 +137,18 @@ describe("coordination_plan", () => {
 });
 
 describe("coordination_report", () => {
-  const answering = (...answers: readonly ReportAnswer[]): StubPlans => {
+  const createAnswering = (...answers: readonly ReportAnswer[]): StubPlans => {
     const left = [...answers];
-    return stubPlans({
+    return createStubPlans({
       report: () => Promise.resolve(left.shift() ?? { kind: "refused", reason: "asked too often" }),
     });
   };
   const recorded = { kind: "recorded", coordinationId: "co-1", stepId: "a" } as ReportAnswer;
-  const reports = ({ asked }: StubPlans): Report[] => asked.map(({ given }) => given[1] as Report);
+  const listReports = ({ asked: askedCalls }: StubPlans): Report[] =>
+    askedCalls.map(({ given: args }) => args[1] as Report);
 
   it("records for the session that calls", async () => {
-    const stub = answering(recorded);
+    const stub = createAnswering(recorded);
     const params = { outcome: "completed", outputs: { rows: [1] }, confidence: 0.9 };
     expect(await call("coordination_report", params, stub)).toMatchObject({
       status: "recorded",
@@ -155,27 +158,27 @@ describe("coordination_report", () => {
   });
 
   it("keeps the evidence among the outputs", async () => {
-    const stub = answering(recorded);
+    const stub = createAnswering(recorded);
     await call(
       "coordination_report",
       { outcome: "completed", outputs: { a: 1 }, evidence: ["file.txt"] },
       stub,
     );
-    expect(reports(stub)).toEqual([{ outcome: "completed", outputs: { a: 1, evidence: ["file.txt"] } }]);
+    expect(listReports(stub)).toEqual([{ outcome: "completed", outputs: { a: 1, evidence: ["file.txt"] } }]);
   });
 
   it("does not write over outputs of that name", async () => {
-    const stub = answering(recorded);
+    const stub = createAnswering(recorded);
     await call(
       "coordination_report",
       { outcome: "completed", outputs: { evidence: 1 }, evidence: ["x"] },
       stub,
     );
-    expect(reports(stub)[0]?.outputs).toEqual({ evidence: 1 });
+    expect(listReports(stub)[0]?.outputs).toEqual({ evidence: 1 });
   });
 
   it("leaves the evidence out where the step's contract has no place for it", async () => {
-    const stub = answering(
+    const stub = createAnswering(
       { kind: "invalid", problems: [{ path: "evidence", message: "not allowed" }] },
       recorded,
     );
@@ -185,7 +188,7 @@ describe("coordination_report", () => {
       stub,
     );
     expect(answer.status).toBe("recorded");
-    expect(reports(stub).map(({ outputs }) => outputs)).toEqual([{ a: 1, evidence: ["x"] }, { a: 1 }]);
+    expect(listReports(stub).map(({ outputs }) => outputs)).toEqual([{ a: 1, evidence: ["x"] }, { a: 1 }]);
   });
 
   it("outputs that break the contract come back with paths, to report again", async () => {
@@ -193,7 +196,7 @@ describe("coordination_report", () => {
     const answer = await call(
       "coordination_report",
       { outcome: "completed", outputs: {} },
-      answering({ kind: "invalid", problems }),
+      createAnswering({ kind: "invalid", problems }),
     );
     expect(answer).toMatchObject({ status: "invalid", problems });
   });
@@ -202,7 +205,7 @@ describe("coordination_report", () => {
     const answer = await call(
       "coordination_report",
       { outcome: "failed", outputs: {} },
-      answering({ kind: "refused", reason: "no step here" }),
+      createAnswering({ kind: "refused", reason: "no step here" }),
     );
     expect(answer).toEqual({ status: "refused", message: "no step here" });
   });
@@ -216,7 +219,7 @@ describe("coordination_report", () => {
     ["outputs.text", { outcome: "completed", outputs: { text: "x".repeat(200_001) } }],
     ["(root)", 5],
   ])("a bad %s is named by its path, and nothing is recorded", async (path, params) => {
-    const stub = answering(recorded);
+    const stub = createAnswering(recorded);
     expect(await call("coordination_report", params, stub)).toMatchObject({
       status: "invalid",
       problems: [{ path }],
@@ -227,19 +230,19 @@ describe("coordination_report", () => {
 
 describe("the agents of an agent's plan", () => {
   it("are those that the host lets it spawn", async () => {
-    const stub = checking();
+    const stub = createChecking();
     const tools = createPlanTools(
       stub.use,
       (requester, { agent, isProgram }) => requester.agent === "research" && agent === "writer" && !isProgram,
     );
     await tools("coordination_plan", ME, { plan: PLAN });
-    const { mayRun } = submission(stub);
+    const { mayRun } = findSubmission(stub);
     expect(mayRun?.("writer" as AgentId)).toBe(true);
     expect(mayRun?.("admin" as AgentId)).toBe(false);
   });
 
   it("are none where the operator has not turned coordination on for the one that asks", async () => {
-    const stub = stubPlans({}, { agents: ["main" as AgentId] });
+    const stub = createStubPlans({}, { agents: ["main" as AgentId] });
     const answer = await call("coordination_plan", { plan: PLAN }, stub);
     expect(answer).toMatchObject({
       status: "error",
@@ -259,7 +262,7 @@ describe("every tool", () => {
 
   it.each(TOOL_NAMES)("%s turns a failing ledger into a sentence", async (tool) => {
     const use = () => Promise.reject(new CoordinationError("LEDGER_FULL", "the disk is full"));
-    const answer = await createPlanTools(use, anyAgent)(tool, ME, PARAMS[tool]);
+    const answer = await createPlanTools(use, allowAnyAgent)(tool, ME, PARAMS[tool]);
     expect(answer).toEqual({
       status: "error",
       message: expect.stringMatching(/^the disk is full\. Free space/u) as string,
@@ -269,13 +272,13 @@ describe("every tool", () => {
   it.each(TOOL_NAMES)("%s turns a bug into a sentence", async (tool) => {
     const answer = await createPlanTools(
       () => Promise.reject(new TypeError("x is not a function")),
-      anyAgent,
+      allowAnyAgent,
     )(tool, ME, PARAMS[tool]);
     expect(answer).toEqual({ status: "error", message: "x is not a function" });
   });
 
   it.each(TOOL_NAMES)("%s does nothing for a call that belongs to no session", async (tool) => {
-    const stub = stubPlans();
+    const stub = createStubPlans();
     expect((await call(tool, PARAMS[tool], stub, {})).status).toBe("error");
     expect(stub.asked).toEqual([]);
   });

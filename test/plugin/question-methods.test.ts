@@ -6,7 +6,7 @@ import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-ac
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { registerCoordinationMethods } from "../../src/plugins/openclaw/register-gateway-methods.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
-import { questionStage, type QuestionStage } from "./question-stage.ts";
+import { openQuestionStage, type QuestionStage } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
 const UNASKED: UsePlans = () => Promise.reject(new Error("it must not be asked"));
@@ -16,10 +16,10 @@ const ask = ({ use }: Pick<QuestionStage, "use">, params: unknown) =>
 const give = ({ use }: Pick<QuestionStage, "use">, params: unknown, clientId = "cli") =>
   createPlanMethods(use)("coordination.answer", params, { clientId });
 
-async function listed(stage: QuestionStage, params: object = {}): Promise<string[]> {
-  const told = await ask(stage, params);
-  if (!told.ok) throw new Error(told.error.message);
-  return (told.payload as { questions: { questionId: string }[] }).questions.map(
+async function listQuestions(stage: QuestionStage, params: object = {}): Promise<string[]> {
+  const answer = await ask(stage, params);
+  if (!answer.ok) throw new Error(answer.error.message);
+  return (answer.payload as { questions: { questionId: string }[] }).questions.map(
     ({ questionId }) => questionId,
   );
 }
@@ -31,34 +31,34 @@ describe("coordination.questions", () => {
   });
 
   it("lists what is open in all coordinations, newest first", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const [first, far, second] = [await stage.ask("a?"), await stage.ask("b?", OTHER), await stage.ask("c?")];
-    expect(await listed(stage)).toEqual([second, far, first]);
-    expect(await listed(stage, { limit: 2 })).toEqual([second, far]);
-    expect(await listed(stage, { coordinationId: "co-1" })).toEqual([second, first]);
-    expect(await listed(stage, { coordinationId: "co-9" })).toEqual([]);
+    expect(await listQuestions(stage)).toEqual([second, far, first]);
+    expect(await listQuestions(stage, { limit: 2 })).toEqual([second, far]);
+    expect(await listQuestions(stage, { coordinationId: "co-1" })).toEqual([second, first]);
+    expect(await listQuestions(stage, { coordinationId: "co-9" })).toEqual([]);
   });
 
   it("lists the newest open ones also where a closed one is newer than they are", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?");
     const far = await stage.ask("b?", OTHER);
     await give(stage, { questionId: await stage.ask("c?"), answer: "deny" });
-    expect(await listed(stage, { limit: 1 })).toEqual([far]);
+    expect(await listQuestions(stage, { limit: 1 })).toEqual([far]);
   });
 
   it("lists what is closed where all are asked for", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const first = await stage.ask("a?");
     const second = await stage.ask("b?");
     await give(stage, { questionId: first, answer: "deny" });
-    expect(await listed(stage)).toEqual([second]);
-    expect(await listed(stage, { which: "all" })).toEqual([second, first]);
-    expect(await listed(stage, { which: "undelivered" })).toEqual([]);
+    expect(await listQuestions(stage)).toEqual([second]);
+    expect(await listQuestions(stage, { which: "all" })).toEqual([second, first]);
+    expect(await listQuestions(stage, { which: "undelivered" })).toEqual([]);
   });
 
   it("tells one, with what its agent wrote, how it may be answered and until when", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("Which database?");
     expect(await ask(stage, { questionId })).toMatchObject({
       ok: true,
@@ -78,7 +78,7 @@ describe("coordination.questions", () => {
   });
 
   it("of one that is not there says so", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?");
     expect(await ask(stage, { questionId: "co-1:escalation-7" })).toMatchObject({
       ok: false,
@@ -106,7 +106,7 @@ describe("coordination.questions", () => {
 
 describe("coordination.answer", () => {
   it("answers in the name of the client that the gateway knows, and says what that brought about", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("May I?", undefined, { kind: "approval" });
     expect(await give(stage, { questionId, answer: "approve" })).toEqual({
       ok: true,
@@ -128,14 +128,14 @@ describe("coordination.answer", () => {
   });
 
   it("records that it came by the command line", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("Which?");
     await give(stage, { questionId, answer: "answer", text: "this one", through: "cli" });
     expect(await stage.answers("co-1")).toMatchObject([{ answer: "answer", through: "cli" }]);
   });
 
   it("takes a unique prefix of an open question, and the only one that is open", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const first = await stage.ask("a?");
     const second = await stage.ask("b?", OTHER);
     expect(await give(stage, { questionId: "co-1", answer: "deny" })).toMatchObject({
@@ -151,19 +151,20 @@ describe("coordination.answer", () => {
   });
 
   it("never guesses: a prefix of several and the only one of several are refused with their ids", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const ids = [await stage.ask("a?"), await stage.ask("b?")];
     for (const params of [{ questionId: "co-" }, { only: true }]) {
-      const told = await give(stage, { ...params, answer: "deny" });
-      expect(told).toMatchObject({ ok: false, error: { code: "INPUT_INVALID" } });
-      expect(JSON.stringify(told)).toContain(ids.toReversed().join(", "));
+      const answer = await give(stage, { ...params, answer: "deny" });
+      expect(answer).toMatchObject({ ok: false, error: { code: "INPUT_INVALID" } });
+      expect(JSON.stringify(answer)).toContain(ids.toReversed().join(", "));
     }
     expect(await stage.answers("co-1")).toEqual([]);
   });
 
   it("takes an id for what it is, also where it begins another one", async () => {
-    await using stage = await questionStage();
-    for (let asked = 0; asked < 10; asked += 1) await stage.ask(`question ${asked}?`);
+    await using stage = await openQuestionStage();
+    for (let requestCount = 0; requestCount < 10; requestCount += 1)
+      await stage.ask(`question ${requestCount}?`);
     expect(await give(stage, { questionId: "co-1:escalation-1", answer: "deny" })).toMatchObject({
       ok: true,
       payload: { questionId: "co-1:escalation-1" },
@@ -175,7 +176,7 @@ describe("coordination.answer", () => {
   });
 
   it("tells whoever is late who came first, how and when, and records the answer as refused", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("a?");
     await give(stage, { questionId, answer: "deny" }, "first-client");
     const late = await give(stage, { questionId, answer: "answer", text: "too late" }, "second-client");
@@ -193,7 +194,7 @@ describe("coordination.answer", () => {
   });
 
   it("after the time to answer is refused, also before the question was closed for it", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("a?", undefined, { answerMs: 1_000 });
     await stage.pass(2_000);
     expect(await give(stage, { questionId, answer: "deny" })).toMatchObject({
@@ -203,7 +204,7 @@ describe("coordination.answer", () => {
   });
 
   it("refuses an answer that the question does not take", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     const questionId = await stage.ask("a?");
     expect(await give(stage, { questionId, answer: "approve" })).toMatchObject({
       ok: false,
@@ -232,7 +233,7 @@ describe("coordination.answer", () => {
   });
 
   it("takes a text up to its bound", async () => {
-    await using stage = await questionStage();
+    await using stage = await openQuestionStage();
     await stage.ask("a?");
     const text = "x".repeat(200_000);
     expect(await give(stage, { only: true, answer: "answer", text })).toMatchObject({ ok: true });
@@ -253,18 +254,18 @@ describe("coordination.answer", () => {
     [{ connect: { client: { id: "" } } }],
     [{ connect: { client: { id: 5 } } }],
   ])("is reached by a call from within the process, whose client is %j", async (client) => {
-    const handlers = new Map<string, (given: object) => Promise<void>>();
+    const handlers = new Map<string, (settings: object) => Promise<void>>();
     const api = {
-      registerGatewayMethod: (name: string, handler: (given: object) => Promise<void>) =>
+      registerGatewayMethod: (name: string, handler: (settings: object) => Promise<void>) =>
         handlers.set(name, handler),
     };
     registerCoordinationMethods(api as unknown as OpenClawPluginApi);
-    const told: unknown[][] = [];
+    const reports: unknown[][] = [];
     await handlers.get("coordination.answer")?.({
       params: { answer: "maybe" },
       client,
-      respond: (...given: unknown[]) => told.push(given),
+      respond: (...args: unknown[]) => reports.push(args),
     });
-    expect(told).toMatchObject([[false, undefined, { code: "INPUT_INVALID" }]]);
+    expect(reports).toMatchObject([[false, undefined, { code: "INPUT_INVALID" }]]);
   });
 });

@@ -8,7 +8,12 @@ import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-ac
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import type { UseChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
 import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
-import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import {
+  createManualClock,
+  openTestLedger,
+  createTempFolder,
+  TEST_EPOCH_MS,
+} from "../support/temp-ledger.ts";
 
 export interface LoggedLine {
   readonly level: string;
@@ -50,9 +55,11 @@ export interface QuestionStage extends AsyncDisposable {
 }
 
 /** Coordinations are `co-1`, `co-2` and so on, in the order in which sessions first ask. */
-export async function questionStage(escalations: Partial<EscalationsConfig> = {}): Promise<QuestionStage> {
-  const folder = tempFolder();
-  const clock = manualClock();
+export async function openQuestionStage(
+  escalations: Partial<EscalationsConfig> = {},
+): Promise<QuestionStage> {
+  const folder = createTempFolder();
+  const clock = createManualClock();
   const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
   let opened = 0;
   const coordinator = testCoordinator({
@@ -77,7 +84,7 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
     ask: async (question, by = OWNER, { kind, answerMs, options } = {}) => {
       nowMs += 1_000;
       clock.set(nowMs);
-      const asked = await coordinator.ask({
+      const openedQuestion = await coordinator.ask({
         askedBy: by,
         agentId: "main",
         kind: kind ?? "clarification",
@@ -86,8 +93,8 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
         ...(answerMs !== undefined && { answerMs }),
         ...(options && { options }),
       });
-      if (asked.kind === "refused") throw new Error(asked.reason);
-      return asked.questionId;
+      if (openedQuestion.kind === "refused") throw new Error(openedQuestion.reason);
+      return openedQuestion.questionId;
     },
     answers: async (runId) => {
       const log = await store.read(runId as CoordinationId, { from: 0, limit: 1_000 });

@@ -43,7 +43,7 @@ describe("what the host's task rows say of a spawn", () => {
     createdAt: 10_000,
   };
   type Rows = Parameters<typeof observationOf>[0];
-  const rows = (...given: object[]): Rows => given as unknown as Rows;
+  const createRows = (...rows: object[]): Rows => rows as unknown as Rows;
   const query = {
     sourceSession: "agent:main:main" as SessionKey,
     input: { sha256: hash("sha256", "the task"), bytes: 8 },
@@ -53,16 +53,16 @@ describe("what the host's task rows say of a spawn", () => {
   };
   const child = { childSessionKey: "agent:main:subagent:1", childRunId: "run-1" };
   const endedAt = 20_000;
-  const observe = (given: Rows, asked: typeof query, now = endedAt) => observationOf(given, asked, now);
+  const observe = (input: Rows, request: typeof query, now = endedAt) => observationOf(input, request, now);
 
   it("is found by the task when the answer was lost, and by the child when it is known", () => {
-    expect(observe(rows(row), query)).toEqual({ kind: "running", ...child });
-    const known = {
+    expect(observe(createRows(row), query)).toEqual({ kind: "running", ...child });
+    const knownSession = {
       ...query,
       input: { ...query.input, sha256: "0".repeat(64) },
       childSessionKey: row.childSessionKey as SessionKey,
     };
-    expect(observe(rows(row), known)).toEqual({ kind: "running", ...child });
+    expect(observe(createRows(row), knownSession)).toEqual({ kind: "running", ...child });
   });
 
   it.each([
@@ -71,20 +71,20 @@ describe("what the host's task rows say of a spawn", () => {
     ["the session's own turn", { ...row, childSessionKey: "agent:main:main" }],
     ["a row without a child", { ...row, childSessionKey: undefined }],
   ])("is not %s", (_, other) => {
-    expect(observe(rows(other), query)).toEqual({ kind: "absent" });
+    expect(observe(createRows(other), query)).toEqual({ kind: "absent" });
   });
 
   it("is not a child that another step has", () => {
-    const taken = new Set([row.childSessionKey as SessionKey]);
-    expect(observe(rows(row), { ...query, taken })).toEqual({ kind: "absent" });
+    const takenSessions = new Set([row.childSessionKey as SessionKey]);
+    expect(observe(createRows(row), { ...query, taken: takenSessions })).toEqual({ kind: "absent" });
   });
 
   it("is not over before it was delivered, because an orchestrator's first turn ends early", () => {
-    expect(observe(rows({ ...row, status: "succeeded" }), query)).toMatchObject({ kind: "running" });
+    expect(observe(createRows({ ...row, status: "succeeded" }), query)).toMatchObject({ kind: "running" });
   });
 
   it("is over when the host has given up delivering it, unless the child waits for children of its own", () => {
-    const undelivered = rows({ ...row, status: "succeeded", endedAt });
+    const undelivered = createRows({ ...row, status: "succeeded", endedAt });
     expect(observe(undelivered, query, endedAt + 179_999)).toMatchObject({ kind: "running" });
     expect(observe(undelivered, query, endedAt + 180_000)).toEqual({
       kind: "ended",
@@ -104,7 +104,7 @@ describe("what the host's task rows say of a spawn", () => {
     ["failed", "failed", { outcome: "failed", message: "why" }],
     ["lost", "parent_missing", { outcome: "failed", message: "why" }],
   ])("%s and %s is an ending", (status, deliveryStatus, ending) => {
-    expect(observe(rows({ ...row, status, deliveryStatus, error: "why" }), query)).toEqual({
+    expect(observe(createRows({ ...row, status, deliveryStatus, error: "why" }), query)).toEqual({
       kind: "ended",
       ...child,
       ...ending,

@@ -6,8 +6,8 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { QuestionAnswered } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { createAnswerCheck } from "../../src/infra/webhook/answer-check.ts";
 import { takeSignedAnswer } from "../../src/plugins/openclaw/questions/signed-answer.ts";
-import { settled } from "../support/fake-clock.ts";
-import { manualClock, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { createManualClock, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { logLines } from "./question-stage.ts";
 
 const SECRET = "the secret of operations";
@@ -17,13 +17,13 @@ const BODY_BYTES_MAX = 1_300_000;
 beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => vi.useRealTimers());
 
-const hmac = (text: string, encoding: "base64" | "base64url"): string =>
+const computeHmac = (text: string, encoding: "base64" | "base64url"): string =>
   createHmac("sha256", SECRET).update(text).digest(encoding);
 
 const approval = JSON.stringify({
   questionId: QUESTION,
   answer: "approve",
-  answerToken: hmac(`answer:${QUESTION}`, "base64url"),
+  answerToken: computeHmac(`answer:${QUESTION}`, "base64url"),
 });
 
 interface Sending {
@@ -35,14 +35,14 @@ interface Sending {
   readonly hangs?: true;
 }
 
-const signed = (body: string, id = "msg_1"): Readonly<Record<string, string>> => {
+const signHeaders = (body: string, id = "msg_1"): Readonly<Record<string, string>> => {
   const seconds = String(Math.floor(TEST_EPOCH_MS / 1_000));
-  const signature = `v1,${hmac(`${id}.${seconds}.${body}`, "base64")}`;
+  const signature = `v1,${computeHmac(`${id}.${seconds}.${body}`, "base64")}`;
   return { "webhook-id": id, "webhook-timestamp": seconds, "webhook-signature": signature };
 };
 
 type Answered = () => Promise<QuestionAnswered>;
-const accepted: Answered = () =>
+const acceptAnswer: Answered = () =>
   Promise.resolve({ kind: "accepted", questionId: QUESTION, resolution: "approved" });
 
 interface Told {
@@ -50,28 +50,28 @@ interface Told {
   readonly body: { readonly ok: boolean; readonly message?: string };
 }
 
-function route(answer: Answered = accepted) {
-  const asked: object[] = [];
+function route(answer: Answered = acceptAnswer) {
+  const requests: object[] = [];
   const { logger, lines } = logLines();
   const config = { url: "https://hooks.example/", secret: SECRET, allowPrivate: false, answers: true };
   const webhooks = { ops: { ...config, timeoutMs: 10_000, triesMax: 6 } };
-  const check = createAnswerCheck({ webhooks, clock: manualClock() });
+  const check = createAnswerCheck({ webhooks, clock: createManualClock() });
   const plans = {
     signedAnswers: () => Promise.resolve(check),
-    answer: (request: object) => (asked.push(request), answer()),
+    answer: (request: object) => (requests.push(request), answer()),
   };
   const use = <T>(work: (plans: never, runtime: never) => Promise<T>): Promise<T> =>
     work(plans as never, undefined as never);
   const send = async (sending: Sending = {}): Promise<Told> => {
     const { method = "POST", url = "/coordination/answers/ops", body = approval, hangs } = sending;
-    const { headers = signed(approval) } = sending;
+    const { headers = signHeaders(approval) } = sending;
     const stream = new PassThrough();
     if (hangs) stream.write(body);
     else stream.end(body);
-    const told: { status?: number; body?: string } = {};
+    const report: { status?: number; body?: string } = {};
     const response = {
-      writeHead: (status: number) => void (told.status = status),
-      end: (text: string) => void (told.body = text),
+      writeHead: (status: number) => void (report.status = status),
+      end: (text: string) => void (report.body = text),
     };
     const request = Object.assign(stream, { method, url, headers });
     await takeSignedAnswer(
@@ -79,28 +79,28 @@ function route(answer: Answered = accepted) {
       request as unknown as IncomingMessage,
       response as unknown as ServerResponse,
     );
-    return { status: told.status ?? 0, body: JSON.parse(told.body ?? "") as Told["body"] };
+    return { status: report.status ?? 0, body: JSON.parse(report.body ?? "") as Told["body"] };
   };
-  return { asked, lines, send };
+  return { asked: requests, lines, send };
 }
 
 const NOT_SIGNED = { ok: false, message: "the message is not signed as it has to be" };
 
 describe("a signed answer", () => {
   it("is given to the ledger in the name of its webhook, and nothing is logged of it", async () => {
-    const { asked, lines, send } = route();
+    const { asked: requests, lines, send } = route();
     expect(await send()).toEqual({ status: 200, body: { ok: true, resolution: "approved" } });
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       { questionId: QUESTION, answer: "approve", by: { kind: "person" }, through: "webhook:ops" },
     ]);
     expect(lines).toEqual([]);
   });
 
   it("that came already is refused, and the sender that was told is told so", async () => {
-    const { asked, send } = route();
+    const { asked: requests, send } = route();
     await send();
     expect(await send()).toMatchObject({ status: 409 });
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it("that does not count is answered with why, 404 where there is no such question", async () => {
@@ -115,14 +115,18 @@ describe("a signed answer", () => {
 
   it("that could not be recorded may come again, the very same message", async () => {
     let isFull = true;
-    const { asked, lines, send } = route(() =>
-      isFull ? Promise.reject(new CoordinationError("LEDGER_FULL", "no space")) : accepted(),
+    const {
+      asked: requests,
+      lines,
+      send,
+    } = route(() =>
+      isFull ? Promise.reject(new CoordinationError("LEDGER_FULL", "no space")) : acceptAnswer(),
     );
     expect(await send()).toMatchObject({ status: 503, body: { ok: false } });
     expect(lines).toMatchObject([{ level: "warn", fields: { because: "LEDGER_FULL", status: 503 } }]);
     isFull = false;
     expect(await send()).toMatchObject({ status: 200 });
-    expect(asked).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 });
 
@@ -132,21 +136,21 @@ describe("a message that is no signed answer", () => {
     ["has no signature", { headers: {} }, 401, "unsigned"],
     [
       "lacks one of the headers",
-      { headers: { ...signed(approval), "webhook-id": undefined as never } },
+      { headers: { ...signHeaders(approval), "webhook-id": undefined as never } },
       401,
       "unsigned",
     ],
-    ["has a wrong signature", { headers: signed("another body") }, 401, "bad_signature"],
+    ["has a wrong signature", { headers: signHeaders("another body") }, 401, "bad_signature"],
     ["names a webhook that there is none of", { url: "/coordination/answers/gone" }, 401, "unknown_webhook"],
     ["names no webhook", { url: "/coordination/answers" }, 404, "unnamed"],
     ["names something else", { url: "/coordination/answers/../ops" }, 404, "unnamed"],
     ["is too large", { body: Buffer.alloc(BODY_BYTES_MAX + 1, "x") }, 413, "body"],
-    ["is signed and no answer", { body: "secret", headers: signed("secret") }, 400, "malformed"],
+    ["is signed and no answer", { body: "secret", headers: signHeaders("secret") }, 400, "malformed"],
   ])("because it %s is refused and logged, without anything of it", async (_, sending, status, because) => {
-    const { asked, lines, send } = route();
-    const told = await send(sending);
-    expect(told.status).toBe(status);
-    if (status === 401) expect(told.body).toEqual(NOT_SIGNED);
+    const { asked: requests, lines, send } = route();
+    const telling = await send(sending);
+    expect(telling.status).toBe(status);
+    if (status === 401) expect(telling.body).toEqual(NOT_SIGNED);
     expect(lines).toEqual([
       {
         level: "warn",
@@ -154,7 +158,7 @@ describe("a message that is no signed answer", () => {
         fields: { ...(because !== "unnamed" && { webhook: nameIn(sending) }), because, status },
       },
     ]);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it("is read up to the bound and not one byte further", async () => {
@@ -165,17 +169,17 @@ describe("a message that is no signed answer", () => {
 
   it("whose body never ends is refused after ten seconds", async () => {
     const { send } = route();
-    const told = send({ hangs: true });
+    const pendingAnswer = send({ hangs: true });
     await vi.advanceTimersByTimeAsync(9_999);
-    expect(await Promise.race([told, settled()])).toBeUndefined();
+    expect(await Promise.race([pendingAnswer, waitUntilSettled()])).toBeUndefined();
     await vi.advanceTimersByTimeAsync(1);
-    expect(await told).toMatchObject({ status: 413 });
+    expect(await pendingAnswer).toMatchObject({ status: 413 });
   });
 
   it("is refused where as many are read already as may be, and there is room once they are over", async () => {
     const { send, lines } = route();
     const slow = Array.from({ length: 32 }, () => send({ hangs: true }));
-    await settled();
+    await waitUntilSettled();
     expect(await send()).toMatchObject({ status: 429 });
     expect(lines).toMatchObject([{ fields: { because: "too_many", status: 429 } }]);
     await vi.advanceTimersByTimeAsync(10_000);

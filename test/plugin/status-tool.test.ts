@@ -4,13 +4,21 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
-import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
+import {
+  keepOutputs,
+  SESSION,
+  START,
+  stepView,
+  createStubPlans,
+  viewOf,
+  type StubPlans,
+} from "./stub-plans.ts";
 
 const call = (params: unknown, stub: StubPlans, caller: { sessionKey: string } = { sessionKey: SESSION }) =>
   createPlanTools(stub.use, () => true)("coordination_status", caller, params);
 
 describe("coordination_status", () => {
-  const kept = keeping({ points: ["fast"] });
+  const kept = keepOutputs({ points: ["fast"] });
   const child = "agent:research:subagent:1" as SessionKey;
   const view = viewOf(
     [
@@ -28,7 +36,7 @@ describe("coordination_status", () => {
     { plan: { content: kept.ref, steps: 7 } },
   );
   const envelope = { coordinationId: "co-1", stepId: "write" } as CoordinationEnvelope;
-  const stub = stubPlans({
+  const stub = createStubPlans({
     envelopeForChild: (session) => Promise.resolve(session === child ? envelope : undefined),
     reads: { view: (id) => Promise.resolve(id === "co-1" ? view : undefined), get: kept.get },
   });
@@ -93,9 +101,9 @@ describe("coordination_status", () => {
   });
 
   it("cuts outputs that are too long, and says how long they are", async () => {
-    const long = keeping({ text: "x".repeat(50_000) });
+    const long = keepOutputs({ text: "x".repeat(50_000) });
     const steps = [stepView("a", { status: "completed", output: long.ref })];
-    const big = stubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get: long.get } });
+    const big = createStubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get: long.get } });
     const { outputs } = (await call({ coordinationId: "co-1", outputsOf: "a" }, big)) as {
       outputs?: { kind: string; outputsText: string; chars: number };
     };
@@ -113,11 +121,11 @@ describe("coordination_status", () => {
       successCriteria,
       gaveUp: true,
     });
-    const gaveUp = stubPlans({ reads: { view: () => Promise.resolve(ended) } });
-    const told = { status: "partial", gaveUp: true, successCriteria };
-    expect(await call({ coordinationId: "co-1" }, gaveUp)).toMatchObject({ coordination: told });
+    const gaveUp = createStubPlans({ reads: { view: () => Promise.resolve(ended) } });
+    const report = { status: "partial", gaveUp: true, successCriteria };
+    expect(await call({ coordinationId: "co-1" }, gaveUp)).toMatchObject({ coordination: report });
     const byMethod = createPlanMethods(gaveUp.use)("coordination.status", { coordinationId: "co-1" });
-    expect(await byMethod).toMatchObject({ payload: { coordination: told } });
+    expect(await byMethod).toMatchObject({ payload: { coordination: report } });
     const reached = { ...ended, status: "success" as const, successCriteria: successCriteria.slice(0, 1) };
     const { gaveUp: _, ...met } = reached;
     expect(coordinationStatusSchema.parse(statusOf(met))).toEqual(statusOf(met));
@@ -131,19 +139,19 @@ describe("coordination_status", () => {
       stepView("b", { status: "completed", retryBudget: 2 }),
     ];
     const fork = viewOf(steps, { forkedFrom: { coordinationId: "co-0", sequence: 31 } });
-    const forked = stubPlans({ reads: { view: () => Promise.resolve(fork) } });
+    const forked = createStubPlans({ reads: { view: () => Promise.resolve(fork) } });
     const { coordination } = (await call({ coordinationId: "co-1" }, forked)) as { coordination?: object };
     expect(coordination).toMatchObject({
       forkedFrom: { coordinationId: "co-0", sequence: 31 },
       counts: { total: 2, ended: 2, byStatus: { completed: 2 }, carried: 1 },
     });
-    const told = coordinationStatusSchema.parse(coordination);
-    expect(told.steps).toEqual([
+    const report = coordinationStatusSchema.parse(coordination);
+    expect(report.steps).toEqual([
       { stepId: "a", status: "completed", attempt: 0, agent: "main", carriedFrom: "co-0:19" },
       { stepId: "b", status: "completed", attempt: 1, agent: "main", attemptsMax: 3 },
     ]);
     const byMethod = createPlanMethods(forked.use)("coordination.status", { coordinationId: "co-1" });
-    expect(await byMethod).toMatchObject({ payload: { coordination: told } });
+    expect(await byMethod).toMatchObject({ payload: { coordination: report } });
     const plain = statusOf(viewOf(steps.slice(1)));
     expect(plain).not.toHaveProperty("forkedFrom");
     expect(plain.counts).not.toHaveProperty("carried");
@@ -155,7 +163,7 @@ describe("coordination_status", () => {
         status: index === 9_999 ? "blocked" : index === 5_000 ? "running" : "completed",
       }),
     );
-    const large = stubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)) } });
+    const large = createStubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)) } });
     const answer = await call({ coordinationId: "co-1" }, large);
     const { coordination } = answer as {
       coordination?: { steps: { stepId: string }[]; stepsLeftOut: number };
@@ -168,7 +176,7 @@ describe("coordination_status", () => {
   });
 
   it("without an id lists the newest coordinations of the session only", async () => {
-    const entry = (runId: string, ownerSession: string) => ({
+    const createEntry = (runId: string, ownerSession: string) => ({
       runId,
       ordinal: 1,
       length: 1,
@@ -181,11 +189,11 @@ describe("coordination_status", () => {
     });
     const pages = [
       Array.from({ length: 500 }, (_, index) =>
-        entry(`co-${index}`, index === 3 ? SESSION : "agent:main:main"),
+        createEntry(`co-${index}`, index === 3 ? SESSION : "agent:main:main"),
       ),
-      [entry("co-mine", SESSION)],
+      [createEntry("co-mine", SESSION)],
     ];
-    const listing = stubPlans({
+    const listing = createStubPlans({
       reads: { list: ({ after }) => Promise.resolve((after ? pages[1] : pages[0]) as never) },
     });
     const answer = (await call({}, listing)) as {

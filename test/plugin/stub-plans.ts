@@ -33,43 +33,43 @@ const IDLE: LaneMetrics = {
 };
 
 /** What is not said answers as if nothing were there. */
-export function stubPlans(
+export function createStubPlans(
   says: Partial<Omit<Plans, "reads">> & { readonly reads?: Partial<Plans["reads"]> } = {},
   config: Partial<SharedRuntime["config"]> = {},
 ): StubPlans {
-  const asked: Asked[] = [];
+  const askedCalls: Asked[] = [];
   const plans: Plans = {
-    submitPlan: (given) => {
-      asked.push({ what: "submitPlan", given: [given] });
-      return says.submitPlan?.(given) ?? Promise.reject(new Error("submitPlan was not expected"));
+    submitPlan: (request) => {
+      askedCalls.push({ what: "submitPlan", given: [request] });
+      return says.submitPlan?.(request) ?? Promise.reject(new Error("submitPlan was not expected"));
     },
-    forkPlan: (given) => {
-      asked.push({ what: "forkPlan", given: [given] });
-      return says.forkPlan?.(given) ?? Promise.reject(new Error("forkPlan was not expected"));
+    forkPlan: (request) => {
+      askedCalls.push({ what: "forkPlan", given: [request] });
+      return says.forkPlan?.(request) ?? Promise.reject(new Error("forkPlan was not expected"));
     },
-    cancel: (given) => {
-      asked.push({ what: "cancel", given: [given] });
-      return says.cancel?.(given) ?? Promise.reject(new Error("cancel was not expected"));
+    cancel: (request) => {
+      askedCalls.push({ what: "cancel", given: [request] });
+      return says.cancel?.(request) ?? Promise.reject(new Error("cancel was not expected"));
     },
-    retry: (given) => {
-      asked.push({ what: "retry", given: [given] });
-      return says.retry?.(given) ?? Promise.reject(new Error("retry was not expected"));
+    retry: (request) => {
+      askedCalls.push({ what: "retry", given: [request] });
+      return says.retry?.(request) ?? Promise.reject(new Error("retry was not expected"));
     },
-    report: (...given) => {
-      asked.push({ what: "report", given });
-      return says.report?.(...given) ?? Promise.reject(new Error("report was not expected"));
+    report: (...args) => {
+      askedCalls.push({ what: "report", given: args });
+      return says.report?.(...args) ?? Promise.reject(new Error("report was not expected"));
     },
-    answer: (given) => {
-      asked.push({ what: "answer", given: [given] });
-      return says.answer?.(given) ?? Promise.reject(new Error("answer was not expected"));
+    answer: (request) => {
+      askedCalls.push({ what: "answer", given: [request] });
+      return says.answer?.(request) ?? Promise.reject(new Error("answer was not expected"));
     },
-    ask: (given) => {
-      asked.push({ what: "ask", given: [given] });
-      return says.ask?.(given) ?? Promise.reject(new Error("ask was not expected"));
+    ask: (request) => {
+      askedCalls.push({ what: "ask", given: [request] });
+      return says.ask?.(request) ?? Promise.reject(new Error("ask was not expected"));
     },
-    outcome: (...given) => {
-      asked.push({ what: "outcome", given });
-      return says.outcome?.(...given) ?? Promise.reject(new Error("outcome was not expected"));
+    outcome: (...args) => {
+      askedCalls.push({ what: "outcome", given: args });
+      return says.outcome?.(...args) ?? Promise.reject(new Error("outcome was not expected"));
     },
     signedAnswers: () => says.signedAnswers?.() ?? Promise.reject(new Error("no answer is signed here")),
     envelopeForChild: (session) => says.envelopeForChild?.(session) ?? Promise.resolve(undefined),
@@ -81,7 +81,7 @@ export function stubPlans(
     },
   };
   const runtime = { config: { stepTimeoutMs: 600_000, acpAgents: {}, ...config } } as SharedRuntime;
-  return { asked, use: (work) => work(plans, runtime) };
+  return { asked: askedCalls, use: (work) => work(plans, runtime) };
 }
 
 export function stepView(stepId: string, fields: Partial<Record<keyof StepView, unknown>> = {}): StepView {
@@ -122,7 +122,7 @@ export function viewOf(
 }
 
 /** Outputs that are kept, as `reads.get` finds them. */
-export function keeping(outputs: object): {
+export function keepOutputs(outputs: object): {
   readonly ref: ReturnType<typeof contentOf>["ref"];
   readonly get: Plans["reads"]["get"];
 } {

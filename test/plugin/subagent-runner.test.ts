@@ -4,7 +4,7 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createSubagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
-import { fakeClock, settled } from "../support/fake-clock.ts";
+import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 
 type Row = { id: string; runId: string; status: string; error?: string; childSessionKey?: string };
 
@@ -16,7 +16,7 @@ const NEVER = new Promise<never>(() => undefined);
 const CHILD = "agent:main:subagent:coord-1";
 
 /** A host whose every answer can be replaced. */
-function fakeHost(answers: {
+function createFakeHost(answers: {
   readonly rows?: () => Promise<readonly Row[]>;
   readonly spawns?: Readonly<Record<string, readonly Row[]>>;
   readonly run?: () => Promise<{ runId: string; sessionKey?: string }>;
@@ -45,7 +45,7 @@ function fakeHost(answers: {
       getSessionMessages: () => Promise.resolve({ messages }),
     },
   };
-  const clock = fakeClock(Math.ceil(performance.timeOrigin) + 1_000);
+  const clock = createFakeClock(Math.ceil(performance.timeOrigin) + 1_000);
   const lines: string[] = [];
   const log = (_fields: object, message: string) => {
     lines.push(message);
@@ -70,33 +70,33 @@ const rowOf = (status: string, more: Partial<Row> = {}): Row => ({
   status,
   ...more,
 });
-const having = (row: Row) => () => Promise.resolve([row]);
-const failing = () => Promise.reject(new Error("the host is broken"));
+const createHaving = (row: Row) => () => Promise.resolve([row]);
+const failAlways = () => Promise.reject(new Error("the host is broken"));
 
 describe("starting a subagent", () => {
   it("is unknown, and nothing is sent, when the host does not say whether it began before", async () => {
-    const { runner, order, runs } = fakeHost({ rows: failing });
+    const { runner, order, runs } = createFakeHost({ rows: failAlways });
     expect(await runner.start(order)).toEqual({ kind: "unknown", message: "the host is broken" });
     expect(runs).toEqual([]);
   });
 
   it("sends nothing when the host's row shows that it began before", async () => {
-    const running = fakeHost({ rows: having(rowOf("running")) });
+    const running = createFakeHost({ rows: createHaving(rowOf("running")) });
     const child = { childSessionKey: CHILD, childRunId: ORDER.idempotencyKey };
     expect(await running.runner.start(running.order)).toEqual({ kind: "started", child });
-    const ended = fakeHost({ rows: having(rowOf("failed", { error: "it broke" })) });
+    const ended = createFakeHost({ rows: createHaving(rowOf("failed", { error: "it broke" })) });
     const ending = { outcome: "failed", message: "it broke" };
     expect(await ended.runner.start(ended.order)).toEqual({ kind: "started", child, ending });
     expect([...running.runs, ...ended.runs]).toEqual([]);
   });
 
   it("is refused by what the host refuses, and unknown by any other error", async () => {
-    const refusing = fakeHost({ run: () => Promise.reject(new Refusal("no such agent")) });
+    const refusing = createFakeHost({ run: () => Promise.reject(new Refusal("no such agent")) });
     expect(await refusing.runner.start(refusing.order)).toEqual({
       kind: "refused",
       message: "no such agent",
     });
-    const breaking = fakeHost({ run: failing });
+    const breaking = createFakeHost({ run: failAlways });
     expect(await breaking.runner.start(breaking.order)).toEqual({
       kind: "unknown",
       message: "the host is broken",
@@ -108,7 +108,7 @@ describe("starting a subagent", () => {
     ["escalation", "coord:escalation"],
     ["data", "subagent"],
   ] as const)("of the lane %s is on the host's lane %s", async (lane, hostLane) => {
-    const { runner, order, runs } = fakeHost({});
+    const { runner, order, runs } = createFakeHost({});
     await runner.start({ ...order, lane });
     expect(runs).toMatchObject([{ lane: hostLane, deliver: false, idempotencyKey: order.idempotencyKey }]);
   });
@@ -116,22 +116,22 @@ describe("starting a subagent", () => {
 
 describe("asking about a subagent", () => {
   it("never says absent while the host is still being asked to start it", async () => {
-    const { runner, order, clock } = fakeHost({ run: () => NEVER });
+    const { runner, order, clock } = createFakeHost({ run: () => NEVER });
     void runner.start(order);
-    await settled();
+    await waitUntilSettled();
     clock.jump(clock.now() + 3_600_000);
     expect(await runner.observe(order)).toEqual({ kind: "unknown" });
   });
 
   it("says absent at once of one from before the host started, and takes no other run for it", async () => {
-    const { runner, order } = fakeHost({ rows: having(rowOf("running", { runId: "another" })) });
+    const { runner, order } = createFakeHost({ rows: createHaving(rowOf("running", { runId: "another" })) });
     expect(await runner.observe(order)).toEqual({ kind: "unknown" });
     const dispatchedAtMs = (performance.timeOrigin - 1) as Order["dispatchedAtMs"];
     expect(await runner.observe({ ...order, dispatchedAtMs })).toEqual({ kind: "absent" });
   });
 
   it("says unknown and why when the host's rows are unreadable", async () => {
-    const { runner, order, lines } = fakeHost({ rows: failing });
+    const { runner, order, lines } = createFakeHost({ rows: failAlways });
     expect(await runner.observe(order)).toEqual({ kind: "unknown" });
     expect(lines).toEqual(["the host does not say how a run goes: the host is broken"]);
   });
@@ -143,24 +143,24 @@ describe("asking about a subagent", () => {
     ["never heard of", undefined, { outcome: "failed", message: "the host calls the run never heard of" }],
   ])("whose row is %s says how it ended", async (status, error, ending) => {
     const row = rowOf(status, error === undefined ? {} : { error });
-    const { runner, order } = fakeHost({ rows: having(row) });
+    const { runner, order } = createFakeHost({ rows: createHaving(row) });
     const child = { childSessionKey: CHILD, childRunId: order.idempotencyKey };
     expect(await runner.observe(order)).toEqual({ kind: "ended", ...child, ...ending });
   });
 
   it("cuts a reply, adds up what was used, and reads past messages of other forms", async () => {
-    const said = (text: string, tokens: number, total: number) => ({
+    const createMessage = (text: string, tokens: number, total: number) => ({
       role: "assistant",
       content: [{ type: "thinking" }, { type: "text", text }],
       usage: { totalTokens: tokens, cost: { total } },
     });
-    const { runner, order } = fakeHost({
-      rows: having(rowOf("succeeded")),
+    const { runner, order } = createFakeHost({
+      rows: createHaving(rowOf("succeeded")),
       messages: [
         null,
-        said("early", 10, 0.25),
+        createMessage("early", 10, 0.25),
         { role: 7 },
-        said("x".repeat(BOUNDS.replyCharsMax + 1), 5, 0.5),
+        createMessage("x".repeat(BOUNDS.replyCharsMax + 1), 5, 0.5),
       ],
     });
     const seen = await runner.observe(order);
@@ -172,7 +172,7 @@ describe("asking about a subagent", () => {
 describe("following a subagent", () => {
   it("goes on when waiting fails, and hears of the end from the row", async () => {
     let row = rowOf("running");
-    const { runner, order, clock } = fakeHost({ rows: () => Promise.resolve([row]), wait: failing });
+    const { runner, order, clock } = createFakeHost({ rows: () => Promise.resolve([row]), wait: failAlways });
     const followed = runner.follow(order, new AbortController().signal);
     await clock.advance(10_000);
     row = rowOf("succeeded");
@@ -182,8 +182,8 @@ describe("following a subagent", () => {
   });
 
   it("stops at once when it is told to, be it waiting or pausing", async () => {
-    for (const wait of [() => NEVER, failing]) {
-      const { runner, order, clock } = fakeHost({ rows: having(rowOf("running")), wait });
+    for (const wait of [() => NEVER, failAlways]) {
+      const { runner, order, clock } = createFakeHost({ rows: createHaving(rowOf("running")), wait });
       const abort = new AbortController();
       const followed = runner.follow(order, abort.signal);
       await clock.advance(1_000);
@@ -196,31 +196,31 @@ describe("following a subagent", () => {
 
 describe("cancelling a subagent", () => {
   it("is unreachable when the host does not answer in time, does not do it, or fails", async () => {
-    const silent = fakeHost({ rows: having(rowOf("running")), cancel: () => NEVER });
+    const silent = createFakeHost({ rows: createHaving(rowOf("running")), cancel: () => NEVER });
     const answer = silent.runner.cancel(silent.order);
     await silent.clock.advance(20_000);
     expect(await answer).toBe("unreachable");
 
     const task = rowOf("running");
-    const declining = fakeHost({
-      rows: having(task),
+    const declining = createFakeHost({
+      rows: createHaving(task),
       cancel: () => Promise.resolve({ found: true, cancelled: false, task }),
     });
     expect(await declining.runner.cancel(declining.order)).toBe("unreachable");
 
-    const broken = fakeHost({ rows: having(task), cancel: failing });
+    const broken = createFakeHost({ rows: createHaving(task), cancel: failAlways });
     expect(await broken.runner.cancel(broken.order)).toBe("unreachable");
     expect(broken.clock.pending).toBe(0);
   });
 
   it("is already_ended when it ended meanwhile, and unreachable when it may still begin", async () => {
     const task = rowOf("succeeded");
-    const host = fakeHost({
-      rows: having(rowOf("running")),
+    const host = createFakeHost({
+      rows: createHaving(rowOf("running")),
       cancel: () => Promise.resolve({ found: true, cancelled: false, task }),
     });
     expect(await host.runner.cancel(host.order)).toBe("already_ended");
-    const unborn = fakeHost({});
+    const unborn = createFakeHost({});
     expect(await unborn.runner.cancel(unborn.order)).toBe("unreachable");
     await unborn.clock.advance(60_000);
     expect(await unborn.runner.cancel(unborn.order)).toBe("already_ended");
@@ -229,20 +229,20 @@ describe("cancelling a subagent", () => {
   it("reaches the spawns of spawns, and is unreachable when one of them is", async () => {
     const below = rowOf("succeeded", { id: "t2", childSessionKey: "agent:main:subagent:b" });
     const deep = rowOf("running", { id: "t3", childSessionKey: "agent:main:subagent:c" });
-    const asked: string[] = [];
-    const host = (works: boolean) =>
-      fakeHost({
-        rows: having(rowOf("running")),
+    const requests: string[] = [];
+    const createHost = (works: boolean) =>
+      createFakeHost({
+        rows: createHaving(rowOf("running")),
         spawns: { [CHILD]: [below], "agent:main:subagent:b": [deep] },
         cancel: (taskId) => {
-          asked.push(taskId);
+          requests.push(taskId);
           return Promise.resolve({ found: true, cancelled: taskId === "t1" || works });
         },
       });
-    const working = host(true);
+    const working = createHost(true);
     expect(await working.runner.cancel(working.order)).toBe("stopped");
-    expect(asked).toEqual(["t1", "t3"]);
-    const failingBelow = host(false);
+    expect(requests).toEqual(["t1", "t3"]);
+    const failingBelow = createHost(false);
     expect(await failingBelow.runner.cancel(failingBelow.order)).toBe("unreachable");
   });
 });

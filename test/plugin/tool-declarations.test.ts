@@ -41,17 +41,17 @@ describe("what models read of the tools", () => {
   const { plan } = (schemaOf("coordination_plan") as { properties: { plan: { properties: Properties } } })
     .properties;
   const keysOf = (schema: z.ZodObject): string[] => Object.keys(schema.shape).toSorted();
-  const named = (properties: Properties = {}): string[] => Object.keys(properties).toSorted();
+  const listNames = (properties: Properties = {}): string[] => Object.keys(properties).toSorted();
 
   it("a plan has the fields of the contract, but for the owner, who is the caller", () => {
-    expect(named(plan.properties)).toEqual(
+    expect(listNames(plan.properties)).toEqual(
       keysOf(coordinationPlanSchema).filter((key) => key !== "ownerSession"),
     );
-    expect(named(plan.properties["steps"]?.items?.properties)).toEqual(keysOf(coordinationStepSchema));
-    expect(named(plan.properties["defaults"]?.properties)).toEqual(keysOf(stepDefaultsSchema));
-    expect(named(plan.properties["failurePolicy"]?.properties)).toEqual(keysOf(failurePolicySchema));
-    expect(named(plan.properties["conflictPolicy"]?.properties)).toEqual(keysOf(arbiterPolicySchema));
-    expect(named(plan.properties["budget"]?.properties)).toEqual(keysOf(budgetSchema));
+    expect(listNames(plan.properties["steps"]?.items?.properties)).toEqual(keysOf(coordinationStepSchema));
+    expect(listNames(plan.properties["defaults"]?.properties)).toEqual(keysOf(stepDefaultsSchema));
+    expect(listNames(plan.properties["failurePolicy"]?.properties)).toEqual(keysOf(failurePolicySchema));
+    expect(listNames(plan.properties["conflictPolicy"]?.properties)).toEqual(keysOf(arbiterPolicySchema));
+    expect(listNames(plan.properties["budget"]?.properties)).toEqual(keysOf(budgetSchema));
   });
 
   it("the manifest declares them, without which the host does not offer them", () => {

@@ -4,15 +4,15 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { LINT } from "../core/gates-world.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { fakeHost } from "./fake-host.ts";
-import { plugin } from "./hooks-parts.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
+import { createPlugin } from "./hooks-parts.ts";
 
 let folder: TempFolder;
 let stopping: HookHandlers[];
 
 beforeEach(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
   stopping = [];
 });
 
@@ -24,8 +24,8 @@ afterEach(async () => {
 const CHECKS = { verifiers: { lint: LINT }, agents: { helper: { checks: ["lint"] } } };
 const ACP = { task: "t", runtime: "acp", agentId: "helper" };
 
-async function started(phase1: Record<string, unknown>, config: object = {}): Promise<HookHandlers> {
-  const { api } = fakeHost({ stateDir: folder.path, phase1 });
+async function startHandlers(phase1: Record<string, unknown>, config: object = {}): Promise<HookHandlers> {
+  const { api } = createFakeHost({ stateDir: folder.path, phase1 });
   Object.assign(api.runtime, { config: { current: () => config } });
   const handlers = createHookHandlers(api);
   stopping.push(handlers);
@@ -61,7 +61,7 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
     ],
   ])("is refused in words for its model where %s, strict or not", async (_, gates) => {
     for (const strict of [false, true]) {
-      const handlers = await started({ gates, strict });
+      const handlers = await startHandlers({ gates, strict });
       expect(await spawn(handlers, ACP)).toMatchObject(REFUSED);
       expect(await spawn(handlers, { ...ACP, agentId: " HELPER" })).toMatchObject(REFUSED);
       expect(await spawn(handlers, { ...ACP, agentId: "other" })).toHaveProperty("params.coordination");
@@ -70,8 +70,8 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
   });
 
   it("is refused where a plugin verifies results of its agent", async () => {
-    plugin({ verify: { run: () => ({ verdict: "pass" }), agents: ["helper"] } });
-    const handlers = await started({});
+    createPlugin({ verify: { run: () => ({ verdict: "pass" }), agents: ["helper"] } });
+    const handlers = await startHandlers({});
     expect(await spawn(handlers, ACP)).toMatchObject(REFUSED);
     expect(await spawn(handlers, { ...ACP, agentId: "other" })).toHaveProperty("params.coordination");
   });
@@ -80,7 +80,7 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
     "is refused also while the ledger cannot be opened, which lets others go on (strict: %s)",
     async (strict) => {
       breakLedger();
-      const handlers = await started({ gates: CHECKS, strict });
+      const handlers = await startHandlers({ gates: CHECKS, strict });
       expect(await spawn(handlers, ACP)).toMatchObject(REFUSED);
       const other = await spawn(handlers, { ...ACP, agentId: "other" });
       expect(other).toEqual(strict ? { block: true, blockReason: expect.any(String) as string } : undefined);
@@ -88,7 +88,7 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
   );
 
   it("without an agent is of the host's default agent for ACP, and never of the caller's", async () => {
-    const handlers = await started({ gates: CHECKS }, { acp: { defaultAgent: "Helper" } });
+    const handlers = await startHandlers({ gates: CHECKS }, { acp: { defaultAgent: "Helper" } });
     const { agentId: _, ...unnamed } = ACP;
     expect(await spawn(handlers, unnamed)).toMatchObject(REFUSED);
     expect(await spawn(handlers, { ...unnamed, agentId: " " })).toMatchObject(REFUSED);
@@ -96,13 +96,13 @@ describe("a spawn over ACP, whose result cannot be held back", () => {
   });
 
   it("goes on where its agent is not coordinated, or gates are off", async () => {
-    expect(await spawn(await started({ gates: CHECKS, agents: ["writer"] }), ACP)).toBeUndefined();
-    const off = await started({ gates: { ...CHECKS, enabled: false } });
+    expect(await spawn(await startHandlers({ gates: CHECKS, agents: ["writer"] }), ACP)).toBeUndefined();
+    const off = await startHandlers({ gates: { ...CHECKS, enabled: false } });
     expect(await spawn(off, ACP)).toHaveProperty("params.coordination");
   });
 
   it("goes on where only a stated doubt would hold its result", async () => {
-    const handlers = await started({ gates: { confidenceThreshold: 0.9 } });
+    const handlers = await startHandlers({ gates: { confidenceThreshold: 0.9 } });
     expect(await spawn(handlers, ACP)).toHaveProperty("params.coordination");
   });
 });

@@ -3,14 +3,14 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
-import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { fakeHost } from "./fake-host.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost } from "./fake-host.ts";
 
 let folder: TempFolder;
 let stopping: HookHandlers[];
 
 beforeEach(() => {
-  folder = tempFolder();
+  folder = createTempFolder();
   stopping = [];
 });
 
@@ -26,11 +26,11 @@ const inContext = {
 } as unknown as HookContext<"before_tool_call">;
 
 /** Where the ledger is no ledger. */
-async function broken(phase1: Record<string, unknown>): Promise<HookHandlers> {
+async function startBroken(phase1: Record<string, unknown>): Promise<HookHandlers> {
   const path = join(folder.path, "coordination", "ledger.sqlite");
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, "not a database");
-  const handlers = createHookHandlers(fakeHost({ stateDir: folder.path, phase1 }).api);
+  const handlers = createHookHandlers(createFakeHost({ stateDir: folder.path, phase1 }).api);
   stopping.push(handlers);
   await handlers.start();
   return handlers;
@@ -48,7 +48,7 @@ describe("a tool call while the ledger cannot be opened", () => {
   ] as const;
 
   it.each(changes)("is refused in strict mode where it may change something: %s", async (tool, params) => {
-    const answer = await call(await broken({ strict: true }), tool, params);
+    const answer = await call(await startBroken({ strict: true }), tool, params);
     expect(answer).toMatchObject({
       block: true,
       blockReason: expect.stringMatching(/^Coordination refused this call: .+\.$/u) as string,
@@ -56,15 +56,15 @@ describe("a tool call while the ledger cannot be opened", () => {
   });
 
   it("goes on in strict mode where it only reads, so that somebody can look into what is wrong", async () => {
-    expect(await call(await broken({ strict: true }), "read", { path: "a" })).toBeUndefined();
+    expect(await call(await startBroken({ strict: true }), "read", { path: "a" })).toBeUndefined();
   });
 
   it.each(changes)("goes on where the operator is not strict: %s", async (tool, params) => {
-    expect(await call(await broken({}), tool, params)).toBeUndefined();
+    expect(await call(await startBroken({}), tool, params)).toBeUndefined();
   });
 
   it("is over without a word, also that of a tool that nobody watches", async () => {
-    const handlers = await broken({ strict: true });
+    const handlers = await startBroken({ strict: true });
     for (const toolName of ["write", "unwatched"]) {
       const event = { toolName, toolCallId: "call-1", runId: "run-1", params: {} };
       await expect(handlers.afterCall(event, inContext)).resolves.toBeUndefined();

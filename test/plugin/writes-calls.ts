@@ -8,24 +8,24 @@ import type { ToolCall, ToolReading } from "../../src/plugins/openclaw/writes/to
 
 export const FOLDER = "/repo/space";
 
-export function conflicts(config: object = {}): ConflictsConfig {
+export function parseConflicts(config: object = {}): ConflictsConfig {
   return parsePluginConfig({ coordination: { phase1: { conflicts: config } } }).conflicts;
 }
 
-export function toolCall(tool: string, params: unknown, more: Partial<ToolCall> = {}): ToolCall {
-  return { tool, params, folder: FOLDER, config: conflicts(), extractors: () => [], ...more };
+export function createToolCall(tool: string, params: unknown, more: Partial<ToolCall> = {}): ToolCall {
+  return { tool, params, folder: FOLDER, config: parseConflicts(), extractors: () => [], ...more };
 }
 
-export function reading(
+export function readCall(
   tool: string,
   params: unknown,
   more?: Partial<ToolCall>,
 ): Promise<ToolReading | undefined> {
-  return readToolCall(toolCall(tool, params, more));
+  return readToolCall(createToolCall(tool, params, more));
 }
 
 /** What a reading says but for the functions in it. */
-export function shown(read: ToolReading | undefined): unknown {
+export function showReading(read: ToolReading | undefined): unknown {
   return (
     read && {
       ...read,
@@ -34,19 +34,19 @@ export function shown(read: ToolReading | undefined): unknown {
   );
 }
 
-export async function proposed(
+export async function readProposed(
   tool: string,
   params: unknown,
   before?: string,
 ): Promise<Proposed | undefined> {
-  const read = await reading(tool, params);
+  const read = await readCall(tool, params);
   return read?.targets[0]?.propose?.(before);
 }
 
 export async function targetsOf(tool: string, params: unknown): Promise<readonly WriteTarget[]> {
-  return (await reading(tool, params))?.targets ?? [];
+  return (await readCall(tool, params))?.targets ?? [];
 }
 
-export function patch(...lines: string[]): { readonly input: string } {
+export function createPatch(...lines: string[]): { readonly input: string } {
   return { input: ["*** Begin Patch", ...lines, "*** End Patch"].join("\n") };
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
 import { EDITS_MAX } from "../../src/plugins/openclaw/writes/read-file-call.ts";
-import { proposed, targetsOf } from "./writes-calls.ts";
+import { readProposed, targetsOf } from "./writes-calls.ts";
 
-const text = (value: string) => ({ kind: "text", text: value });
+const createText = (value: string) => ({ kind: "text", text: value });
 const FAILS = { kind: "fails" };
 
-const edits = (...pairs: (readonly [string, string])[]) => ({
+const createEdits = (...pairs: (readonly [string, string])[]) => ({
   path: "a.txt",
   edits: pairs.map(([oldText, newText]) => ({ oldText, newText })),
 });
@@ -15,11 +15,11 @@ describe("what `write` makes of a file", () => {
   it("is its content, byte for byte, whatever was there", async () => {
     const params = { path: "a.txt", content: "\uFEFFx\r\ny" };
     for (const before of [undefined, "", "other\n"])
-      expect(await proposed("write", params, before)).toEqual(text("\uFEFFx\r\ny"));
+      expect(await readProposed("write", params, before)).toEqual(createText("\uFEFFx\r\ny"));
   });
 
   it("has no half characters, which no file can hold", async () => {
-    expect(await proposed("write", { path: "a.txt", content: "a\ud83d" })).toEqual(text("a\ufffd"));
+    expect(await readProposed("write", { path: "a.txt", content: "a\ud83d" })).toEqual(createText("a\ufffd"));
   });
 });
 
@@ -64,7 +64,7 @@ describe("what `edit` makes of a file", () => {
     ["a loose text behind blanks, which stay", "a  \n“b”", [['\n"b"', "X"]], "a  X"],
     ["the text around a loose match as it is", "“q” keep “this”  \n", [['"q"', "z"]], "z keep “this”  \n"],
   ] as const)("changes %s", async (_name, before, pairs, after) => {
-    expect(await proposed("edit", edits(...pairs), before)).toEqual(text(after));
+    expect(await readProposed("edit", createEdits(...pairs), before)).toEqual(createText(after));
   });
 
   it.each([
@@ -100,33 +100,33 @@ describe("what `edit` makes of a file", () => {
       ],
     ],
   ] as const)("fails for %s", async (_name, before, pairs) => {
-    expect(await proposed("edit", edits(...pairs), before)).toEqual(FAILS);
+    expect(await readProposed("edit", createEdits(...pairs), before)).toEqual(FAILS);
   });
 
   it("fails where there is no file", async () => {
-    expect(await proposed("edit", edits(["a", "b"]))).toEqual(FAILS);
+    expect(await readProposed("edit", createEdits(["a", "b"]))).toEqual(FAILS);
   });
 
   it.each([[[]], [[{ oldText: "a" }]], [[null]], [[{ oldText: "a", newText: 5 }]]])(
     "fails for edits that the tool refuses: %j",
     async (list) => {
-      expect(await proposed("edit", { path: "a.txt", edits: list }, "a")).toEqual(FAILS);
+      expect(await readProposed("edit", { path: "a.txt", edits: list }, "a")).toEqual(FAILS);
     },
   );
 
   it("is not told where the edits are no list, or too many", async () => {
     const many = Array.from({ length: EDITS_MAX + 1 }, (_, index) => [`${index};`, "x"] as const);
-    for (const params of [edits(...many), { path: "a.txt", edits: "[]" }])
+    for (const params of [createEdits(...many), { path: "a.txt", edits: "[]" }])
       expect(await targetsOf("edit", params)).toEqual([
         { at: { path: "/repo/space/a.txt", folder: "/repo/space" }, replaces: false },
       ]);
   });
 
   it("is what was read, not what the parameters are changed to later", async () => {
-    const params = edits(["a", "b"]);
+    const params = createEdits(["a", "b"]);
     const [target] = await targetsOf("edit", params);
     Object.assign(params.edits[0] ?? {}, { newText: "c" });
-    expect(target?.propose?.("a")).toEqual(text("b"));
+    expect(target?.propose?.("a")).toEqual(createText("b"));
   });
 
   it("replaces a line wherever it is, and leaves all others as they are", async () => {
@@ -136,8 +136,8 @@ describe("what `edit` makes of a file", () => {
     await fc.assert(
       fc.asyncProperty(lines, lines, ending, async (head, tail, middle) => {
         const [before, after] = [head.flat().join(""), tail.flat().join("")];
-        const result = await proposed("edit", edits(["@@", "##"]), `${before}@@${middle}${after}`);
-        expect(result).toEqual(text(`${before}##${middle}${after}`));
+        const result = await readProposed("edit", createEdits(["@@", "##"]), `${before}@@${middle}${after}`);
+        expect(result).toEqual(createText(`${before}##${middle}${after}`));
       }),
     );
   });
@@ -148,12 +148,12 @@ describe("a search that would hold the thread for seconds", () => {
     const half = "a".repeat(100_000);
     const began = performance.now();
     const before = "a".repeat(4_000_000);
-    expect(await proposed("edit", edits([`${half}b${half}`, "x"]), before)).toEqual(FAILS);
+    expect(await readProposed("edit", createEdits([`${half}b${half}`, "x"]), before)).toEqual(FAILS);
     expect(performance.now() - began).toBeLessThan(2_000);
   });
 
   it("is made where the text that is looked for is the whole file", async () => {
     const before = "line\n".repeat(100_000);
-    expect(await proposed("edit", edits([before, "x"]), before)).toEqual(text("x"));
+    expect(await readProposed("edit", createEdits([before, "x"]), before)).toEqual(createText("x"));
   });
 });

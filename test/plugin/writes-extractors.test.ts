@@ -5,7 +5,7 @@ import {
   registerResourceExtractor,
   type ResourceExtractor,
 } from "../../src/plugins/openclaw/writes/resources.ts";
-import { conflicts, FOLDER, reading, shown } from "./writes-calls.ts";
+import { parseConflicts, FOLDER, readCall, showReading } from "./writes-calls.ts";
 
 const undo: (() => void)[] = [];
 afterEach(() => {
@@ -23,8 +23,8 @@ function register(
   return unregister;
 }
 
-const deploy = async (params: unknown = {}) =>
-  shown(await reading("deploy", params, { extractors: extractorsOf }));
+const readDeploy = async (params: unknown = {}) =>
+  showReading(await readCall("deploy", params, { extractors: extractorsOf }));
 const failed = { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: "test" } };
 
 describe("an extractor", () => {
@@ -34,8 +34,8 @@ describe("an extractor", () => {
       paths: [String(params["file"]), "/abs"],
       reads: [`${folder}/in`],
     }));
-    const read = await reading("deploy", { file: "a" }, { extractors: extractorsOf });
-    expect(shown(read)).toEqual({
+    const read = await readCall("deploy", { file: "a" }, { extractors: extractorsOf });
+    expect(showReading(read)).toEqual({
       targets: [["a", true], ["/abs", true], ["db:deploy"], ["queue:mail"], ["session:agent:b:main"]],
       reads: [{ path: `${FOLDER}/in`, folder: FOLDER }],
     });
@@ -44,22 +44,22 @@ describe("an extractor", () => {
   it("may answer later, and with nothing", async () => {
     vi.useFakeTimers();
     register(() => Promise.resolve({}));
-    expect(await deploy()).toEqual({ targets: [], reads: [] });
+    expect(await readDeploy()).toEqual({ targets: [], reads: [] });
     expect(vi.getTimerCount()).toBe(0);
   });
 
   it("is asked about its own tools only", async () => {
     const extract = vi.fn(() => ({}));
     register(extract, { tools: ["other"] });
-    expect(await deploy()).toBeUndefined();
+    expect(await readDeploy()).toBeUndefined();
     expect(extract).not.toHaveBeenCalled();
   });
 
   it("adds to what is known of a tool, and takes nothing from it", async () => {
     register(() => ({ resources: ["db:x"] }), { tools: ["exec", "write", "configured"] });
-    const config = conflicts({ tools: { configured: { paths: ["to"] } } });
+    const config = parseConflicts({ tools: { configured: { paths: ["to"] } } });
     const read = async (tool: string, params: object) =>
-      shown(await reading(tool, params, { config, extractors: extractorsOf }));
+      showReading(await readCall(tool, params, { config, extractors: extractorsOf }));
     expect(await read("exec", { command: "x" })).toMatchObject({
       targets: [["db:x"]],
       undetermined: { because: "undeclared" },
@@ -81,7 +81,7 @@ describe("an extractor", () => {
       expect(list).not.toBe(params.list);
       return { resources: ["db:seen"] };
     });
-    expect(await deploy(params)).toMatchObject({ targets: [["db:seen"]] });
+    expect(await readDeploy(params)).toMatchObject({ targets: [["db:seen"]] });
     expect(Object.isFrozen(params)).toBe(false);
   });
 
@@ -117,13 +117,13 @@ describe("an extractor", () => {
     ],
   ])("that %s makes the call be refused", async (_name, extract) => {
     register(extract);
-    expect(await deploy()).toEqual(failed);
+    expect(await readDeploy()).toEqual(failed);
   });
 
   it("that does not answer within a second makes the call be refused", async () => {
     vi.useFakeTimers();
     register(() => new Promise(() => {}));
-    const read = deploy();
+    const read = readDeploy();
     await vi.advanceTimersByTimeAsync(999);
     const answered = vi.fn();
     void read.then(answered);
@@ -137,14 +137,14 @@ describe("an extractor", () => {
   it("that fails weighs more than anything else that is not known, whatever another one says", async () => {
     register(() => ({ resources: ["db:x"] }), { id: "good", tools: ["exec"] });
     register(() => undefined, { tools: ["exec"] });
-    const read = await reading("exec", { command: "x" }, { extractors: extractorsOf });
-    expect(shown(read)).toEqual({ ...failed, targets: [["db:x"]], mayTouchAnything: true });
+    const read = await readCall("exec", { command: "x" }, { extractors: extractorsOf });
+    expect(showReading(read)).toEqual({ ...failed, targets: [["db:x"]], mayTouchAnything: true });
   });
 
   it("is not asked about parameters that are none, or cannot be copied", async () => {
     const extract = vi.fn(() => ({}));
     register(extract);
-    for (const params of [{ a: () => 1 }, [], "a", null]) expect(await deploy(params)).toEqual(failed);
+    for (const params of [{ a: () => 1 }, [], "a", null]) expect(await readDeploy(params)).toEqual(failed);
     expect(extract).not.toHaveBeenCalled();
   });
 
@@ -152,41 +152,43 @@ describe("an extractor", () => {
     let deep: unknown = 1;
     for (let depth = 0; depth < 2_000; depth += 1) deep = [deep];
     register(() => ({ resources: ["db:x"] }));
-    expect(await deploy({ deep })).toMatchObject({ targets: [["db:x"]] });
+    expect(await readDeploy({ deep })).toMatchObject({ targets: [["db:x"]] });
   });
 });
 
 describe("registering an extractor", () => {
-  const named = (name: string) => () => ({ resources: [`db:${name}`] });
+  const createNamed = (name: string) => () => ({ resources: [`db:${name}`] });
 
   it("ends with what it returns", async () => {
-    const unregister = register(named("a"));
+    const unregister = register(createNamed("a"));
     expect(extractorsOf("deploy")).toHaveLength(1);
     unregister();
     unregister();
     expect(extractorsOf("deploy")).toEqual([]);
-    expect(await deploy()).toBeUndefined();
+    expect(await readDeploy()).toBeUndefined();
   });
 
   it("again replaces the one before, which comes back when the later one ends", async () => {
-    const first = register(named("first"));
-    const second = register(named("second"));
-    expect(await deploy()).toMatchObject({ targets: [["db:second"]] });
+    const first = register(createNamed("first"));
+    const second = register(createNamed("second"));
+    expect(await readDeploy()).toMatchObject({ targets: [["db:second"]] });
     second();
-    expect(await deploy()).toMatchObject({ targets: [["db:first"]] });
-    const third = register(named("third"));
+    expect(await readDeploy()).toMatchObject({ targets: [["db:first"]] });
+    const third = register(createNamed("third"));
     first();
-    expect(await deploy()).toMatchObject({ targets: [["db:third"]] });
+    expect(await readDeploy()).toMatchObject({ targets: [["db:third"]] });
     third();
-    expect(await deploy()).toBeUndefined();
+    expect(await readDeploy()).toBeUndefined();
   });
 
   it("reaches the same list from every instance of the module", async () => {
     vi.resetModules();
     const other = await import("../../src/plugins/openclaw/writes/resources.ts");
     expect(other.registerResourceExtractor).not.toBe(registerResourceExtractor);
-    undo.push(other.registerResourceExtractor({ id: "other", tools: ["deploy"], extract: named("other") }));
-    expect(await deploy()).toMatchObject({ targets: [["db:other"]] });
+    undo.push(
+      other.registerResourceExtractor({ id: "other", tools: ["deploy"], extract: createNamed("other") }),
+    );
+    expect(await readDeploy()).toMatchObject({ targets: [["db:other"]] });
   });
 
   it("keeps `this` of the extractor", async () => {
@@ -199,7 +201,7 @@ describe("registering an extractor", () => {
       },
     };
     undo.push(registerResourceExtractor(extractor));
-    expect(await deploy()).toMatchObject({ targets: [["db:mine"]] });
+    expect(await readDeploy()).toMatchObject({ targets: [["db:mine"]] });
   });
 
   it.each([
@@ -212,14 +214,14 @@ describe("registering an extractor", () => {
     [{ tools: Array(65).fill("x") }],
     [{ extract: "no" }],
   ])("is refused where it is not one: %.40j", (wrong) => {
-    expect(() => register(named("x"), wrong as Partial<ResourceExtractor>)).toThrow(TypeError);
+    expect(() => register(createNamed("x"), wrong as Partial<ResourceExtractor>)).toThrow(TypeError);
     expect(extractorsOf("deploy")).toEqual([]);
   });
 
   it("is refused where there are too many", () => {
-    for (let count = 0; count < 64; count += 1) register(named("x"), { id: `e${count}` });
-    expect(() => register(named("x"), { id: "one-more" })).toThrow(RangeError);
-    register(named("again"), { id: "e0" });
+    for (let count = 0; count < 64; count += 1) register(createNamed("x"), { id: `e${count}` });
+    expect(() => register(createNamed("x"), { id: "one-more" })).toThrow(RangeError);
+    register(createNamed("again"), { id: "e0" });
     expect(extractorsOf("deploy")).toHaveLength(64);
   });
 });

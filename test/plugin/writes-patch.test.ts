@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { EDITS_MAX } from "../../src/plugins/openclaw/writes/read-file-call.ts";
-import { patch, proposed, reading, shown, targetsOf } from "./writes-calls.ts";
+import { createPatch, readProposed, readCall, showReading, targetsOf } from "./writes-calls.ts";
 
-const text = (value: string) => ({ kind: "text", text: value });
+const createText = (value: string) => ({ kind: "text", text: value });
 const FAILS = { kind: "fails" };
-const update = (...lines: string[]) => patch("*** Update File: a", ...lines);
+const update = (...lines: string[]) => createPatch("*** Update File: a", ...lines);
 
 describe("the files of a patch", () => {
   it("are all that it adds, updates, deletes and moves, each once", async () => {
-    const params = patch(
+    const params = createPatch(
       "*** Add File: new.txt",
       "+x",
       "*** Delete File: old.txt",
@@ -24,7 +24,7 @@ describe("the files of a patch", () => {
       "-d",
       "+e",
     );
-    expect(shown(await reading("apply_patch", params))).toEqual({
+    expect(showReading(await readCall("apply_patch", params))).toEqual({
       targets: [
         ["/repo/space/new.txt", false],
         ["/repo/space/old.txt", true],
@@ -37,7 +37,7 @@ describe("the files of a patch", () => {
   });
 
   it("are read from a here-document, too, and from lines that end in carriage returns", async () => {
-    const { input } = patch("*** Delete File: a");
+    const { input } = createPatch("*** Delete File: a");
     const indented = input.replace("*** Delete", "  *** Delete");
     for (const spelled of [
       indented,
@@ -45,23 +45,23 @@ describe("the files of a patch", () => {
       input.replaceAll("\n", "\r\n"),
       `\n${input}  \n\n`,
     ])
-      expect(await proposed("apply_patch", { input: spelled }, "x")).toEqual({ kind: "deleted" });
+      expect(await readProposed("apply_patch", { input: spelled }, "x")).toEqual({ kind: "deleted" });
   });
 
   it.each([
     ["nothing", ""],
     ["no patch", "hello"],
-    ["a patch without files", patch().input],
-    ["a code fence", `\`\`\`\n${patch("*** Delete File: a").input}\n\`\`\``],
-    ["a shell command", `apply_patch <<'EOF'\n${patch("*** Delete File: a").input}\nEOF`],
+    ["a patch without files", createPatch().input],
+    ["a code fence", `\`\`\`\n${createPatch("*** Delete File: a").input}\n\`\`\``],
+    ["a shell command", `apply_patch <<'EOF'\n${createPatch("*** Delete File: a").input}\nEOF`],
     ["an update without changes", update().input],
     ["a chunk without lines", update("@@").input],
     ["a second chunk without its mark", update("@@", "-a", "junk", "+b").input],
-    ["a file without a name", patch("*** Delete File: ").input],
-    ["another word", patch("*** Rename File: a").input],
+    ["a file without a name", createPatch("*** Delete File: ").input],
+    ["another word", createPatch("*** Rename File: a").input],
   ])("are unreadable in %s; what the host derived is a hint", async (_name, input) => {
     const derivedPaths = ["/repo/space/a", "/repo/space/b"];
-    expect(shown(await reading("apply_patch", { input }, { derivedPaths }))).toEqual({
+    expect(showReading(await readCall("apply_patch", { input }, { derivedPaths }))).toEqual({
       targets: [
         ["/repo/space/a", true],
         ["/repo/space/b", true],
@@ -72,35 +72,39 @@ describe("the files of a patch", () => {
   });
 
   it("are not what the host derived where the patch can be read", async () => {
-    const read = await reading("apply_patch", patch("*** Delete File: a"), { derivedPaths: ["/etc/x"] });
-    expect(shown(read)).toEqual({ targets: [["/repo/space/a", true]], reads: [] });
+    const read = await readCall("apply_patch", createPatch("*** Delete File: a"), {
+      derivedPaths: ["/etc/x"],
+    });
+    expect(showReading(read)).toEqual({ targets: [["/repo/space/a", true]], reads: [] });
   });
 });
 
 describe("what a patch makes of a file", () => {
   it("adds one where there is none", async () => {
-    expect(await proposed("apply_patch", patch("*** Add File: a", "+x", "+", "+y"))).toEqual(
-      text("x\n\ny\n"),
+    expect(await readProposed("apply_patch", createPatch("*** Add File: a", "+x", "+", "+y"))).toEqual(
+      createText("x\n\ny\n"),
     );
-    expect(await proposed("apply_patch", patch("*** Add File: a"))).toEqual(text(""));
-    expect(await proposed("apply_patch", patch("*** Add File: a", "+x"), "")).toEqual(FAILS);
+    expect(await readProposed("apply_patch", createPatch("*** Add File: a"))).toEqual(createText(""));
+    expect(await readProposed("apply_patch", createPatch("*** Add File: a", "+x"), "")).toEqual(FAILS);
   });
 
   it("deletes one that is there, and may add it again", async () => {
-    const both = patch("*** Delete File: a", "*** Add File: a", "+x");
-    expect(await proposed("apply_patch", patch("*** Delete File: a"), "x")).toEqual({ kind: "deleted" });
-    expect(await proposed("apply_patch", patch("*** Delete File: a"))).toEqual(FAILS);
-    expect(await proposed("apply_patch", both, "old")).toEqual(text("x\n"));
+    const both = createPatch("*** Delete File: a", "*** Add File: a", "+x");
+    expect(await readProposed("apply_patch", createPatch("*** Delete File: a"), "x")).toEqual({
+      kind: "deleted",
+    });
+    expect(await readProposed("apply_patch", createPatch("*** Delete File: a"))).toEqual(FAILS);
+    expect(await readProposed("apply_patch", both, "old")).toEqual(createText("x\n"));
   });
 
   it("moves one away; what it makes of the other place depends on the first", async () => {
-    const params = patch("*** Update File: a", "*** Move to: b", "@@", "-x", "+y");
+    const params = createPatch("*** Update File: a", "*** Move to: b", "@@", "-x", "+y");
     const [from, to] = await targetsOf("apply_patch", params);
     expect(from?.propose?.("x\n")).toEqual({ kind: "deleted" });
     expect(from?.propose?.("z\n")).toEqual(FAILS);
     expect(to?.propose).toBeUndefined();
-    const onto = patch("*** Update File: a", "*** Move to: ./a", "@@", "-x", "+y");
-    expect(await proposed("apply_patch", onto, "x\n")).toEqual(text("y\n"));
+    const onto = createPatch("*** Update File: a", "*** Move to: ./a", "@@", "-x", "+y");
+    expect(await readProposed("apply_patch", onto, "x\n")).toEqual(createText("y\n"));
   });
 
   it.each([
@@ -123,7 +127,7 @@ describe("what a patch makes of a file", () => {
     ["leaves a text that would differ in its endings only", "a", ["@@", "-a", "+a", "+"], "a"],
     ["prefers an exact line to a loose one", "a \na\n", ["@@", "-a", "+x"], "a \nx\n"],
   ] as const)("%s", async (_name, before, lines, after) => {
-    expect(await proposed("apply_patch", update(...lines), before)).toEqual(text(after));
+    expect(await readProposed("apply_patch", update(...lines), before)).toEqual(createText(after));
   });
 
   it.each([
@@ -137,13 +141,13 @@ describe("what a patch makes of a file", () => {
     ["an end that is elsewhere", "a\nb\n", ["@@", "-a", "+c", "*** End of File"]],
     ["a hunk header of git", "a\n", ["@@ -1,1 +1,1 @@", "-a", "+b"]],
   ] as const)("fails for %s", async (_name, before, lines) => {
-    expect(await proposed("apply_patch", update(...lines), before)).toEqual(FAILS);
+    expect(await readProposed("apply_patch", update(...lines), before)).toEqual(FAILS);
   });
 
   it("is every update of it, one after the other", async () => {
-    const params = patch("*** Update File: a", "-x", "+y", "*** Update File: ./a", "-y", "+z");
-    expect(await proposed("apply_patch", params, "x\n")).toEqual(text("z\n"));
-    expect(await proposed("apply_patch", params)).toEqual(FAILS);
+    const params = createPatch("*** Update File: a", "-x", "+y", "*** Update File: ./a", "-y", "+z");
+    expect(await readProposed("apply_patch", params, "x\n")).toEqual(createText("z\n"));
+    expect(await readProposed("apply_patch", params)).toEqual(FAILS);
   });
 
   it("is not told for more chunks than a file is searched for", async () => {
@@ -157,7 +161,7 @@ describe("what a patch makes of a file", () => {
     const before = "x\n".repeat(200_000);
     const lines = Array.from({ length: 5_000 }, () => " x");
     const startedMs = performance.now();
-    expect(await proposed("apply_patch", update("@@", ...lines, "-y"), before)).toEqual(FAILS);
+    expect(await readProposed("apply_patch", update("@@", ...lines, "-y"), before)).toEqual(FAILS);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
   });
 });

@@ -5,7 +5,14 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { isWatched, readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
-import { conflicts, FOLDER, patch, reading, shown, toolCall } from "./writes-calls.ts";
+import {
+  parseConflicts,
+  FOLDER,
+  createPatch,
+  readCall,
+  showReading,
+  createToolCall,
+} from "./writes-calls.ts";
 
 const UNREADABLE = { undetermined: { because: "unreadable" } };
 const UNDECLARED = { undetermined: { because: "undeclared" }, mayTouchAnything: true };
@@ -13,13 +20,13 @@ const UNDECLARED = { undetermined: { because: "undeclared" }, mayTouchAnything: 
 describe("a tool that nobody watches", () => {
   it.each(["web_search", "constructor", "__proto__", "toString", ""])("is not read: %s", async (tool) => {
     const params = { path: "a", content: "b" };
-    expect(isWatched(toolCall(tool, params))).toBe(false);
-    expect(await reading(tool, params)).toBeUndefined();
+    expect(isWatched(createToolCall(tool, params))).toBe(false);
+    expect(await readCall(tool, params)).toBeUndefined();
   });
 
   it("has its parameters not looked at", async () => {
     const params = new Proxy({}, { ownKeys: () => expect.unreachable(), get: () => expect.unreachable() });
-    expect(await reading("web_search", params)).toBeUndefined();
+    expect(await readCall("web_search", params)).toBeUndefined();
   });
 });
 
@@ -35,7 +42,7 @@ describe("the path of a file tool", () => {
   });
 
   const pathOf = async (tool: string, params: object): Promise<unknown> => {
-    const read = await reading(tool, params, { folder });
+    const read = await readCall(tool, params, { folder });
     const at = read?.targets[0]?.at ?? read?.reads[0];
     return at && "path" in at ? at.path.replace(folder, ".") : read?.undetermined;
   };
@@ -58,7 +65,7 @@ describe("the path of a file tool", () => {
     expect(await pathOf("write", { path, content: "" })).toBe(file);
     expect(await pathOf("edit", { path, edits: [] })).toBe(file);
     expect(await pathOf("read", { path })).toBe(file);
-    expect(await pathOf("apply_patch", patch(`*** Delete File: ${path}`))).toBe(file);
+    expect(await pathOf("apply_patch", createPatch(`*** Delete File: ${path}`))).toBe(file);
   });
 
   it.each([
@@ -70,27 +77,27 @@ describe("the path of a file tool", () => {
     ["a.XLSxcodex", "./a.xlsx", "./a.XLSxcodex"],
   ])("is mended by the file tools, and not in a patch: %s", async (path, file, patched) => {
     expect(await pathOf("write", { path, content: "" })).toBe(file);
-    expect(await pathOf("apply_patch", patch(`*** Delete File: ${path}`))).toBe(patched);
+    expect(await pathOf("apply_patch", createPatch(`*** Delete File: ${path}`))).toBe(patched);
   });
 
   it.each([[{ content: "" }], [{ path: " ", content: "" }], [{ path: 5, content: "" }], [{ path: "a" }]])(
     "is needed, as is the content: %j",
     async (params) => {
-      expect(shown(await reading("write", params))).toEqual({ targets: [], reads: [], ...UNREADABLE });
+      expect(showReading(await readCall("write", params))).toEqual({ targets: [], reads: [], ...UNREADABLE });
     },
   );
 });
 
 describe("a recording of a device", () => {
   it("changes the file that the call names, if it names one", async () => {
-    const read = await reading("nodes", { action: "screen_record", outPath: "out.mp4" });
-    expect(shown(read)).toEqual({ targets: [["out.mp4", true]], reads: [] });
-    expect(await reading("nodes", { action: "status" })).toBeUndefined();
+    const read = await readCall("nodes", { action: "screen_record", outPath: "out.mp4" });
+    expect(showReading(read)).toEqual({ targets: [["out.mp4", true]], reads: [] });
+    expect(await readCall("nodes", { action: "status" })).toBeUndefined();
   });
 });
 
 describe("a shell command", () => {
-  const config = conflicts({
+  const config = parseConflicts({
     commands: [
       { command: "npm run build", outputs: ["dist", "~/cache"] },
       { command: "git status*", outputs: [] },
@@ -99,12 +106,12 @@ describe("a shell command", () => {
       { command: "ls*s", outputs: [] },
     ],
   });
-  const exec = async (params: object) => shown(await reading("exec", params, { config }));
+  const readExec = async (params: object) => showReading(await readCall("exec", params, { config }));
   const nothing = { targets: [], reads: [], mayTouchAnything: true };
 
   it("changes what an operator declared, in its working directory", async () => {
     const params = { command: " npm run build ", workdir: "packages/../web" };
-    const read = await reading("exec", params, { config });
+    const read = await readCall("exec", params, { config });
     expect(read).toEqual({
       targets: [
         { at: { path: "dist", folder: `${FOLDER}/packages/../web` }, replaces: true },
@@ -113,20 +120,20 @@ describe("a shell command", () => {
       reads: [],
       mayTouchAnything: true,
     });
-    const [target] = (await reading("bash", { command: "npm run build" }, { config }))?.targets ?? [];
+    const [target] = (await readCall("bash", { command: "npm run build" }, { config }))?.targets ?? [];
     expect(target?.at).toEqual({ path: "dist", folder: FOLDER });
     const elsewhere = { command: "npm run build", workdir: "/srv" };
-    expect((await reading("exec", elsewhere, { config }))?.targets[0]?.at).toMatchObject({ folder: "/srv" });
+    expect((await readCall("exec", elsewhere, { config }))?.targets[0]?.at).toMatchObject({ folder: "/srv" });
   });
 
   it("changes nothing where the outputs are an empty list", async () => {
-    expect(await exec({ command: "git status --short" })).toEqual(nothing);
-    expect(await exec({ command: "git status 2>&1 > /dev/null" })).toEqual(nothing);
+    expect(await readExec({ command: "git status --short" })).toEqual(nothing);
+    expect(await readExec({ command: "git status 2>&1 > /dev/null" })).toEqual(nothing);
   });
 
   it("is the first entry that fits", async () => {
-    expect(await exec({ command: "make a > b" })).toEqual({ ...nothing, targets: [["out.txt", true]] });
-    expect(await exec({ command: "make a" })).toEqual({ ...nothing, targets: [["/out", true]] });
+    expect(await readExec({ command: "make a > b" })).toEqual({ ...nothing, targets: [["out.txt", true]] });
+    expect(await readExec({ command: "make a" })).toEqual({ ...nothing, targets: [["/out", true]] });
   });
 
   it.each([
@@ -138,32 +145,36 @@ describe("a shell command", () => {
     "make a | tee b",
   ])("may change more than was declared where it is more than that: %s", async (command) => {
     const targets = [["/out", true]];
-    expect(await exec({ command })).toEqual({ ...nothing, targets, undetermined: { because: "undeclared" } });
+    expect(await readExec({ command })).toEqual({
+      ...nothing,
+      targets,
+      undetermined: { because: "undeclared" },
+    });
   });
 
   it.each(["npm run builds", "npm  run build", "ls", "git", "sh -c 'git status'", "", "x".repeat(100_000)])(
     "is undeclared without an entry: %.20s",
     async (command) => {
-      expect(await exec({ command })).toEqual({ targets: [], reads: [], ...UNDECLARED });
+      expect(await readExec({ command })).toEqual({ targets: [], reads: [], ...UNDECLARED });
     },
   );
 
   it("is none where it is a program that can only call tools, which are read by themselves", async () => {
     const params = { code: "await write({})", command: "await write({})" };
-    expect(await reading("exec", params, { config, toolKind: "code_mode_exec" })).toBeUndefined();
+    expect(await readCall("exec", params, { config, toolKind: "code_mode_exec" })).toBeUndefined();
   });
 
   it("is unreadable without a text", async () => {
     const unreadable = { targets: [], reads: [], ...UNREADABLE, mayTouchAnything: true };
-    expect(await exec({ command: ["rm", "a"] })).toEqual(unreadable);
-    expect(await exec({})).toEqual(unreadable);
+    expect(await readExec({ command: ["rm", "a"] })).toEqual(unreadable);
+    expect(await readExec({})).toEqual(unreadable);
   });
 
   it("is fitted in linear time", async () => {
-    const hostile = conflicts({ commands: [{ command: `${"a*".repeat(500)}b`, outputs: [] }] });
+    const hostile = parseConflicts({ commands: [{ command: `${"a*".repeat(500)}b`, outputs: [] }] });
     const startedMs = performance.now();
     for (let count = 0; count < 100; count += 1)
-      await reading("exec", { command: "a".repeat(60_000) }, { config: hostile });
+      await readCall("exec", { command: "a".repeat(60_000) }, { config: hostile });
     expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 
@@ -175,9 +186,9 @@ describe("a shell command", () => {
         fc.infiniteStream(word),
         async (pieces, fills) => {
           const pattern = `:${pieces.join("*")}:`;
-          const command = `:${pieces.reduce((done, piece) => `${done}${fills.next().value}${piece}`)}:`;
-          const declared = conflicts({ commands: [{ command: pattern, outputs: ["x"] }] });
-          expect(shown(await reading("exec", { command }, { config: declared }))).toEqual({
+          const command = `:${pieces.reduce((prefix, piece) => `${prefix}${fills.next().value}${piece}`)}:`;
+          const declared = parseConflicts({ commands: [{ command: pattern, outputs: ["x"] }] });
+          expect(showReading(await readCall("exec", { command }, { config: declared }))).toEqual({
             ...nothing,
             targets: [["x", true]],
           });
@@ -191,29 +202,29 @@ describe("a command under way", () => {
   it.each(["write", "send-keys", "submit", "paste", undefined, 5])(
     "may change anything when it is told something: %s",
     async (action) => {
-      expect(await reading("process", { action })).toEqual({ targets: [], reads: [], ...UNDECLARED });
+      expect(await readCall("process", { action })).toEqual({ targets: [], reads: [], ...UNDECLARED });
     },
   );
 
   it("may have changed anything when it is looked at, and not when commands are listed", async () => {
     for (const action of ["poll", "log", "kill", "clear", "remove"])
-      expect(await reading("process", { action })).toEqual({
+      expect(await readCall("process", { action })).toEqual({
         targets: [],
         reads: [],
         mayTouchAnything: true,
       });
-    expect(await reading("process", { action: "list" })).toBeUndefined();
+    expect(await readCall("process", { action: "list" })).toBeUndefined();
   });
 
   it("is an operator's terminal, too, when it is typed into", async () => {
-    expect(await reading("terminal", { action: "input" })).toMatchObject(UNDECLARED);
-    expect(await reading("terminal", { action: "read" })).toBeUndefined();
+    expect(await readCall("terminal", { action: "input" })).toMatchObject(UNDECLARED);
+    expect(await readCall("terminal", { action: "read" })).toBeUndefined();
   });
 });
 
 describe("a message to a session", () => {
   const send = async (params: object) =>
-    shown(await reading("sessions_send", params, { session: "agent:a:x" }));
+    showReading(await readCall("sessions_send", params, { session: "agent:a:x" }));
 
   it.each([
     [{ sessionKey: " agent:b:main " }, "session:agent:b:main"],
@@ -228,13 +239,13 @@ describe("a message to a session", () => {
   });
 
   it("changes an agent's main session under the name that the host has for it", async () => {
-    const read = await reading("sessions_send", { agentId: "b" }, { mainKey: "Home" });
-    expect(shown(read)).toMatchObject({ targets: [["session:agent:b:home"]] });
+    const read = await readCall("sessions_send", { agentId: "b" }, { mainKey: "Home" });
+    expect(showReading(read)).toMatchObject({ targets: [["session:agent:b:home"]] });
   });
 
   it("is unreadable where it goes to the caller's own sessions and the caller is not known", async () => {
     for (const sessionKey of ["current", "main"])
-      expect(await reading("sessions_send", { sessionKey })).toMatchObject(UNREADABLE);
+      expect(await readCall("sessions_send", { sessionKey })).toMatchObject(UNREADABLE);
   });
 
   it.each([
@@ -251,7 +262,7 @@ describe("a message to a session", () => {
 });
 
 describe("a tool that an operator described", () => {
-  const config = conflicts({
+  const config = parseConflicts({
     tools: {
       export: {
         paths: ["output.path", "also", "constructor.name"],
@@ -262,7 +273,7 @@ describe("a tool that an operator described", () => {
       write: { paths: ["nothing"] },
     },
   });
-  const call = async (params: unknown) => shown(await reading("export", params, { config }));
+  const call = async (params: unknown) => showReading(await readCall("export", params, { config }));
 
   it("changes what its parameters name, through objects and lists", async () => {
     const params = { output: [{ path: "a" }, { path: ["b", "~/c"] }], queue: "mail", to: "agent:b:main" };
@@ -278,7 +289,7 @@ describe("a tool that an operator described", () => {
       ["/srv", "/srv"],
       [undefined, FOLDER],
     ])
-      expect((await reading("export", { also: "a", where }, { config }))?.targets[0]?.at).toEqual({
+      expect((await readCall("export", { also: "a", where }, { config }))?.targets[0]?.at).toEqual({
         path: "a",
         folder,
       });
@@ -301,8 +312,8 @@ describe("a tool that an operator described", () => {
   });
 
   it("does not change what is known of the host's own tools", async () => {
-    const read = await reading("write", { path: "a", content: "", nothing: "b" }, { config });
-    expect(shown(read)).toEqual({ targets: [[`${FOLDER}/a`, true]], reads: [] });
+    const read = await readCall("write", { path: "a", content: "", nothing: "b" }, { config });
+    expect(showReading(read)).toEqual({ targets: [[`${FOLDER}/a`, true]], reads: [] });
   });
 });
 
@@ -312,14 +323,14 @@ describe("any call", () => {
       { length: BOUNDS.resourcesPerCallMax + 1 },
       (_, index) => `*** Delete File: ${index}`,
     );
-    const read = await reading("apply_patch", patch(...lines));
+    const read = await readCall("apply_patch", createPatch(...lines));
     expect(read?.targets).toHaveLength(BOUNDS.resourcesPerCallMax);
     expect(read).toMatchObject({ undetermined: { because: "too_many" } });
-    const exact = await reading("apply_patch", patch(...lines.slice(1)));
+    const exact = await readCall("apply_patch", createPatch(...lines.slice(1)));
     expect(exact?.undetermined).toBeUndefined();
   });
 
-  const config = conflicts({
+  const config = parseConflicts({
     commands: [{ command: "*", outputs: ["x"] }],
     tools: { mine: { paths: ["a.b", "path"], sessions: ["c"], queues: ["d"], cwd: "e" } },
   });
@@ -359,7 +370,7 @@ describe("any call", () => {
   it("is read whatever its parameters are, and what it proposes is told for any text", async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...tools), value, fc.string(), async (tool, params, before) => {
-        const read = await readToolCall(toolCall(tool, params, { config }));
+        const read = await readToolCall(createToolCall(tool, params, { config }));
         for (const target of read?.targets ?? []) {
           expect(["text", "deleted", "fails", undefined]).toContain(target.propose?.(before).kind);
           expect(["text", "deleted", "fails", undefined]).toContain(target.propose?.(undefined).kind);
@@ -372,7 +383,7 @@ describe("any call", () => {
   it("is read even where a look at its parameters throws", async () => {
     const hostile = new Proxy({}, { getOwnPropertyDescriptor: () => expect.unreachable() });
     for (const tool of ["write", "edit", "apply_patch", "sessions_send", "mine"])
-      expect(await reading(tool, hostile, { config })).toMatchObject(UNREADABLE);
-    expect(await reading("exec", hostile)).toMatchObject({ ...UNREADABLE, mayTouchAnything: true });
+      expect(await readCall(tool, hostile, { config })).toMatchObject(UNREADABLE);
+    expect(await readCall("exec", hostile)).toMatchObject({ ...UNREADABLE, mayTouchAnything: true });
   });
 });

@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { MergedFile } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { rewriteCall } from "../../src/plugins/openclaw/writes/rewrite-call.ts";
-import { patch, reading, targetsOf } from "./writes-calls.ts";
+import { createPatch, readCall, targetsOf } from "./writes-calls.ts";
 
 type Params = Readonly<Record<string, unknown>>;
 
-async function rewritten(
+async function rewriteAndRead(
   tool: string,
   params: unknown,
   ...merged: MergedFile[]
@@ -14,31 +14,31 @@ async function rewritten(
   return rewriteCall(tool, params, await targetsOf(tool, params), merged);
 }
 
-const file = (current: string | undefined, merged: string, target = 0): MergedFile => ({
+const createFile = (current: string | undefined, merged: string, target = 0): MergedFile => ({
   target,
   current,
   merged,
 });
 
 /** What the host's tool leaves, by the same reading that a call of a model gets. */
-async function left(
+async function rewriteAndApply(
   tool: string,
   params: unknown,
   current: string | undefined,
   target = 0,
 ): Promise<unknown> {
-  return (await reading(tool, params))?.targets[target]?.propose?.(current);
+  return (await readCall(tool, params))?.targets[target]?.propose?.(current);
 }
 
-const lines = (ending: fc.Arbitrary<string>) =>
+const createLines = (ending: fc.Arbitrary<string>) =>
   fc
     .array(fc.tuple(fc.constantFrom("", "a", "b", "“c”", " d ", "+", "@@", "*** End Patch", "ﬁ"), ending), {
       maxLength: 8,
     })
     .map((all) => all.flat().join(""));
-const fed = lines(fc.constant("\n"));
-const returned = lines(fc.constant("\r\n"));
-const mixed = lines(fc.constantFrom("\n", "\r\n", "\r", ""));
+const fed = createLines(fc.constant("\n"));
+const returned = createLines(fc.constant("\r\n"));
+const mixed = createLines(fc.constantFrom("\n", "\r\n", "\r", ""));
 const isMixed = (text = ""): boolean => new Set(text.match(/\r\n|\r|\n/gu)).size > 1;
 const marked = fc.constantFrom("", "", "\uFEFF");
 
@@ -46,16 +46,22 @@ describe("a rewritten `write`", () => {
   const params = { path: "a.txt", content: "mine", more: 1 };
 
   it("writes the merged text and is otherwise what it was", async () => {
-    expect(await rewritten("write", params, file("theirs", "both"))).toEqual({ ...params, content: "both" });
-    expect(await rewritten("write", params, file(undefined, ""))).toEqual({ ...params, content: "" });
+    expect(await rewriteAndRead("write", params, createFile("theirs", "both"))).toEqual({
+      ...params,
+      content: "both",
+    });
+    expect(await rewriteAndRead("write", params, createFile(undefined, ""))).toEqual({
+      ...params,
+      content: "",
+    });
     expect(params.content).toBe("mine");
   });
 
   it("leaves any text exactly", async () => {
     await fc.assert(
       fc.asyncProperty(mixed, mixed, marked, async (current, merged, mark) => {
-        const call = await rewritten("write", params, file(current, mark + merged));
-        expect(await left("write", call, current)).toEqual({ kind: "text", text: mark + merged });
+        const call = await rewriteAndRead("write", params, createFile(current, mark + merged));
+        expect(await rewriteAndApply("write", call, current)).toEqual({ kind: "text", text: mark + merged });
       }),
     );
   });
@@ -65,7 +71,7 @@ describe("a rewritten `edit`", () => {
   const params = { path: "a.txt", edits: [{ oldText: "a", newText: "b" }] };
 
   it("replaces the whole file, which is there once whatever is in it", async () => {
-    expect(await rewritten("edit", params, file("\uFEFFa\r\na\r\n", "\uFEFFb\r\na\r\n"))).toEqual({
+    expect(await rewriteAndRead("edit", params, createFile("\uFEFFa\r\na\r\n", "\uFEFFb\r\na\r\n"))).toEqual({
       path: "a.txt",
       edits: [{ oldText: "a\na\n", newText: "b\na\n" }],
     });
@@ -73,9 +79,11 @@ describe("a rewritten `edit`", () => {
 
   it("replaces the changed lines only where the file mixes line endings", async () => {
     expect(
-      await rewritten("edit", params, file("1\r\n2\n3\n4\r\n", "1\r\nnew\n2\n3\n4\r\n")),
+      await rewriteAndRead("edit", params, createFile("1\r\n2\n3\n4\r\n", "1\r\nnew\n2\n3\n4\r\n")),
     ).toBeUndefined();
-    expect(await rewritten("edit", params, file("1\r\n2\n3\n4\r\n", "1\r\nx\ny\n3\n4\r\n"))).toEqual({
+    expect(
+      await rewriteAndRead("edit", params, createFile("1\r\n2\n3\n4\r\n", "1\r\nx\ny\n3\n4\r\n")),
+    ).toEqual({
       path: "a.txt",
       edits: [{ oldText: "2\n", newText: "x\ny\n" }],
     });
@@ -88,7 +96,7 @@ describe("a rewritten `edit`", () => {
     ["the byte order mark would go", "\uFEFFa", "b"],
     ["the text holds half a character", "a", "\ud83d"],
   ])("is none where %s", async (_name, current, merged) => {
-    expect(await rewritten("edit", params, file(current, merged))).toBeUndefined();
+    expect(await rewriteAndRead("edit", params, createFile(current, merged))).toBeUndefined();
   });
 
   it.each([
@@ -98,8 +106,11 @@ describe("a rewritten `edit`", () => {
     await fc.assert(
       fc.asyncProperty(text, text, marked, async (current, merged, mark) => {
         fc.pre(current.trim() !== "");
-        const call = await rewritten("edit", params, file(mark + current, mark + merged));
-        expect(await left("edit", call, mark + current)).toEqual({ kind: "text", text: mark + merged });
+        const call = await rewriteAndRead("edit", params, createFile(mark + current, mark + merged));
+        expect(await rewriteAndApply("edit", call, mark + current)).toEqual({
+          kind: "text",
+          text: mark + merged,
+        });
       }),
     );
   });
@@ -108,10 +119,10 @@ describe("a rewritten `edit`", () => {
     let mixedOnes = 0;
     await fc.assert(
       fc.asyncProperty(mixed, mixed, async (current, merged) => {
-        const call = await rewritten("edit", params, file(current, merged));
+        const call = await rewriteAndRead("edit", params, createFile(current, merged));
         if (!call) return;
         if (isMixed(current)) mixedOnes += 1;
-        expect(await left("edit", call, current)).toEqual({ kind: "text", text: merged });
+        expect(await rewriteAndApply("edit", call, current)).toEqual({ kind: "text", text: merged });
       }),
     );
     expect(mixedOnes).toBeGreaterThan(0);
@@ -119,29 +130,29 @@ describe("a rewritten `edit`", () => {
 });
 
 describe("a rewritten `apply_patch`", () => {
-  const update = patch("*** Update File: @a", "@@", "-x", "+y");
+  const update = createPatch("*** Update File: @a", "@@", "-x", "+y");
 
   it("replaces the whole file in place, under the name that the patch has for it", async () => {
-    expect(await rewritten("apply_patch", update, file("1\n2\n", "1\n3\n"))).toEqual(
-      patch("*** Update File: @a", "@@", "-1", "-2", "+1", "+3", "*** End of File"),
+    expect(await rewriteAndRead("apply_patch", update, createFile("1\n2\n", "1\n3\n"))).toEqual(
+      createPatch("*** Update File: @a", "@@", "-1", "-2", "+1", "+3", "*** End of File"),
     );
   });
 
   it("deletes it and makes it again where the tool would keep another end of the file", async () => {
-    expect(await rewritten("apply_patch", update, file("1", "2\n"))).toEqual(
-      patch("*** Delete File: @a", "*** Add File: @a", "+2"),
+    expect(await rewriteAndRead("apply_patch", update, createFile("1", "2\n"))).toEqual(
+      createPatch("*** Delete File: @a", "*** Add File: @a", "+2"),
     );
   });
 
   it("adds what is not there", async () => {
-    const params = patch("*** Add File: a", "+mine");
-    expect(await rewritten("apply_patch", params, file(undefined, "both\n"))).toEqual(
-      patch("*** Add File: a", "+both"),
+    const params = createPatch("*** Add File: a", "+mine");
+    expect(await rewriteAndRead("apply_patch", params, createFile(undefined, "both\n"))).toEqual(
+      createPatch("*** Add File: a", "+both"),
     );
   });
 
   it("does to the other files what it did, in their order, and each merged file once", async () => {
-    const params = patch(
+    const params = createPatch(
       "*** Delete File: old",
       "*** Update File: a",
       "-x",
@@ -157,14 +168,14 @@ describe("a rewritten `apply_patch`", () => {
       "*** Add File: c",
       "+mine",
     );
-    const call = await rewritten(
+    const call = await rewriteAndRead(
       "apply_patch",
       params,
-      file("x\nz\n", "m\n", 1),
-      file(undefined, "both\n", 4),
+      createFile("x\nz\n", "m\n", 1),
+      createFile(undefined, "both\n", 4),
     );
     expect(call).toEqual(
-      patch(
+      createPatch(
         "*** Delete File: old",
         "*** Update File: a",
         "@@",
@@ -184,22 +195,30 @@ describe("a rewritten `apply_patch`", () => {
   });
 
   it.each([
-    ["the last line would have no end", update, file("1\n", "2")],
-    ["a new file would have an open last line", patch("*** Add File: a", "+x"), file(undefined, "x")],
-    ["the file is moved away", patch("*** Update File: a", "*** Move to: b", "-x", "+y"), file("x\n", "z\n")],
+    ["the last line would have no end", update, createFile("1\n", "2")],
+    [
+      "a new file would have an open last line",
+      createPatch("*** Add File: a", "+x"),
+      createFile(undefined, "x"),
+    ],
+    [
+      "the file is moved away",
+      createPatch("*** Update File: a", "*** Move to: b", "-x", "+y"),
+      createFile("x\n", "z\n"),
+    ],
     [
       "the file is moved here",
-      patch("*** Update File: a", "*** Move to: b", "-x", "+y"),
-      file("x\n", "z\n", 1),
+      createPatch("*** Update File: a", "*** Move to: b", "-x", "+y"),
+      createFile("x\n", "z\n", 1),
     ],
-    ["the patch cannot be read", { input: "no patch" }, file("x\n", "z\n")],
+    ["the patch cannot be read", { input: "no patch" }, createFile("x\n", "z\n")],
     [
       "one of two files cannot be written",
-      patch("*** Delete File: a", "*** Delete File: b"),
-      file("1\n", "2", 1),
+      createPatch("*** Delete File: a", "*** Delete File: b"),
+      createFile("1\n", "2", 1),
     ],
   ])("is none where %s", async (_name, params, merged) => {
-    expect(await rewritten("apply_patch", params, merged)).toBeUndefined();
+    expect(await rewriteAndRead("apply_patch", params, merged)).toBeUndefined();
   });
 
   it("leaves any text of line feeds exactly, of carriage returns where there were some", async () => {
@@ -214,8 +233,8 @@ describe("a rewritten `apply_patch`", () => {
       fc.asyncProperty(texts, marked, async ([current, merged], mark) => {
         // A byte order mark alone is no line that a patch could leave.
         fc.pre(mark === "" || merged !== "");
-        const call = await rewritten("apply_patch", update, file(mark + current, mark + merged));
-        expect(await left("apply_patch", call, mark + current)).toEqual({
+        const call = await rewriteAndRead("apply_patch", update, createFile(mark + current, mark + merged));
+        expect(await rewriteAndApply("apply_patch", call, mark + current)).toEqual({
           kind: "text",
           text: mark + merged,
         });
@@ -227,10 +246,10 @@ describe("a rewritten `apply_patch`", () => {
     let mixedOnes = 0;
     await fc.assert(
       fc.asyncProperty(fc.option(mixed, { nil: undefined }), mixed, async (current, merged) => {
-        const call = await rewritten("apply_patch", update, file(current, merged));
+        const call = await rewriteAndRead("apply_patch", update, createFile(current, merged));
         if (!call) return;
         if (isMixed(current)) mixedOnes += 1;
-        expect(await left("apply_patch", call, current)).toEqual({ kind: "text", text: merged });
+        expect(await rewriteAndApply("apply_patch", call, current)).toEqual({ kind: "text", text: merged });
       }),
     );
     expect(mixedOnes).toBeGreaterThan(0);
@@ -242,19 +261,21 @@ describe("no rewritten call", () => {
   const targets = [{ at: { path: "/repo/space/a", folder: "/repo/space" }, replaces: true }];
 
   it.each([
-    ["another tool", "exec", params, [file("a", "b")]],
+    ["another tool", "exec", params, [createFile("a", "b")]],
     ["no merged file", "write", params, []],
-    ["a target that is not there", "write", params, [file("a", "b", 1)]],
-    ["two files of one target", "write", params, [file("a", "b"), file("a", "c")]],
-    ["parameters that are none", "write", null, [file("a", "b")]],
-    ["a list for parameters", "write", [], [file("a", "b")]],
-    ["an edit without its list", "edit", { path: "a" }, [file("a", "b")]],
-  ] as const)("comes of %s", (_name, tool, given, merged) => {
-    expect(rewriteCall(tool, given, targets, merged)).toBeUndefined();
+    ["a target that is not there", "write", params, [createFile("a", "b", 1)]],
+    ["two files of one target", "write", params, [createFile("a", "b"), createFile("a", "c")]],
+    ["parameters that are none", "write", null, [createFile("a", "b")]],
+    ["a list for parameters", "write", [], [createFile("a", "b")]],
+    ["an edit without its list", "edit", { path: "a" }, [createFile("a", "b")]],
+  ] as const)("comes of %s", (_name, tool, input, merged) => {
+    expect(rewriteCall(tool, input, targets, merged)).toBeUndefined();
   });
 
   it("writes into a resource that is no file", () => {
     const queue = [{ at: { resource: "queue:a" }, replaces: false }];
-    expect(rewriteCall("apply_patch", patch("*** Delete File: a"), queue, [file("a", "b")])).toBeUndefined();
+    expect(
+      rewriteCall("apply_patch", createPatch("*** Delete File: a"), queue, [createFile("a", "b")]),
+    ).toBeUndefined();
   });
 });

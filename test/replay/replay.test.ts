@@ -10,8 +10,8 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { viewCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { fakeClock } from "../support/fake-clock.ts";
-import { memoryLedger } from "../support/memory-store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { createMemoryLedger } from "../support/memory-store.ts";
 
 const histories = readdirSync(import.meta.dirname).filter((name) => name.endsWith(".jsonl"));
 
@@ -23,7 +23,7 @@ function runsOf(name: string): RunEvent[][] {
   return [...Map.groupBy(events, ({ runId }) => runId).values()];
 }
 
-function folded(events: readonly RunEvent[]): object {
+function foldEvents(events: readonly RunEvent[]): object {
   const [first] = events;
   if (!first) throw new Error("a run without events");
   const state = fold(first.runId, events);
@@ -69,11 +69,11 @@ describe("the recorded histories", () => {
     const expected: unknown = JSON.parse(
       readFileSync(join(import.meta.dirname, name.replace(/jsonl$/u, "expected.json")), "utf8"),
     );
-    expect(JSON.parse(JSON.stringify(runsOf(name).map(folded)))).toEqual(expected);
+    expect(JSON.parse(JSON.stringify(runsOf(name).map(foldEvents)))).toEqual(expected);
   });
 
   it.each(histories)("%s is a ledger that is verified", async (name) => {
-    const store = memoryLedger().open(fakeClock());
+    const store = createMemoryLedger().open(createFakeClock());
     for (const events of runsOf(name)) {
       const [{ runId }] = events as [RunEvent, ...RunEvent[]];
       const state = fold(runId, events);

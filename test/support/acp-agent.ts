@@ -71,14 +71,14 @@ const end = async (words: Promise<void>): Promise<StopReason> => {
 const replyJson = (scene: Scene, value: unknown): Promise<StopReason> =>
   end(say(scene, JSON.stringify(value)));
 
-function untilCancelled({ cancelled }: Scene): Promise<void> {
+function waitUntilCancelled({ cancelled }: Scene): Promise<void> {
   return new Promise((resolve) => {
     if (cancelled.aborted) resolve();
     cancelled.addEventListener("abort", () => resolve());
   });
 }
 
-const never = (): Promise<never> => new Promise(() => setInterval(() => undefined, 1_000));
+const waitForever = (): Promise<never> => new Promise(() => setInterval(() => undefined, 1_000));
 
 /** Stops everything in this process, such as reading. */
 function block(ms = Number.POSITIVE_INFINITY): void {
@@ -136,8 +136,8 @@ async function askPermission({ client }: Scene, kinds: string): Promise<unknown>
 }
 
 /** The error code that a request of ours got. */
-async function codeOf(asked: Promise<unknown>): Promise<number> {
-  return asked.then(
+async function codeOf(pendingAnswer: Promise<unknown>): Promise<number> {
+  return pendingAnswer.then(
     () => 0,
     (error: unknown) => (error instanceof RequestError ? error.code : -1),
   );
@@ -148,23 +148,23 @@ const PLAYS: Readonly<Record<string, Play>> = {
   json: (scene, text) => end(say(scene, text)),
   /** Waits to be cancelled, and says so as the protocol demands. */
   hang: async (scene) => {
-    await untilCancelled(scene);
+    await waitUntilCancelled(scene);
     return "cancelled";
   },
   /** Answers a cancellation with an error, as agents do that forget to catch their own abort. */
   "hang-badly": async (scene) => {
-    await untilCancelled(scene);
+    await waitUntilCancelled(scene);
     throw RequestError.internalError();
   },
-  never,
+  never: waitForever,
   /** Does not stop for anything less than SIGKILL. */
   stubborn: (scene, then) => {
     process.on("SIGTERM", () => undefined);
-    return play(scene, then);
+    return playScript(scene, then);
   },
   /** Asks for permission once it is cancelled, and replies what it was answered. */
   "ask-late": async (scene) => {
-    await untilCancelled(scene);
+    await waitUntilCancelled(scene);
     return replyJson(scene, await askPermission(scene, ""));
   },
   fail: () => {
@@ -175,7 +175,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   "fail-first": (scene, rest) => {
     const [times, then] = split(rest);
     if (promptsOf(scene.line.stepId) <= Number(times)) throw RequestError.internalError();
-    return play(scene, then);
+    return playScript(scene, then);
   },
   exit: (_scene, code) => {
     process.stderr.write(`${SECRET}\n`);
@@ -183,26 +183,26 @@ const PLAYS: Readonly<Record<string, Play>> = {
   },
   crash: () => {
     process.kill(process.pid, "SIGKILL");
-    return never();
+    return waitForever();
   },
   /** Answers, and is gone before anybody can have read the answer. */
   "answer-and-exit": (_scene, text) => {
-    process.stdout.write(lastMessages(text), () => process.exit(0));
-    return never();
+    process.stdout.write(sendLastMessages(text), () => process.exit(0));
+    return waitForever();
   },
   "close-output": () => {
     process.stdout.end();
     process.on("SIGTERM", () => process.exit(0));
-    return never();
+    return waitForever();
   },
   garbage: () => {
     process.stdout.write("this is not JSON\n");
-    return never();
+    return waitForever();
   },
   /** JSON that is no message. */
   "garbage-json": () => {
     process.stdout.write('{"jsonrpc":"1.0"}\n');
-    return never();
+    return waitForever();
   },
   /** What a client may well ignore. */
   noise: (scene, text) => {
@@ -216,11 +216,12 @@ const PLAYS: Readonly<Record<string, Play>> = {
   },
   oversized: (_scene, bytes) => {
     process.stdout.write("x".repeat(Number(bytes)));
-    return never();
+    return waitForever();
   },
   /** Says `n` chunks of 1,000 characters. */
   flood: async (scene, chunks) => {
-    for (let said = 0; said < Number(chunks); said += 1) await say(scene, String(said % 10).repeat(1_000));
+    for (let count = 0; count < Number(chunks); count += 1)
+      await say(scene, String(count % 10).repeat(1_000));
     return "end_turn";
   },
   chatter: async (scene) => {
@@ -241,27 +242,27 @@ const PLAYS: Readonly<Record<string, Play>> = {
     ]),
   child: (scene, then) => {
     startChild(false);
-    return play(scene, then);
+    return playScript(scene, then);
   },
   /** A child in a group of its own that holds the pipe open. */
   orphan: (scene, then) => {
     startChild(true);
-    return play(scene, then);
+    return playScript(scene, then);
   },
   linger: (scene, then) => {
-    void never();
-    return play(scene, then);
+    void waitForever();
+    return playScript(scene, then);
   },
   delay: async (scene, rest) => {
     const [ms, then] = split(rest);
-    await Promise.race([delay(Number(ms)), untilCancelled(scene)]);
-    return scene.cancelled.aborted ? "cancelled" : play(scene, then);
+    await Promise.race([delay(Number(ms)), waitUntilCancelled(scene)]);
+    return scene.cancelled.aborted ? "cancelled" : playScript(scene, then);
   },
   /** Speaks, uses a tool, and goes on. */
   tool: async (scene, then) => {
     await say(scene, "Let me look.");
     await callTool(scene);
-    return play(scene, then);
+    return playScript(scene, then);
   },
   /** The tool comes last. */
   "then-tool": async (scene, text) => {
@@ -279,7 +280,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   },
   think: async (scene, then) => {
     await update(scene, { sessionUpdate: "agent_thought_chunk", content: { type: "text", text: "Hm." } });
-    return play(scene, then);
+    return playScript(scene, then);
   },
   /** Half a character at the end. */
   surrogate: (scene, text) => end(say(scene, `${text}\ud83d`)),
@@ -311,7 +312,7 @@ function split(text: string): [string, string] {
   return [first, rest];
 }
 
-async function play(scene: Scene, script: string): Promise<StopReason> {
+async function playScript(scene: Scene, script: string): Promise<StopReason> {
   const [verb, rest] = split(script);
   const act = PLAYS[verb];
   if (!act) throw RequestError.invalidParams({ script });
@@ -319,7 +320,7 @@ async function play(scene: Scene, script: string): Promise<StopReason> {
 }
 
 /** The end of the conversation as bytes; the prompt is our third request. */
-function lastMessages(text: string): string {
+function sendLastMessages(text: string): string {
   const update = { sessionUpdate: "agent_message_chunk", content: { type: "text", text } };
   return [
     { jsonrpc: "2.0", method: "session/update", params: { sessionId: SESSION_ID, update } },
@@ -344,13 +345,13 @@ function lineOf({ prompt, _meta: meta }: PromptRequest): PromptLine {
 
 /** Scripts for before the prompt: what each does when the agent is asked to initialize. */
 const EARLY: Readonly<Record<string, () => Promise<unknown>>> = {
-  "never-initialize": never,
+  "never-initialize": waitForever,
   "refuse-initialize": () => Promise.reject(RequestError.internalError({ details: SECRET }, SECRET)),
   "old-version": () => Promise.resolve({ protocolVersion: 0 }),
   "exit-early": () => process.exit(7),
   "garbage-early": () => {
     process.stdout.write("Welcome!\n");
-    return never();
+    return waitForever();
   },
 };
 
@@ -380,10 +381,10 @@ const { closed } = agent({ name: "test-agent" })
     const log = process.env["ACP_LOG"];
     if (log) appendFileSync(log, `${JSON.stringify(line)}\n`);
     cancellation = new AbortController();
-    const told = /ACP:(.*)/.exec(line.texts.join("\n"))?.[1];
+    const message = /ACP:(.*)/.exec(line.texts.join("\n"))?.[1];
     const fallback = PLAYS[split(early)[0]] ? early : "reply done";
     const scene: Scene = { client, request: params, line, cancelled: cancellation.signal };
-    return { stopReason: await play(scene, told ?? fallback) };
+    return { stopReason: await playScript(scene, message ?? fallback) };
   })
   .onNotification("session/cancel", () => cancellation.abort())
   .connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));

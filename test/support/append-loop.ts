@@ -28,7 +28,7 @@ export async function startAppendLoop(path: string, round = 0): Promise<AppendLo
   });
   await once(child.stdout as Readable, "data");
   child.stdin?.write("go\n");
-  const more = async (appends: number): Promise<void> => {
+  const appendMore = async (appends: number): Promise<void> => {
     const wanted = acknowledged.length + appends;
     await waitFor(() => Promise.resolve(acknowledged.length >= wanted || undefined), {
       what: `${appends} more appends`,
@@ -37,7 +37,7 @@ export async function startAppendLoop(path: string, round = 0): Promise<AppendLo
   };
   return {
     acknowledged: () => [...acknowledged],
-    more,
+    more: appendMore,
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");
       await exited;

@@ -90,7 +90,7 @@ export const PLAN: CoordinationPlan = {
 const about = { stepId: STEP, attempt: 1 };
 
 const used = { tokens: 1_200, costMicroUsd: 3_400 };
-const asked = { escalationId: "escalation-1", answerByMs: AT_MS };
+const escalation = { escalationId: "escalation-1", answerByMs: AT_MS };
 const stated = { confidence: 4_000, confidenceUnreadable: true } as const;
 const criteria = ["grounded", "complete"];
 
@@ -176,7 +176,7 @@ export const FACTS: FactPayloads = {
     cancelled: false,
     via: "reconciled",
     retryAtMs: AT_MS,
-    escalated: asked,
+    escalated: escalation,
     usage: used,
   },
   "step.timed_out": {
@@ -184,7 +184,7 @@ export const FACTS: FactPayloads = {
     deadlineAtMs: AT_MS,
     via: "deadline",
     retryAtMs: AT_MS,
-    escalated: asked,
+    escalated: escalation,
   },
   "step.reported": { ...about, outcome: "completed", output: ref, confidence: 8_500 },
   "step.outcome_refused": { ...about, outcome: "completed", because: "stale_attempt" },

@@ -114,13 +114,13 @@ const stated: fc.Arbitrary<StatedConfidence> = fc.constantFrom(
 
 /** What is said of results that are held, and about sessions that wait to be told. */
 const gated: fc.Arbitrary<Command> = fc.oneof(
-  fc.record({ ...about, stated }).map((said): Command => ({ type: "completeStep", ...said })),
-  fc.tuple(stepIds, attempts, text, stated).map(([stepId, attempt, kept, said]): Command => ({
+  fc.record({ ...about, stated }).map((statement): Command => ({ type: "completeStep", ...statement })),
+  fc.tuple(stepIds, attempts, text, stated).map(([stepId, attempt, kept, statement]): Command => ({
     type: "withholdText",
     stepId,
     attempt,
     text: kept,
-    ...said,
+    ...statement,
   })),
   fc
     .record({
@@ -212,7 +212,7 @@ export interface Played {
   }[];
 }
 
-export function play(moves: readonly Move[]): Played {
+export function playMoves(moves: readonly Move[]): Played {
   let state: Coordination = createUnopened(RUN);
   let now = START_MS;
   const log: RunEvent[] = [];

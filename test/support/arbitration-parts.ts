@@ -7,7 +7,7 @@ import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arb
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
 
-export function arbitrationParts(
+export function createArbitrationParts(
   conflicts: Partial<ConflictsConfig> = {},
   workspace = "/nowhere",
 ): ArbitrationParts {

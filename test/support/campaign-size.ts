@@ -6,7 +6,7 @@ interface CampaignSizes {
 }
 
 /** Returns how many rounds a campaign has. The variable of the environment counts more than either size. */
-export function campaignSize(variable: string, { short, long }: CampaignSizes): number {
+export function chooseCampaignSize(variable: string, { short, long }: CampaignSizes): number {
   const size = process.env["TEST_CAMPAIGN"] === "long" ? long : short;
   return Number(process.env[variable] ?? size);
 }

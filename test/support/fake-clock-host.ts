@@ -18,12 +18,12 @@ import {
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
-import { fakeClock, type FakeClock } from "./fake-clock.ts";
+import { createFakeClock, type FakeClock } from "./fake-clock.ts";
 import { planParts } from "./plan-parts.ts";
-import { scriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
-import { memoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
-import { arbitrationParts } from "./arbitration-parts.ts";
-import { gateParts, type GivenGates } from "./gate-parts.ts";
+import { createScriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
+import { createMemoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
+import { createArbitrationParts } from "./arbitration-parts.ts";
+import { createGateParts, type GivenGates } from "./gate-parts.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
 export const SETTINGS: Settings = {
@@ -56,9 +56,9 @@ export interface FakeHost extends SpawnObserver {
   says?: (query: SpawnQuery) => Promise<Observation>;
 }
 
-export function fakeHost(clock: Clock): FakeHost {
+export function createFakeClockHost(clock: Clock): FakeHost {
   const children = new Map<SessionKey, HostChild>();
-  const truth = (query: SpawnQuery): Observation => {
+  const tellTruth = (query: SpawnQuery): Observation => {
     const child = query.childSessionKey
       ? children.get(query.childSessionKey)
       : [...children.values()].find(
@@ -96,7 +96,7 @@ export function fakeHost(clock: Clock): FakeHost {
     },
     observe: (query) => {
       host.asked.push(query);
-      return host.says ? host.says(query) : Promise.resolve(truth(query));
+      return host.says ? host.says(query) : Promise.resolve(tellTruth(query));
     },
     bind: (envelope) => {
       host.bound.push(envelope);
@@ -115,7 +115,7 @@ export function fakeHost(clock: Clock): FakeHost {
 /** Lanes without a limit that know what is under way. */
 export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unknown>> } {
   const underway = new Set<Promise<unknown>>();
-  const during = async <T>(work: () => Promise<T>): Promise<T> => {
+  const trackWork = async <T>(work: () => Promise<T>): Promise<T> => {
     const running = work();
     underway.add(running);
     try {
@@ -137,11 +137,11 @@ export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unkno
     underway,
     run: async (_, work) => ({
       kind: "ran",
-      value: await during(() => work({ release: () => undefined })),
+      value: await trackWork(() => work({ release: () => undefined })),
     }),
     room: () => Infinity,
     onRoom: () => () => undefined,
-    operate: during,
+    operate: trackWork,
     metrics: () => ({ control: none, data: none, escalation: none }),
     idle: async () => {
       await Promise.allSettled(underway);
@@ -178,14 +178,14 @@ export interface World {
   ): Coordinator;
 }
 
-export function world(
+export function createWorld(
   settings: Partial<Settings> = {},
-  plans: ScriptedRunner = scriptedRunner(),
+  plans: ScriptedRunner = createScriptedRunner(),
   gates: GivenGates = {},
 ): World {
-  const clock = fakeClock();
-  const ledger = memoryLedger();
-  const host = fakeHost(clock);
+  const clock = createFakeClock();
+  const ledger = createMemoryLedger();
+  const host = createFakeClockHost(clock);
   const lines: LogLine[] = [];
   const logged: LoggedLine[] = [];
   const say = (level: LogLine["level"]) => (fields: LogFields, message: string) => {
@@ -216,8 +216,8 @@ export function world(
         withheld: texts,
         content: store,
         ...planParts(plans),
-        ...arbitrationParts(),
-        ...gateParts(gates),
+        ...createArbitrationParts(),
+        ...createGateParts(gates),
         ...outside,
         logger,
         lanes: openLanes(),

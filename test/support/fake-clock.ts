@@ -15,10 +15,10 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>;
 }
 
-export function fakeClock(startMs: number = START_MS): FakeClock {
+export function createFakeClock(startMs: number = START_MS): FakeClock {
   let nowMs = startMs;
   const wakes = new Set<{ readonly atMs: number; readonly run: () => void }>();
-  const earliest = (): { readonly atMs: number; readonly run: () => void } | undefined =>
+  const findEarliest = (): { readonly atMs: number; readonly run: () => void } | undefined =>
     [...wakes].reduce<{ readonly atMs: number; readonly run: () => void } | undefined>(
       (first, wake) => (first && first.atMs <= wake.atMs ? first : wake),
       undefined,
@@ -28,7 +28,7 @@ export function fakeClock(startMs: number = START_MS): FakeClock {
       return wakes.size;
     },
     get nextAtMs() {
-      return earliest()?.atMs;
+      return findEarliest()?.atMs;
     },
     now: () => nowMs as EpochMs,
     jump: (atMs) => {
@@ -43,12 +43,12 @@ export function fakeClock(startMs: number = START_MS): FakeClock {
     },
     advance: async (ms) => {
       const target = nowMs + ms;
-      await settled();
-      for (let wake = earliest(); wake && wake.atMs <= target; wake = earliest()) {
+      await waitUntilSettled();
+      for (let wake = findEarliest(); wake && wake.atMs <= target; wake = findEarliest()) {
         wakes.delete(wake);
         nowMs = Math.max(nowMs, wake.atMs);
         wake.run();
-        await settled();
+        await waitUntilSettled();
       }
       nowMs = target;
     },
@@ -56,6 +56,6 @@ export function fakeClock(startMs: number = START_MS): FakeClock {
 }
 
 /** Resolves when all promises that wait for nothing outside have run on. */
-export async function settled(): Promise<void> {
+export async function waitUntilSettled(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

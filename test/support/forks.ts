@@ -7,7 +7,7 @@ import type {
   ForkRun,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import type { MemoryWorkflowLedger } from "./memory-workflow-store.ts";
-import { ALICE, eventsIn, valueOf, type WorkflowScene } from "./workflow-scene.ts";
+import { ALICE, listEvents, valueOf, type WorkflowScene } from "./workflow-scene.ts";
 
 /** Forks a run, lets everything that needs no time happen, and returns the fork's id. */
 export async function forkIn(
@@ -22,15 +22,15 @@ export async function forkIn(
   return forked.runId;
 }
 
-export function lengthIn(ledger: MemoryWorkflowLedger, runId: string): number {
+export function countEvents(ledger: MemoryWorkflowLedger, runId: string): number {
   return ledger.runs.get(runId as CoordinationId)?.events.length ?? 0;
 }
 
 /** Everything about the events but the run that they are of. */
-export function sameLog(events: readonly WorkflowEvent[]): readonly unknown[] {
+export function stripRunIds(events: readonly WorkflowEvent[]): readonly unknown[] {
   return events.map(({ runId: _, ...event }) => event);
 }
 
 export function expectReplayOf(ledger: MemoryWorkflowLedger, runId: string, sourceRunId: string): void {
-  expect(sameLog(eventsIn(ledger, runId))).toEqual(sameLog(eventsIn(ledger, sourceRunId)));
+  expect(stripRunIds(listEvents(ledger, runId))).toEqual(stripRunIds(listEvents(ledger, sourceRunId)));
 }

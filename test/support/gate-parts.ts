@@ -11,7 +11,7 @@ export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalatio
   readonly escalations?: Partial<EscalationsConfig>;
 }
 
-export function gateParts({ gates, escalations, ...given }: GivenGates = {}): GateParts {
+export function createGateParts({ gates, escalations, ...input }: GivenGates = {}): GateParts {
   const defaults = parsePluginConfig({});
   return {
     verifier: () => Promise.reject(new Error("nothing is checked here")),
@@ -21,7 +21,7 @@ export function gateParts({ gates, escalations, ...given }: GivenGates = {}): Ga
       channels: () => [],
     },
     channelOf: () => undefined,
-    ...given,
+    ...input,
     gates: { ...defaults.gates, ...gates },
     escalations: { ...defaults.escalations, ...escalations },
   };

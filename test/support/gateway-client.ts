@@ -37,7 +37,7 @@ const DEAF: Listener = { caps: [], hear: () => undefined };
 /** One long-lived connection, opened on first use and again after it was lost. */
 export function connectOnUse(port: number, token: string, listener: Listener = DEAF): GatewayClient {
   let current: Promise<Connection> | undefined;
-  const connection = (): Promise<Connection> => {
+  const connectOnce = (): Promise<Connection> => {
     if (current) return current;
     const onLost = (): void => {
       if (current === opening) current = undefined;
@@ -47,7 +47,7 @@ export function connectOnUse(port: number, token: string, listener: Listener = D
     return opening;
   };
   return {
-    request: async (request) => ask(await connection(), request),
+    request: async (request) => ask(await connectOnce(), request),
     close: () => {
       void current?.then(({ socket }) => socket.close()).catch(() => undefined);
       current = undefined;
@@ -68,21 +68,21 @@ function openConnection({ port, token, listener, onLost }: Opening): Promise<Con
   return new Promise((resolve, reject) => {
     socket.addEventListener("close", ({ code, reason }) => {
       onLost();
-      const lost = new Error(`the gateway connection closed: ${code} ${reason}`);
-      reject(lost);
-      for (const waiting of connection.pending.values()) waiting.reject(lost);
+      const lostConnection = new Error(`the gateway connection closed: ${code} ${reason}`);
+      reject(lostConnection);
+      for (const waiting of connection.pending.values()) waiting.reject(lostConnection);
     });
     socket.addEventListener("message", ({ data }) => {
       const frame = JSON.parse(String(data)) as Json;
       if (frame["type"] === "res") answer(connection.pending, frame);
       else if (frame["event"] === "connect.challenge") {
-        introduce(connection, token, listener.caps).then(() => resolve(connection), reject);
+        introduceClient(connection, token, listener.caps).then(() => resolve(connection), reject);
       } else listener.hear(String(frame["event"]), (frame["payload"] ?? {}) as Json);
     });
   });
 }
 
-function introduce(connection: Connection, token: string, caps: readonly string[]): Promise<Json> {
+function introduceClient(connection: Connection, token: string, caps: readonly string[]): Promise<Json> {
   const params = {
     minProtocol: 4,
     maxProtocol: 4,
@@ -99,18 +99,18 @@ function ask({ socket, pending }: Connection, request: GatewayRequest): Promise<
   const { method, params, timeoutMs, final = false } = request;
   const id = randomUUID();
   return new Promise<Json>((resolve, reject) => {
-    const settled = (): void => {
+    const settleRequest = (): void => {
       clearTimeout(timer);
       pending.delete(id);
     };
     const waiting: Pending = {
       final,
       resolve: (payload) => {
-        settled();
+        settleRequest();
         resolve(payload);
       },
       reject: (error) => {
-        settled();
+        settleRequest();
         reject(error);
       },
     };

@@ -104,12 +104,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const configPath = join(home, "openclaw.json");
   mkdirSync(join(home, "workspace"), { recursive: true });
   mkdirSync(stateDir, { recursive: true });
-  const port = await freePort();
+  const port = await findFreePort();
   const token = randomBytes(16).toString("hex");
   const env = { ...environmentOf(home, { stateDir, configPath, token }), ...options.env };
 
   const stored = existsSync(configPath) ? readJson(configPath) : {};
-  const base = merge(stored, baseConfig({ home, port, token, modelBaseUrl: options.modelBaseUrl }));
+  const base = merge(stored, createBaseConfig({ home, port, token, modelBaseUrl: options.modelBaseUrl }));
   writeJson(configPath, base);
   if (options.plugin.kind === "packed") await installPacked(env, options.plugin.tarball, stateDir);
   writeJson(configPath, withPlugins(readJson(configPath), options));
@@ -119,7 +119,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const log = (): string => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
   const logged = log().length;
   const child = startProcess(["gateway", "run", "--port", String(port), "--verbose"], env, logPath);
-  await untilReady({ child, port, log: () => log().slice(logged), timeoutMs: READY_TIMEOUT_MS });
+  await waitUntilReady({ child, port, log: () => log().slice(logged), timeoutMs: READY_TIMEOUT_MS });
   const readyMs = Math.round(performance.now() - startedAt);
   const client = connectOnUse(port, token);
   const stop = async (graceMs = STOP_GRACE_MS): Promise<void> => {
@@ -182,7 +182,7 @@ type BaseConfigInput = {
   readonly modelBaseUrl: string;
 };
 
-function baseConfig({ home, port, token, modelBaseUrl }: BaseConfigInput): Json {
+function createBaseConfig({ home, port, token, modelBaseUrl }: BaseConfigInput): Json {
   const model = {
     id: "scripted",
     name: "Scripted",
@@ -281,16 +281,16 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 }
 
 async function end(child: ChildProcess, signal: "SIGTERM" | "SIGKILL", graceMs: number): Promise<void> {
-  const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
-  if (!ended()) {
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  if (!hasEnded()) {
     if (signal === "SIGTERM") child.kill("SIGTERM");
     else signalGroup(child, "SIGKILL");
-    await waitFor(ended, { what: "the gateway to end", timeoutMs: graceMs, everyMs: 25 }).catch(
+    await waitFor(hasEnded, { what: "the gateway to end", timeoutMs: graceMs, everyMs: 25 }).catch(
       () => undefined,
     );
   }
   signalGroup(child, "SIGKILL");
-  await waitFor(ended, { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
+  await waitFor(hasEnded, { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
 }
 
 type ReadyInput = {
@@ -300,19 +300,21 @@ type ReadyInput = {
   readonly timeoutMs: number;
 };
 
-async function untilReady({ child, port, log, timeoutMs }: ReadyInput): Promise<void> {
+async function waitUntilReady({ child, port, log, timeoutMs }: ReadyInput): Promise<void> {
   const tail = (): string => log().slice(-4_000);
-  const answered = async (): Promise<"yes" | "dead" | false> => {
+  const isAnswered = async (): Promise<"yes" | "dead" | false> => {
     if (child.exitCode !== null || child.signalCode !== null) return "dead";
     if (!/\bready\b\s*$/mu.test(stripVTControlCharacters(log()))) return false;
     const health = await fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(2_000) });
     return health.ok && "yes";
   };
-  const what = "the gateway to be ready";
-  const state = await waitFor(answered, { what, timeoutMs, everyMs: 50 }).catch(async (cause: unknown) => {
-    await end(child, "SIGKILL", 1_000);
-    throw new Error(`the gateway did not get ready; its log ends with\n${tail()}`, { cause });
-  });
+  const subject = "the gateway to be ready";
+  const state = await waitFor(isAnswered, { what: subject, timeoutMs, everyMs: 50 }).catch(
+    async (cause: unknown) => {
+      await end(child, "SIGKILL", 1_000);
+      throw new Error(`the gateway did not get ready; its log ends with\n${tail()}`, { cause });
+    },
+  );
   if (state === "dead") throw new Error(`the gateway ended before it was ready\n${tail()}`);
 }
 
@@ -342,7 +344,7 @@ async function runAgent(client: GatewayClient, turn: Parameters<Gateway["agent"]
   return { runId: String(raw["runId"]), status: String(raw["status"]), text, raw };
 }
 
-export function freePort(): Promise<number> {
+export function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().once("error", reject);
     server.listen(0, "127.0.0.1", () => {

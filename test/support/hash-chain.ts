@@ -29,19 +29,19 @@ export function hashAgain(log: ChainedLog): void {
 }
 
 /** The first of the events below `before` that is damaged; `decode` throws for what is no event. */
-export function damageIn(
+export function findDamageIn(
   log: ChainedLog | undefined,
   before: number,
   decode: (text: string) => unknown,
 ): EventDamage | undefined {
   for (let sequence = 0; sequence < before; sequence += 1) {
-    const problem = problemAt(log, sequence, decode);
+    const problem = findProblemAt(log, sequence, decode);
     if (problem) return { sequence, problem };
   }
   return undefined;
 }
 
-function problemAt(
+function findProblemAt(
   log: ChainedLog | undefined,
   sequence: number,
   decode: (text: string) => unknown,

@@ -15,10 +15,10 @@ export interface HeldModel extends AsyncDisposable {
   asked(count: number): Promise<void>;
   /** Answers the newest request that waits, with a decision or with what follows from what it said of its turn. */
   say(decision: unknown): Promise<void>;
-  sayTo(decide: (told: Told) => unknown): Promise<void>;
+  sayTo(decide: (telling: Told) => unknown): Promise<void>;
 }
 
-export async function heldModel(): Promise<HeldModel> {
+export async function startHeldModel(): Promise<HeldModel> {
   const bodies: string[] = [];
   const waiting = new Map<ServerResponse, string>();
   const server = createServer((request, response) => {
@@ -27,9 +27,9 @@ export async function heldModel(): Promise<HeldModel> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const sayTo: HeldModel["sayTo"] = async (decide) => {
-    const [response, asked] = await waitFor(() => [...waiting].at(-1), { what: "a request", everyMs: 5 });
+    const [response, question] = await waitFor(() => [...waiting].at(-1), { what: "a request", everyMs: 5 });
     waiting.delete(response);
-    const decision = decide(toldIn(asked));
+    const decision = decide(readTold(question));
     const content = typeof decision === "string" ? decision : JSON.stringify(decision);
     const message = { role: "assistant", content };
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
@@ -41,7 +41,7 @@ export async function heldModel(): Promise<HeldModel> {
     origin,
     baseUrl: `${origin}/v1`,
     bodies,
-    told: (index) => toldIn(bodies.at(index) ?? "{}"),
+    told: (index) => readTold(bodies.at(index) ?? "{}"),
     asked: async (count) => {
       await waitFor(() => bodies.length >= count || undefined, { what: `${count} requests`, everyMs: 5 });
     },
@@ -57,7 +57,7 @@ export async function heldModel(): Promise<HeldModel> {
   };
 }
 
-function toldIn(body: string): Told {
+function readTold(body: string): Told {
   const { messages } = JSON.parse(body) as { messages: readonly { readonly content: string }[] };
   return JSON.parse(messages.at(-1)?.content ?? "null") as Told;
 }

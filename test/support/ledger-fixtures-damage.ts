@@ -19,33 +19,40 @@ import {
   branchOf,
   COMPLETED,
   definitionOf,
-  memoryEntry,
-  nodeStarted,
+  createMemoryEntry,
+  createNodeStarted,
   NOW,
   SCOPE,
-  started,
-  workflowAuthor,
-  workflowRunId,
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
 } from "../contract/workflow-store-tested.ts";
-import { author, childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "./ledger-fixtures.ts";
-import { manualClock, openTestLedger, TEST_EPOCH_MS } from "./temp-ledger.ts";
+import {
+  createAuthor,
+  nameChildSession,
+  OWNER,
+  runIdOf,
+  spawnRequest,
+  testCoordinator,
+} from "./ledger-fixtures.ts";
+import { createManualClock, openTestLedger, TEST_EPOCH_MS } from "./temp-ledger.ts";
 
 const MORE_SPAWNS = 30;
 
 /** Runs `co-1` to `co-4`; `co-1` and `co-4` are of one trace, one after the other. */
 export async function buildLedger(path: string): Promise<void> {
-  const clock = manualClock();
+  const clock = createManualClock();
   const store = await openTestLedger(path, { clock });
   let number = 0;
-  const newCoordinationId = (): CoordinationId => runIdOf(++number);
-  const begin = (): Coordinator => testCoordinator({ store, clock, newCoordinationId });
+  const createCoordinationId = (): CoordinationId => runIdOf(++number);
+  const begin = (): Coordinator => testCoordinator({ store, clock, newCoordinationId: createCoordinationId });
   const first = begin();
   const spawn = (
     coordinator: Coordinator,
     trace: string,
     call: string,
     source = OWNER,
-  ): Promise<SessionKey> => child(coordinator, trace, { call, source });
+  ): Promise<SessionKey> => spawnChild(coordinator, trace, { call, source });
   await first.endChild(await spawn(first, "one", "a"), { outcome: "completed" });
   const [failing, cancelled] = [await spawn(first, "one", "b"), await spawn(first, "one", "c")];
   await first.endChild(failing, { outcome: "failed", message: "it broke" });
@@ -72,30 +79,34 @@ const WORKFLOW_RUNS = 56;
 async function runWorkflows(store: WorkflowStore): Promise<void> {
   await store.putDefinition(definitionOf("wf", "acme"));
   for (let index = 0; index < WORKFLOW_RUNS; index += 1) {
-    const author = workflowAuthor(String(index));
+    const author = createWorkflowAuthor(String(index));
     await store.append(
-      author.append([started(`wf-${index}`), nodeStarted("first")], {
-        entries: [memoryEntry(`kept-${index}`, { content: `what run ${index} found out`.repeat(10) })],
+      author.append([createRunStarted(`wf-${index}`), createNodeStarted("first")], {
+        entries: [createMemoryEntry(`kept-${index}`, { content: `what run ${index} found out`.repeat(10) })],
       }),
     );
     await store.append(author.append([COMPLETED], { status: "completed" }));
   }
-  const fork = workflowAuthor("fork", branchOf(workflowRunId("0"), "fork", 2));
-  const { summary, ...request } = fork.append([started("wf-0"), nodeStarted("first"), nodeStarted("own")]);
+  const fork = createWorkflowAuthor("fork", branchOf(nameWorkflowRun("0"), "fork", 2));
+  const { summary, ...request } = fork.append([
+    createRunStarted("wf-0"),
+    createNodeStarted("first"),
+    createNodeStarted("own"),
+  ]);
   await store.append({ ...request, summary: { ...summary, workflowId: "wf-0" } });
 }
 
 /** Two claims that are held, one of them renewed, and one that was released between them. */
 async function claimFiles(store: LedgerStore, runId: CoordinationId): Promise<void> {
   const from = fold(runId, await store.read(runId, { from: 0, limit: 1_000 }));
-  const writer = author(2, { from });
+  const writer = createAuthor(2, { from });
   const stepId = "step-1" as StepId;
-  const claim = (token: number, resource: string, held?: number): Command => {
-    const expiresAtMs = (TEST_EPOCH_MS + 60_000 + (held ?? 0)) as EpochMs;
+  const claim = (token: number, resource: string, heldToken?: number): Command => {
+    const expiresAtMs = (TEST_EPOCH_MS + 60_000 + (heldToken ?? 0)) as EpochMs;
     return {
       type: "requestResources",
       stepId,
-      requests: [{ resource, token, expiresAtMs, ...(held !== undefined && { held }) }],
+      requests: [{ resource, token, expiresAtMs, ...(heldToken !== undefined && { held: heldToken }) }],
     };
   };
   await store.append(writer.append(claim(1, "file:/project/a.ts"), claim(2, "file:/project/b.ts")));
@@ -119,13 +130,13 @@ async function claimOf(
   return { coordinationId, stepId, sourceSession: source, toolCallId: call };
 }
 
-async function child(
+async function spawnChild(
   coordinator: Coordinator,
   trace: string,
   { call, source }: { readonly call: string; readonly source: SessionKey },
 ): Promise<SessionKey> {
   const claim = await claimOf(coordinator, trace, { call, source });
-  const childSessionKey = childSession(`${trace}-${call}`);
+  const childSessionKey = nameChildSession(`${trace}-${call}`);
   await coordinator.confirmSpawn(claim, { childSessionKey, childRunId: `host-${call}` });
   return childSessionKey;
 }
@@ -148,7 +159,7 @@ export function forge(path: string, sql: string | ((database: Database.Database)
 type StoredRow = EventRow & { readonly event_key: number; readonly hash: Buffer };
 
 /** What a forger does who knows the hash: gives every event of a run the one it needs, and the run its head. */
-export function rehash(database: Database.Database, runId: CoordinationId): void {
+export function rehashRun(database: Database.Database, runId: CoordinationId): void {
   const rows = database
     .prepare<[string], StoredRow>(
       "select event.* from event join run using (run_key) where run_id = ? order by sequence",
@@ -186,29 +197,29 @@ export async function verify(path: string): Promise<Verification> {
 }
 
 /** Everything that `read`, `list`, `find`, `references`, the claims and the texts say; or the code of the error that stops it. */
-export async function answersOf(path: string, known: Known): Promise<string> {
+export async function answersOf(path: string, knownLedger: Known): Promise<string> {
   const store = await openTestLedger(path, { mode: "read" });
   try {
     const answers: unknown[] = [];
     for (const query of [{}, { status: "running" }, { status: "ended" }, { idPrefix: "co-" }] as const)
       answers.push(await store.list({ limit: 100, ...query }));
-    for (const runId of known.runIds)
+    for (const runId of knownLedger.runIds)
       answers.push(await store.read(runId, { from: 0, limit: 1_000 }), await store.references(runId));
-    for (const name of known.names)
+    for (const name of knownLedger.names)
       answers.push((await store.find(name)) ?? null, await store.holders(name, 100));
     answers.push(await store.claims({ after: 0, limit: 100 }));
-    for (const runId of known.runIds) answers.push(await store.claims({ after: 0, limit: 100, runId }));
+    for (const runId of knownLedger.runIds) answers.push(await store.claims({ after: 0, limit: 100, runId }));
     for (const resource of ["file:/project", "queue:deploys"])
       answers.push(await store.overlapping({ resource, atMs: TEST_EPOCH_MS as EpochMs, limit: 100 }));
-    answers.push(...(await workflowAnswers(store.workflows, known)));
-    for (const sha256 of known.texts) answers.push((await store.get(sha256)) ?? null);
+    answers.push(...(await listWorkflowAnswers(store.workflows, knownLedger)));
+    for (const sha256 of knownLedger.texts) answers.push((await store.get(sha256)) ?? null);
     return JSON.stringify(answers);
   } finally {
     await store.close();
   }
 }
 
-async function workflowAnswers(store: WorkflowStore, { runIds }: Known): Promise<unknown[]> {
+async function listWorkflowAnswers(store: WorkflowStore, { runIds }: Known): Promise<unknown[]> {
   const logs = await Promise.all(runIds.map((runId) => store.read(runId, { from: 0, limit: 100 })));
   const runs = await store.list({ order: "oldest", limit: 100 });
   return [
@@ -226,16 +237,16 @@ export interface Known {
   readonly texts: readonly string[];
 }
 
-export function knownOf(path: string): Known {
+export function readKnown(path: string): Known {
   const database = new Database(path, { readonly: true });
-  const all = (sql: string): string[] => database.prepare<[], string>(sql).pluck().all();
-  const known = {
-    runIds: all("select run_id from run order by run_key") as CoordinationId[],
-    names: [...all("select distinct name from reference order by name"), "nobody"],
-    texts: [...all("select sha256 from content order by sha256"), "0".repeat(64)],
+  const selectAll = (sql: string): string[] => database.prepare<[], string>(sql).pluck().all();
+  const knownRuns = {
+    runIds: selectAll("select run_id from run order by run_key") as CoordinationId[],
+    names: [...selectAll("select distinct name from reference order by name"), "nobody"],
+    texts: [...selectAll("select sha256 from content order by sha256"), "0".repeat(64)],
   };
   database.close();
-  return known;
+  return knownRuns;
 }
 
 /** Where an event's values lie in the file: its columns follow each other in a record. */
@@ -286,14 +297,14 @@ function recordOf(row: StoredRow): Buffer {
   return Buffer.concat([Buffer.from(row.type), timestamp, Buffer.from(texts), row.hash]);
 }
 
-export function flipBit(path: string, whole: Buffer, { at, bit }: { at: number; bit: number }): void {
+export function flipBitAt(path: string, whole: Buffer, { at, bit }: { at: number; bit: number }): void {
   const copy = Buffer.from(whole);
   copy.writeUInt8(copy.readUInt8(at) ^ (1 << bit), at);
   writeFileSync(path, copy);
 }
 
 /** Numbers in [0, 1) that are the same in every run (mulberry32). */
-export function seeded(seed: number): () => number {
+export function createSeeded(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d_2b_79_f5) | 0;

@@ -28,10 +28,10 @@ import type { Settings } from "../../src/agents/coordination/runtime/environment
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { planParts } from "./plan-parts.ts";
-import { scriptedRunner } from "./scripted-runner.ts";
+import { createScriptedRunner } from "./scripted-runner.ts";
 import { TEST_EPOCH_MS } from "./temp-ledger.ts";
-import { arbitrationParts } from "./arbitration-parts.ts";
-import { gateParts, type GivenGates } from "./gate-parts.ts";
+import { createArbitrationParts } from "./arbitration-parts.ts";
+import { createGateParts, type GivenGates } from "./gate-parts.ts";
 import type { ConflictsConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
@@ -72,7 +72,7 @@ export function spawnOf(call: string): Command {
   };
 }
 
-export function childSession(name: string | number): SessionKey {
+export function nameChildSession(name: string | number): SessionKey {
   return `agent:main:subagent:${name}` as SessionKey;
 }
 
@@ -86,7 +86,7 @@ export interface Author {
   propose(...commands: Command[]): AppendRequest;
 }
 
-export function author(name: string | number, { from }: { readonly from?: Coordination } = {}): Author {
+export function createAuthor(name: string | number, { from }: { readonly from?: Coordination } = {}): Author {
   const runId = runIdOf(name);
   const atMs = TEST_EPOCH_MS as EpochMs;
   let state: Coordination = from ?? createUnopened(runId);
@@ -121,8 +121,8 @@ export function author(name: string | number, { from }: { readonly from?: Coordi
 }
 
 /** An author whose first append opens the coordination and admits one spawn. */
-export function opened(name: string | number): { author: Author; request: AppendRequest } {
-  const writer = author(name);
+export function openRun(name: string | number): { author: Author; request: AppendRequest } {
+  const writer = createAuthor(name);
   return { author: writer, request: writer.append(openingOf(`trace-${name}`), spawnOf(`call-${name}`)) };
 }
 
@@ -134,7 +134,7 @@ export const quietLogger: Logger = {
 };
 
 /** A host that cannot be asked, unless told otherwise. */
-export function silentRunner(observation: Observation = { kind: "unknown" }): SpawnObserver {
+export function createSilentRunner(observation: Observation = { kind: "unknown" }): SpawnObserver {
   return {
     observe: () => Promise.resolve(observation),
     bind: () => Promise.resolve(),
@@ -169,8 +169,8 @@ export interface TestCoordinatorParts {
 const LANES: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
 
 export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
-  const { store, clock, newCoordinationId, runner = silentRunner(), settings } = parts;
-  const { plans = scriptedRunner(), conflicts, workspace, gates } = parts;
+  const { store, clock, newCoordinationId, runner = createSilentRunner(), settings } = parts;
+  const { plans = createScriptedRunner(), conflicts, workspace, gates } = parts;
   return createCoordinator({
     store,
     content: store,
@@ -179,8 +179,8 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     newCoordinationId,
     logger: quietLogger,
     ...planParts(plans),
-    ...arbitrationParts(conflicts, workspace),
-    ...gateParts(gates),
+    ...createArbitrationParts(conflicts, workspace),
+    ...createGateParts(gates),
     lanes: createPQueueLanes(LANES, clock),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },

@@ -23,31 +23,31 @@ export const TOLD = "s3cret-of-the-operator";
 export async function startMcpTools(): Promise<McpToolServer> {
   const calls: McpToolServer["calls"] = [];
   let release: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => (release = resolve));
-  const tools = (): McpServer => {
+  const holdUntil = new Promise<void>((resolve) => (release = resolve));
+  const createTools = (): McpServer => {
     const server = new McpServer({ name: "tools", version: "1" });
-    const text = (said: string) => ({ content: [{ type: "text" as const, text: said }] });
+    const createTextResult = (words: string) => ({ content: [{ type: "text" as const, text: words }] });
     server.registerTool(
       "echo",
       { description: "Says it again.", inputSchema: { text: z.string() } },
       (args, { _meta: meta }) => {
         calls.push({ tool: "echo", args, meta });
-        return text(`echo: ${args.text}`);
+        return createTextResult(`echo: ${args.text}`);
       },
     );
-    server.registerTool("tells", {}, () => text(`the key is ${TOLD}`));
-    server.registerTool("broken", {}, () => ({ isError: true, ...text("no water in the well") }));
-    server.registerTool("huge", {}, () => text("x".repeat(10_000_000)));
+    server.registerTool("tells", {}, () => createTextResult(`the key is ${TOLD}`));
+    server.registerTool("broken", {}, () => ({ isError: true, ...createTextResult("no water in the well") }));
+    server.registerTool("huge", {}, () => createTextResult("x".repeat(10_000_000)));
     server.registerTool("slow", {}, async ({ _meta: meta }) => {
       calls.push({ tool: "slow", args: {}, meta });
-      await held;
-      return text("at last");
+      await holdUntil;
+      return createTextResult("at last");
     });
     return server;
   };
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = request.method === "POST" ? await readJson(request) : undefined;
-    const server = tools();
+    const server = createTools();
     const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
     response.on("close", () => void server.close());
     await server.connect(transport);

@@ -13,7 +13,7 @@ import {
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { RunAppend, RunStore, StoredRun } from "../../src/agents/coordination/ports/run-store.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { damageIn, type ChainedLog } from "./hash-chain.ts";
+import { findDamageIn, type ChainedLog } from "./hash-chain.ts";
 
 export interface KeptRun<Summary> extends ChainedLog {
   readonly ordinal: number;
@@ -38,17 +38,17 @@ interface KeptRuns<Event, Summary, Append> {
   readonly append: (request: Append) => void;
 }
 
-export function memoryRunStore<Event, Summary, Append extends RunAppend<Event, Summary>>(
+export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Event, Summary>>(
   { runs, decode, hasEnded, append }: KeptRuns<Event, Summary, Append>,
   answer: Answer,
 ): RunStore<Event, Summary, Append> {
-  const entries = (): StoredRun<Summary>[] =>
+  const listEntries = (): StoredRun<Summary>[] =>
     [...runs].map(([runId, { ordinal, events, summary, ...run }]) => ({
       runId,
       ordinal,
       summary,
       length: events.length,
-      ...knownOrigin(run),
+      ...readKnownOrigin(run),
     }));
   return {
     append: (request) =>
@@ -64,14 +64,14 @@ export function memoryRunStore<Event, Summary, Append extends RunAppend<Event, S
       answer(() => {
         const run = runs.get(runId);
         // Without its origin no event of a fork can be read, whatever its hash says.
-        if (before > 0 && run?.origin !== undefined && !knownOrigin(run).origin)
+        if (before > 0 && run?.origin !== undefined && !readKnownOrigin(run).origin)
           return { sequence: 0, problem: "event_unreadable" };
-        return damageIn(run, before, (text) => run && decode(runId, run, text));
+        return findDamageIn(run, before, (text) => run && decode(runId, run, text));
       }),
-    entry: (runId) => answer(() => entries().find((entry) => entry.runId === runId)),
+    entry: (runId) => answer(() => listEntries().find((entry) => entry.runId === runId)),
     list: ({ limit, status, idPrefix = "", order = "newest", after }) =>
       answer(() =>
-        (order === "oldest" ? entries() : entries().toReversed())
+        (order === "oldest" ? listEntries() : listEntries().toReversed())
           .filter(({ runId }) => runId.startsWith(idPrefix))
           .filter(({ summary }) => !status || hasEnded(summary) === (status === "ended"))
           .filter(({ ordinal }) => !after || (order === "oldest") === ordinal > after.ordinal)
@@ -82,7 +82,7 @@ export function memoryRunStore<Event, Summary, Append extends RunAppend<Event, S
 }
 
 /** Event ids follow from the run id, the origin and the sequence, whatever is kept. */
-export function readable(
+export function readEvent(
   runId: CoordinationId,
   run: Pick<KeptRun<unknown>, "origin">,
   text: string,
@@ -100,7 +100,7 @@ function originOf({ origin }: Pick<KeptRun<unknown>, "origin">): RunOrigin | und
 }
 
 /** What cannot be read is not there. */
-export function knownOrigin(run: Pick<KeptRun<unknown>, "origin">): { readonly origin?: RunOrigin } {
+export function readKnownOrigin(run: Pick<KeptRun<unknown>, "origin">): { readonly origin?: RunOrigin } {
   try {
     const origin = originOf(run);
     return origin ? { origin } : {};

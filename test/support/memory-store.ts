@@ -16,7 +16,7 @@ import type {
   StoredProblem,
 } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { keepEvents } from "./hash-chain.ts";
-import { checkPlaces, memoryRunStore, type Answer, type KeptRun } from "./memory-run.ts";
+import { checkPlaces, createMemoryRunStore, type Answer, type KeptRun } from "./memory-run.ts";
 
 export type MemoryStore = LedgerStore & ContentStore;
 
@@ -49,13 +49,13 @@ export interface MemoryLedger {
   open(clock: Clock): MemoryStore;
 }
 
-export function memoryLedger(): MemoryLedger {
+export function createMemoryLedger(): MemoryLedger {
   const ledger: MemoryLedger = {
     runs: new Map(),
     names: new Map(),
     contents: new Map(),
     claims: { entries: new Map(), lastToken: 0 },
-    events: () => [...ledger.runs.values()].map(({ events }) => events.map(decoded)),
+    events: () => [...ledger.runs.values()].map(({ events }) => events.map(decodeText)),
     open: (clock) => openStore(ledger, clock),
   };
   return ledger;
@@ -69,10 +69,10 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
       resolve(run());
     });
   return {
-    ...memoryRunStore(
+    ...createMemoryRunStore(
       {
         runs: ledger.runs,
-        decode: (_runId, _run, text) => decoded(text),
+        decode: (_runId, _run, text) => decodeText(text),
         hasEnded: ({ status }) => status !== "running",
         append: (request: AppendRequest) => appendTo(ledger, request, clock.now()),
       },
@@ -82,8 +82,10 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
     holders: (name, limit) => answer(() => holdersOf(ledger, name).slice(0, limit)),
     overlapping: ({ resource, atMs, limit }) =>
       answer(() => {
-        const held = [...ledger.claims.entries.values()].filter(({ expiresAtMs }) => expiresAtMs > atMs);
-        const overlapping = held.filter((claim) => overlap(claim.resource, resource));
+        const liveClaims = [...ledger.claims.entries.values()].filter(
+          ({ expiresAtMs }) => expiresAtMs > atMs,
+        );
+        const overlapping = liveClaims.filter((claim) => isOverlapping(claim.resource, resource));
         const ofSteps = Map.groupBy(overlapping, ({ runId, stepId }) => JSON.stringify([runId, stepId]));
         const claims = [...ofSteps.values()].flatMap(([earliest]) => earliest ?? []).slice(0, limit);
         return { claims, lastToken: ledger.claims.lastToken };
@@ -111,10 +113,10 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
 function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): void {
   const { runId, events, summary, references, contents } = request;
   if (events.length === 0) return;
-  const known = ledger.runs.get(runId);
-  checkPlaces(request, known?.events.length ?? 0);
-  const claims = claimsAfter(ledger.claims, request, atMs);
-  const run = known ?? { ordinal: ledger.runs.size + 1, events: [], hashes: [], references: [], summary };
+  const knownRun = ledger.runs.get(runId);
+  checkPlaces(request, knownRun?.events.length ?? 0);
+  const claims = applyClaims(ledger.claims, request, atMs);
+  const run = knownRun ?? { ordinal: ledger.runs.size + 1, events: [], hashes: [], references: [], summary };
   keepEvents(run, events);
   run.references.push(...references);
   run.summary = summary;
@@ -127,7 +129,7 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
 }
 
 /** S5 */
-function claimsAfter(before: Claims, { runId, claims = [] }: AppendRequest, atMs: number): Claims {
+function applyClaims(before: Claims, { runId, claims = [] }: AppendRequest, atMs: number): Claims {
   if (claims.length === 0) return before;
   const entries = new Map(before.entries);
   let { lastToken } = before;
@@ -139,7 +141,7 @@ function claimsAfter(before: Claims, { runId, claims = [] }: AppendRequest, atMs
       entries.set(lastToken, { ...claim, runId });
       continue;
     }
-    const claim = heldBy(runId, { entries, change, atMs });
+    const claim = applyClaimChange(runId, { entries, change, atMs });
     if (!claim) throw claimConflict(change);
     if (change.kind === "released") entries.delete(change.token);
     else entries.set(change.token, { ...claim, expiresAtMs: change.expiresAtMs });
@@ -148,11 +150,11 @@ function claimsAfter(before: Claims, { runId, claims = [] }: AppendRequest, atMs
 }
 
 /** A claim that has run out is not renewed. */
-function heldBy(
+function applyClaimChange(
   runId: CoordinationId,
-  given: { readonly entries: Claims["entries"]; readonly change: ClaimChange; readonly atMs: number },
+  input: { readonly entries: Claims["entries"]; readonly change: ClaimChange; readonly atMs: number },
 ): ClaimEntry | undefined {
-  const { entries, change, atMs } = given;
+  const { entries, change, atMs } = input;
   const claim = entries.get(change.token);
   if (claim?.runId !== runId) return undefined;
   return change.kind === "renewed" && claim.expiresAtMs <= atMs ? undefined : claim;
@@ -162,12 +164,12 @@ function claimConflict({ kind, token }: ClaimChange): CoordinationError {
   return new CoordinationError("CLAIM_CONFLICT", `the claim with token ${token} cannot be ${kind}`);
 }
 
-function overlap(one: string, other: string): boolean {
-  return one === other || covers(one, other) || covers(other, one);
+function isOverlapping(one: string, other: string): boolean {
+  return one === other || isCovering(one, other) || isCovering(other, one);
 }
 
 /** Whether a file or folder is above another by path. */
-function covers(above: string, below: string): boolean {
+function isCovering(above: string, below: string): boolean {
   return above.startsWith("file:") && below.startsWith(above.endsWith("/") ? above : `${above}/`);
 }
 
@@ -187,8 +189,9 @@ function putContent(
 
 function keepContents({ contents }: MemoryLedger, { runId, keep = [] }: AppendRequest): void {
   for (const sha256 of keep) {
-    const known = contents.get(sha256);
-    if (known) contents.set(sha256, { ...known, keepers: new Set([...known.keepers, runId]) });
+    const knownContent = contents.get(sha256);
+    if (knownContent)
+      contents.set(sha256, { ...knownContent, keepers: new Set([...knownContent.keepers, runId]) });
   }
 }
 
@@ -203,7 +206,7 @@ function deleteBefore({ runs, contents }: MemoryLedger, time: number): number {
   return old.length;
 }
 
-function decoded(text: string): RunEvent {
+function decodeText(text: string): RunEvent {
   return decodeEvent(JSON.parse(text));
 }
 

@@ -27,15 +27,15 @@ import { keepEvents } from "./hash-chain.ts";
 import {
   checkIds,
   checkPlaces,
-  memoryRunStore,
-  readable,
+  createMemoryRunStore,
+  readEvent,
   type Answer,
   type MemoryRun,
 } from "./memory-run.ts";
 import {
   checkWorkspace,
-  memoryWorkspace,
-  workspaceConflict,
+  createMemoryWorkspace,
+  findWorkspaceConflict,
   writeWorkspace,
   type KeptVersion,
   type Places,
@@ -74,7 +74,7 @@ export interface MemoryWorkflowLedger {
   open(): MemoryWorkflowStore;
 }
 
-export function memoryWorkflowLedger(): MemoryWorkflowLedger {
+export function createMemoryWorkflowLedger(): MemoryWorkflowLedger {
   const ledger: MemoryWorkflowLedger = {
     runs: new Map(),
     entries: [],
@@ -97,10 +97,10 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
       resolve(run());
     });
   return {
-    ...memoryRunStore(
+    ...createMemoryRunStore(
       {
         runs,
-        decode: readable,
+        decode: readEvent,
         hasEnded: ({ status }) => hasRunEnded(status),
         append: (request: WorkflowAppend) => appendTo(ledger, request),
       },
@@ -116,7 +116,7 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
         registrations.findLast((each) => each.tenant === tenant && each.workflowId === workflowId),
       ),
     memory: journalOf(ledger, answer),
-    workspace: memoryWorkspace(ledger.files, placesOf(ledger), answer),
+    workspace: createMemoryWorkspace(ledger.files, placesOf(ledger), answer),
     requests: requestsOf(ledger, answer),
     drivers: {
       beat: ({ id, pid }, beatAtMs) =>
@@ -142,12 +142,12 @@ function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
   checkMemory(request);
   checkWorkspace(request);
   if (events.length === 0) return;
-  const known = ledger.runs.get(runId);
-  checkPlaces(request, known?.events.length ?? 0);
-  assertInvariant(!(known && origin), `${runId} has begun; it cannot be given an origin`);
-  const conflict = workspaceConflict(ledger.files, request);
+  const knownRun = ledger.runs.get(runId);
+  checkPlaces(request, knownRun?.events.length ?? 0);
+  assertInvariant(!(knownRun && origin), `${runId} has begun; it cannot be given an origin`);
+  const conflict = findWorkspaceConflict(ledger.files, request);
   if (conflict) throw conflict;
-  const run = known ?? newRun(ledger, request);
+  const run = knownRun ?? createRun(ledger, request);
   checkIds(request, run);
   const appended = placesOf(ledger).newest();
   run.places.push(...events.map((_, index) => appended + 1 + index));
@@ -165,7 +165,7 @@ function placesOf({ runs }: MemoryWorkflowLedger): Places {
   };
 }
 
-function newRun({ runs }: MemoryWorkflowLedger, { summary, origin }: WorkflowAppend): MemoryRun {
+function createRun({ runs }: MemoryWorkflowLedger, { summary, origin }: WorkflowAppend): MemoryRun {
   return {
     ordinal: runs.size + 1,
     events: [],
@@ -195,14 +195,14 @@ function hasExpired({ expiresAt }: MemoryEntry, now: EpochMs): boolean {
 }
 
 function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
-  const told = new Map(events.map((event) => [event.sequence, event]));
+  const eventsBySequence = new Map(events.map((event) => [event.sequence, event]));
   for (const { entry, sequence } of memory) {
-    const event = told.get(sequence);
+    const event = eventsBySequence.get(sequence);
     assertInvariant(
       event?.type === "memory.written" && event.payload.memoryId === entry.id,
       `no memory.written tells of the write at ${runId}:${sequence}`,
     );
-    told.delete(sequence);
+    eventsBySequence.delete(sequence);
     assertInvariant(!hasBadExpiry(entry), `the expiry of the write at ${runId}:${sequence} is no time`);
   }
 }
@@ -220,7 +220,10 @@ function putDefinition(ledger: MemoryWorkflowLedger, definition: StoredDefinitio
 
 function journalOf(ledger: MemoryWorkflowLedger, answer: Answer): MemoryJournal {
   /** Newest first; of each id the newest, unless that has expired. */
-  const entries = (at: MemoryScope, { now, asOf }: { now: EpochMs; asOf?: MemoryAsOf }): MemoryEntry[] => {
+  const listEntries = (
+    at: MemoryScope,
+    { now, asOf }: { now: EpochMs; asOf?: MemoryAsOf },
+  ): MemoryEntry[] => {
     const before = asOf ? placeOf(ledger, asOf) : Number.POSITIVE_INFINITY;
     return ledger.entries
       .filter(
@@ -233,18 +236,18 @@ function journalOf(ledger: MemoryWorkflowLedger, answer: Answer): MemoryJournal 
   return {
     list: (at, { tag, limit, ...query }) =>
       answer(() =>
-        entries(at, query)
+        listEntries(at, query)
           .filter(({ tags }) => tag === undefined || tags.includes(tag))
           .slice(0, limit),
       ),
-    get: (at, id, query) => answer(() => entries(at, query).find((entry) => entry.id === id)),
+    get: (at, id, query) => answer(() => listEntries(at, query).find((entry) => entry.id === id)),
     deleteExpired: (time, limit) =>
       answer(() => {
-        const expiry = ({ entry: { expiresAt } }: Entry): number =>
+        const readExpiry = ({ entry: { expiresAt } }: Entry): number =>
           expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
         const old = ledger.entries
-          .filter((entry) => expiry(entry) < time)
-          .toSorted((a, b) => expiry(a) - expiry(b))
+          .filter((entry) => readExpiry(entry) < time)
+          .toSorted((a, b) => readExpiry(a) - readExpiry(b))
           .slice(0, limit);
         for (const entry of old) ledger.entries.splice(ledger.entries.indexOf(entry), 1);
         return old.length;
@@ -259,13 +262,13 @@ function placeOf({ runs }: MemoryWorkflowLedger, { runId, sequence }: MemoryAsOf
 }
 
 function requestsOf({ requests }: MemoryWorkflowLedger, answer: Answer): RequestLog {
-  const named = ({ tenant, endpoint, key }: RequestKey): string => JSON.stringify([tenant, endpoint, key]);
+  const nameKey = ({ tenant, endpoint, key }: RequestKey): string => JSON.stringify([tenant, endpoint, key]);
   return {
     begin: (request) =>
       answer((): Begun => {
-        const kept = requests.get(named(request));
+        const kept = requests.get(nameKey(request));
         if (!kept) {
-          requests.set(named(request), { request, leaseUntilMs: request.leaseUntilMs });
+          requests.set(nameKey(request), { request, leaseUntilMs: request.leaseUntilMs });
           return { kind: "new", runId: request.runId };
         }
         if (kept.request.digest !== request.digest) return { kind: "mismatch" };
@@ -276,14 +279,14 @@ function requestsOf({ requests }: MemoryWorkflowLedger, answer: Answer): Request
       }),
     finish: (key, { status, body }) =>
       answer(() => {
-        const kept = requests.get(named(key));
+        const kept = requests.get(nameKey(key));
         if (kept) kept.answer ??= { status, body };
       }),
     release: (key) =>
       answer(() => {
-        const kept = requests.get(named(key));
+        const kept = requests.get(nameKey(key));
         const isHeld = key.leaseUntilMs === undefined || kept?.leaseUntilMs === key.leaseUntilMs;
-        if (kept && !kept.answer && isHeld) requests.delete(named(key));
+        if (kept && !kept.answer && isHeld) requests.delete(nameKey(key));
       }),
     deleteBefore: (time, limit) =>
       answer(() => {

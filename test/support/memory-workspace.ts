@@ -32,9 +32,9 @@ export interface Places {
 
 type Answer = <T>(run: () => T) => Promise<T>;
 
-export function memoryWorkspace(kept: KeptVersion[], places: Places, answer: Answer): WorkspaceStore {
+export function createMemoryWorkspace(kept: KeptVersion[], places: Places, answer: Answer): WorkspaceStore {
   const versionsOf = (at: WorkspaceScope, asOf: WorkspaceAsOf | undefined): KeptVersion[] => {
-    const before = positionBefore(places, asOf);
+    const before = findPositionBefore(places, asOf);
     const isOwn = (each: KeptVersion): boolean =>
       each.at.tenant === at.tenant && each.at.scope === at.scope && each.position < before;
     return kept.filter(isOwn).toSorted((one, other) => one.version.version - other.version.version);
@@ -43,8 +43,11 @@ export function memoryWorkspace(kept: KeptVersion[], places: Places, answer: Ans
     get: (at, path, { version, asOf } = {}) =>
       answer(() => {
         const all = versionsOf(at, asOf).map((each) => each.version);
-        const own = all.filter((each) => each.path === path);
-        const found = version === undefined ? own.at(-1) : own.find((each) => each.version === version);
+        const versionsOfPath = all.filter((each) => each.path === path);
+        const found =
+          version === undefined
+            ? versionsOfPath.at(-1)
+            : versionsOfPath.find((each) => each.version === version);
         const isGone =
           found && newestOf(kept, at, path) - found.version >= WORKFLOW_BOUNDS.workspaceVersionsMax;
         if (!isGone || found.kind === "removed") return found;
@@ -55,7 +58,7 @@ export function memoryWorkspace(kept: KeptVersion[], places: Places, answer: Ans
       answer(() => {
         if (asOf && places.of(asOf.runId).length === 0) return undefined;
         const newest = new Map<string, WorkspaceListed>();
-        for (const { version } of versionsOf(at, asOf)) newest.set(version.path, listed(version));
+        for (const { version } of versionsOf(at, asOf)) newest.set(version.path, describeListed(version));
         return [...newest.values()]
           .filter(({ kind }) => withRemoved || kind === "file")
           .toSorted((one, other) => (one.path < other.path ? -1 : 1));
@@ -64,17 +67,17 @@ export function memoryWorkspace(kept: KeptVersion[], places: Places, answer: Ans
   };
 }
 
-function listed(version: WorkspaceVersion): WorkspaceListed {
+function describeListed(version: WorkspaceVersion): WorkspaceListed {
   if (version.kind === "removed") return version;
   const { content: _, ...rest } = version;
   return rest;
 }
 
-function positionBefore(places: Places, asOf: WorkspaceAsOf | undefined): number {
+function findPositionBefore(places: Places, asOf: WorkspaceAsOf | undefined): number {
   if (!asOf) return Number.POSITIVE_INFINITY;
-  const own = places.of(asOf.runId);
-  const place = own[asOf.sequence];
-  return place === undefined ? 2 * (own.at(-1) ?? 0) + 1 : 2 * place;
+  const ownPlaces = places.of(asOf.runId);
+  const place = ownPlaces[asOf.sequence];
+  return place === undefined ? 2 * (ownPlaces.at(-1) ?? 0) + 1 : 2 * place;
 }
 
 function newestOf(kept: readonly KeptVersion[], at: WorkspaceScope, path: string): number {
@@ -106,13 +109,13 @@ function refusalOf(
   { at, content, ifMatch }: WorkspaceChange,
   file: WorkspaceEntry | undefined,
 ): WorkspaceWritten | undefined {
-  if (!matches(file, ifMatch)) return { kind: "conflict", currentVersion: file?.version ?? 0 };
+  if (!isMatching(file, ifMatch)) return { kind: "conflict", currentVersion: file?.version ?? 0 };
   if (file) return undefined;
   if (content === null) return { kind: "absent" };
-  return filesIn(kept, at) >= WORKFLOW_BOUNDS.workspaceFilesMax ? { kind: "full" } : undefined;
+  return countFiles(kept, at) >= WORKFLOW_BOUNDS.workspaceFilesMax ? { kind: "full" } : undefined;
 }
 
-function matches(file: WorkspaceEntry | undefined, ifMatch: WorkspaceChange["ifMatch"]): boolean {
+function isMatching(file: WorkspaceEntry | undefined, ifMatch: WorkspaceChange["ifMatch"]): boolean {
   if (ifMatch === undefined) return true;
   return (
     file !== undefined &&
@@ -120,7 +123,7 @@ function matches(file: WorkspaceEntry | undefined, ifMatch: WorkspaceChange["ifM
   );
 }
 
-function filesIn(kept: readonly KeptVersion[], { tenant, scope }: WorkspaceScope): number {
+function countFiles(kept: readonly KeptVersion[], { tenant, scope }: WorkspaceScope): number {
   const newest = new Map<string, WorkspaceVersion>();
   for (const { at, version } of kept)
     if (at.tenant === tenant && at.scope === scope) newest.set(version.path, version);
@@ -148,10 +151,10 @@ function put(
 }
 
 export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend): void {
-  const told = new Map(events.map((event) => [event.sequence, event]));
+  const eventsBySequence = new Map(events.map((event) => [event.sequence, event]));
   for (const { path, version, sequence } of workspace) {
-    const event = told.get(sequence);
-    told.delete(sequence);
+    const event = eventsBySequence.get(sequence);
+    eventsBySequence.delete(sequence);
     assertInvariant(
       event?.type === "workspace.updated" && event.payload.path === path && event.payload.version === version,
       `no workspace.updated tells of the write at ${runId}:${sequence}`,
@@ -159,7 +162,7 @@ export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend
   }
 }
 
-export function workspaceConflict(
+export function findWorkspaceConflict(
   kept: readonly KeptVersion[],
   { workspace = [] }: WorkflowAppend,
 ): CoordinationError | undefined {
@@ -170,7 +173,7 @@ export function workspaceConflict(
     if ((newest.get(file) ?? newestOf(kept, at, path)) !== previous)
       return new CoordinationError("WORKSPACE_CONFLICT", `${path} is not at version ${previous}`);
     if (!newest.has(file) && headOf(kept, at, path)?.kind !== "file") added += 1;
-    if (added > 0 && filesIn(kept, at) + added > WORKFLOW_BOUNDS.workspaceFilesMax)
+    if (added > 0 && countFiles(kept, at) + added > WORKFLOW_BOUNDS.workspaceFilesMax)
       return new CoordinationError("WORKSPACE_CONFLICT", `there is no room for ${path}`);
     newest.set(file, version);
   }

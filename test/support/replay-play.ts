@@ -16,12 +16,12 @@ export const FORK = "run-fork" as CoordinationId;
 
 export function originOf(
   [first]: readonly WorkflowEvent[],
-  given: Pick<RunOrigin, "mode" | "fromSeq" | "until">,
+  input: Pick<RunOrigin, "mode" | "fromSeq" | "until">,
 ): RunOrigin {
   if (!first) throw new Error("there is no event");
-  const { mode, until } = given;
+  const { mode, until } = input;
   return {
-    ...given,
+    ...input,
     sourceRunId: first.runId,
     identity: mode === "replay" ? first.runId : FORK,
     ids: until > 0 ? [{ before: until, runId: first.runId }] : [],
@@ -55,7 +55,7 @@ export function replayIn(
   const origin = originOf(recorded, { mode: "replay", fromSeq, until });
   const events: WorkflowEvent[] = [{ ...recorded[0]!, runId: FORK }];
   let run = beginWorkflow(events[0]!, origin);
-  const asked: string[] = [];
+  const requests: string[] = [];
   for (let size = first; ;) {
     const from = run.nextSequence;
     const next = recorded.slice(from, Math.min(until, from + size));
@@ -64,13 +64,13 @@ export function replayIn(
       graph,
       settings,
       derivesFrom: fromSeq,
-      ...(asked.length > 0 && { asked: asked.at(-1)! }),
+      ...(requests.length > 0 && { asked: requests.at(-1)! }),
     };
     const result = copyRecorded(run, fromSeq, page) ?? replayRecorded(run, parts, page);
     run = result.run;
     events.push(...result.events);
     size = result.events.length === 0 ? size * 2 : first;
-    if (result.then.kind === "ask") asked.push(result.then.effect.id);
-    else if (result.then.kind !== "more") return { run, events, then: result.then, asked };
+    if (result.then.kind === "ask") requests.push(result.then.effect.id);
+    else if (result.then.kind !== "more") return { run, events, then: result.then, asked: requests };
   }
 }

@@ -76,7 +76,7 @@ const DIRECTIVE = "SCRIPT:";
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Renders the directive for a message or a child's task; nests to any depth. */
-export function script(...turns: Turn[]): string {
+export function renderScript(...turns: Turn[]): string {
   return scriptOf({ turns });
 }
 
@@ -148,24 +148,29 @@ type Answer = Pick<RecordedRequest, "text" | "matched" | "turnIndex" | "turn">;
 function decide(request: ChatRequest, rules: readonly Rule[]): Answer {
   const { messages } = request;
   const last = messages.findLastIndex(isDecisive);
-  const lastText = textAt(messages, last);
+  const lastText = readTextAt(messages, last);
   const rule = rules.find((candidate) => candidate.when(lastText, request));
   if (rule) return answerFrom("rule", rule, messages, last);
 
   const owner = messages.findLastIndex((message) => isDecisive(message) && !isAnnounce(textOf(message)));
-  const text = textAt(messages, owner);
+  const text = readTextAt(messages, owner);
   const found = parseScript(text);
   if (owner !== last && !isSteered(messages, owner)) {
     const turn = { say: found?.onAnnounce ?? "ok" };
-    return { text: lastText, matched: "announce", turnIndex: assistantsAfter(messages, last), turn };
+    return { text: lastText, matched: "announce", turnIndex: countAssistantsAfter(messages, last), turn };
   }
   if (found) return answerFrom("script", found, messages, owner);
-  return { text, matched: "plain", turnIndex: assistantsAfter(messages, owner), turn: { say: "ok" } };
+  return { text, matched: "plain", turnIndex: countAssistantsAfter(messages, owner), turn: { say: "ok" } };
 }
 
 function answerFrom(matched: Matched, from: Script, messages: readonly ChatMessage[], at: number): Answer {
-  const turnIndex = assistantsAfter(messages, at);
-  return { text: textAt(messages, at), matched, turnIndex, turn: from.turns[turnIndex] ?? { say: "done" } };
+  const turnIndex = countAssistantsAfter(messages, at);
+  return {
+    text: readTextAt(messages, at),
+    matched,
+    turnIndex,
+    turn: from.turns[turnIndex] ?? { say: "done" },
+  };
 }
 
 function isDecisive(message: ChatMessage): boolean {
@@ -200,11 +205,11 @@ function isSteered(messages: readonly ChatMessage[], owner: number): boolean {
   });
 }
 
-function assistantsAfter(messages: readonly ChatMessage[], at: number): number {
+function countAssistantsAfter(messages: readonly ChatMessage[], at: number): number {
   return messages.slice(at + 1).filter((message) => message.role === "assistant").length;
 }
 
-function textAt(messages: readonly ChatMessage[], at: number): string {
+function readTextAt(messages: readonly ChatMessage[], at: number): string {
   const message = messages[at];
   return message ? textOf(message) : "";
 }
@@ -213,7 +218,7 @@ function textAt(messages: readonly ChatMessage[], at: number): string {
 export function parseScript(text: string): Script | undefined {
   const at = text.indexOf(DIRECTIVE);
   if (at < 0) return undefined;
-  const json = balancedObject(text.slice(at + DIRECTIVE.length));
+  const json = findBalancedObject(text.slice(at + DIRECTIVE.length));
   const parsed: unknown = json === undefined ? undefined : JSON.parse(json);
   if (!isRecord(parsed) || !Array.isArray(parsed["turns"])) {
     throw new Error(`unreadable SCRIPT directive: ${text.slice(at, at + 200)}`);
@@ -221,7 +226,7 @@ export function parseScript(text: string): Script | undefined {
   return parsed as Script;
 }
 
-function balancedObject(text: string): string | undefined {
+function findBalancedObject(text: string): string | undefined {
   const start = text.search(/\S/u);
   if (text[start] !== "{") return undefined;
   let depth = 0;
@@ -275,9 +280,9 @@ function messageOf(turn: Turn, calls: readonly WireToolCall[]): object {
 
 async function reply(response: ServerResponse, request: ChatRequest, turn: Turn): Promise<void> {
   if (turn.delayMs) {
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
-    const waited = await delay(turn.delayMs, true, { signal: gone.signal }).catch(() => false);
+    const controller = new AbortController();
+    response.once("close", () => controller.abort());
+    const waited = await delay(turn.delayMs, true, { signal: controller.signal }).catch(() => false);
     if (!waited) return;
   }
   if (turn.httpError) {

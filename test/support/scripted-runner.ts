@@ -47,13 +47,13 @@ export interface ScriptedRunner extends AgentRunner {
   forget(stepId: string): void;
 }
 
-export const done = (outputs: object = {}): ChildEnding => ({
+export const endDone = (outputs: object = {}): ChildEnding => ({
   outcome: "completed",
   reply: JSON.stringify(outputs),
 });
-export const failing = (message = "it went wrong"): ChildEnding => ({ outcome: "failed", message });
+export const endFailing = (message = "it went wrong"): ChildEnding => ({ outcome: "failed", message });
 
-export function scriptedRunner(script: Script = () => done()): ScriptedRunner {
+export function createScriptedRunner(script: Script = () => endDone()): ScriptedRunner {
   const runs = new Map<IdempotencyKey, Run>();
   const orders: Order[] = [];
   const cancelled: IdempotencyKey[] = [];
@@ -65,7 +65,7 @@ export function scriptedRunner(script: Script = () => done()): ScriptedRunner {
   const finish = (run: Run, ending: ChildEnding): void => {
     if (run.ending) return;
     run.ending = ending;
-    run.ended.resolve(seen(run));
+    run.ended.resolve(observeRun(run));
   };
   return {
     orders,
@@ -82,8 +82,8 @@ export function scriptedRunner(script: Script = () => done()): ScriptedRunner {
     },
     start: (order) => {
       orders.push(order);
-      const known = runs.get(order.idempotencyKey);
-      if (known) return Promise.resolve(startOf(known));
+      const knownRun = runs.get(order.idempotencyKey);
+      if (knownRun) return Promise.resolve(startOf(knownRun));
       const scripted = script(order);
       if (scripted === "throw") return Promise.reject(new Error("the host broke down"));
       if (typeof scripted === "object" && "refuse" in scripted)
@@ -92,13 +92,13 @@ export function scriptedRunner(script: Script = () => done()): ScriptedRunner {
       const run: Run = { order, session, ended: Promise.withResolvers() };
       runs.set(order.idempotencyKey, run);
       if (typeof scripted === "object" && "outcome" in scripted) finish(run, scripted);
-      return scripted === "hang" ? hanging(run) : Promise.resolve(answerOf(run, scripted));
+      return scripted === "hang" ? hangRun(run) : Promise.resolve(answerOf(run, scripted));
     },
     observe: ({ idempotencyKey }) => {
       const run = runs.get(idempotencyKey);
-      return Promise.resolve(run ? seen(run) : { kind: "absent" });
+      return Promise.resolve(run ? observeRun(run) : { kind: "absent" });
     },
-    follow: (attempt, signal) => followed(runs.get(attempt.idempotencyKey), signal),
+    follow: (attempt, signal) => followRun(runs.get(attempt.idempotencyKey), signal),
     cancel: ({ idempotencyKey }: Attempt) => {
       cancelled.push(idempotencyKey);
       const run = runs.get(idempotencyKey);
@@ -109,7 +109,7 @@ export function scriptedRunner(script: Script = () => done()): ScriptedRunner {
   };
 }
 
-function followed(run: Run | undefined, signal: AbortSignal): Promise<Observation> {
+function followRun(run: Run | undefined, signal: AbortSignal): Promise<Observation> {
   if (!run) return Promise.resolve({ kind: "absent" });
   const aborted = new Promise<Observation>((resolve) => {
     signal.addEventListener("abort", () => resolve({ kind: "unknown" }), { once: true });
@@ -121,7 +121,7 @@ function answerOf(run: Run, scripted: Scripted): Start {
   return scripted === "silent" ? { kind: "unknown", message: "silent" } : startOf(run);
 }
 
-function hanging(run: Run): Promise<Start> {
+function hangRun(run: Run): Promise<Start> {
   return new Promise((resolve) => {
     run.answer = () => {
       resolve(startOf(run));
@@ -133,7 +133,7 @@ function childOf({ order, session }: Run): { childSessionKey: SessionKey; childR
   return { childSessionKey: session, childRunId: order.idempotencyKey };
 }
 
-function seen(run: Run): Observation {
+function observeRun(run: Run): Observation {
   return run.ending
     ? { kind: "ended", ...childOf(run), ...run.ending }
     : { kind: "running", ...childOf(run) };

@@ -1,8 +1,8 @@
 /** Owns: a supervisor that a live model plays, whose every request is kept and whose every answer the test gives. */
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ChatModel } from "../../src/agents/coordination/ports/outbound.ts";
-import { edge, node, workflow } from "./workflow-definitions.ts";
-import { settled } from "./fake-clock.ts";
+import { createEdge, createNode, createWorkflow } from "./workflow-definitions.ts";
+import { waitUntilSettled } from "./fake-clock.ts";
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -35,7 +35,7 @@ export interface LiveModel extends Pick<ChatModel, "complete"> {
   readonly waiting: number;
 }
 
-export function liveModel(): LiveModel {
+export function createLiveModel(): LiveModel {
   const texts: string[] = [];
   const waiting: ((text: string) => void)[] = [];
   return {
@@ -64,11 +64,11 @@ async function answer(next: ((text: string) => void) | undefined, decision: unkn
   if (!next) throw new Error("nobody waits for an answer");
   next(typeof decision === "string" ? decision : JSON.stringify(decision));
   // What follows is read from a ledger, and written there.
-  for (let turn = 0; turn < 10; turn += 1) await settled();
+  for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
 }
 
 /** The supervisor `boss` and what it lets work: `extra` nodes by their ids, each of which leads back to it. */
-export function liveLoop(
+export function liveLoopOf(
   id: string,
   {
     supervisor = {},
@@ -77,25 +77,25 @@ export function liveLoop(
   }: { supervisor?: Given; extra?: readonly Given[]; variables?: Given; settings?: Given } = {},
 ): WorkflowDefinition {
   const ids = extra.map((each) => String(each["id"]));
-  return workflow(id, {
+  return createWorkflow(id, {
     nodes: [
-      node("boss", "core.orchestrator.supervisor", { systemPrompt: "Decide.", ...supervisor }),
-      ...(ids.length === 0 ? [node("handing", "core.dispatch")] : extra),
+      createNode("boss", "core.orchestrator.supervisor", { systemPrompt: "Decide.", ...supervisor }),
+      ...(ids.length === 0 ? [createNode("handing", "core.dispatch")] : extra),
     ],
     edges:
       ids.length === 0
-        ? [edge("boss>handing"), edge("handing>boss")]
+        ? [createEdge("boss>handing"), createEdge("handing>boss")]
         : ids.flatMap((to) => [
-            edge(`boss>${to}`, {
+            createEdge(`boss>${to}`, {
               condition: { type: "equals", left: "decision.nextWorkerIds.0", right: to },
             }),
-            edge(`${to}>boss`),
+            createEdge(`${to}>boss`),
           ]),
     ...rest,
   });
 }
 
-export const go = (worker: string, confidence?: number): Given => ({
+export const goOn = (worker: string, confidence?: number): Given => ({
   kind: "next-worker",
   nextWorkerIds: [worker],
   ...(confidence !== undefined && { confidence }),

@@ -13,7 +13,7 @@ export interface TempFolder extends Disposable {
 }
 
 /** `using folder = tempFolder()` */
-export function tempFolder(): TempFolder {
+export function createTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "coordination-test-"));
   return {
     path,
@@ -31,7 +31,7 @@ export interface ManualClock extends Clock {
 
 export const TEST_EPOCH_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 
-export function manualClock(startMs: number = TEST_EPOCH_MS): ManualClock {
+export function createManualClock(startMs: number = TEST_EPOCH_MS): ManualClock {
   let nowMs = startMs;
   const wakes = new Set<{ readonly atMs: number; readonly run: () => void }>();
   return {
@@ -63,6 +63,6 @@ export interface OpenTestLedger {
 }
 
 export function openTestLedger(path: string, options: OpenTestLedger = {}): Promise<SqliteLedger> {
-  const { mode = "write", busyTimeoutMs = 2_000, clock = manualClock() } = options;
+  const { mode = "write", busyTimeoutMs = 2_000, clock = createManualClock() } = options;
   return openSqliteLedger({ path, mode, busyTimeoutMs, clock });
 }

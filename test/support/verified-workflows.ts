@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
-import { edge, nextWorker, node, TERMINATE, workflow } from "./workflow-definitions.ts";
+import { createEdge, sendNextWorker, createNode, TERMINATE, createWorkflow } from "./workflow-definitions.ts";
 
 const verdict = fc.oneof(
   fc.constantFrom("pass", "fail", "revise"),
@@ -25,7 +25,9 @@ const verifier = fc.record({
 const attestation = fc.record({ checksum: fc.boolean(), requireApproval: fc.boolean() });
 
 const turns = fc.array(
-  fc.array(fc.constantFrom("a", "b", "aa"), { minLength: 1, maxLength: 3 }).map((ids) => nextWorker(...ids)),
+  fc
+    .array(fc.constantFrom("a", "b", "aa"), { minLength: 1, maxLength: 3 })
+    .map((ids) => sendNextWorker(...ids)),
   { minLength: 1, maxLength: 3 },
 );
 
@@ -38,7 +40,7 @@ interface Made {
   readonly absorbs: boolean;
 }
 
-function made({
+function makeWorkflows({
   turns: plan,
   verifier: { script, ...rest },
   attestation: attests,
@@ -50,15 +52,15 @@ function made({
     ...(more.isMapped && { outputMapping: { v: "result" } }),
   };
   const onChildFailure = more.absorbs ? "absorb" : "fail-parent";
-  return workflow("made-up", {
+  return createWorkflow("made-up", {
     nodes: [
-      node("s", "core.orchestrator.supervisor", { mockDispatchPlan: [...plan, TERMINATE] }),
-      node("dd", "core.dispatch", gate),
+      createNode("s", "core.orchestrator.supervisor", { mockDispatchPlan: [...plan, TERMINATE] }),
+      createNode("dd", "core.dispatch", gate),
       ...(more.hasSub
-        ? [node("subw", "core.subWorkflow", { ...gate, workflowId: "aa", onChildFailure })]
+        ? [createNode("subw", "core.subWorkflow", { ...gate, workflowId: "aa", onChildFailure })]
         : []),
     ],
-    edges: [edge("s>dd"), edge("dd>s")],
+    edges: [createEdge("s>dd"), createEdge("dd>s")],
   });
 }
 
@@ -71,4 +73,4 @@ export const verifiedWorkflows: fc.Arbitrary<WorkflowDefinition> = fc
     hasSub: fc.boolean(),
     absorbs: fc.boolean(),
   })
-  .map(made);
+  .map(makeWorkflows);

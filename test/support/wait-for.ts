@@ -15,7 +15,7 @@ type Falsy = false | null | undefined | 0 | "";
  */
 export async function waitFor<T>(
   predicate: () => T | Promise<T>,
-  { what, timeoutMs = 10_000, everyMs = 50 }: WaitForOptions,
+  { what: subject, timeoutMs = 10_000, everyMs = 50 }: WaitForOptions,
 ): Promise<Exclude<T, Falsy>> {
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;
@@ -27,7 +27,7 @@ export async function waitFor<T>(
     } catch (error) {
       cause = error;
     }
-    if (performance.now() >= deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`, { cause });
+    if (performance.now() >= deadline) throw new Error(`waited ${timeoutMs} ms for ${subject}`, { cause });
     await delay(everyMs);
   }
 }

@@ -30,7 +30,7 @@ import {
   type WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { START_MS } from "./fake-clock.ts";
-import { edge, nextWorker, node, TERMINATE, workflow } from "./workflow-definitions.ts";
+import { createEdge, sendNextWorker, createNode, TERMINATE, createWorkflow } from "./workflow-definitions.ts";
 
 const RULES = ["all_success", "any_success", "all_complete", "none_failed", "any_failed"] as const;
 
@@ -63,20 +63,23 @@ interface Shape {
 
 function definitionOf({ bodies, forward, back, retries, loopbacks }: Shape): WorkflowDefinition {
   const ids = bodies.map((_, index) => `n${index}`);
-  const arrow = (from: number, to: number): string => `${ids[from] ?? ""}>${ids[to] ?? ""}`;
+  const drawArrow = (from: number, to: number): string => `${ids[from] ?? ""}>${ids[to] ?? ""}`;
   const edges = new Map<string, Readonly<Record<string, unknown>>>();
   for (const { from, to, rule, isLeft } of forward) {
     const [low, high] = [Math.min(from, to) % ids.length, Math.max(from, to) % ids.length];
     if (low >= high) continue;
     const left = { condition: { type: "equals", left: "nothing", right: 1 } };
-    edges.set(arrow(low, high), edge(arrow(low, high), { triggerRule: rule, ...(isLeft && left) }));
+    edges.set(
+      drawArrow(low, high),
+      createEdge(drawArrow(low, high), { triggerRule: rule, ...(isLeft && left) }),
+    );
   }
   for (const { from, to, rule } of back) {
     const [low, high] = [Math.min(from, to) % ids.length, Math.max(from, to) % ids.length];
-    if (low <= high) edges.set(arrow(high, low), edge(arrow(high, low), { triggerRule: rule }));
+    if (low <= high) edges.set(drawArrow(high, low), createEdge(drawArrow(high, low), { triggerRule: rule }));
   }
-  return workflow("made-up", {
-    nodes: bodies.map(([typeId, config], index) => node(`n${index}`, typeId, config)),
+  return createWorkflow("made-up", {
+    nodes: bodies.map(([typeId, config], index) => createNode(`n${index}`, typeId, config)),
     edges: [...edges.values()],
     settings: { maxRetries: retries, maxLoopbackIterations: loopbacks },
   });
@@ -86,7 +89,7 @@ const place = fc.nat({ max: 6 });
 const rule = fc.constantFrom(...RULES);
 
 /** Graphs, with edges that close loops where `loops` says so. */
-export function workflows({ loops }: { readonly loops: boolean }): fc.Arbitrary<WorkflowDefinition> {
+export function createWorkflows({ loops }: { readonly loops: boolean }): fc.Arbitrary<WorkflowDefinition> {
   return fc
     .record({
       bodies: fc.array(body, { minLength: 1, maxLength: 7 }),
@@ -107,7 +110,7 @@ const decision = fc.oneof(
       confidence: fc.option(fc.constantFrom(0.1, 0.49, 0.5, 0.9), { nil: undefined }),
     })
     .map(({ workers, confidence }) => ({
-      ...nextWorker(...workers),
+      ...sendNextWorker(...workers),
       ...(confidence !== undefined && { confidence }),
     })),
   fc.constant({ kind: "ask-user", prompt: "?" }),
@@ -117,13 +120,13 @@ const decision = fc.oneof(
 export const supervisedWorkflows: fc.Arbitrary<WorkflowDefinition> = fc
   .record({ plan: fc.array(decision, { maxLength: 4 }), isMapped: fc.boolean(), hasOther: fc.boolean() })
   .map(({ plan, isMapped, hasOther }) =>
-    workflow("made-up", {
+    createWorkflow("made-up", {
       nodes: [
-        node("s", "core.orchestrator.supervisor", { mockDispatchPlan: plan }),
-        node("d", "core.dispatch", isMapped ? { outputMapping: { v: "result" } } : {}),
-        ...(hasOther ? [node("other", "core.delay", { delayMs: 30 })] : []),
+        createNode("s", "core.orchestrator.supervisor", { mockDispatchPlan: plan }),
+        createNode("d", "core.dispatch", isMapped ? { outputMapping: { v: "result" } } : {}),
+        ...(hasOther ? [createNode("other", "core.delay", { delayMs: 30 })] : []),
       ],
-      edges: [edge("s>d"), edge("d>s")],
+      edges: [createEdge("s>d"), createEdge("d>s")],
     }),
   );
 
@@ -168,13 +171,13 @@ export function playOut(
   const compiled = compileWorkflow(definition, "0".repeat(64));
   if (!compiled.ok) throw new Error(compiled.problems.join());
   const { graph } = compiled;
-  const first = startedEvent();
+  const first = createStartedEvent();
   const events: WorkflowEvent[] = [first];
   let now = START_MS as EpochMs;
   let planned = step(evolveWorkflow(undefined, first), []);
   for (let turn = 0; !isEndedPhase(planned.run.phase); turn += 1) {
     if (turn > 2_000) throw new Error("the run does not end");
-    const next = choices(planned);
+    const next = listChoices(planned);
     const chosen = next[(picks[turn % picks.length] ?? 0) % next.length];
     if (!chosen) throw new Error("nothing can happen any more, and the run has not ended");
     const { drafts, atMs } = chosen(now);
@@ -190,14 +193,15 @@ export function playOut(
     return result;
   }
 
-  function choices({ run, effects, wakeAtMs }: Progress): Choice[] {
-    const parts = (at: EpochMs) => ({ graph, settings: PLAY_SETTINGS, now: at });
+  function listChoices({ run, effects, wakeAtMs }: Progress): Choice[] {
+    const createParts = (at: EpochMs) => ({ graph, settings: PLAY_SETTINGS, now: at });
     return [
       ...effects.map((effect): Choice => (at) => ({
         atMs: at,
-        drafts: (state, when) => settleEffect(state, parts(when), { effect, outcome: outcomeOf(effect) }),
+        drafts: (state, when) =>
+          settleEffect(state, createParts(when), { effect, outcome: outcomeOf(effect) }),
       })),
-      ...answers(run),
+      ...listAnswers(run),
       ...(wakeAtMs === undefined || (patient && wakeAtMs >= DEADLINE_MS)
         ? []
         : [(): Chosen => ({ atMs: wakeAtMs, drafts: () => [] })]),
@@ -211,7 +215,7 @@ interface Chosen {
 }
 type Choice = (now: EpochMs) => Chosen;
 
-function startedEvent(): WorkflowEvent {
+function createStartedEvent(): WorkflowEvent {
   const runId = "run-made-up" as CoordinationId;
   return {
     eventId: createEventId(runId, 0),
@@ -245,7 +249,7 @@ function outcomeOf(effect: NodeEffect): EffectOutcome {
     case "ask_model":
       return { kind: "model_answered", text: "said", model: "m", usage: {} };
     case "judge_child":
-      return judged(effect);
+      return judgeChild(effect);
     case "cause_side_effect":
       return { kind: "side_effect_caused", effectId: effect.id };
     case "call_tool":
@@ -263,7 +267,11 @@ function outcomeOf(effect: NodeEffect): EffectOutcome {
 export const CONTENT = "content of ";
 
 /** Each child is judged otherwise than the one before it. */
-function judged({ attempt, childRunId, isAttested }: NodeEffect & { kind: "judge_child" }): EffectOutcome {
+function judgeChild({
+  attempt,
+  childRunId,
+  isAttested,
+}: NodeEffect & { kind: "judge_child" }): EffectOutcome {
   const verdict = (["pass", "revise", "fail", "pass"] as const)[attempt % 4] ?? "pass";
   const isMissing = attempt % 5 === 3;
   return {
@@ -280,17 +288,17 @@ function judged({ attempt, childRunId, isAttested }: NodeEffect & { kind: "judge
 
 const ANSWERS: Readonly<Record<string, unknown>> = { clarification: { answers: { q1: "x" } } };
 
-function answers(run: WorkflowRun): Choice[] {
-  return [...run.nodes.values()].flatMap((own) => {
-    const { interrupt } = own;
+function listAnswers(run: WorkflowRun): Choice[] {
+  return [...run.nodes.values()].flatMap((nodeRun) => {
+    const { interrupt } = nodeRun;
     if (!interrupt) return [];
     // Every third time somebody says no.
-    const action = own.interrupts % 3 === 2 ? "reject" : "accept";
-    const isEdited = interrupt.data["artifactType"] === SUBRUN_ARTIFACT && own.interrupts % 3 === 0;
+    const action = nodeRun.interrupts % 3 === 2 ? "reject" : "accept";
+    const isEdited = interrupt.data["artifactType"] === SUBRUN_ARTIFACT && nodeRun.interrupts % 3 === 0;
     const value =
       ANSWERS[interrupt.kind] ??
       (isEdited ? { action: "edit-accept", editedArtifactData: { result: "edited" } } : { action });
-    const answered = answerInterrupt(run, { node: own, interrupt, value, by: "p" });
+    const answered = answerInterrupt(run, { node: nodeRun, interrupt, value, by: "p" });
     return answered.ok ? [(now: EpochMs): Chosen => ({ atMs: now, drafts: () => answered.drafts })] : [];
   });
 }

@@ -7,12 +7,12 @@ import {
 type Given = Readonly<Record<string, unknown>>;
 
 /** `id` or `id:typeId`; without a type, `core.noop`. */
-export function node(id: string, typeId = "core.noop", config: Given = {}, more: Given = {}): Given {
+export function createNode(id: string, typeId = "core.noop", config: Given = {}, more: Given = {}): Given {
   return { id, typeId, config, ...more };
 }
 
 /** `a>b`, with what else the edge says. */
-export function edge(arrow: string, more: Given = {}): Given {
+export function createEdge(arrow: string, more: Given = {}): Given {
   const [sourceNodeId, targetNodeId] = arrow.split(">");
   return { id: arrow, sourceNodeId, targetNodeId, ...more };
 }
@@ -20,7 +20,7 @@ export function edge(arrow: string, more: Given = {}): Given {
 /** Edges from each to the next: `a>b>c`. */
 export function chain(arrows: string): Given[] {
   const ids = arrows.split(">");
-  return ids.slice(1).map((id, index) => edge(`${ids[index] ?? ""}>${id}`));
+  return ids.slice(1).map((id, index) => createEdge(`${ids[index] ?? ""}>${id}`));
 }
 
 export interface Small {
@@ -31,7 +31,7 @@ export interface Small {
   readonly settings?: Given;
 }
 
-export function workflow(
+export function createWorkflow(
   id: string,
   { nodes, edges = [], variables = {}, settings = {} }: Small,
 ): WorkflowDefinition {
@@ -51,7 +51,7 @@ export function workflow(
 }
 
 /** A supervisor that decides as scripted, and a dispatch that goes back to it. */
-export function supervised(
+export function createSupervised(
   id: string,
   plan: readonly unknown[],
   {
@@ -66,24 +66,24 @@ export function supervised(
     readonly settings?: Given;
   } = {},
 ): WorkflowDefinition {
-  return workflow(id, {
+  return createWorkflow(id, {
     nodes: [
-      node("supervisor", "core.orchestrator.supervisor", { mockDispatchPlan: plan, ...supervisor }),
-      node("dispatch", "core.dispatch", dispatch),
+      createNode("supervisor", "core.orchestrator.supervisor", { mockDispatchPlan: plan, ...supervisor }),
+      createNode("dispatch", "core.dispatch", dispatch),
     ],
-    edges: [edge("supervisor>dispatch"), edge("dispatch>supervisor")],
+    edges: [createEdge("supervisor>dispatch"), createEdge("dispatch>supervisor")],
     variables,
     settings,
   });
 }
 
-export function nextWorker(...nextWorkerIds: readonly string[]): Given {
+export function sendNextWorker(...nextWorkerIds: readonly string[]): Given {
   return { kind: "next-worker", nextWorkerIds };
 }
 
 export const TERMINATE = { kind: "terminate", reason: "done" } as const;
 
 /** A worker whose variables are there to be harvested. */
-export function worker(id: string, variables: Given = { result: `${id} did it` }): WorkflowDefinition {
-  return workflow(id, { nodes: [node("work")], variables });
+export function createWorker(id: string, variables: Given = { result: `${id} did it` }): WorkflowDefinition {
+  return createWorkflow(id, { nodes: [createNode("work")], variables });
 }

@@ -4,28 +4,39 @@ import type { WorkflowDefinition } from "../../src/agents/coordination/contracts
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { isEndedPhase } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { edge, nextWorker, node, supervised, TERMINATE, worker, workflow } from "./workflow-definitions.ts";
+import {
+  createEdge,
+  sendNextWorker,
+  createNode,
+  createSupervised,
+  TERMINATE,
+  createWorker,
+  createWorkflow,
+} from "./workflow-definitions.ts";
 import type { MemoryWorkflowLedger } from "./memory-workflow-store.ts";
-import { ALICE, eventsIn, type WorkflowScene } from "./workflow-scene.ts";
+import { ALICE, listEvents, type WorkflowScene } from "./workflow-scene.ts";
 
-const gatedWorker = workflow("gated-worker", {
-  nodes: [node("gate", "core.approvalGate"), node("note", "openclaw.memory.write", { content: "seen" })],
-  edges: [edge("gate>note")],
+const gatedWorker = createWorkflow("gated-worker", {
+  nodes: [
+    createNode("gate", "core.approvalGate"),
+    createNode("note", "openclaw.memory.write", { content: "seen" }),
+  ],
+  edges: [createEdge("gate>note")],
   variables: { result: "gated did it" },
 });
-const slowWorker = workflow("slow-worker", {
-  nodes: [node("wait", "core.delay", { delayMs: 1_000 })],
+const slowWorker = createWorkflow("slow-worker", {
+  nodes: [createNode("wait", "core.delay", { delayMs: 1_000 })],
   variables: { result: "slow did it" },
 });
 
 /** Each is run from its first definition. */
 export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
   loop: [
-    supervised(
+    createSupervised(
       "loop",
       [
-        nextWorker("gated-worker", "slow-worker"),
-        { ...nextWorker("slow-worker"), confidence: 0.3 },
+        sendNextWorker("gated-worker", "slow-worker"),
+        { ...sendNextWorker("slow-worker"), confidence: 0.3 },
         TERMINATE,
       ],
       { dispatch: { outputMapping: { got: "result" } } },
@@ -33,37 +44,42 @@ export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
     gatedWorker,
     slowWorker,
   ],
-  held: [supervised("held", [{ kind: "terminate", confidence: 0.2 }])],
+  held: [createSupervised("held", [{ kind: "terminate", confidence: 0.2 }])],
   nested: [
-    workflow("nested", {
+    createWorkflow("nested", {
       nodes: [
-        node("read", "openclaw.memory.read", { into: "before" }),
-        node("sub", "core.subWorkflow", { workflowId: "middle", outputMapping: { got: "result" } }),
+        createNode("read", "openclaw.memory.read", { into: "before" }),
+        createNode("sub", "core.subWorkflow", { workflowId: "middle", outputMapping: { got: "result" } }),
         // Longer than everything beside it, whatever is in between.
-        node("wait", "core.delay", { delayMs: 20_000 }),
-        node("join"),
+        createNode("wait", "core.delay", { delayMs: 20_000 }),
+        createNode("join"),
       ],
-      edges: [edge("read>sub"), edge("read>wait"), edge("sub>join"), edge("wait>join")],
+      edges: [
+        createEdge("read>sub"),
+        createEdge("read>wait"),
+        createEdge("sub>join"),
+        createEdge("wait>join"),
+      ],
     }),
-    supervised("middle", [nextWorker("slow-worker"), nextWorker("failing"), TERMINATE], {
+    createSupervised("middle", [sendNextWorker("slow-worker"), sendNextWorker("failing"), TERMINATE], {
       variables: { result: "middle did it" },
     }),
     slowWorker,
-    workflow("failing", { nodes: [node("boom", "core.fail")] }),
+    createWorkflow("failing", { nodes: [createNode("boom", "core.fail")] }),
   ],
   asks: [
-    workflow("asks", {
+    createWorkflow("asks", {
       nodes: [
-        node("model", "core.ai.callPrompt", { prompt: "?" }),
-        node("tool", "core.ai.callPrompt", { mcp: { tool: "echo", url: "http://tool" } }),
-        node("ask", "core.clarificationGate", { questions: [{ id: "q1", question: "?" }] }),
+        createNode("model", "core.ai.callPrompt", { prompt: "?" }),
+        createNode("tool", "core.ai.callPrompt", { mcp: { tool: "echo", url: "http://tool" } }),
+        createNode("ask", "core.clarificationGate", { questions: [{ id: "q1", question: "?" }] }),
       ],
-      edges: [edge("model>tool"), edge("tool>ask")],
+      edges: [createEdge("model>tool"), createEdge("tool>ask")],
       settings: { maxRetries: 1 },
     }),
   ],
   verified: [
-    supervised("verified", [nextWorker("slow-worker"), nextWorker("slow-worker"), TERMINATE], {
+    createSupervised("verified", [sendNextWorker("slow-worker"), sendNextWorker("slow-worker"), TERMINATE], {
       dispatch: {
         outputMapping: { got: "result" },
         outputAttestation: { checksum: true },
@@ -77,22 +93,22 @@ export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
     slowWorker,
   ],
   attested: [
-    workflow("attested", {
+    createWorkflow("attested", {
       nodes: [
-        node("sub", "core.subWorkflow", {
+        createNode("sub", "core.subWorkflow", {
           workflowId: "slow-worker",
           outputMapping: { got: "result" },
           outputAttestation: { checksum: true, requireApproval: true },
           verifier: { agentId: "critic", checks: { word: { kind: "pattern", pattern: "slow" } } },
         }),
-        node("behind"),
+        createNode("behind"),
       ],
-      edges: [edge("sub>behind")],
+      edges: [createEdge("sub>behind")],
       variables: { got: undefined },
     }),
     slowWorker,
   ],
-  plain: [worker("plain")],
+  plain: [createWorker("plain")],
 };
 
 const ANSWERS: Readonly<Record<string, unknown>> = {
@@ -113,13 +129,13 @@ export async function finish(scene: WorkflowScene): Promise<void> {
 }
 
 async function answerOpen(scene: WorkflowScene, runId: string): Promise<void> {
-  const run = foldWorkflow(eventsIn(scene.ledger, runId));
+  const run = foldWorkflow(listEvents(scene.ledger, runId));
   for (const { nodeId, interrupt } of run?.nodes.values() ?? [])
     if (interrupt) await scene.host.resolve(ALICE, runId, nodeId, ANSWERS[interrupt.kind]);
 }
 
 export function hasEnded(ledger: MemoryWorkflowLedger, runId: string): boolean {
-  const run = foldWorkflow(eventsIn(ledger, runId));
+  const run = foldWorkflow(listEvents(ledger, runId));
   return run !== undefined && isEndedPhase(run.phase);
 }
 
@@ -154,10 +170,10 @@ export function storyOf(ledger: MemoryWorkflowLedger): string[] {
   for (const runId of ordered) names.set(runId, workflowOf(ledger, runId));
   return ordered
     .map((runId) => {
-      const told = eventsIn(ledger, runId)
+      const messages = listEvents(ledger, runId)
         .filter(({ type }) => type !== "run.resuming")
-        .map(({ type, nodeId = "", payload }) => `${type} ${nodeId} ${JSON.stringify(timeless(payload))}`);
-      let text = [names.get(runId) ?? "", ...told].join("\n");
+        .map(({ type, nodeId = "", payload }) => `${type} ${nodeId} ${JSON.stringify(removeTimes(payload))}`);
+      let text = [names.get(runId) ?? "", ...messages].join("\n");
       for (const [id, name] of names) text = text.replaceAll(id, `<${name}>`);
       return text;
     })
@@ -165,11 +181,11 @@ export function storyOf(ledger: MemoryWorkflowLedger): string[] {
 }
 
 function workflowOf(ledger: MemoryWorkflowLedger, runId: string): string {
-  const [first] = eventsIn(ledger, runId);
+  const [first] = listEvents(ledger, runId);
   return first?.type === "run.started" ? first.payload.workflowId : "";
 }
 
-function timeless(payload: object): object {
+function removeTimes(payload: object): object {
   const { durationMs: _, ...rest } = payload as Record<string, unknown>;
   return "outputs" in rest && JSON.stringify(rest["outputs"]).includes("createdAt")
     ? { ...rest, outputs: {} }

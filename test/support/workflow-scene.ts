@@ -35,8 +35,8 @@ import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-
 import { createChatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
 import { createVerifier } from "../../src/infra/verify/create-verifier.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
-import { fakeClock, settled, type FakeClock } from "./fake-clock.ts";
-import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
+import { createFakeClock, waitUntilSettled, type FakeClock } from "./fake-clock.ts";
+import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
 
 export const ALICE: Caller = { tenant: "acme", principal: "alice" };
 export const BOB: Caller = { tenant: "acme", principal: "bob" };
@@ -102,17 +102,22 @@ export interface WorkflowScene {
 
 let scenes = 0;
 
-export function workflowScene(options: SceneOptions = {}): WorkflowScene {
-  const { ledger = memoryWorkflowLedger(), clock = fakeClock(), pid = 1, alive = new Set([pid]) } = options;
-  const said: string[] = [];
+export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
+  const {
+    ledger = createMemoryWorkflowLedger(),
+    clock = createFakeClock(),
+    pid = 1,
+    alive = new Set([pid]),
+  } = options;
+  const sentences: string[] = [];
   const life = { isOver: false };
   const log = (fields: unknown, message: string): void =>
-    void said.push(`${message} ${JSON.stringify(fields)}`);
+    void sentences.push(`${message} ${JSON.stringify(fields)}`);
   let runs = 0;
   const scene = (scenes += 1);
   const host = createWorkflowHost({
-    store: mortal(checking(ledger.open(), options.faults ?? {}), life),
-    clock: mortalClock(clock, life),
+    store: createMortal(checkAppends(ledger.open(), options.faults ?? {}), life),
+    clock: createMortalClock(clock, life),
     logger: { debug: () => undefined, info: log, warn: log, error: log },
     settings: { ...SETTINGS, ...options.settings },
     definitions: options.definitions ?? [],
@@ -123,26 +128,26 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",
     contract: () => Promise.resolve(createAjvOutputContract()),
-    peers: () => Promise.resolve({ discover: otherHost, ...options.peers } as PeerHosts),
-    ...scripted(options),
+    peers: () => Promise.resolve({ discover: discoverOtherHost, ...options.peers } as PeerHosts),
+    ...createScripted(options),
     verifier: (critic) => Promise.resolve(verifierOf(options, clock, critic)),
     agents: { ...NO_AGENTS, ...options.agents },
     secrets: options.secrets ?? new Map(),
     retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
     testSeams: true,
   });
-  const eventsOf = (runId: string): WorkflowEvent[] => eventsIn(ledger, runId);
+  const eventsOf = (runId: string): WorkflowEvent[] => listEvents(ledger, runId);
   return {
     host,
     clock,
     ledger,
-    said,
+    said: sentences,
     get isAlive() {
       return !life.isOver;
     },
     run: async (workflowId, request = {}, caller = ALICE) => {
       const created = await host.create(caller, { workflowId, inputs: {}, transport: "rest", ...request });
-      await settled();
+      await waitUntilSettled();
       return valueOf(created).runId;
     },
     events: eventsOf,
@@ -153,17 +158,17 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     status: async (runId) => (await snapshotOf(host, runId, ALICE)).status,
     answer: async (runId, nodeId, value, caller = ALICE) => {
       const answered = await host.resolve(caller, runId, nodeId, value);
-      await settled();
+      await waitUntilSettled();
       return answered;
     },
-    settle: settled,
+    settle: waitUntilSettled,
     die: () => {
       life.isOver = true;
     },
   };
 }
 
-function scripted({ tools = {}, chat = {}, quotas = {} }: SceneOptions) {
+function createScripted({ tools = {}, chat = {}, quotas = {} }: SceneOptions) {
   return {
     quotas,
     tools: () => Promise.resolve(tools as ToolCaller),
@@ -183,7 +188,7 @@ function verifierOf({ verifier, chat = {} }: SceneOptions, clock: Clock, critic:
   });
 }
 
-const otherHost: PeerHosts["discover"] = (peerUrl) =>
+const discoverOtherHost: PeerHosts["discover"] = (peerUrl) =>
   Promise.resolve({ kind: "host", hostId: "host-b", wellKnownUrl: `${peerUrl}/.well-known/openwop` });
 
 const SETTINGS: WorkflowSettings = {
@@ -208,7 +213,7 @@ export function codeOf(answered: Answered<unknown>): string {
 }
 
 /** The whole log of a run, as it lies in the ledger. */
-export function eventsIn(ledger: MemoryWorkflowLedger, runId: string): WorkflowEvent[] {
+export function listEvents(ledger: MemoryWorkflowLedger, runId: string): WorkflowEvent[] {
   const texts = ledger.runs.get(runId as CoordinationId)?.events ?? [];
   return texts.slice(0, READ_MAX).map((text) => JSON.parse(text) as WorkflowEvent);
 }
@@ -219,7 +224,7 @@ async function snapshotOf(host: WorkflowHost, runId: string, caller: Caller): Pr
   return snapshot;
 }
 
-function checking(store: WorkflowStore, faults: AppendFaults): WorkflowStore {
+function checkAppends(store: WorkflowStore, faults: AppendFaults): WorkflowStore {
   return {
     ...store,
     append: async (request) => {
@@ -236,27 +241,27 @@ interface Life {
 }
 
 /** Of a process that is dead nothing is written, and nothing comes back to it. */
-function mortal<T extends object>(part: T, life: Life): T {
+function createMortal<T extends object>(part: T, life: Life): T {
   return new Proxy(part, {
     get: (target, key) => {
       const value: unknown = Reflect.get(target, key);
-      if (typeof value === "object" && value !== null) return mortal(value, life);
+      if (typeof value === "object" && value !== null) return createMortal(value, life);
       if (typeof value !== "function") return value;
-      return async (...given: unknown[]): Promise<unknown> => {
-        alive(life);
-        const answer: unknown = await Reflect.apply(value, target, given);
-        alive(life);
+      return async (...args: unknown[]): Promise<unknown> => {
+        requireAlive(life);
+        const answer: unknown = await Reflect.apply(value, target, args);
+        requireAlive(life);
         return answer;
       };
     },
   });
 }
 
-function alive({ isOver }: Life): void {
+function requireAlive({ isOver }: Life): void {
   if (isOver) throw new CoordinationError("LEDGER_CLOSED", "the process is dead");
 }
 
-function mortalClock(clock: Clock, life: Life): Clock {
+function createMortalClock(clock: Clock, life: Life): Clock {
   return {
     now: () => clock.now(),
     wakeAt: (atMs, run) =>

@@ -79,7 +79,7 @@ export const gated = {
   gate: { checks: ["lint"] } satisfies Gate,
 };
 
-export function situations(): unknown[] {
+export function listSituations(): unknown[] {
   return [
     // @ts-expect-error a phase has a deadline only while it is dispatched or running
     phase.deadlineAtMs,

@@ -66,11 +66,11 @@ export function register(): () => void {
     observe: () => undefined,
   });
   registerCoordinationHooks(api, { escalate: () => ({ answer: "deny" }) });
-  const nothing = (): void => undefined;
-  return registerCoordinationHooks(api, { escalate: nothing, observe: nothing });
+  const doNothing = (): void => undefined;
+  return registerCoordinationHooks(api, { escalate: doNothing, observe: doNothing });
 }
 
-export function wrong(): void {
+export function registerWrong(): void {
   // @ts-expect-error there is no such hook
   registerCoordinationHooks(api, { arbitrat: () => undefined });
   // @ts-expect-error nobody else can be awarded
@@ -86,15 +86,15 @@ export function wrong(): void {
   // @ts-expect-error people approve, deny or answer
   registerCoordinationHooks(api, { escalate: () => ({ answer: "yes" }) });
   registerCoordinationHooks(api, {
-    verify: (given) => {
+    verify: (hookResult) => {
       // @ts-expect-error what is verified is not changed
-      given.text = "better";
+      hookResult.text = "better";
       return { verdict: "pass" };
     },
   });
 }
 
-export async function testing(): Promise<void> {
+export async function testHarness(): Promise<void> {
   const harness = createHookHarness({ pluginId: "x" });
   registerCoordinationHooks(harness.api, {});
   const ruling = await harness.arbitrate(sampleContest({ resource: "queue:mail" }));

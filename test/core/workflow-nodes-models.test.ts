@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { createNode, createWorkflow, type Small } from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, createWorkflowScene, type SceneOptions } from "../support/workflow-scene.ts";
+
+async function playNodes(small: Small, options: SceneOptions = {}, inputs = {}) {
+  const scene = createWorkflowScene({
+    ...options,
+    definitions: [createWorkflow("w", small), ...(options.definitions ?? [])],
+  });
+  const runId = await scene.run("w", { inputs });
+  return { scene, runId, snapshot: await scene.snapshot(runId) };
+}
+
+function findOutputs(played: Awaited<ReturnType<typeof playNodes>>, id: string) {
+  return played.scene.payloads(played.runId, "node.completed").find(({ nodeId }) => nodeId === id)?.outputs;
+}
+
+describe("an agent that is scripted", () => {
+  const config = {
+    agentId: "scripted",
+    mockReasoning: { streamChunks: ["a", "b"] },
+    mockToolCalls: [
+      { toolId: "search", arguments: { q: 1 }, result: { hits: 2 } },
+      { toolId: "broken", error: { error: "odd", message: "why" }, durationMs: 5 },
+    ],
+    mockHandoff: { toAgentId: "other", reason: "knows more" },
+    mockDecision: { decision: "go", confidence: 0.9 },
+  };
+
+  test("reasons, calls, hands over and decides in that order, each return caused by its call", async () => {
+    const { scene, runId } = await playNodes({
+      nodes: [createNode("a", "core.conformance.mock-agent", config)],
+    });
+    const events = scene.events(runId).filter(({ type }) => type.startsWith("agent."));
+    expect(events.map(({ type }) => type)).toEqual([
+      ...["agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoned"],
+      ...["agent.toolCalled", "agent.toolReturned", "agent.toolCalled", "agent.toolReturned"],
+      ...["agent.handoff", "agent.decided"],
+    ]);
+    expect(events[2]?.payload).toMatchObject({ reasoning: "ab" });
+    expect(events[4]?.causationId).toBe(events[3]?.eventId);
+    expect(events[6]?.causationId).toBe(events[5]?.eventId);
+    expect(events[6]?.payload).toMatchObject({ status: "error", error: { code: "odd" }, durationMs: 5 });
+  });
+
+  test("does not show its reasoning where the caller wants none", async () => {
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes: [createNode("a", "core.conformance.mock-agent", config)] })],
+    });
+    const runId = await scene.run("w", { configurable: { reasoningVerbosity: "off" } });
+    expect(scene.types(runId).filter((type) => type.startsWith("agent.reason"))).toEqual([]);
+  });
+
+  test("is refused outside of workflows that test a host, unless the host allows it", async () => {
+    const nodes = [createNode("a", "core.conformance.mock-agent", config)];
+    const scene = createWorkflowScene({
+      definitions: [createWorkflow("w", { nodes }), createWorkflow("conformance-w", { nodes })],
+      settings: { allowsMocks: false },
+    });
+    const refused = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
+    expect(codeOf(refused)).toBe("capability_required");
+    expect(await scene.status(await scene.run("conformance-w"))).toBe("completed");
+  });
+});
+
+describe("a node that asks a model", () => {
+  const createSaying = (text: string, more = {}): SceneOptions => ({
+    chat: {
+      complete: () =>
+        Promise.resolve({
+          kind: "answered",
+          text,
+          finishReason: "stop",
+          model: "m",
+          provider: "p",
+          usage: { inputTokens: 3 },
+          ...more,
+        }),
+    },
+  });
+
+  test("keeps its answer, and what it cost", async () => {
+    const played = await playNodes(
+      { nodes: [createNode("a", "core.ai.callPrompt", { prompt: "?" })] },
+      createSaying("yes"),
+    );
+    expect(findOutputs(played, "a")).toEqual({ text: "yes" });
+    expect(played.scene.payloads(played.runId, "provider.usage")).toMatchObject([
+      { model: "m", provider: "p", inputTokens: 3 },
+    ]);
+  });
+
+  test("finds the structured answer in what the model wrote around it", async () => {
+    const played = await playNodes(
+      { nodes: [createNode("a", "core.ai.structuredOutput")] },
+      createSaying('Sure: {"a":[1]} ok?'),
+    );
+    expect(findOutputs(played, "a")).toEqual({ result: { a: [1] } });
+    const none = await playNodes(
+      { nodes: [createNode("a", "core.ai.structuredOutput")] },
+      createSaying("no"),
+    );
+    expect(none.snapshot).toMatchObject({ error: { code: "structured_output_invalid" } });
+  });
+
+  test("fails without the refusal's text, and is not asked again after one", async () => {
+    const played = await playNodes(
+      { nodes: [createNode("a", "core.ai.callPrompt")], settings: { maxRetries: 5 } },
+      createSaying("", { refusal: "SECRET" }),
+    );
+    expect(played.snapshot).toMatchObject({ error: { code: "envelope_refused_by_provider" } });
+    expect(played.scene.types(played.runId)).not.toContain("node.retried");
+    expect(JSON.stringify(played.scene.events(played.runId))).not.toContain("SECRET");
+  });
+
+  test("is asked again where it could not be reached, as often as the workflow says", async () => {
+    let calls = 0;
+    const played = await playNodes(
+      { nodes: [createNode("a", "core.ai.callPrompt")], settings: { maxRetries: 2 } },
+      {
+        chat: {
+          complete: () => {
+            calls += 1;
+            return Promise.resolve({ kind: "unknown", code: "unreachable", message: "no" });
+          },
+        },
+      },
+    );
+    expect(calls).toBe(3);
+    expect(played.snapshot).toMatchObject({ error: { code: "unreachable" } });
+  });
+});

@@ -64,7 +64,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     ...createWriteHandlers({
       api,
       quietly: runQuietly,
-      use: (work) => runWithinBudget(withRuntime(make, work), CALL_BUDGET_MS),
+      use: (work) => use(work, CALL_BUDGET_MS),
     }),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
     subagentEnded: async (event: HookEvent<"subagent_ended">) => {

@@ -59,27 +59,37 @@ async function ruleOnSpawn(
   ctx: BeforeContext,
 ): Promise<BeforeResult> {
   const decideUntilMs = Date.now() + SPAWN_BUDGET_MS - ADMISSION_MS;
+  let reading: SpawnReading | undefined;
   try {
     return await use(async (runtime) => {
       if (!isCoordinated(runtime, ctx)) return undefined;
-      const reading = readSpawnCall(callOf(runtime, event, ctx));
+      reading = readSpawnCall(callOf(runtime, event, ctx));
       const request = reading.kind === "spawn" ? reading.request : undefined;
       const denial = await findDenial(runtime, request, decideUntilMs);
       return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
     }, SPAWN_BUDGET_MS);
   } catch (error) {
-    return findUngateable(event, ctx) ?? continueOrRefuse(api, error, "spawn");
+    return refuseUngateable(event, ctx, reading) ?? continueOrRefuse(api, error, "spawn");
   }
 }
 
 /**
- * Returns the refusal of a spawn that cannot be recorded although its result would have to be held. Other spawns go
- * on.
+ * Refuses a spawn that cannot be recorded although its result would have to be held. Other spawns go on. Where the
+ * runtime could not be entered, the call was not read before.
  */
-function findUngateable(event: BeforeEvent, ctx: BeforeContext): BeforeResult {
+function refuseUngateable(
+  event: BeforeEvent,
+  ctx: BeforeContext,
+  reading: SpawnReading | undefined,
+): BeforeResult {
   const runtime = findRuntime();
   if (!runtime || !isCoordinated(runtime, ctx)) return undefined;
-  const { target } = readSpawnCall(callOf(runtime, event, ctx));
+  const { target } = reading ?? readSpawnCall(callOf(runtime, event, ctx));
+  return refuseTarget(runtime, target);
+}
+
+/** Refuses a spawn whose result could not be held where it would have to be. */
+function refuseTarget(runtime: SharedRuntime, target: SpawnReading["target"]): BeforeResult {
   const reason = target && explainUngateable(runtime.gateOfAgent(target.agentId), target);
   return reason === undefined ? undefined : createRefusal("spawn", reason);
 }
@@ -110,8 +120,8 @@ function admitUnreadable(
   runtime: SharedRuntime,
   { session, target }: SpawnReading & { readonly kind: "unreadable" },
 ): BeforeResult {
-  const ungateable = target && explainUngateable(runtime.gateOfAgent(target.agentId), target);
-  if (ungateable) return createRefusal("spawn", ungateable);
+  const ungateable = refuseTarget(runtime, target);
+  if (ungateable) return ungateable;
   runtime.logger.warn({ session }, "a spawn without a usable session or agent goes on uncoordinated");
   return runtime.config.strict
     ? createRefusal("spawn", "the spawn names no session or agent that could be recorded")

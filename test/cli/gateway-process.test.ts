@@ -31,6 +31,7 @@ async function readSaidBy(args: readonly string[], gateway: object): Promise<unk
     cwd: home.path,
     env: {
       PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       HOME: home.path,
       OPENCLAW_STATE_DIR: home.path,
       OPENCLAW_CONFIG_PATH: config,

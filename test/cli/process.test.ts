@@ -19,7 +19,8 @@ interface Ran {
 
 /** `readMax`: stdout is closed after the first chunk, as `head` does. */
 function run(args: readonly string[], env: Environment, { closeEarly = false } = {}): Promise<Ran> {
-  const inherited = { PATH: process.env["PATH"], LANG: "C.UTF-8" };
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const inherited = { PATH, NODE_COMPILE_CACHE, LANG: "C.UTF-8" };
   const child = spawn(process.execPath, [MAIN, ...args], { env: { ...inherited, ...env } });
   let stdout = "";
   let stderr = "";

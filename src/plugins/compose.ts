@@ -42,7 +42,7 @@ import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
-import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
+import { openSqliteLedger, type LedgerHeads } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 
@@ -61,6 +61,7 @@ export type LedgerReader = LedgerStore &
     readonly workflows: WorkflowStore;
     /** How many runs there are of each kind. */
     counts(): Promise<{ readonly coordinations: number; readonly workflowRuns: number }>;
+    readonly heads: LedgerHeads;
   };
 
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */

@@ -20,6 +20,15 @@ import {
   writeClaims,
 } from "./database/claim-table.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
+import {
+  readHashAt,
+  readHeads,
+  readNewestNumber,
+  type HashAt,
+  type HashPlace,
+  type HeadPlace,
+  type PlacedHead,
+} from "./inspect/read-heads.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import { countRuns, type RunCounts } from "./database/run-statements.ts";
@@ -42,7 +51,18 @@ export type SqliteLedger = LedgerStore &
     readonly workflows: WorkflowStore;
     /** How many runs there are of each kind. */
     counts(): Promise<RunCounts>;
+    readonly heads: LedgerHeads;
   };
+
+/** What anchors are made of and held against, of runs of either kind. */
+export interface LedgerHeads {
+  /** The number of the newest event; 0 for a ledger without events. */
+  newestNumber(): Promise<number>;
+  /** A page of runs as they were when the ledger had so many events, oldest run first. */
+  page(place: HeadPlace): Promise<PlacedHead[]>;
+  /** `undefined` for a run that is not there. */
+  hashAt(place: HashPlace): Promise<HashAt | undefined>;
+}
 
 /** @throws CoordinationError as `openDatabase` does. */
 export async function openSqliteLedger(
@@ -79,6 +99,11 @@ export async function openSqliteLedger(
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
     workflows: createSqliteWorkflowStore(ledger),
     counts: () => runGuarded(() => countRuns(database)),
+    heads: {
+      newestNumber: () => runGuarded(() => readNewestNumber(database)),
+      page: (place) => runGuarded(() => readHeads(database, place)),
+      hashAt: (place) => runGuarded(() => readHashAt(database, place)),
+    },
     close: async () => {
       closing = true;
       await queue.drained();

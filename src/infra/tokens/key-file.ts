@@ -58,7 +58,7 @@ function readKey(path: string): Uint8Array | undefined {
   if (file === undefined) return undefined;
   try {
     const found = fstatSync(file);
-    const problem = problemOf(found);
+    const problem = findOwnerFault(found);
     if (problem !== undefined) throw createUnsafeError(path, problem);
     // Whoever could read it until now may have: that is said by `doctor`.
     if ((found.mode & 0o077) !== 0) fchmodSync(file, 0o600);
@@ -70,7 +70,7 @@ function readKey(path: string): Uint8Array | undefined {
 }
 
 /** Returns why somebody else may know the key, or may have made it; `undefined` when nobody may. */
-function problemOf(found: Stats): string | undefined {
+export function findOwnerFault(found: Stats): string | undefined {
   if (!found.isFile()) return `is ${kindOf(found)}, not a plain file`;
   const uid = process.getuid?.() ?? 0;
   if (uid !== 0 && found.uid !== uid && found.uid !== 0)
@@ -79,7 +79,7 @@ function problemOf(found: Stats): string | undefined {
 }
 
 /** Opens the file without waiting for the other end of a pipe and without following a link. */
-function openKeyFile(path: string): number | undefined {
+export function openKeyFile(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {

@@ -1,0 +1,135 @@
+/** Owns: Ed25519 keys in files, and signatures with them. */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  sign,
+  verify,
+  type KeyObject,
+} from "node:crypto";
+import { closeSync, fstatSync, readFileSync, rmSync } from "node:fs";
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { createWholeFile, isTaken } from "../../platform/whole-file.ts";
+import { findOwnerFault, openKeyFile } from "./key-file.ts";
+
+const READABLE_BY_OTHERS = 0o077;
+const KEY_BYTES_MAX = 10_000;
+
+export interface SigningKey {
+  /** SPKI, DER, base64. */
+  readonly publicKey: string;
+  /** base64 */
+  readonly sign: (text: string) => string;
+}
+
+/**
+ * Makes a new key in two files that must not be there: `path` (PKCS 8, PEM, mode 0600) and `path`.pub (SPKI, PEM). Answers the
+ * path of the latter.
+ *
+ * @throws CoordinationError `INPUT_INVALID`
+ */
+export function createSigningKey(path: string): string {
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const publicPath = `${path}.pub`;
+  createKeyFile(path, privateKey.export({ type: "pkcs8", format: "pem" }).toString());
+  try {
+    createKeyFile(publicPath, publicKey.export({ type: "spki", format: "pem" }).toString());
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+  return publicPath;
+}
+
+function createKeyFile(path: string, text: string): void {
+  try {
+    createWholeFile(path, text);
+  } catch (cause) {
+    const { code = "?" } = cause as NodeJS.ErrnoException;
+    const problem = isTaken(cause)
+      ? "is there already, and a key is never overwritten; name another file"
+      : `cannot be written (${code})`;
+    throw createKeyError(path, problem);
+  }
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for a file that others may read or write, or that holds no Ed25519 key. */
+export function readSigningKey(path: string): SigningKey {
+  const key = parseKey(path, () => createPrivateKey(readPrivateText(path)));
+  return {
+    publicKey: formatPublicKey(createPublicKey(key)),
+    sign: (text) => sign(null, Buffer.from(text), key).toString("base64"),
+  };
+}
+
+/** Returns the key of a PEM text as anchors have it. @throws CoordinationError `INPUT_INVALID` */
+export function parsePublicKey(text: string, name: string): string {
+  if (text.includes("PRIVATE KEY"))
+    throw createKeyError(name, "is a private key; name the public one, which ends in .pub");
+  return formatPublicKey(parseKey(name, () => createPublicKey(text)));
+}
+
+export interface Signed {
+  readonly text: string;
+  /** SPKI, DER, base64. */
+  readonly publicKey: string;
+  /** base64 */
+  readonly signature: string;
+}
+
+export function isSignedBy({ text, publicKey, signature }: Signed): boolean {
+  try {
+    const key = createPublicKey({ key: Buffer.from(publicKey, "base64"), type: "spki", format: "der" });
+    if (key.asymmetricKeyType !== "ed25519") return false;
+    return verify(null, Buffer.from(text), key, Buffer.from(signature, "base64"));
+  } catch {
+    return false;
+  }
+}
+
+function readPrivateText(path: string): Buffer {
+  const file = openPrivateFile(path);
+  try {
+    const found = fstatSync(file);
+    const problem = findOwnerFault(found);
+    if (problem !== undefined) throw createKeyError(path, problem);
+    if ((found.mode & READABLE_BY_OTHERS) !== 0)
+      throw createKeyError(path, "may be read by other users; make a new key, for this one may be known");
+    if (found.size > KEY_BYTES_MAX) throw createKeyError(path, "is no Ed25519 key in PEM");
+    return readFileSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function openPrivateFile(path: string): number {
+  let file: number | undefined;
+  try {
+    file = openKeyFile(path);
+  } catch (cause) {
+    if (cause instanceof CoordinationError) throw createKeyError(path, "is a link; name the file itself");
+    const { code = "?" } = cause as NodeJS.ErrnoException;
+    throw createKeyError(path, `cannot be read (${code})`);
+  }
+  if (file !== undefined) return file;
+  throw createKeyError(path, "is not there; `ledger key FILE` makes a key");
+}
+
+function parseKey(name: string, parse: () => KeyObject): KeyObject {
+  let key: KeyObject | undefined;
+  try {
+    key = parse();
+  } catch (error) {
+    if (error instanceof CoordinationError) throw error;
+  }
+  if (key?.asymmetricKeyType === "ed25519") return key;
+  throw createKeyError(name, "is no Ed25519 key in PEM without a passphrase");
+}
+
+function formatPublicKey(key: KeyObject): string {
+  return key.export({ type: "spki", format: "der" }).toString("base64");
+}
+
+function createKeyError(name: string, problem: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", `${name} ${problem}`);
+}

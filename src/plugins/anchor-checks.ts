@@ -1,0 +1,249 @@
+/**
+ * Owns: making an anchor of a ledger, signing it, and holding a ledger against one. Does not own: the chains of hashes below the
+ * heads, which `verify` walks. Load it lazily.
+ *
+ * 1. Event n of a run has a hash over it and all before it. Where that is the anchor's, and the chain holds, so are they all.
+ * 2. Events are numbered over all runs, so the heads at an earlier number are found again after the ledger grew.
+ */
+import { createHash } from "node:crypto";
+import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import {
+  ANCHOR_HEADS_MAX,
+  createAnchor,
+  createAnchorError,
+  formatHeadLine,
+  formatSignedText,
+  parseAnchor,
+  type AnchorContent,
+  type LedgerAnchor,
+  type RunHead,
+} from "../agents/coordination/contracts/ledger-anchor.ts";
+import { readAnchorFile, writeAnchorFile } from "../infra/tokens/anchor-file.ts";
+import {
+  createSigningKey,
+  isSignedBy,
+  parsePublicKey,
+  readSigningKey,
+  type SigningKey,
+} from "../infra/tokens/signing-key.ts";
+import type { LedgerReader } from "./compose.ts";
+
+const PAGE = 500;
+const PROBLEMS_MAX = 200;
+
+export { createSigningKey, readSigningKey };
+
+/** A place where the ledger is not what the anchor says. */
+export interface AnchorProblem {
+  readonly kind:
+    "anchor_ledger_differs" | "anchor_run_missing" | "anchor_run_shortened" | "anchor_run_rewritten";
+  readonly message: string;
+  readonly runId?: string;
+  readonly sequence?: number;
+}
+
+type Reader = Pick<LedgerReader, "heads">;
+
+/** Hears of how many runs were looked at. */
+type OnProgress = (runs: number) => void;
+
+export interface AnchorRequest {
+  /** As of this number of events, for instance the one before the ledger was proven. */
+  readonly events: number;
+  readonly madeAtMs: number;
+  readonly key?: SigningKey;
+  readonly onProgress?: OnProgress;
+}
+
+export async function makeAnchor(reader: Reader, request: AnchorRequest): Promise<LedgerAnchor> {
+  const { events, madeAtMs, key, onProgress } = request;
+  const { runs, headsSha256, heads } = await computeHeadsDigest(reader, events, onProgress);
+  const content: AnchorContent = {
+    madeAt: new Date(madeAtMs).toISOString(),
+    runs,
+    events,
+    headsSha256,
+    ...(heads && { heads }),
+  };
+  return key ? signAnchor(createAnchor(content), key) : createAnchor(content);
+}
+
+function signAnchor(anchor: LedgerAnchor, { publicKey, sign }: SigningKey): LedgerAnchor {
+  const keyed = { ...anchor, publicKey };
+  return { ...keyed, signature: sign(formatSignedText(keyed)) };
+}
+
+interface HeadsDigest {
+  readonly runs: number;
+  readonly headsSha256: string;
+  /** Absent where there are more than an anchor names. */
+  readonly heads: readonly RunHead[] | undefined;
+}
+
+async function computeHeadsDigest(
+  { heads: reads }: Reader,
+  events: number,
+  onProgress?: OnProgress,
+): Promise<HeadsDigest> {
+  const digest = createHash("sha256");
+  const named: RunHead[] = [];
+  let runs = 0;
+  for (let after = 0; ;) {
+    const page = await reads.page({ events, after, limit: PAGE });
+    for (const { ordinal: _ordinal, ...head } of page) {
+      digest.update(formatHeadLine(head));
+      if (runs < ANCHOR_HEADS_MAX) named.push(head);
+      runs += 1;
+    }
+    onProgress?.(runs);
+    after = page.at(-1)?.ordinal ?? after;
+    if (page.length < PAGE) break;
+  }
+  return { runs, headsSha256: digest.digest("hex"), heads: runs > ANCHOR_HEADS_MAX ? undefined : named };
+}
+
+/** The text of an anchor file, and the PEM text of the key that it has to be signed with. */
+export interface AnchorTexts {
+  readonly name: string;
+  readonly text: string;
+  readonly publicKey?: { readonly name: string; readonly text: string };
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for what is no anchor, was changed, or is not signed with the key */
+export function readAnchor({ name, text, publicKey }: AnchorTexts): LedgerAnchor {
+  const anchor = parseAnchor(text, name);
+  checkWhole(anchor, name);
+  if (publicKey) checkSigner(anchor, name, publicKey);
+  return anchor;
+}
+
+/** Finds anchors that were changed by hand; only a signature finds those whose digest was made anew. */
+function checkWhole(anchor: LedgerAnchor, name: string): void {
+  const { heads, headsSha256, runs, publicKey, signature } = anchor;
+  if (publicKey !== undefined && signature !== undefined) {
+    if (!isSignedBy({ text: formatSignedText(anchor), publicKey, signature }))
+      throw createAnchorError(name, "was changed after it was signed: the signature does not match");
+  }
+  if (!heads) return;
+  const digest = createHash("sha256");
+  for (const head of heads) digest.update(formatHeadLine(head));
+  if (heads.length !== runs || digest.digest("hex") !== headsSha256)
+    throw createAnchorError(name, "was changed after it was made: its runs do not match their digest");
+}
+
+function checkSigner(
+  anchor: LedgerAnchor,
+  name: string,
+  publicKey: { readonly name: string; readonly text: string },
+): void {
+  const expected = parsePublicKey(publicKey.text, publicKey.name);
+  if (anchor.publicKey === undefined)
+    throw createAnchorError(name, `is not signed, so ${publicKey.name} proves nothing about it`);
+  if (anchor.publicKey !== expected)
+    throw createAnchorError(name, `is signed with another key than ${publicKey.name}`);
+}
+
+/** Finds what the anchor names and the ledger does not hold. */
+export async function findAnchorProblems(
+  reader: Reader,
+  anchor: LedgerAnchor,
+  onProgress?: OnProgress,
+): Promise<AnchorProblem[]> {
+  const problems = [
+    ...(await findShorterLedger(reader, anchor)),
+    ...(await findNamedProblems(reader, anchor.heads ?? [], onProgress)),
+  ];
+  // Named runs may all be there, and others between them that were not.
+  if (problems.length === 0) problems.push(...(await findDigestProblem(reader, anchor, onProgress)));
+  return problems.slice(0, PROBLEMS_MAX);
+}
+
+async function findShorterLedger({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {
+  const newest = await heads.newestNumber();
+  if (newest >= events) return [];
+  const message = `the ledger has ${newest} events, and had ${events} when the anchor was made`;
+  return [{ kind: "anchor_ledger_differs", message }];
+}
+
+async function findNamedProblems(
+  reader: Reader,
+  heads: readonly RunHead[],
+  onProgress?: OnProgress,
+): Promise<AnchorProblem[]> {
+  const problems: AnchorProblem[] = [];
+  for (const [index, head] of heads.entries()) {
+    const problem = await findRunProblem(reader, head);
+    if (problem) problems.push(problem);
+    onProgress?.(index + 1);
+  }
+  if (problems.length < heads.length || !problems.every(({ kind }) => kind === "anchor_run_missing"))
+    return problems;
+  if (problems.length === 0) return [];
+  const message = `none of the ${heads.length} runs of the anchor is there: another ledger, or all were removed`;
+  return [{ kind: "anchor_ledger_differs", message }];
+}
+
+async function findRunProblem({ heads }: Reader, head: RunHead): Promise<AnchorProblem | undefined> {
+  const { runId, events, hash } = head;
+  const sequence = events - 1;
+  const found = await heads.hashAt({ runId, sequence });
+  if (!found) {
+    const message = `the run is not there, and had ${events} events when the anchor was made`;
+    return { kind: "anchor_run_missing", message, runId };
+  }
+  if (found.hash === undefined) {
+    const message = `the run has ${found.length} events, and had ${events} when the anchor was made`;
+    return { kind: "anchor_run_shortened", message, runId, sequence: found.length };
+  }
+  if (found.hash === hash) return undefined;
+  const message = `event ${sequence} has not the hash that the anchor names: it, or one before it, was rewritten`;
+  return { kind: "anchor_run_rewritten", message, runId, sequence };
+}
+
+async function findDigestProblem(
+  reader: Reader,
+  { events, runs, headsSha256 }: LedgerAnchor,
+  onProgress?: OnProgress,
+): Promise<AnchorProblem[]> {
+  const found = await computeHeadsDigest(reader, events, onProgress);
+  if (found.runs === runs && found.headsSha256 === headsSha256) return [];
+  const message =
+    `the ${found.runs} runs up to event ${events} do not have the digest that the anchor has over its ${runs}: ` +
+    "some were rewritten, removed or added, or it is another ledger";
+  return [{ kind: "anchor_ledger_differs", message }];
+}
+
+/** Writes an anchor, over an older one only where the ledger still holds what that one names. @throws CoordinationError */
+export async function saveAnchor(reader: Reader, path: string, anchor: LedgerAnchor): Promise<void> {
+  const older = readAnchorFile(path);
+  if (older) {
+    checkWhole(older, path);
+    await checkReplaceable({ reader, path, older, anchor });
+  }
+  writeAnchorFile(path, anchor, { replaces: older !== undefined });
+}
+
+interface Replacement {
+  readonly reader: Reader;
+  readonly path: string;
+  readonly older: LedgerAnchor;
+  readonly anchor: LedgerAnchor;
+}
+
+async function checkReplaceable({ reader, path, older, anchor }: Replacement): Promise<void> {
+  if (older.events > anchor.events || older.madeAt > anchor.madeAt)
+    throw createAnchorError(path, "holds a newer anchor, which is not replaced; name another file");
+  if (older.publicKey !== undefined && older.publicKey !== anchor.publicKey)
+    throw createAnchorError(
+      path,
+      "holds an anchor that is signed with another key; pass that key with --sign",
+    );
+  const [problem] = await findAnchorProblems(reader, older);
+  if (!problem) return;
+  const place = problem.runId === undefined ? "" : `${problem.runId}: `;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${path} holds an anchor that the ledger does not match, which is not replaced (${place}${problem.message}); ` +
+      "run `verify --anchor` with it",
+  );
+}

@@ -1,0 +1,115 @@
+/** Owns: `ledger anchor` and `ledger key`. Does not own: holding a ledger against an anchor (`verify-command.ts`). */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import {
+  runCommand,
+  withExamples,
+  withJson,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type JsonOption,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+import { createProgressLine } from "../terminal/progress-line.ts";
+import { withLedger } from "./open-ledger.ts";
+import { proveLedger } from "./verify-command.ts";
+
+/** Lazy: registering the commands must not load the database driver. */
+function loadAnchors() {
+  return import("../../anchor-checks.ts");
+}
+
+interface AnchorOptions extends ReaderOptions {
+  readonly sign?: string;
+}
+
+export function addAnchor(group: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(group.command("anchor"))
+    .description("Prove the ledger, and write down what it holds for a later `verify --anchor`")
+    .argument("<file>", "where the anchor goes; an older one of the same ledger is replaced")
+    .option("--sign <keyfile>", "sign it with this Ed25519 key (PEM), see `ledger key`")
+    .action((file: string, options: AnchorOptions) =>
+      runCommand(host, options, () => writeLedgerAnchor(host, file, options)),
+    );
+  withExamples(command, host, [
+    "ledger anchor anchor.json",
+    "ledger anchor anchor.json --sign anchor-key",
+    "verify --anchor anchor.json --public-key anchor-key.pub",
+  ]);
+}
+
+export function addKey(group: CommandGroup, host: CliHost): void {
+  const command = withJson(group.command("key"))
+    .description("Make an Ed25519 key that signs anchors")
+    .argument("<file>", "where the private key goes (mode 0600); the public one goes to FILE.pub")
+    .action((file: string, options: JsonOption) =>
+      runCommand(host, options, () => makeKey(host, file, options)),
+    );
+  withExamples(command, host, ["ledger key anchor-key", "ledger anchor anchor.json --sign anchor-key"]);
+}
+
+/** The extent is taken before the ledger is proven, so that what is appended meanwhile is not in the anchor. */
+async function writeLedgerAnchor(host: CliHost, file: string, options: AnchorOptions): Promise<void> {
+  const { makeAnchor, readSigningKey, saveAnchor } = await loadAnchors();
+  const key = options.sign === undefined ? undefined : readSigningKey(options.sign);
+  const events = await withLedger(host, options, ({ heads }) => heads.newestNumber());
+  await refuseDamage(host, options);
+  const progress = createProgressLine(host);
+  const anchor = await withLedger(host, options, async (reader) => {
+    const made = await makeAnchor(reader, {
+      events,
+      madeAtMs: host.now(),
+      ...(key && { key }),
+      onProgress: (runs) => {
+        progress.show(() => `anchored ${formatCount(runs, "run")}`);
+      },
+    });
+    await saveAnchor(reader, file, made);
+    return made;
+  }).finally(() => progress.clear());
+  const { runs, madeAt } = anchor;
+  const isSigned = anchor.signature !== undefined;
+  if (options.json) {
+    await writeJson(host, { file, runs, events, madeAt, signed: isSigned });
+    return;
+  }
+  const extent = `${formatCount(runs, "run")}, ${formatCount(events, "event")}`;
+  await writeLines(host, [
+    print(host, `${file} anchors ${extent}${isSigned ? ", signed" : ""}.`),
+    "Keep it where whoever can write the ledger cannot change it.",
+  ]);
+}
+
+/** @throws CoordinationError `LEDGER_CORRUPT`: an anchor of a damaged ledger would say that the damage is right. */
+async function refuseDamage(host: CliHost, options: ReaderOptions): Promise<void> {
+  const { ok, problems } = await proveLedger(host, options);
+  if (ok) return;
+  const [first] = problems;
+  throw new CoordinationError(
+    "LEDGER_CORRUPT",
+    `no anchor was made, because the ledger has ${formatCount(problems.length, "problem")}, first: ${String(first?.message)}`,
+  );
+}
+
+async function makeKey(host: CliHost, file: string, options: JsonOption): Promise<void> {
+  const { createSigningKey } = await loadAnchors();
+  const publicFile = createSigningKey(file);
+  if (options.json) {
+    await writeJson(host, { privateKey: file, publicKey: publicFile });
+    return;
+  }
+  await writeLines(host, [
+    print(
+      host,
+      `${file} is the private key; keep it where nobody else reads it, best not beside the ledger.`,
+    ),
+    print(host, `${publicFile} is the public key; give it to whoever is to check your anchors.`),
+  ]);
+}
+
+function print(host: CliHost, text: string): string {
+  return formatPrintable(text, host.stdout.terminal.unicode);
+}

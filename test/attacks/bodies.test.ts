@@ -13,7 +13,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 interface Attack {
   readonly init: RequestInit;
   /** Chunks of the body that were taken. */
-  readonly taken: () => number;
+  readonly countTaken: () => number;
 }
 
 /** A megabyte of opened arrays, in chunks that are counted as they are taken. */
@@ -29,7 +29,7 @@ function createBracketAttack(headers: Readonly<Record<string, string>>): Attack 
     },
     { highWaterMark: 0 },
   );
-  return { init: { method: "POST", body, headers, duplex: "half" }, taken: () => takenCount };
+  return { init: { method: "POST", body, headers, duplex: "half" }, countTaken: () => takenCount };
 }
 
 async function readRefusal(response: Response): Promise<readonly [status: number, code: string]> {
@@ -59,7 +59,7 @@ describe("no byte of a body is taken from whoever", () => {
   ])("%s", async (_who, path, headers, refused) => {
     const face = createFakeFace();
     face.host.put("other", "beta");
-    const { init, taken: countTaken } = createBracketAttack({ ...JSON_TYPE, ...headers });
+    const { init, countTaken } = createBracketAttack({ ...JSON_TYPE, ...headers });
     expect(await readRefusal(await face.app.request(path, init))).toEqual(refused);
     expect(countTaken()).toBe(0);
   });
@@ -67,7 +67,7 @@ describe("no byte of a body is taken from whoever", () => {
   it("asks more often than it may", async () => {
     const face = createFakeFace({ rateLimit: { requestsPerSecond: 1, burst: 1 } });
     await face.app.request("/v1/runs", createPost({ workflowId: "conformance-noop" }));
-    const { init, taken: countTaken } = createBracketAttack({ ...JSON_TYPE, ...BEARER });
+    const { init, countTaken } = createBracketAttack({ ...JSON_TYPE, ...BEARER });
     expect(await readRefusal(await face.app.request("/v1/runs", init))).toEqual([429, "rate_limited"]);
     expect(countTaken()).toBe(0);
   });

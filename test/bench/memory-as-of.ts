@@ -50,7 +50,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   );
   const rows: BenchRow[] = [];
   for (const [subject, call] of Object.entries(CALLS))
-    rows.push(await measureFlatness(opened, { what: subject, call, quick }));
+    rows.push(await measureFlatness(opened, { subject: subject, call, quick }));
   for (const { ledger } of opened) await ledger.close();
   return [...rows, createBytesRow(ledgers)];
 }
@@ -124,7 +124,7 @@ const CALLS: Readonly<Record<string, Call>> = {
 
 async function measureFlatness(
   opened: readonly Opened[],
-  { what: subject, call, quick }: { readonly what: string; readonly call: Call; readonly quick: boolean },
+  { subject, call, quick }: { readonly subject: string; readonly call: Call; readonly quick: boolean },
 ): Promise<BenchRow> {
   let number = 0;
   const sides = opened.map(

@@ -21,7 +21,7 @@ export interface Running {
   readonly baseUrl: string;
   readonly pid: number;
   /** What it said when it listened. */
-  readonly told: Told;
+  readonly telling: Told;
   stop(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ async function start(args: readonly string[], isHeard = true): Promise<Running |
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return {
     baseUrl,
-    told: telling,
+    telling: telling,
     pid: child.pid ?? 0,
     stop: async () => {
       child.kill("SIGTERM");

@@ -173,7 +173,7 @@ function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefi
   return [row, ...(peer ? [createPeerRow(each, rounds, peer)] : [])];
 }
 
-function createPeerRow(each: LoadCase, rounds: readonly Round[], { told: telling }: Running): BenchRow {
+function createPeerRow(each: LoadCase, rounds: readonly Round[], { telling }: Running): BenchRow {
   const { kind, clients } = each;
   const pairs = rounds.flatMap(({ cases }) => {
     const { ours, peer } = cases.get(each) ?? {};

@@ -29,7 +29,7 @@ const HUNDRED_AT_ONCE = { maxConcurrency: 100 };
 interface Case {
   /** Steps that may run at once. */
   readonly atOnce: number;
-  readonly what: string;
+  readonly subject: string;
   readonly ours: PlansToRun;
   /** The fan-in included. */
   readonly stepsRun: number;
@@ -59,7 +59,7 @@ function createOneAtATimeCase(quick: boolean): Case {
   const counts = { steps: 100, ...(quick ? { runs: 2, warmups: 1 } : { runs: 5, warmups: 5 }) };
   return {
     atOnce: 1,
-    what: "a chain of 100 steps",
+    subject: "a chain of 100 steps",
     ours: { shape: "chain", ...counts, concurrency: LANE_PLACES },
     stepsRun: counts.steps,
     forms: {
@@ -75,7 +75,7 @@ function createHundredAtOnceCase(quick: boolean): Case {
   const counts = { steps: 100, ...(quick ? { runs: 2, warmups: 1 } : { runs: 5, warmups: 5 }) };
   return {
     atOnce: counts.steps,
-    what: "100 steps at once and one that waits for all",
+    subject: "100 steps at once and one that waits for all",
     ours: { shape: "joined", ...counts, concurrency: counts.steps },
     stepsRun: counts.steps + 1,
     forms: createWideForms(counts, quick),
@@ -87,7 +87,7 @@ function createManyAtOnceCase(steps: number, quick: boolean): Case {
   const counts = { steps, runs: 1, warmups: quick ? 1 : 0 };
   return {
     atOnce: steps,
-    what: `${steps.toLocaleString("en")} steps at once and one that waits for all, ours the delivery to the owner`,
+    subject: `${steps.toLocaleString("en")} steps at once and one that waits for all, ours the delivery to the owner`,
     ours: { shape: "wide", ...counts, concurrency: steps },
     stepsRun: steps + 1,
     forms: createWideForms(counts, quick),
@@ -152,7 +152,7 @@ async function runForm(
 }
 
 function createSpeedRow(
-  { atOnce, what: subject, stepsRun }: Case,
+  { atOnce, subject, stepsRun }: Case,
   { ours }: Found,
   planMs: readonly number[],
 ): BenchRow {
@@ -187,7 +187,7 @@ function createRatioRow(benchCase: Case, { found, oursMs, theirsMs, versions }: 
   const names = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return {
     name: `steps per second of a plan / LangGraph JS with its SQLite checkpointer, ${formatCount(benchCase.atOnce)} at once`,
-    compares: `${benchCase.what}; ${names.join(", ")}, the plan as a StateGraph with a node for each step; both durable`,
+    compares: `${benchCase.subject}; ${names.join(", ")}, the plan as a StateGraph with a node for each step; both durable`,
     value: round(findMedian(plain)),
     unit: "ratio",
     target: { is: "at least", value: AHEAD },
@@ -212,7 +212,7 @@ function describePerForm(
   );
 }
 
-function createLatencyRow({ atOnce, what: subject }: Case, { ours, forms }: Found): BenchRow {
+function createLatencyRow({ atOnce, subject }: Case, { ours, forms }: Found): BenchRow {
   const plain = forms["plain"];
   return {
     name: `dispatch latency, ${formatCount(atOnce)} at once, median`,

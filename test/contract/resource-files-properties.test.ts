@@ -19,7 +19,7 @@ const steps = fc.array(
 const entries = fc.array(
   fc.record({
     at: fc.array(names, { minLength: 1, maxLength: 3 }),
-    what: fc.oneof(
+    subject: fc.oneof(
       fc.constantFrom("folder" as const, "file" as const),
       fc.record({ isAbsolute: fc.boolean(), link: steps }),
     ),
@@ -31,7 +31,7 @@ type Entries = typeof entries extends fc.Arbitrary<infer T> ? T : never;
 
 /** What cannot be made, because of what was made before, is left out. */
 function make(folder: TempFolder, all: Entries): void {
-  for (const { at, what: subject } of all) {
+  for (const { at, subject } of all) {
     const path = folder.file(at.join("/"));
     try {
       mkdirSync(dirname(path), { recursive: true });

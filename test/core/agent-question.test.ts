@@ -31,7 +31,7 @@ interface Asking {
   readonly child: SpawnedChild;
   readonly ask: (rest?: Partial<AskRequest>) => ReturnType<Coordinator["ask"]>;
   /** The id of a new question. */
-  readonly asked: (rest?: Partial<AskRequest>) => Promise<string>;
+  readonly askQuestion: (rest?: Partial<AskRequest>) => Promise<string>;
 }
 
 async function openQuestion(escalations: object = {}): Promise<Asking> {
@@ -56,7 +56,7 @@ async function openQuestion(escalations: object = {}): Promise<Asking> {
     coordinator,
     child,
     ask,
-    asked: async (rest) => {
+    askQuestion: async (rest) => {
       const question = await ask(rest);
       if (question.kind === "refused") throw new Error(question.reason);
       return question.questionId;
@@ -66,7 +66,7 @@ async function openQuestion(escalations: object = {}): Promise<Asking> {
 
 describe("a question of an agent", () => {
   it("belongs to the step that its session works on, and its words lie beside the log", async () => {
-    const { world, asked: askQuestion, coordinator } = await openQuestion();
+    const { world, askQuestion, coordinator } = await openQuestion();
     const id = await askQuestion({ options: ["a", "b"], otherwise: "a" });
     expect(id).toBe("co-1:escalation-1");
     const [escalated] = listEvents(world, "coordination.escalated");
@@ -78,7 +78,7 @@ describe("a question of an agent", () => {
   });
 
   it("asked twice is one question with one id", async () => {
-    const { world, asked: askQuestion, coordinator } = await openQuestion();
+    const { world, askQuestion, coordinator } = await openQuestion();
     const [one, two] = await Promise.all([askQuestion(), askQuestion()]);
     expect(two).toBe(one);
     expect(await askQuestion()).toBe(one);
@@ -116,7 +116,7 @@ describe("a question of an agent", () => {
   });
 
   it("that a tool call waits for is told there, and not once more as a turn", async () => {
-    const { world, asked: askQuestion, coordinator } = await openQuestion();
+    const { world, askQuestion, coordinator } = await openQuestion();
     const id = await askQuestion();
     const outcome = coordinator.outcome(id, 60_000);
     await waitUntilSettled();
@@ -134,7 +134,7 @@ describe("a question of an agent", () => {
   });
 
   it("that is still open when the tool call has to return is told later as a turn, once", async () => {
-    const { world, asked: askQuestion, child, coordinator } = await openQuestion();
+    const { world, askQuestion, child, coordinator } = await openQuestion();
     const id = await askQuestion();
     const outcome = coordinator.outcome(id, 5_000);
     await world.clock.advance(5_000);
@@ -149,7 +149,7 @@ describe("a question of an agent", () => {
   });
 
   it("is not lost with a tool call that was aborted: the answer comes as a turn", async () => {
-    const { world, asked: askQuestion, coordinator, child } = await openQuestion();
+    const { world, askQuestion, coordinator, child } = await openQuestion();
     const id = await askQuestion();
     const stop = new AbortController();
     const outcome = coordinator.outcome(id, 60_000, stop.signal);
@@ -165,7 +165,7 @@ describe("a question of an agent", () => {
   });
 
   it("that another process closed is not lost either with a tool call that was aborted", async () => {
-    const { world, asked: askQuestion, coordinator, child } = await openQuestion();
+    const { world, askQuestion, coordinator, child } = await openQuestion();
     const id = await askQuestion();
     const stop = new AbortController();
     const outcome = coordinator.outcome(id, 60_000, stop.signal);
@@ -184,7 +184,7 @@ describe("a question of an agent", () => {
   });
 
   it("of two tool calls that wait is told to both", async () => {
-    const { world, asked: askQuestion, coordinator } = await openQuestion();
+    const { world, askQuestion, coordinator } = await openQuestion();
     const id = await askQuestion();
     const outcomes = [coordinator.outcome(id, 60_000), coordinator.outcome(id, 60_000)];
     await waitUntilSettled();
@@ -198,7 +198,7 @@ describe("a question of an agent", () => {
   });
 
   it("that nobody answers in time counts as what it named, and is told", async () => {
-    const { world, asked: askQuestion, coordinator } = await openQuestion();
+    const { world, askQuestion, coordinator } = await openQuestion();
     const id = await askQuestion({ otherwise: "the first", answerMs: 10_000 });
     const outcome = coordinator.outcome(id, 60_000);
     await world.clock.advance(12_000);
@@ -219,7 +219,7 @@ describe("a question of an agent", () => {
   });
 
   it("may not be answered by its own session where another approver is demanded", async () => {
-    const { asked: askQuestion, child, coordinator } = await openQuestion({ requireDifferentApprover: true });
+    const { askQuestion, child, coordinator } = await openQuestion({ requireDifferentApprover: true });
     const id = await askQuestion({ kind: "approval" });
     const ownAnswer = approve(id, { by: { kind: "person", id: "ada", session: child.session } });
     expect(await coordinator.answer(ownAnswer)).toMatchObject({ kind: "refused", code: "ANSWER_REFUSED" });

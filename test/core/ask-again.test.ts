@@ -119,8 +119,8 @@ async function playAsk(
   const call = { effect, recorded, sourceRunId: SOURCE };
   const replayDrafts = await askAgain(parts, waitingRun, call, new AbortController().signal);
   return {
-    told: replayDrafts.map(({ type, payload }) => ({ type, payload })),
-    asked: requests,
+    drafts: replayDrafts.map(({ type, payload }) => ({ type, payload })),
+    requests: requests,
   };
 }
 
@@ -155,7 +155,7 @@ describe("a replay that asks a model again", () => {
     ],
   ])("ends where the model %s, with both kinds and the place, and no word of it", async (...args) => {
     const [, recorded, says, [originalEnvelopeKind, replayEnvelopeKind], originalEventId] = args;
-    const { told: drafts } = await playAsk(recorded, { says });
+    const { drafts } = await playAsk(recorded, { says });
     expect(drafts.map(({ type }) => type)).toEqual(["replay.divergedAtRefusal", "node.failed", "run.failed"]);
     expect(drafts[0]?.payload).toEqual({
       sourceRunId: SOURCE,
@@ -174,7 +174,7 @@ describe("a replay that asks a model again", () => {
 
   test("ends where it would ask something else, without asking it", async () => {
     const other: ModelAsk = { ...REQUEST, messages: [{ role: "user", content: "!" }] };
-    const { told: drafts, asked: requests } = await playAsk([createModelAsked(other), completed], {
+    const { drafts, requests } = await playAsk([createModelAsked(other), completed], {
       says: SAYS,
     });
     expect(drafts.map(({ type }) => type)).toEqual(["replay.diverged", "node.failed", "run.failed"]);
@@ -208,9 +208,9 @@ describe("a replay that asks a model again", () => {
       [createNodeFailed("structured_output_invalid")],
       [],
     ])
-      expect((await playAsk(recorded, { says: REFUSES })).asked).toEqual([]);
+      expect((await playAsk(recorded, { says: REFUSES })).requests).toEqual([]);
     const elsewhere: Draft = { type: "node.completed", nodeId: "other", payload: { nodeId: "other" } };
-    expect((await playAsk([elsewhere], { says: REFUSES })).asked).toEqual([]);
+    expect((await playAsk([elsewhere], { says: REFUSES })).requests).toEqual([]);
   });
 
   test("asks neither a live model unless it is to, nor ever a supervisor's", async () => {
@@ -221,7 +221,7 @@ describe("a replay that asks a model again", () => {
     );
     const decided = [{ ...completed, nodeId: "boss" }];
     expect(
-      (await playAsk(decided, { nodeId: "boss", replayReinvokesModels: true, says: REFUSES })).asked,
+      (await playAsk(decided, { nodeId: "boss", replayReinvokesModels: true, says: REFUSES })).requests,
     ).toEqual([]);
   });
 });

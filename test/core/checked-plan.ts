@@ -6,7 +6,7 @@ import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./pla
 
 export interface Checked {
   readonly run: PlanRun;
-  readonly asked: ReturnType<typeof createScriptedVerifier>["asked"];
+  readonly asked: ReturnType<typeof createScriptedVerifier>["checkRequests"];
 }
 
 /** A plan of one step `a` whose results `main`'s checks rule on. */
@@ -26,7 +26,7 @@ export async function runCheckedPlan(
     readonly scripts?: readonly Scripted[];
   } = {},
 ): Promise<Checked> {
-  const { asked: checkRequests, verifier } = createScriptedVerifier(answers);
+  const { checkRequests, verifier } = createScriptedVerifier(answers);
   const gateSettings = { gates: createGatesWith(checks, gates), verifier, ...more };
   const world = createWorld({}, createScriptedRunner(scriptOf({ a: scripts })), gateSettings);
   const run = await submitTo(world, plan([step("a", fields)]));

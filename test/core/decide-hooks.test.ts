@@ -15,22 +15,22 @@ type Say = (decision: PluginDecision) => DecisionSaid | undefined | Promise<Deci
 
 interface Decided {
   readonly s: Scene;
-  readonly asked: { readonly decision: PluginDecision; readonly deadlineAtMs: EpochMs }[];
+  readonly decisions: { readonly decision: PluginDecision; readonly deadlineAtMs: EpochMs }[];
   readonly submit: (fields?: Fields, rest?: object) => Promise<PlanSubmitted>;
 }
 
 async function submitDecidedPlan(say: Say): Promise<Decided> {
-  const request: Decided["asked"] = [];
+  const decisions: Decided["decisions"] = [];
   const hooks: PluginHooks = {
     hasAny: () => true,
     arbitrate: () => Promise.resolve(undefined),
     decide: async (decision, deadlineAtMs) => {
-      request.push({ decision, deadlineAtMs });
+      decisions.push({ decision, deadlineAtMs });
       return say(decision);
     },
   };
   const s = await openScene({ parts: { hooks } });
-  return { s, asked: request, submit: (fields, rest) => submit(s, fields, rest) };
+  return { s, decisions, submit: (fields, rest) => submit(s, fields, rest) };
 }
 
 async function submit(s: Scene, fields: Fields = {}, rest: object = {}): Promise<PlanSubmitted> {
@@ -54,7 +54,7 @@ describe("a plan that plugins decide about", () => {
   it("is asked about once, before anything of it is recorded, without its content", async () => {
     const {
       s,
-      asked: request,
+      decisions,
       submit: send,
     } = await submitDecidedPlan(() => {
       expect(s.events("coordination.created")).toEqual([]);
@@ -62,9 +62,9 @@ describe("a plan that plugins decide about", () => {
     });
     await using _ = s;
     expect(await send({ confidence: 0.9 })).toMatchObject({ kind: "accepted" });
-    const agents = request.flatMap(({ decision }) => (decision.kind === "plan" ? decision.agents : []));
+    const agents = decisions.flatMap(({ decision }) => (decision.kind === "plan" ? decision.agents : []));
     expect(agents).toHaveLength(2);
-    expect(request).toEqual([
+    expect(decisions).toEqual([
       {
         decision: {
           kind: "plan",
@@ -80,7 +80,7 @@ describe("a plan that plugins decide about", () => {
     ]);
     expect(s.plans.orders.map(({ envelope }) => envelope.stepId)).toEqual(["a", "c"]);
     expect(await send({ confidence: 0.9 })).toMatchObject({ kind: "replay" });
-    expect(request).toHaveLength(1);
+    expect(decisions).toHaveLength(1);
   });
 
   it.each([
@@ -98,12 +98,12 @@ describe("a plan that plugins decide about", () => {
   });
 
   it("is not asked about where it cannot be accepted anyway", async () => {
-    const { s, asked: request, submit: send } = await submitDecidedPlan(() => createAllow());
+    const { s, decisions, submit: send } = await submitDecidedPlan(() => createAllow());
     await using _ = s;
     expect(await send({ steps: [] })).toMatchObject({ kind: "refused" });
     const foreign = { submittedBy: "agent:main:other" };
     expect(await send({}, foreign)).toMatchObject({ problems: [{ code: "OWNER_MISMATCH" }] });
-    expect(request).toEqual([]);
+    expect(decisions).toEqual([]);
   });
 
   it("is held for people where a plugin is less sure than the floor, and none of it begins", async () => {

@@ -51,7 +51,7 @@ describe("a result that is to be revised", () => {
   });
 
   it("of a model's own spawn is continued in the child's session, and told of once at the end", async () => {
-    const { verifier, asked: checkRequests } = createScriptedVerifier((_, time) =>
+    const { verifier, checkRequests } = createScriptedVerifier((_, time) =>
       createRuling(time === 1 ? "revise" : "pass", { criteria: ["style"] }),
     );
     const runner = createScriptedRunner(({ childSessionKey }) =>
@@ -105,7 +105,7 @@ describe("a process that ends while a result is held", () => {
   });
 
   it("between a verdict and its record asks again: the result is let through once", async () => {
-    const { asked: checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const { checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
     const world: World = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone({ n: 1 })] })), {
       gates: createGatesWith(["lint"]),
       verifier,

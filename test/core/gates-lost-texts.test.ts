@@ -21,8 +21,11 @@ import { plan, scriptOf, step, submitTo } from "./planned-world.ts";
 
 const UNSURE = 'The code is 4711.\n{"confidence": 0.1}';
 const createPassingGates = (checks: readonly string[]) => {
-  const { verifier, asked: checkRequests } = createScriptedVerifier(() => createRuling("pass"));
-  return { asked: checkRequests, given: { gates: createGatesWith(checks), verifier } satisfies GivenGates };
+  const { verifier, checkRequests } = createScriptedVerifier(() => createRuling("pass"));
+  return {
+    checkRequests: checkRequests,
+    gateSettings: { gates: createGatesWith(checks), verifier } satisfies GivenGates,
+  };
 };
 
 /** A store that takes no words of children while `isFull`. */
@@ -43,7 +46,7 @@ const codesOf = (world: World): (string | undefined)[] =>
 
 describe("words that were kept back and could not be kept", () => {
   it.each([[[]], [["lint"]]])("are lost with the step, whose gate has the checks %j", async (checks) => {
-    const { asked: checkRequests, given: gateSettings } = createPassingGates(checks);
+    const { checkRequests, gateSettings } = createPassingGates(checks);
     const world = createWorld({}, createScriptedRunner(), gateSettings);
     const coordinator = world.start(createFullDisk().wrap);
     await coordinator.start();
@@ -61,7 +64,7 @@ describe("words that were kept back and could not be kept", () => {
   });
 
   it("are lost where they are more than one attempt may say: no older ones are ruled on in their place", async () => {
-    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const { checkRequests, gateSettings } = createPassingGates(["lint"]);
     const world = createWorld({}, createScriptedRunner(), gateSettings);
     const coordinator = world.start();
     await coordinator.start();
@@ -119,7 +122,7 @@ describe("words that were kept back and could not be kept", () => {
 
 describe("a spawn of which nothing is known", () => {
   it("is not checked on the empty text: people rule", async () => {
-    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const { checkRequests, gateSettings } = createPassingGates(["lint"]);
     const world = createWorld({}, createScriptedRunner(), gateSettings);
     const coordinator = world.start();
     await coordinator.start();
@@ -133,7 +136,7 @@ describe("a spawn of which nothing is known", () => {
   });
 
   it("because its process was killed first is not checked either", async () => {
-    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const { checkRequests, gateSettings } = createPassingGates(["lint"]);
     const world = createWorld({}, createScriptedRunner(), gateSettings);
     const first = world.start(createFullDisk().wrap);
     await first.start();
@@ -151,7 +154,7 @@ describe("a spawn of which nothing is known", () => {
   });
 
   it("but what it reported is checked on that", async () => {
-    const { asked: checkRequests, given: gateSettings } = createPassingGates(["lint"]);
+    const { checkRequests, gateSettings } = createPassingGates(["lint"]);
     const world = createWorld({}, createScriptedRunner(), gateSettings);
     const coordinator = world.start();
     await coordinator.start();

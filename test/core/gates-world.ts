@@ -41,13 +41,13 @@ export type Answers = (request: CheckRequest, time: number) => CheckAnswer | Pro
 
 export interface ScriptedVerifier {
   readonly verifier: () => Promise<Verifier>;
-  readonly asked: CheckRequest[];
+  readonly checkRequests: CheckRequest[];
 }
 
 export function createScriptedVerifier(answers: Answers): ScriptedVerifier {
   const checkRequests: CheckRequest[] = [];
   return {
-    asked: checkRequests,
+    checkRequests: checkRequests,
     verifier: () =>
       Promise.resolve({
         check: async (request) => {

@@ -281,11 +281,11 @@ describe("a plan of a child", () => {
     const inner = plan([step("n"), step("m")], { coordinationId: NESTED, ownerSession: session });
     const submit = () => coordinator.submitPlan({ plan: inner, submittedBy: session, ownerAgent: AGENT });
     const stepIds = (): string[] => runner.orders.map(({ envelope }) => envelope.stepId);
-    return { it: world, runner, coordinator, session, submit, stepIds };
+    return { world: world, runner, coordinator, session, submit, stepIds };
   }
 
   it("gets the place of its step, which waits for it and ends with what its child says then", async () => {
-    const { it: world, runner, coordinator, submit, stepIds } = await runNesting();
+    const { world, runner, coordinator, submit, stepIds } = await runNesting();
     expect(stepIds()).toEqual(["a"]);
     expect(await submit()).toMatchObject({ kind: "accepted", coordinationId: NESTED });
     runner.end("a", endDone({ early: true }));
@@ -304,7 +304,7 @@ describe("a plan of a child", () => {
   });
 
   it("keeps its step open while it runs, though the child's own run has ended", async () => {
-    const { it: world, runner, coordinator, submit } = await runNesting();
+    const { world, runner, coordinator, submit } = await runNesting();
     await submit();
     runner.end("a", endDone());
     await waitUntilSettled();

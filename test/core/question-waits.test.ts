@@ -17,7 +17,7 @@ function startWaiting(condition: () => boolean | Promise<boolean>, waitMs = 10_0
     .then(() => {
       seen.isOver = true;
     });
-  return { clock, waits, seen, done: completion };
+  return { clock, waits, seen, completion: completion };
 }
 
 describe("waiting for people", () => {
@@ -72,7 +72,7 @@ describe("waiting for people", () => {
   });
 
   it("fails where looking fails, and leaves no timer behind", async () => {
-    const { done: completion, clock } = startWaiting(() => Promise.reject(new Error("closed")));
+    const { completion, clock } = startWaiting(() => Promise.reject(new Error("closed")));
     await expect(completion).rejects.toThrow("closed");
     expect(clock.pending).toBe(0);
   });

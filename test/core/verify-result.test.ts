@@ -202,7 +202,7 @@ describe("a check of a held result", () => {
   });
 
   it("whose text is not kept has nothing to rule on, and lets nothing through", async () => {
-    const { asked: checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const { checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
     const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone({ n: 1 })] })), {
       gates: createGatesWith(["lint"]),
       verifier,
@@ -250,7 +250,7 @@ describe("a check that a plan asks for", () => {
 
   it("does not stand in for one that the operator demands under the same key", async () => {
     const fields = { verify: { checks: { lint: { kind: "pattern", pattern: "." } } } };
-    const { asked: checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
+    const { checkRequests, verifier } = createScriptedVerifier(() => createRuling("pass"));
     const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone({ n: 1 })] })), {
       gates: createGatesWith(["lint"]),
       verifier,

@@ -39,12 +39,16 @@ function createPeerScene() {
       return Promise.resolve({ kind: "cancelling", status: "cancelling" });
     },
   };
-  return { it: createWorkflowScene({ definitions: [FAR], peers }), asked: requests, end: () => end?.() };
+  return {
+    scene: createWorkflowScene({ definitions: [FAR], peers }),
+    requests: requests,
+    end: () => end?.(),
+  };
 }
 
 describe("a run whose child is on another host", () => {
   test("is replayed without a word to that host", async () => {
-    const { it: scene, asked: requests, end } = createPeerScene();
+    const { scene, requests, end } = createPeerScene();
     const sourceRunId = await scene.run("far");
     end();
     await scene.settle();
@@ -60,7 +64,7 @@ describe("a run whose child is on another host", () => {
   });
 
   test("branches: who waits for the source's child does not cancel it, who began one of its own does", async () => {
-    const { it: scene, asked: requests } = createPeerScene();
+    const { scene, requests } = createPeerScene();
     const sourceRunId = await scene.run("far");
     const [created = ""] = requests;
     const waits = await forkIn(scene, {

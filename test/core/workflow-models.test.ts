@@ -39,7 +39,7 @@ async function playModel(
     },
   });
   const runId = await scene.run("w", { inputs: { ...inputs } });
-  return { scene, runId, asked: requests, snapshot: await scene.snapshot(runId) };
+  return { scene, runId, requests: requests, snapshot: await scene.snapshot(runId) };
 }
 
 function digestOf(provider: string, model: string, request: object = {}): string {
@@ -86,7 +86,7 @@ describe("what a model was asked", () => {
   });
 
   test("is not asked where it is no Unicode text", async () => {
-    const { asked: requests, snapshot } = await playModel({ inputs: { prompt: "torn \ud800" } }, {});
+    const { requests, snapshot } = await playModel({ inputs: { prompt: "torn \ud800" } }, {});
     expect([requests, snapshot]).toMatchObject([[], { error: { code: "model_request_malformed" } }]);
   });
 
@@ -132,7 +132,7 @@ describe("a structured answer", () => {
 
   test("is asked for again as often as the workflow says", async () => {
     const input = { typeId: "core.ai.structuredOutput", config: { outputSchema }, maxRetries: 2 };
-    const { asked: requests, snapshot } = await playModel(input, { text: "no" });
+    const { requests, snapshot } = await playModel(input, { text: "no" });
     expect([requests.length, snapshot.status]).toEqual([3, "failed"]);
   });
 });

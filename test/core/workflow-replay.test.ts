@@ -157,14 +157,14 @@ describe("a record that does not follow from its workflow", () => {
 describe("what came of asking a model", () => {
   it("is taken as it was recorded when the model was asked again, and it is asked once", () => {
     const { graph, recorded } = recordOf(MODEL);
-    const { then, asked: requests } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, page: 2 });
+    const { then, requests } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, page: 2 });
     expect([then.kind, requests]).toEqual(["over", ["m:1:ask"]]);
   });
 
   it("is taken as it was recorded before the place that is derived from: nobody is asked", () => {
     const { graph, recorded } = recordOf(MODEL);
     const fromSeq = recorded.length;
-    const { then, asked: requests } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, fromSeq });
+    const { then, requests } = replayIn(recorded, { graph, settings: PLAY_SETTINGS, fromSeq });
     expect([then.kind, requests]).toEqual(["over", []]);
   });
 });

@@ -181,8 +181,8 @@ function isBudgetQuestion({ type, payload }: FactEvent): boolean {
 
 /** What was answered is so. */
 function checkAnswers({ answers, facts }: Evidence): string[] {
-  return answers.flatMap(({ asked: request, answer }) => {
-    const { what: subject, stepId } = request;
+  return answers.flatMap(({ request, answer }) => {
+    const { subject, stepId } = request;
     if (answer === undefined) return [];
     if (subject === "submit again") return answer === "replay" ? [] : [`the same plan again was ${answer}`];
     if (subject === "submit another") return answer === "refused" ? [] : [`another plan was ${answer}`];

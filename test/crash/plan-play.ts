@@ -26,7 +26,7 @@ const LONG_MS = 6 * 3_600_000;
 const AFTERMATH_MS = 180_000;
 
 export interface Answered {
-  readonly asked: Asked;
+  readonly request: Asked;
   /** `undefined`: nobody lived to answer. */
   readonly answer?: string;
 }
@@ -185,7 +185,7 @@ async function submitUntilHeard(stage: Stage): Promise<void> {
 }
 
 async function ask(stage: Stage, question: Asked): Promise<Answered> {
-  const { what: subject, stepId } = question;
+  const { subject, stepId } = question;
   const request = {
     coordinationId: ID,
     by: "operator" as const,
@@ -201,7 +201,7 @@ async function ask(stage: Stage, question: Asked): Promise<Answered> {
     return coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
   });
   await reviveStage(stage);
-  return { asked: question, ...(statement && { answer: statement.kind }) };
+  return { request: question, ...(statement && { answer: statement.kind }) };
 }
 
 /** To the question that was asked first. */

@@ -10,7 +10,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export interface Asked {
   readonly afterMs: number;
-  readonly what: "cancel" | "retry" | "submit again" | "submit another" | AnswerKind;
+  readonly subject: "cancel" | "retry" | "submit again" | "submit another" | AnswerKind;
   readonly stepId?: string;
 }
 
@@ -52,7 +52,7 @@ export function stepOf(stepId: string, dependsOn: readonly string[] = [], fields
 export function scheduleOf(seed: number): Schedule {
   const dice = diceOf(seed);
   const plan = addGates(seed, createRandomPlan(dice));
-  const answers = answersOf(seed).map(({ afterMs, answer }): Asked => ({ afterMs, what: answer }));
+  const answers = answersOf(seed).map(({ afterMs, answer }): Asked => ({ afterMs, subject: answer }));
   return {
     name: `seed ${seed}`,
     plan,
@@ -153,7 +153,7 @@ function createRequests(dice: Dice, plan: Fields): Asked[] {
     const step = steps[dice.int(0, steps.length - 1)];
     return {
       afterMs: dice.oneOf([0, 50, 500, dice.int(0, 20_000), dice.int(0, 150_000)]),
-      what: dice.oneOf(["cancel", "retry", "retry", "submit again", "submit another"] as const),
+      subject: dice.oneOf(["cancel", "retry", "retry", "submit again", "submit another"] as const),
       ...(dice.chance(0.6) && step && { stepId: step.stepId }),
     };
   }).toSorted((a, b) => a.afterMs - b.afterMs);

@@ -74,13 +74,13 @@ export const SMALL: readonly Schedule[] = [
       createPolicy("continue_with_partial", "hitl"),
     ),
     { "a:1": { ending: "failed" } },
-    { asked: [{ afterMs: 10_000, what: "retry", stepId: "a" }] },
+    { asked: [{ afterMs: 10_000, subject: "retry", stepId: "a" }] },
   ),
   scheduleFor(
     "a plan that is cancelled at work",
     planOf([stepOf("a"), stepOf("b"), stepOf("c", ["a"])]),
     { "a:1": { endsAfterMs: 60_000 }, "b:1": { endsAfterMs: 60_000, cancel: "unreachable" } },
-    { asked: [{ afterMs: 2_000, what: "cancel" }] },
+    { asked: [{ afterMs: 2_000, subject: "cancel" }] },
   ),
   scheduleFor(
     "a result that is revised once, and one that people let through",
@@ -95,7 +95,7 @@ export const SMALL: readonly Schedule[] = [
         request.result.attempt === 1
           ? Promise.resolve({ kind: "verdict", verdict: "revise", criteria: ["x"], agentId: "check:lint" })
           : rulePassing(request),
-      asked: [5_000, 6_000, 12_000, 13_000].map((afterMs) => ({ afterMs, what: "approve" as const })),
+      asked: [5_000, 6_000, 12_000, 13_000].map((afterMs) => ({ afterMs, subject: "approve" as const })),
     },
   ),
   scheduleFor("an owner who is told though the answer is lost", planOf([stepOf("a")]), {
@@ -139,7 +139,7 @@ export const TRAPS: readonly Trap[] = [
       "an answer about another session does not complete a step that is stopped",
       planOf([stepOf("a")]),
       { "a:1": { ...OTHER, follow: "running", ending: "cancelled" } },
-      { asked: [{ afterMs: 2_000, what: "cancel" }] },
+      { asked: [{ afterMs: 2_000, subject: "cancel" }] },
     ),
     ends: { status: "cancelled" },
   },
@@ -180,7 +180,7 @@ export const TRAPS: readonly Trap[] = [
       planOf([stepOf("a"), stepOf("b")]),
       { "a:1": { endsAfterMs: 20_000 }, "b:1": { endsAfterMs: 20_000 } },
       {
-        asked: [{ afterMs: 2_000, what: "cancel" }],
+        asked: [{ afterMs: 2_000, subject: "cancel" }],
         crashes: [{ kind: "fails", group: "append", atCall: 6, downMs: 0 }],
       },
     ),

@@ -37,7 +37,7 @@ export interface Told {
 
 export interface Played {
   readonly world: World;
-  readonly told: readonly Told[];
+  readonly tellings: readonly Told[];
   readonly calls: number;
   readonly deaths: number;
 }
@@ -104,7 +104,7 @@ export async function playSweep(seed: number, fault?: Fault): Promise<Played> {
   const tellings: Told[] = storiesOf(seed).map((story) => ({ story }));
   await bootProcess();
   for (const group of groupSideBySide(tellings)) {
-    await Promise.all(group.map((each) => tell(w, { told: tellings, each, ask })));
+    await Promise.all(group.map((each) => tell(w, { tellings: tellings, each, ask })));
     if (process!.isDead()) await rebootLater();
     await w.clock.advance(Math.floor(next() * 5_000));
     if (process!.isDead()) await rebootLater();
@@ -119,7 +119,7 @@ export async function playSweep(seed: number, fault?: Fault): Promise<Played> {
     await w.clock.advance(LONG_MS);
   }
   await process!.coordinator.stop();
-  return { world: w, told: tellings, calls: calls.count, deaths };
+  return { world: w, tellings: tellings, calls: calls.count, deaths };
 }
 
 function groupSideBySide(tellings: readonly Told[]): Told[][] {
@@ -137,7 +137,7 @@ type Ask = <T>(work: (process: Process) => Promise<T>) => Promise<T | undefined>
 /** The host's side of one spawn: asked before, made or refused, told after. */
 async function tell(
   w: World,
-  { told: tellings, each, ask }: { readonly told: readonly Told[]; readonly each: Told; readonly ask: Ask },
+  { tellings, each, ask }: { readonly tellings: readonly Told[]; readonly each: Told; readonly ask: Ask },
 ): Promise<void> {
   const { task, trace, parent, call } = each.story;
   const source = parent === undefined ? OWNER : tellings[parent]?.child;

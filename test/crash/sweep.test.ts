@@ -17,7 +17,7 @@ const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], t
   events.filter((event): event is Of<T> => event.type === type);
 
 async function check(played: Played): Promise<void> {
-  const { world, told: tellings } = played;
+  const { world, tellings } = played;
   const runs = world.ledger.events();
   const events = runs.flat();
   expect((await verifyLedger(world.ledger.open(world.clock))).problems).toEqual([]);

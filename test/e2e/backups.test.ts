@@ -39,7 +39,7 @@ async function checkBackup(): Promise<Check | undefined> {
 interface MadeBackup {
   readonly archive: string;
   /** Coordinations that the ledger had acknowledged before. */
-  readonly known: ReadonlySet<CoordinationId>;
+  readonly knownIds: ReadonlySet<CoordinationId>;
 }
 
 async function backUpUnderWrites(name: string): Promise<MadeBackup> {
@@ -59,7 +59,7 @@ async function backUpUnderWrites(name: string): Promise<MadeBackup> {
   expect(warnings.filter((warning) => warning.includes("ledger.sqlite"))).toEqual([]);
   // It appended to the end: the backup was made under writes.
   await loop.more(1);
-  return { archive, known: knownIds };
+  return { archive, knownIds: knownIds };
 }
 
 /** The path of the ledger in a restored archive. */
@@ -78,7 +78,7 @@ describe("the host's backup of a ledger that is being written", () => {
   });
 
   it.each(["first", "second"])("is whole and misses nothing acknowledged: the %s", async (name) => {
-    const { archive, known: knownIds } = await backUpUnderWrites(name);
+    const { archive, knownIds } = await backUpUnderWrites(name);
     const reader = await openLedgerForReading(await restoreLedger(archive));
     try {
       expect(await verifyLedger(reader)).toMatchObject({ ok: true, problems: [] });

@@ -95,7 +95,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
 
   it(`at ${ROUNDS} moments: every run reaches its end, and what is merged was let through, once`, async () => {
     const critic = await startModelServer((prompt) => {
-      const system = critic.asked.at(-1)?.messages[0]?.content ?? "";
+      const system = critic.askedBodies.at(-1)?.messages[0]?.content ?? "";
       const isFirst = system.includes("Send it back") && !prompt.includes("revisionCriteria");
       const confidence = system.includes("in doubt") ? 0.2 : 0.9;
       return {

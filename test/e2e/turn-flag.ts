@@ -27,7 +27,7 @@ export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
   for (;;) {
     const before = stage.gateway.log().length;
     editFlag(stage, turned);
-    const { said: words, isApplied } = await reloadEnded(stage.gateway, before);
+    const { words, isApplied } = await reloadEnded(stage.gateway, before);
     if (isApplied) break;
     if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${words}`);
   }
@@ -51,12 +51,12 @@ export function editFlag(stage: Stage, { enabled, phase1, hooks }: Turned): void
 export async function reloadEnded(
   gateway: Gateway,
   since = 0,
-): Promise<{ readonly said: string; readonly isApplied: boolean }> {
+): Promise<{ readonly words: string; readonly isApplied: boolean }> {
   const [words, applied] = await waitFor(() => RELOAD_ENDED.exec(gateway.log().slice(since)), {
     what: "the host to reload the plugin, or to say why not",
     timeoutMs: 90_000,
   });
-  return { said: words, isApplied: applied !== undefined };
+  return { words: words, isApplied: applied !== undefined };
 }
 
 export async function isServingMethods(stage: Stage): Promise<boolean> {

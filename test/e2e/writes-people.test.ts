@@ -53,7 +53,7 @@ type Decision = "allow-once" | "deny" | "nothing";
 
 interface Approver {
   readonly client: GatewayClient;
-  readonly asked: Json[];
+  readonly requests: Json[];
 }
 
 /** A person at another client, who answers every question in the same way. */
@@ -70,7 +70,7 @@ async function openApprover(decision: Decision): Promise<Approver> {
     },
   });
   await client.request({ method: "health", params: {}, timeoutMs: 10_000 });
-  approver = { client, asked: requests };
+  approver = { client, requests: requests };
   return approver;
 }
 
@@ -127,7 +127,7 @@ describe("a session that writes what its child holds", () => {
 
 describe("people who are asked", () => {
   it("allow the write: it happens, and the other's claim ends", async () => {
-    const { asked: requests } = await openApprover("allow-once");
+    const { requests } = await openApprover("allow-once");
     await sendChat("allowed", ...createWanting("allowed", "manual/allowed.txt"));
     const state = await waitForEnd(stage, "allowed");
     const conflict = await onlyConflictOf(state);
@@ -199,7 +199,7 @@ describe("nobody who could be asked", () => {
 describe("kill -9 of the gateway while a file is held, refused and asked about", () => {
   it("leaves nothing held and every conflict with one resolution", async () => {
     const label = "killed";
-    const { asked: requests } = await openApprover("nothing");
+    const { requests } = await openApprover("nothing");
     const spawn = [
       childOf(
         "killed-holder",

@@ -82,12 +82,12 @@ describe("a replay of a node that asks a model", () => {
     const answered = await world.client.run("structured-word");
     const refused = await world.client.run("prompted-refusal");
     const ended = await world.client.run("supervised-plan");
-    const before = world.model.asked.length;
+    const before = world.model.askedBodies.length;
     for (const source of [answered, refused, ended])
       expect(stripVolatile((await forkToEnd(world, source.runId)).events)).toEqual(
         stripVolatile(source.events),
       );
-    expect(world.model.asked.length).toBe(before);
+    expect(world.model.askedBodies.length).toBe(before);
   });
 
   it("L4-74 asks live models again where the operator wants to know whether they refuse now, but no supervisor", async () => {
@@ -110,7 +110,7 @@ describe("a replay of a node that asks a model", () => {
       };
       expect((await replay(source.runId)).error?.code).toBe("replay_diverged_at_refusal");
       expect((await replay(loops.runId)).status).toBe("completed");
-      expect(changing.asked).toHaveLength(3);
+      expect(changing.askedBodies).toHaveLength(3);
     } finally {
       await ownWorld.close();
       await changing.close();

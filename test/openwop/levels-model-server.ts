@@ -23,7 +23,7 @@ export interface AskedBody {
 export interface ModelServer {
   readonly baseUrl: string;
   readonly origin: string;
-  readonly asked: AskedBody[];
+  readonly askedBodies: AskedBody[];
   close(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export async function startModelServer(say: (prompt: string) => Said): Promise<M
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     origin,
-    asked: askedBodies,
+    askedBodies: askedBodies,
     baseUrl: `${origin}/v1`,
     close: () =>
       new Promise((resolve) => {

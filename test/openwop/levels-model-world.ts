@@ -113,7 +113,7 @@ export async function openModelWorld(): Promise<ModelWorld> {
 }
 
 /** A supervisor's instructions are in its system message; what it is asked is how the run stands. */
-function scriptSupervisor({ asked: askedBodies }: ModelServer, situation: string): Said {
+function scriptSupervisor({ askedBodies }: ModelServer, situation: string): Said {
   const { content = "" } = askedBodies.at(-1)?.messages[0] ?? {};
   const [instruction = ""] = content.split("\n");
   return instruction === "plan" ? scriptDecision(situation) : (SAYINGS[instruction] ?? {});

@@ -74,7 +74,7 @@ describe("the key of a request to a model", () => {
 
   it("L4-63 of what a node really asks is in the log of its run, ahead of the answer, with no text of either", async () => {
     const { events } = await world.client.run("instructed");
-    const sent = world.model.asked.findLast(({ model: name }) => name === "model-a");
+    const sent = world.model.askedBodies.findLast(({ model: name }) => name === "model-a");
     const digest = hash(
       "sha256",
       formatCanonicalJson({

@@ -197,7 +197,7 @@ export interface Seen {
 
 export async function openVerifiedWorld(): Promise<VerifiedWorld> {
   const model: ModelServer = await startModelServer((prompt) => {
-    const system = model.asked.at(-1)?.messages[0]?.content ?? "";
+    const system = model.askedBodies.at(-1)?.messages[0]?.content ?? "";
     // An answer without a body is asked for again, until the time is over.
     if (system.includes("late")) return { body: "" };
     if (system.includes("words"))

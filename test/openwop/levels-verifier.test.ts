@@ -69,7 +69,7 @@ describe("agent.verified", () => {
   });
 
   it("L6-05 comes from a live critic that sees the outputs and the criteria, through the model that it names", async () => {
-    const before = here.model.asked.length;
+    const before = here.model.askedBodies.length;
     const { snapshot, events } = await here.world.client.run("live");
     expect(findOnly(events, "agent.verified").payload).toMatchObject({
       agentId: ASSAYER,
@@ -77,7 +77,7 @@ describe("agent.verified", () => {
       confidence: 0.9,
     });
     expect(treasureOf(snapshot)).toBe("gold");
-    const [askedBody = expect.fail("the critic was not asked")] = here.model.asked.slice(before);
+    const [askedBody = expect.fail("the critic was not asked")] = here.model.askedBodies.slice(before);
     expect(findOnly(events, "provider.usage").payload).toMatchObject({ nodeId: "handing", inputTokens: 11 });
     expect(causeOf(events, findOnly(events, "agent.verified"))?.payload["phase"]).toBe("child.completed");
     expect(askedBody.model).toBe("assaying");
@@ -284,13 +284,13 @@ describe("a fork of a verified run", () => {
     await here.answer(failed.runId, "boss", { action: "accept" });
     const others = await Promise.all(["revises", "live", "sub-fails"].map((id) => here.world.client.run(id)));
     const sources = await Promise.all([doubted, approved, failed].map(({ runId }) => here.ended(runId)));
-    const requestCount = here.model.asked.length;
+    const requestCount = here.model.askedBodies.length;
     for (const { runId, events } of [...sources, ...others])
       for (let fromSeq = 0; fromSeq < events.length; fromSeq += 1) {
         const fork = await forkOf(runId, "replay", fromSeq);
         expect(withoutRun(fork.events), `${fromSeq} of ${events.length}`).toEqual(withoutRun(events));
       }
-    expect(here.model.asked).toHaveLength(requestCount);
+    expect(here.model.askedBodies).toHaveLength(requestCount);
   });
 
   it("L6-25 in mode branch merges only what its gate lets through, wherever it was cut off", async () => {

@@ -23,7 +23,7 @@ describe("mentions", () => {
   });
 
   it("leave what is for nobody here to the host, and open nothing for a message without one", async () => {
-    const { say, stateDir, asked: askedCalls } = await openChat();
+    const { say, stateDir, askedCalls } = await openChat();
     for (const text of ["hello", "/status", "what about @helper?", ""])
       expect(await say(text)).toBeUndefined();
     expect(existsSync(join(stateDir, "coordination", "ledger.sqlite"))).toBe(false);
@@ -32,12 +32,7 @@ describe("mentions", () => {
   });
 
   it("LM-66 are runs like every other, of the sender, in the gateway's tenant, with chat-mention as the source", async () => {
-    const {
-      say,
-      asked: askedCalls,
-      log,
-      runIds,
-    } = await openChat({ openwop: { coordinationsTenant: "acme" } });
+    const { say, askedCalls, log, runIds } = await openChat({ openwop: { coordinationsTenant: "acme" } });
     expect(await say("@helper Do this.", { messageId: "m1" })).toBe(`${HELPER}: Done.`);
     expect(askedCalls).toMatchObject([
       { systemPrompt: `I am ${HELPER}.`, messages: [{ role: "user", content: "Do this." }] },
@@ -69,7 +64,7 @@ describe("mentions", () => {
 
   it("LM-67 delivered twice are one run, and the second delivery has the same reply", async () => {
     let count = 0;
-    const { say, asked: askedCalls, runIds } = await openChat({ says: () => `Answer ${(count += 1)}.` });
+    const { say, askedCalls, runIds } = await openChat({ says: () => `Answer ${(count += 1)}.` });
     const first = await say("@helper Do this.", { messageId: "m1", conversationId: "c1" });
     expect(await say("@helper Do this.", { messageId: "m1", conversationId: "c1" })).toBe(first);
     expect(askedCalls).toHaveLength(1);
@@ -84,7 +79,7 @@ describe("mentions", () => {
   });
 
   it("say what is missing, too long or meant in several ways, and ask no model", async () => {
-    const { say, asked: askedCalls } = await openChat();
+    const { say, askedCalls } = await openChat();
     expect(await say("@helper")).toBe(`What is ${HELPER} to do? Write it behind the name.`);
     expect(await say("@twin do")).toBe(
       "Several agents are called so: core.test.twin, local.test.twin. Name one of them.",
@@ -122,7 +117,7 @@ describe("mentions", () => {
       /^core\.test\.strict did not do it: .*task schema.*\(handoff_task_schema_violation\)\. Its run is run-/u,
     );
     await ownChat.say('@helper {"question": "Why?"}');
-    expect(ownChat.asked.map(({ messages }) => messages[0]?.content)).toEqual([
+    expect(ownChat.askedCalls.map(({ messages }) => messages[0]?.content)).toEqual([
       "Why?",
       '{"question": "Why?"}',
     ]);
@@ -144,11 +139,9 @@ describe("who may mention", () => {
   ] as const)(
     "LM-68 are whom the operator and the channel let: %s",
     async (_, senders, message, isAllowed) => {
-      const {
-        say,
-        asked: askedCalls,
-        lines,
-      } = await openChat({ openwop: { mentions: { ...(senders && { senders }) } } });
+      const { say, askedCalls, lines } = await openChat({
+        openwop: { mentions: { ...(senders && { senders }) } },
+      });
       const reply = await say("@helper secret words", message);
       expect(reply).toBe(isAllowed ? `${HELPER}: Done.` : refused);
       expect(askedCalls).toHaveLength(isAllowed ? 1 : 0);
@@ -166,7 +159,7 @@ describe("who may mention", () => {
     expect(await anybody.command("ask helper Do.", { gatewayClientScopes: ["operator.read"] })).toBe(refused);
     const named = await openChat({ openwop: { mentions: { senders: ["telegram:43"] } } });
     expect(await named.command("ask helper Do this.", from)).toBe(refused);
-    expect(named.asked).toEqual([]);
+    expect(named.askedCalls).toEqual([]);
   });
 
   it("LM-69 says nothing of what the agents may: a tool that asks for a scope is refused without it", async () => {
@@ -262,7 +255,7 @@ describe("a run", () => {
 
   it("that took longer than its chat waited is told of in the session, once and without what the agent said", async () => {
     const { promise, resolve } = Promise.withResolvers<string>();
-    const { chats, told: tellings, tellIn } = await openChat({ says: () => promise });
+    const { chats, tellings, tellIn } = await openChat({ says: () => promise });
     const request = { sender: { principal: "webchat:cli", scopes: [] }, agentId: HELPER, text: "Do this." };
     const wait = { ms: 1, late: tellIn("agent:main:main") };
     const { runId } = (await (await chats()).ask({ ...request, wait })) as { runId: string };
@@ -281,7 +274,7 @@ describe("a run", () => {
 
   it("is not begun while four of its sender go on, and others have theirs", async () => {
     const { promise, resolve } = Promise.withResolvers<string>();
-    const { chats, asked: askedCalls } = await openChat({ says: () => promise });
+    const { chats, askedCalls } = await openChat({ says: () => promise });
     const agents = await chats();
     const ask = (principal: string, waitMs: number) =>
       agents.ask({

@@ -64,7 +64,7 @@ type Hook = (
 
 export interface Chat {
   readonly stateDir: string;
-  readonly asked: readonly Asked[];
+  readonly askedCalls: readonly Asked[];
   readonly lines: readonly { readonly level: string; readonly text: string }[];
   /** What the hook is registered for; nothing where it is not. */
   readonly hook: Hook | undefined;
@@ -74,7 +74,7 @@ export interface Chat {
   readonly chats: () => Promise<ChatAgents>;
   readonly runtime: SharedRuntime;
   /** Turns of sessions that were begun to tell them something. */
-  readonly told: readonly Telling[];
+  readonly tellings: readonly Telling[];
   readonly tellIn: OpenChats["tellIn"];
   readonly log: (runId: string) => Promise<WorkflowEvent[]>;
   readonly runIds: () => Promise<string[]>;
@@ -141,11 +141,11 @@ export async function openChat({
   const store = async () => (await runtime.coordinator()).workflows;
   return {
     stateDir,
-    asked: askedCalls,
+    askedCalls: askedCalls,
     lines,
     hook,
     runtime,
-    told: tellings,
+    tellings: tellings,
     tellIn: (session) => (run) => {
       void createChatAccess(api)(({ tellIn }) => {
         tellIn(session)(run);

@@ -22,7 +22,7 @@ function createPlansThat(
   };
   const stub = createStubPlans({ ask: () => Promise.resolve(ask), outcome: lookAtOutcome });
   const listWaits = (): unknown[] =>
-    stub.asked.filter(({ what: subject }) => subject === "outcome").map(({ given: args }) => args[1]);
+    stub.askedCalls.filter(({ subject }) => subject === "outcome").map(({ args }) => args[1]);
   return { ...stub, waits: listWaits };
 }
 
@@ -54,7 +54,7 @@ describe("coordination_escalate", () => {
     expect(status).toBe("error");
     expect(message).toContain(path);
     expect(String(message).length).toBeLessThan(1_000);
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 
   it("asks in the name of the session that calls, which is no parameter", async () => {
@@ -66,7 +66,7 @@ describe("coordination_escalate", () => {
       answerMs: 5_000,
       waitMs: 0,
     });
-    expect(stub.asked).toEqual([
+    expect(stub.askedCalls).toEqual([
       {
         what: "ask",
         given: [
@@ -134,6 +134,6 @@ describe("coordination_escalate", () => {
     const stub = createPlansThat();
     const { signal } = new AbortController();
     await escalate(stub, { question: "May I?", waitMs: 1 }, signal);
-    expect(stub.asked.at(-1)?.given).toEqual([QUESTION_ID, 1, signal]);
+    expect(stub.askedCalls.at(-1)?.args).toEqual([QUESTION_ID, 1, signal]);
   });
 });

@@ -27,8 +27,8 @@ beforeEach(forgetAll);
 const SECRET = "The code is 4711.";
 const UNSURE = `${SECRET}\n{"confidence": 0.1}`;
 const createChecking = (verdict: "pass" | "fail" = "pass") => {
-  const { verifier, asked: checkRequests } = createScriptedVerifier(() => createRuling(verdict));
-  return { given: { gates: createGatesWith(["lint"]), verifier }, asked: checkRequests };
+  const { verifier, checkRequests } = createScriptedVerifier(() => createRuling(verdict));
+  return { gateSettings: { gates: createGatesWith(["lint"]), verifier }, checkRequests: checkRequests };
 };
 
 async function showReply(host: GatedHost, session: string, words: string): Promise<string> {
@@ -80,7 +80,7 @@ describe("a child whose last words were kept back", () => {
   });
 
   it("says what it likes once its result passed its checks", async () => {
-    const stage = await onStage(createChecking().given);
+    const stage = await onStage(createChecking().gateSettings);
     expect(isOnlyPlaceholders(await showReply(stage.host, stage.child.session, SECRET))).toBe(true);
     await endChild(stage);
     expect(listEvents(stage.world, "step.completed")[0]?.payload).toMatchObject({ released: "verified" });
@@ -106,7 +106,7 @@ describe("a child whose last words were kept back", () => {
   });
 
   it("is kept back afterwards where a check refused its result", async () => {
-    const stage = await onStage(createChecking("fail").given);
+    const stage = await onStage(createChecking("fail").gateSettings);
     await showReply(stage.host, stage.child.session, SECRET);
     await endChild(stage);
     expect(listEvents(stage.world, "step.failed")).toHaveLength(1);
@@ -118,7 +118,7 @@ describe("a child whose last words were kept back", () => {
 
 describe("what stands for words that were kept back", () => {
   it("is the words for the child itself and for no other session", async () => {
-    const { world, coordinator, child, host } = await onStage(createChecking().given);
+    const { world, coordinator, child, host } = await onStage(createChecking().gateSettings);
     const other = await spawnChild(world, coordinator, "u");
     await host.begins(other.session);
     await host.begins(OWNER);
@@ -131,7 +131,7 @@ describe("what stands for words that were kept back", () => {
   });
 
   it("is the words for the child itself after a restart, too", async () => {
-    const { world, coordinator, child, host } = await onStage(createChecking().given);
+    const { world, coordinator, child, host } = await onStage(createChecking().gateSettings);
     const place = await showReply(host, child.session, SECRET);
     const other = await spawnChild(world, coordinator, "u");
     await coordinator.stop();
@@ -147,7 +147,7 @@ describe("what stands for words that were kept back", () => {
   });
 
   it("stays one place where it passes again, and of several texts is each its own", async () => {
-    const { coordinator, child, host } = await onStage(createChecking().given);
+    const { coordinator, child, host } = await onStage(createChecking().gateSettings);
     const place = await showReply(host, child.session, SECRET);
     expect(await showReply(host, child.session, place)).toBe(place);
     const [one, two] = await host.says(child.session, [createText("one"), createText("two")]);
@@ -157,7 +157,7 @@ describe("what stands for words that were kept back", () => {
   });
 
   it("is read by its child after many others that it wrote while it worked", async () => {
-    const { coordinator, child, host } = await onStage(createChecking().given);
+    const { coordinator, child, host } = await onStage(createChecking().gateSettings);
     const [first] = await host.says(child.session, [createText("I will read it.")], {
       stopReason: "toolUse",
     });
@@ -178,7 +178,7 @@ describe("what stands for words that were kept back", () => {
   });
 
   it("is checked as it stands where an agent wrote that of another one, whose words nobody gets", async () => {
-    const { given: gateSettings, asked: checkRequests } = createChecking();
+    const { gateSettings, checkRequests } = createChecking();
     const { world, coordinator, child, host } = await onStage(gateSettings);
     const place = await showReply(host, child.session, SECRET);
     const other = await spawnChild(world, coordinator, "u");

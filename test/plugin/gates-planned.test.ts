@@ -31,12 +31,12 @@ async function startWorking(gateSettings: GivenGates, fields: Fields = {}) {
     world.plans.end("a", { outcome: "completed", reply });
     await waitUntilQuiet(world);
   };
-  return { it: world, run, session: findSession, endsWith: endWith };
+  return { world: world, run, session: findSession, endsWith: endWith };
 }
 
 const createCheckedBy = (answers: Answers) => {
-  const { verifier, asked: checkRequests } = createScriptedVerifier(answers);
-  return { asked: checkRequests, given: { gates: createGatesWith(LINTED), verifier } };
+  const { verifier, checkRequests } = createScriptedVerifier(answers);
+  return { checkRequests: checkRequests, gateSettings: { gates: createGatesWith(LINTED), verifier } };
 };
 
 async function showReply(host: GatedHost, session: string, ...words: readonly string[]): Promise<string> {
@@ -46,7 +46,7 @@ async function showReply(host: GatedHost, session: string, ...words: readonly st
 
 describe("a planned step whose reply is only what stands for its words", () => {
   it("is checked on the words", async () => {
-    const { asked: checkRequests, given: gateSettings } = createCheckedBy(() => createRuling("pass"));
+    const { checkRequests, gateSettings } = createCheckedBy(() => createRuling("pass"));
     const { run, session, endsWith } = await startWorking(gateSettings);
     const host = createGatedHost(run.coordinator);
     await host.begins(session());
@@ -71,7 +71,7 @@ describe("a planned step whose reply is only what stands for its words", () => {
   });
 
   it("has no such place in its outputs, also where the host showed a part of it as it was", async () => {
-    const { asked: checkRequests, given: gateSettings } = createCheckedBy(() => createRuling("pass"));
+    const { checkRequests, gateSettings } = createCheckedBy(() => createRuling("pass"));
     const { run, session, endsWith } = await startWorking(gateSettings);
     const host = createGatedHost(run.coordinator);
     await host.begins(session());
@@ -83,7 +83,7 @@ describe("a planned step whose reply is only what stands for its words", () => {
   });
 
   it("is checked on the words that this process knows where they could not be kept", async () => {
-    const { asked: checkRequests, given: gateSettings } = createCheckedBy(() => createRuling("pass"));
+    const { checkRequests, gateSettings } = createCheckedBy(() => createRuling("pass"));
     const { run, session, endsWith } = await startWorking(gateSettings);
     const host = createGatedHost(run.coordinator);
     await host.begins(session());
@@ -111,8 +111,8 @@ describe("a planned step whose reply is only what stands for its words", () => {
 
 describe("the session of an attempt that was refused", () => {
   it("is kept back for ever, also when a later attempt in another session was let through", async () => {
-    const { given: gateSettings } = createCheckedBy((_, time) => createRuling(time === 1 ? "fail" : "pass"));
-    const { it: world, run, session, endsWith } = await startWorking(gateSettings, createRetries(1));
+    const { gateSettings } = createCheckedBy((_, time) => createRuling(time === 1 ? "fail" : "pass"));
+    const { world, run, session, endsWith } = await startWorking(gateSettings, createRetries(1));
     const host = createGatedHost(run.coordinator);
     const first = session();
     await host.begins(first);
@@ -133,7 +133,7 @@ describe("the session of an attempt that was refused", () => {
 
 describe("the session of an attempt that was not sure", () => {
   it("is kept back for ever, also when a later attempt in another session was sure", async () => {
-    const { it: world, run, session, endsWith } = await startWorking({}, createRetries(1));
+    const { world, run, session, endsWith } = await startWorking({}, createRetries(1));
     const host = createGatedHost(run.coordinator);
     const first = session();
     const unsure = { outcome: "completed", outputs: { code: SECRET }, confidence: 0.1 } as const;
@@ -151,10 +151,10 @@ describe("the session of an attempt that was not sure", () => {
 
 describe("an agent that said as much as one attempt may", () => {
   it("is ruled on by its newest words in the attempt after that", async () => {
-    const { asked: checkRequests, given: gateSettings } = createCheckedBy((_, time) =>
+    const { checkRequests, gateSettings } = createCheckedBy((_, time) =>
       createRuling(time === 1 ? "fail" : "pass"),
     );
-    const { it: world, run, session, endsWith } = await startWorking(gateSettings, createRetries(1));
+    const { world, run, session, endsWith } = await startWorking(gateSettings, createRetries(1));
     const host = createGatedHost(run.coordinator);
     await host.begins(session());
     let reply = "";

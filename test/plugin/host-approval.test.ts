@@ -53,7 +53,7 @@ async function notifyApproval(
   const channel = createHostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
   const outcome = await channel.notify(notice);
   await waitUntilSettled();
-  return { outcome, taken: answers, lines };
+  return { outcome, answers: answers, lines };
 }
 
 const DELIVERED = { kind: "delivered", tries: 1 };
@@ -90,7 +90,7 @@ describe("an approval of the host's", () => {
     ["deny", "deny"],
   ])("that people decide as %s answers the question as %s, in their name", async (decision, answer) => {
     scriptApproval(ACCEPTED, { decision, resolvedBy: "ada" });
-    const { outcome, taken: answers, lines } = await notifyApproval();
+    const { outcome, answers, lines } = await notifyApproval();
     expect(outcome).toEqual(DELIVERED);
     const by = { kind: "person", id: "ada" };
     expect(answers).toEqual([{ questionId: QUESTION_ID, answer, by, through: "host" }]);
@@ -99,9 +99,9 @@ describe("an approval of the host's", () => {
 
   it("of somebody without a name, or with an endless one, is answered all the same", async () => {
     scriptApproval(ACCEPTED, { decision: "deny" });
-    expect((await notifyApproval()).taken).toMatchObject([{ by: { kind: "person" } }]);
+    expect((await notifyApproval()).answers).toMatchObject([{ by: { kind: "person" } }]);
     scriptApproval(ACCEPTED, { decision: "deny", resolvedBy: "x".repeat(10_000) });
-    expect((await notifyApproval()).taken).toMatchObject([{ by: { id: "x".repeat(100) } }]);
+    expect((await notifyApproval()).answers).toMatchObject([{ by: { id: "x".repeat(100) } }]);
   });
 
   it.each([
@@ -159,7 +159,7 @@ describe("an approval of the host's", () => {
     "answers nothing, and says so in the log, where the host then answers %s",
     async (decision) => {
       scriptApproval(ACCEPTED, decision);
-      const { outcome, taken: answers, lines } = await notifyApproval();
+      const { outcome, answers, lines } = await notifyApproval();
       expect({ outcome, taken: answers }).toEqual({ outcome: DELIVERED, taken: [] });
       expect(lines).toMatchObject([{ level: "warn", fields: { question: QUESTION_ID } }]);
     },

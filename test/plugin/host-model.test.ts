@@ -29,12 +29,12 @@ function createHost({
     config: { current: () => ({ agents }) },
     llm: { complete: async (input: (typeof requests)[number]) => (requests.push(input), await answer()) },
   };
-  return { asked: requests, model: createHostModel(runtime as unknown as HostRuntime) };
+  return { requests: requests, model: createHostModel(runtime as unknown as HostRuntime) };
 }
 
 describe("a critic that is asked through the host", () => {
   it("is asked with no session, as the agent that it is, and for no more than a verdict is long", async () => {
-    const { asked: requests, model } = createHost();
+    const { requests, model } = createHost();
     expect(await model.complete(ASK)).toEqual({ text: "{}", model: "large" });
     expect(requests).toEqual([
       {
@@ -69,7 +69,7 @@ describe("a critic that is asked through the host", () => {
     ],
     ["the implicit one", {}, "main", false],
   ])("is named unless the host would take it anyway: %s", async (_, agents, agentId, isNamed) => {
-    const { asked: requests, model } = createHost({ agents });
+    const { requests, model } = createHost({ agents });
     await model.complete({ ...ASK, agentId: agentId as AgentId });
     expect(requests[0]?.["agentId"]).toBe(isNamed ? agentId : undefined);
     expect(Object.keys(requests[0] ?? {}).includes("agentId")).toBe(isNamed);

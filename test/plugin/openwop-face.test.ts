@@ -29,7 +29,7 @@ interface Gateway {
   readonly lines: readonly { readonly level: string; readonly text: string }[];
   readonly runtime: ReturnType<typeof makeRuntime>;
   readonly ask: (path: string, body?: unknown) => Promise<Response>;
-  readonly told: (path: string, body?: unknown) => Promise<Record<string, unknown>>;
+  readonly fetchJson: (path: string, body?: unknown) => Promise<Record<string, unknown>>;
 }
 
 async function startGatewayWith(openwop: object, stateDir = createFreshFolder()): Promise<Gateway> {
@@ -52,7 +52,7 @@ async function startGatewayWith(openwop: object, stateDir = createFreshFolder())
     lines,
     runtime,
     ask,
-    told: async (path, body) => (await (await ask(path, body)).json()) as Record<string, unknown>,
+    fetchJson: async (path, body) => (await (await ask(path, body)).json()) as Record<string, unknown>,
   };
 }
 
@@ -79,9 +79,9 @@ function withWorkflow(stateDir: string, text = JSON.stringify(GATED)): string {
 
 const ON = { enabled: true, tokens: [{ token: TOKEN }], workflows: ["workflows"] };
 
-async function waitUntilWaiting({ told: report }: Gateway, runId: string): Promise<void> {
+async function waitUntilWaiting({ fetchJson }: Gateway, runId: string): Promise<void> {
   const isWaiting = async (): Promise<boolean> =>
-    (await report(`/v1/runs/${runId}`))["status"] === "waiting-approval";
+    (await fetchJson(`/v1/runs/${runId}`))["status"] === "waiting-approval";
   await waitFor(isWaiting, { what: "the run to wait for approval", timeoutMs: 10_000, everyMs: 10 });
 }
 
@@ -96,20 +96,20 @@ describe("OpenWOP in the gateway", () => {
 
   it("serves runs of the workflows in its folders, from the ledger of the coordinator", async () => {
     const ownGateway = await startGatewayWith(ON, withWorkflow(createFreshFolder()));
-    const { ask, told: report, runtime } = ownGateway;
-    expect(await report("/.well-known/openwop")).toMatchObject({
+    const { ask, fetchJson, runtime } = ownGateway;
+    expect(await fetchJson("/.well-known/openwop")).toMatchObject({
       multiAgent: { executionModel: { version: 6, crossHostCausation: { supported: true } } },
     });
-    const { runId } = (await report("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
+    const { runId } = (await fetchJson("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
     await waitUntilWaiting(ownGateway, runId);
     expect(await (await runtime.coordinator()).workflows.entry(runId as never)).toMatchObject({ runId });
-    await report(`/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
-    expect(await report(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
+    await fetchJson(`/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
+    expect(await fetchJson(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
     expect((await ask("/v1/runs/co-nothing")).status).toBe(404);
   });
 
   it("wakes who waits for events of a coordination, when this gateway appends them", async () => {
-    const { told: report, runtime } = await startGatewayWith(ON, withWorkflow(createFreshFolder()));
+    const { fetchJson, runtime } = await startGatewayWith(ON, withWorkflow(createFreshFolder()));
     const coordinator = await runtime.coordinator();
     const question = await coordinator.ask({
       askedBy: "agent:main:main" as SessionKey,
@@ -121,8 +121,8 @@ describe("OpenWOP in the gateway", () => {
     if (question.kind === "refused") throw new Error(question.reason);
     const [entry] = await coordinator.reads.list({ limit: 1 });
     const { runId, length } = entry!;
-    const polled = report(`/v1/runs/${runId}/events/poll?lastSequence=${length - 1}&timeout=25`);
-    await report(`/v1/runs/${runId}`);
+    const polled = fetchJson(`/v1/runs/${runId}/events/poll?lastSequence=${length - 1}&timeout=25`);
+    await fetchJson(`/v1/runs/${runId}`);
     await coordinator.cancel({ coordinationId: runId, by: "operator" });
     const { events } = (await polled) as { events: readonly { readonly type: string }[] };
     expect(events.map(({ type }) => type)).toContain("coordination.cancel_requested");
@@ -132,7 +132,7 @@ describe("OpenWOP in the gateway", () => {
   it("goes on with its runs in the runtime that replaces it, and refuses in the one that is stopped", async () => {
     const stateDir = withWorkflow(createFreshFolder());
     const first = await startGatewayWith(ON, stateDir);
-    const { runId } = (await first.told("/v1/runs", { workflowId: "gated", inputs: {} })) as {
+    const { runId } = (await first.fetchJson("/v1/runs", { workflowId: "gated", inputs: {} })) as {
       runId: string;
     };
     await waitUntilWaiting(first, runId);

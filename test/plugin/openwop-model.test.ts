@@ -30,7 +30,7 @@ function createChat(answer: () => object = () => WHOLE, contexts: readonly Enter
     },
   };
   return {
-    asked: requests,
+    requests: requests,
     lines,
     model: createHostChat(runtime as unknown as HostRuntime, logger, enterAll),
   };
@@ -38,7 +38,7 @@ function createChat(answer: () => object = () => WHOLE, contexts: readonly Enter
 
 describe("a node of a workflow that asks the host's model", () => {
   it("asks what it is told to, and for no more", async () => {
-    const { asked: requests, model } = createChat(() => ({
+    const { requests, model } = createChat(() => ({
       ...WHOLE,
       usage: { inputTokens: 10, outputTokens: 5 },
     }));
@@ -69,7 +69,7 @@ describe("a node of a workflow that asks the host's model", () => {
     ["the one that the host would take", "agent:main", undefined],
     ["another one of the host's", "agent:Critic", "critic"],
   ])("names the host's agent where the workflow names %s", async (_which, agentId, named) => {
-    const { asked: requests, model } = createChat();
+    const { requests, model } = createChat();
     await model.complete({ ...ASK, ...(agentId !== undefined && { agentId }) });
     expect(requests[0]?.["agentId"]).toBe(named);
   });
@@ -79,7 +79,7 @@ describe("a node of a workflow that asks the host's model", () => {
     ['```json\n{"kind":"terminate"}\n```', { kind: "terminate" }],
     ["I would rather not.", undefined],
   ])("reads %s as JSON where a schema is asked for", async (text, object) => {
-    const { asked: requests, model } = createChat(() => ({ ...WHOLE, text }));
+    const { requests, model } = createChat(() => ({ ...WHOLE, text }));
     const schema = { name: "decision", schema: { type: "object" } };
     const answer = await model.complete({ ...ASK, schema });
     expect(answer).toMatchObject({ kind: "answered", text });
@@ -129,7 +129,7 @@ describe("an agent that has tools", () => {
   const CALL = '{"tool_calls":[{"name":"measure","arguments":{"at":1}}]}';
 
   it("is told of them in words, and asks for calls in JSON", async () => {
-    const { asked: requests, model } = createChat(() => ({ ...WHOLE, text: CALL }));
+    const { requests, model } = createChat(() => ({ ...WHOLE, text: CALL }));
     const answer = await model.complete({ ...ASK, system: "Dig.", tools });
     expect(answer).toMatchObject({ text: "", toolCalls: [{ name: "measure", args: { at: 1 } }] });
     expect(requests[0]?.["systemPrompt"]).toMatch(/^Dig\.[\s\S]*tool_calls[\s\S]*"measure"/u);
@@ -144,7 +144,7 @@ describe("an agent that has tools", () => {
   });
 
   it("is told what came back in a message of its own", async () => {
-    const { asked: requests, model } = createChat();
+    const { requests, model } = createChat();
     const toolCalls = [{ callId: "c1", name: "measure", args: { at: 1 } }];
     const back = { role: "tool", callId: "c1", name: "measure", content: "three" } as const;
     await model.complete({ ...ASK, tools, messages: [{ role: "assistant", content: "", toolCalls }, back] });

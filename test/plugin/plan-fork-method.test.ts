@@ -31,14 +31,14 @@ describe("coordination.plan.fork", () => {
   it("without more forks behind the newest event, under an id of its own", async () => {
     const stub = createForking();
     expect(await fork({}, stub)).toEqual({ ok: true, payload: report });
-    expect(stub.asked).toEqual([{ what: "forkPlan", given: [{ source: "co-1" }] }]);
+    expect(stub.askedCalls).toEqual([{ what: "forkPlan", given: [{ source: "co-1" }] }]);
   });
 
   it("hands over the place, the id, whether it is only a preview, and the policy as it is read", async () => {
     const stub = createForking();
     const policy = { retry: { budget: 0 }, escalations: { requireDifferentApprover: true } };
     await fork({ from: 0, forkId: "co-2", policy, preview: true }, stub);
-    expect(stub.asked[0]?.given).toEqual([
+    expect(stub.askedCalls[0]?.args).toEqual([
       {
         source: "co-1",
         from: 0,
@@ -120,6 +120,6 @@ describe("coordination.plan.fork", () => {
           : expect.stringMatching(subject)) as string,
       },
     });
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 });

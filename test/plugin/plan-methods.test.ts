@@ -35,7 +35,7 @@ describe("coordination.plan.validate", () => {
       ok: true,
       payload: { ok: false, problems: [{ code: "SCHEMA_MISMATCH" }, { code: "DEPENDENCY_SELF" }] },
     });
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 
   it("of a sound plan tells its size, with the timeout of the configuration", async () => {
@@ -52,8 +52,8 @@ describe("coordination.plan.run", () => {
     createStubPlans({
       submitPlan: () => Promise.resolve({ kind: "accepted", coordinationId: "co-1", steps: 1 } as never),
     });
-  const findSubmission = ({ asked: askedCalls }: StubPlans): PlanSubmission =>
-    askedCalls[0]?.given[0] as PlanSubmission;
+  const findSubmission = ({ askedCalls }: StubPlans): PlanSubmission =>
+    askedCalls[0]?.args[0] as PlanSubmission;
 
   it("submits the plan as the operator wrote it, owner included", async () => {
     const stub = createAccepting();
@@ -102,7 +102,7 @@ describe.each([
     const stub = createAnswering({ kind: "accepted", coordinationId: "co-1" });
     await call(method, { coordinationId: "co-1" }, stub);
     await call(method, { coordinationId: "co-1", stepId: "a" }, stub);
-    expect(stub.asked).toEqual([
+    expect(stub.askedCalls).toEqual([
       { what: subject, given: [{ coordinationId: "co-1", by: "operator" }] },
       { what: subject, given: [{ coordinationId: "co-1", stepId: "a", by: "operator" }] },
     ]);
@@ -212,7 +212,7 @@ describe("every method", () => {
     const stub = createStubPlans();
     for (const params of [5, [], { ...PARAMS[method], surplus: 1 }])
       expect(await call(method, params, stub)).toMatchObject({ ok: false, error: { code: "INPUT_INVALID" } });
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 
   it("is registered with the scope that it needs, and answers through the host", async () => {

@@ -42,9 +42,9 @@ function createChecking(): StubPlans {
 }
 
 const findSubmission = ({
-  asked: askedCalls,
+  askedCalls,
 }: StubPlans): PlanSubmission & { readonly plan: Record<string, unknown> } =>
-  askedCalls[0]?.given[0] as PlanSubmission & { readonly plan: Record<string, unknown> };
+  askedCalls[0]?.args[0] as PlanSubmission & { readonly plan: Record<string, unknown> };
 
 const PLAN = { objective: "o", steps: [{ stepId: "a", task: "t" }] };
 
@@ -131,7 +131,7 @@ describe("coordination_plan", () => {
       const stub = createChecking();
       const answer = await call("coordination_plan", params, stub);
       expect(answer.status).toBe("error");
-      expect(stub.asked).toEqual([]);
+      expect(stub.askedCalls).toEqual([]);
     },
   );
 });
@@ -144,8 +144,8 @@ describe("coordination_report", () => {
     });
   };
   const recorded = { kind: "recorded", coordinationId: "co-1", stepId: "a" } as ReportAnswer;
-  const listReports = ({ asked: askedCalls }: StubPlans): Report[] =>
-    askedCalls.map(({ given: args }) => args[1] as Report);
+  const listReports = ({ askedCalls }: StubPlans): Report[] =>
+    askedCalls.map(({ args }) => args[1] as Report);
 
   it("records for the session that calls", async () => {
     const stub = createAnswering(recorded);
@@ -154,7 +154,7 @@ describe("coordination_report", () => {
       status: "recorded",
       stepId: "a",
     });
-    expect(stub.asked).toEqual([{ what: "report", given: [SESSION, params] }]);
+    expect(stub.askedCalls).toEqual([{ what: "report", given: [SESSION, params] }]);
   });
 
   it("keeps the evidence among the outputs", async () => {
@@ -224,7 +224,7 @@ describe("coordination_report", () => {
       status: "invalid",
       problems: [{ path }],
     });
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 });
 
@@ -248,7 +248,7 @@ describe("the agents of an agent's plan", () => {
       status: "error",
       message: expect.stringContaining("not enabled") as string,
     });
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 });
 
@@ -280,7 +280,7 @@ describe("every tool", () => {
   it.each(TOOL_NAMES)("%s does nothing for a call that belongs to no session", async (tool) => {
     const stub = createStubPlans();
     expect((await call(tool, PARAMS[tool], stub, {})).status).toBe("error");
-    expect(stub.asked).toEqual([]);
+    expect(stub.askedCalls).toEqual([]);
   });
 
   it("is registered under its name, for the session that the host names, and answers as text and as data", async () => {

@@ -81,14 +81,14 @@ function route(answer: Answered = acceptAnswer) {
     );
     return { status: report.status ?? 0, body: JSON.parse(report.body ?? "") as Told["body"] };
   };
-  return { asked: requests, lines, send };
+  return { requests: requests, lines, send };
 }
 
 const NOT_SIGNED = { ok: false, message: "the message is not signed as it has to be" };
 
 describe("a signed answer", () => {
   it("is given to the ledger in the name of its webhook, and nothing is logged of it", async () => {
-    const { asked: requests, lines, send } = route();
+    const { requests, lines, send } = route();
     expect(await send()).toEqual({ status: 200, body: { ok: true, resolution: "approved" } });
     expect(requests).toEqual([
       { questionId: QUESTION, answer: "approve", by: { kind: "person" }, through: "webhook:ops" },
@@ -97,7 +97,7 @@ describe("a signed answer", () => {
   });
 
   it("that came already is refused, and the sender that was told is told so", async () => {
-    const { asked: requests, send } = route();
+    const { requests, send } = route();
     await send();
     expect(await send()).toMatchObject({ status: 409 });
     expect(requests).toHaveLength(1);
@@ -115,11 +115,7 @@ describe("a signed answer", () => {
 
   it("that could not be recorded may come again, the very same message", async () => {
     let isFull = true;
-    const {
-      asked: requests,
-      lines,
-      send,
-    } = route(() =>
+    const { requests, lines, send } = route(() =>
       isFull ? Promise.reject(new CoordinationError("LEDGER_FULL", "no space")) : acceptAnswer(),
     );
     expect(await send()).toMatchObject({ status: 503, body: { ok: false } });
@@ -147,7 +143,7 @@ describe("a message that is no signed answer", () => {
     ["is too large", { body: Buffer.alloc(BODY_BYTES_MAX + 1, "x") }, 413, "body"],
     ["is signed and no answer", { body: "secret", headers: signHeaders("secret") }, 400, "malformed"],
   ])("because it %s is refused and logged, without anything of it", async (_, sending, status, because) => {
-    const { asked: requests, lines, send } = route();
+    const { requests, lines, send } = route();
     const telling = await send(sending);
     expect(telling.status).toBe(status);
     if (status === 401) expect(telling.body).toEqual(NOT_SIGNED);

@@ -13,13 +13,13 @@ export const SESSION = "agent:research:main" as SessionKey;
 export const START = Date.UTC(2026, 0, 2, 3, 4, 5) as EpochMs;
 
 export interface Asked {
-  readonly what: keyof Plans;
-  readonly given: readonly unknown[];
+  readonly subject: keyof Plans;
+  readonly args: readonly unknown[];
 }
 
 export interface StubPlans {
   readonly use: UsePlans;
-  readonly asked: Asked[];
+  readonly askedCalls: Asked[];
 }
 
 const IDLE: LaneMetrics = {
@@ -40,35 +40,35 @@ export function createStubPlans(
   const askedCalls: Asked[] = [];
   const plans: Plans = {
     submitPlan: (request) => {
-      askedCalls.push({ what: "submitPlan", given: [request] });
+      askedCalls.push({ subject: "submitPlan", args: [request] });
       return says.submitPlan?.(request) ?? Promise.reject(new Error("submitPlan was not expected"));
     },
     forkPlan: (request) => {
-      askedCalls.push({ what: "forkPlan", given: [request] });
+      askedCalls.push({ subject: "forkPlan", args: [request] });
       return says.forkPlan?.(request) ?? Promise.reject(new Error("forkPlan was not expected"));
     },
     cancel: (request) => {
-      askedCalls.push({ what: "cancel", given: [request] });
+      askedCalls.push({ subject: "cancel", args: [request] });
       return says.cancel?.(request) ?? Promise.reject(new Error("cancel was not expected"));
     },
     retry: (request) => {
-      askedCalls.push({ what: "retry", given: [request] });
+      askedCalls.push({ subject: "retry", args: [request] });
       return says.retry?.(request) ?? Promise.reject(new Error("retry was not expected"));
     },
     report: (...args) => {
-      askedCalls.push({ what: "report", given: args });
+      askedCalls.push({ subject: "report", args: args });
       return says.report?.(...args) ?? Promise.reject(new Error("report was not expected"));
     },
     answer: (request) => {
-      askedCalls.push({ what: "answer", given: [request] });
+      askedCalls.push({ subject: "answer", args: [request] });
       return says.answer?.(request) ?? Promise.reject(new Error("answer was not expected"));
     },
     ask: (request) => {
-      askedCalls.push({ what: "ask", given: [request] });
+      askedCalls.push({ subject: "ask", args: [request] });
       return says.ask?.(request) ?? Promise.reject(new Error("ask was not expected"));
     },
     outcome: (...args) => {
-      askedCalls.push({ what: "outcome", given: args });
+      askedCalls.push({ subject: "outcome", args: args });
       return says.outcome?.(...args) ?? Promise.reject(new Error("outcome was not expected"));
     },
     signedAnswers: () => says.signedAnswers?.() ?? Promise.reject(new Error("no answer is signed here")),
@@ -81,7 +81,7 @@ export function createStubPlans(
     },
   };
   const runtime = { config: { stepTimeoutMs: 600_000, acpAgents: {}, ...config } } as SharedRuntime;
-  return { asked: askedCalls, use: (work) => work(plans, runtime) };
+  return { askedCalls: askedCalls, use: (work) => work(plans, runtime) };
 }
 
 export function stepView(stepId: string, fields: Partial<Record<keyof StepView, unknown>> = {}): StepView {

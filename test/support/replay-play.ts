@@ -32,7 +32,7 @@ export interface Replay {
   readonly run: WorkflowRun;
   readonly events: readonly WorkflowEvent[];
   readonly then: Exclude<Replayed["then"], { kind: "more" | "ask" }>;
-  readonly asked: readonly string[];
+  readonly requests: readonly string[];
 }
 
 interface Given {
@@ -71,6 +71,6 @@ export function replayIn(
     events.push(...result.events);
     size = result.events.length === 0 ? size * 2 : first;
     if (result.then.kind === "ask") requests.push(result.then.effect.id);
-    else if (result.then.kind !== "more") return { run, events, then: result.then, asked: requests };
+    else if (result.then.kind !== "more") return { run, events, then: result.then, requests: requests };
   }
 }

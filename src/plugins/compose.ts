@@ -13,6 +13,7 @@ import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
 import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
 import type { ContentStore } from "../agents/coordination/ports/content-store.ts";
 import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
+import type { LedgerQueries } from "../agents/coordination/ports/ledger-queries.ts";
 import type { LedgerStore } from "../agents/coordination/ports/ledger-store.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
@@ -56,6 +57,7 @@ const DAY_MS = 24 * 3_600_000;
 export { systemClock };
 
 export type LedgerReader = LedgerStore &
+  LedgerQueries &
   ContentStore & {
     /** The runs of workflows in the same ledger. */
     readonly workflows: WorkflowStore;

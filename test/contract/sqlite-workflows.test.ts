@@ -288,16 +288,20 @@ describe("damage to a workflow run", () => {
     const places: number[] = [];
     for (let from = file.indexOf("here-it-is"); from !== -1; from = file.indexOf("here-it-is", from + 1))
       places.push(from);
-    // In the column of the node and in the payload.
-    expect(places).toHaveLength(2);
+    // In the column of the node, in the payload, and in the index of the events of a step.
+    expect(places).toHaveLength(3);
+    const changed = { kind: "event_changed", runId: "run-w", sequence: 2 };
+    const unindexed = { kind: "file_damaged", message: expect.stringContaining("event_by_step") as string };
+    const found = [];
     for (const place of places) {
       using copy = createTempFolder();
       const damaged = Buffer.from(file);
       damaged.writeUInt8(damaged.readUInt8(place) ^ 1, place);
       const to = copy.file("ledger.sqlite");
       writeFileSync(to, damaged);
-      expect(await problemsOf(to)).toMatchObject([{ kind: "event_changed", runId: "run-w", sequence: 2 }]);
+      found.push(await problemsOf(to));
     }
+    expect(found).toMatchObject([[unindexed, changed], [changed], [unindexed]]);
   });
 
   it.each([

@@ -1,5 +1,5 @@
 /**
- * Owns: opening a ledger file, and of `LedgerStore` and `ContentStore` what `RunStore` does not have. Invariant S5 is the
+ * Owns: opening a ledger file, `LedgerQueries`, and of `LedgerStore` and `ContentStore` what `RunStore` does not have. Invariant S5 is the
  * port's.
  */
 import { setImmediate as othersTurn } from "node:timers/promises";
@@ -11,6 +11,7 @@ import type { Reference, Summary } from "../../agents/coordination/contracts/coo
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
 import type { AppendRequest, Found, LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
 import {
   claimConflict,
@@ -19,6 +20,9 @@ import {
   listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
+import { findEvents, findNewestPosition, readAppended } from "./database/find-events.ts";
+import { findRuns } from "./database/find-runs.ts";
+import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
 import {
   readHashAt,
@@ -45,6 +49,7 @@ import {
 import { createWriteQueue, type Group, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
 
 export type SqliteLedger = LedgerStore &
+  LedgerQueries &
   ContentStore & {
     readonly path: string;
     /** The runs of workflows in the same ledger. It closes with it. */
@@ -88,6 +93,10 @@ export async function openSqliteLedger(
   return {
     path,
     ...createSqliteRunStore(ledger, COORDINATIONS),
+    findRuns: (query) => runGuarded(() => findRuns(database, query)),
+    findEvents: (query) => runGuarded(() => findEvents(database, query)),
+    readAppended: (query) => runGuarded(() => readAppended(database, query)),
+    newestPosition: () => runGuarded(() => findNewestPosition(database)),
     find: (name) => runGuarded(() => findReference(statements, name)),
     holders: (name, limit) => runGuarded(() => holdersOf(statements, name, limit)),
     overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),
@@ -130,6 +139,8 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
 };
 
 function writeBeside(request: AppendRequest, runKey: number, { statements, now }: Group): void {
+  const { events, summary } = request;
+  writeLabels(statements.insertLabel, { events, startedAtMs: summary.createdAtMs, runKey });
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
   for (const { ref, text, keepWhileRunning } of request.contents) {

@@ -74,7 +74,8 @@ function readSlice({ events, origin }: RunReads, { runId, from, limit }: Range):
   };
 }
 
-function readRow(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
+/** @throws `EVENT_UNREADABLE` */
+export function readRow(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   try {
     return valueOf(runId, origin, row);
   } catch (cause) {

@@ -13,6 +13,7 @@ import { CLAIMS_SINCE_VERSION } from "../database/claim-statements.ts";
 import { chainHash, genesisOf, type EventRow } from "../database/event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
+import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";
 import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
@@ -39,6 +40,7 @@ export function inspectDatabase(database: Database): StoredProblem[] {
     checkContent,
     checkKept,
     checkClaims,
+    checkLabels,
     checkWorkflows,
   ];
   // One snapshot: what another process appends meanwhile is no damage.
@@ -286,4 +288,37 @@ function checkClaims(database: Database, report: Report): void {
     report({ kind: "index_differs", message: "the newest token of claims is not one number" });
   else if (newest > Math.max(...counted))
     report({ kind: "index_differs", message: `claim ${newest} is newer than the newest that was counted` });
+}
+
+interface ComparedLabel {
+  readonly kind: string;
+  readonly value: string;
+  readonly runId: string | null;
+  readonly isStored: number;
+}
+
+/** Labels are a function of the log: those that it says, and no others. */
+function checkLabels(database: Database, report: Report): void {
+  if (readSchemaVersion(database) < LABELS_SINCE_VERSION) return;
+  const columns = "kind, value, started_at_ms, run_key, step_id";
+  const rows = database
+    .prepare<[], ComparedLabel>(
+      `select compared.kind, compared.value, run.run_id as runId, isStored
+       from (
+         select *, 0 as isStored
+         from (select * from (${EXPECTED_LABELS}) except select ${columns} from run_label)
+         union all
+         select *, 1 as isStored
+         from (select ${columns} from run_label except select * from (${EXPECTED_LABELS}))
+       ) as compared
+       left join run using (run_key)
+       order by run_key, compared.kind, compared.value
+       limit 20`,
+    )
+    .iterate();
+  for (const { kind, value, runId, isStored } of rows) {
+    const label = `the label ${kind}${value === "" ? "" : ` ${value}`}`;
+    const message = isStored === 1 ? `${label} follows from no event` : `${label} is missing or was changed`;
+    report({ kind: "index_differs", message, ...(runId !== null && { runId }) });
+  }
 }

@@ -1,0 +1,130 @@
+/**
+ * Owns: the labels by which coordinations and their steps are found (`000007_queries.sql`): which an event brings, and
+ * which the whole log says there must be.
+ */
+import type { Database, Statement } from "better-sqlite3";
+import { DELIVERY_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+
+/** The schema that has labels. */
+export const LABELS_SINCE_VERSION = 7;
+
+/** `cause`: a coordination that this one followed from. */
+export type LabelKind = "start" | "trace" | "session" | "agent" | "child" | "cause";
+
+interface Label {
+  readonly kind: LabelKind;
+  readonly value: string;
+}
+
+interface LabelRow extends Label {
+  readonly startedAtMs: number;
+  readonly runKey: number;
+  /** Empty for the whole coordination. */
+  readonly stepId: string;
+}
+
+export type InsertLabel = Statement<[LabelRow]>;
+
+/** A step gets no label that its coordination has. */
+export function prepareInsertLabel(database: Database): InsertLabel {
+  return database.prepare<[LabelRow]>(
+    `insert into run_label (kind, value, started_at_ms, run_key, step_id)
+     select @kind, @value, @startedAtMs, @runKey, @stepId
+     where @stepId = ''
+       or not exists (
+         select 1
+         from run_label
+         where kind = @kind
+           and value = @value
+           and started_at_ms = @startedAtMs
+           and run_key = @runKey
+           and step_id = ''
+       )
+     on conflict do nothing`,
+  );
+}
+
+interface Labelled {
+  readonly events: readonly RunEvent[];
+  readonly startedAtMs: number;
+  readonly runKey: number;
+}
+
+export function writeLabels(insert: InsertLabel, { events, startedAtMs, runKey }: Labelled): void {
+  for (const event of events)
+    for (const { kind, value } of listLabels(event))
+      insert.run({ kind, value, startedAtMs, runKey, stepId: event.nodeId ?? "" });
+}
+
+function listLabels(event: RunEvent): Label[] {
+  // The owner of a plan is told its result as a step, but is no child.
+  if (event.nodeId === DELIVERY_STEP_ID) return [];
+  switch (event.type) {
+    case "coordination.created":
+      return listOpeningLabels(event.payload);
+    case "step.admitted":
+      return [
+        { kind: "session", value: event.payload.sourceSession },
+        { kind: "agent", value: event.payload.agentId },
+      ];
+    case "step.dispatched":
+      return withValue("child", event.payload.targetSession);
+    case "step.acknowledged":
+      return withValue("child", event.payload.childSessionKey);
+    default:
+      return [];
+  }
+}
+
+type Opening = Extract<RunEvent, { type: "coordination.created" }>["payload"];
+
+function listOpeningLabels({ ownerSession, ownerAgent, trace, parent, forkedFrom }: Opening): Label[] {
+  return [
+    { kind: "start", value: "" },
+    { kind: "session", value: ownerSession },
+    { kind: "agent", value: ownerAgent },
+    ...withValue("trace", trace.traceId),
+    ...withValue("cause", trace.causalRef),
+    ...withValue("cause", parent?.coordinationId),
+    ...withValue("cause", forkedFrom?.coordinationId),
+  ];
+}
+
+function withValue(kind: LabelKind, value: string | undefined): Label[] {
+  return value === undefined ? [] : [{ kind, value }];
+}
+
+/** Selects every label that the log says there must be, as the migration did. */
+export const EXPECTED_LABELS = `
+  with
+    label (type, kind, path, owner_path) as (
+      values
+        ('coordination.created', 'start', null, null),
+        ('coordination.created', 'trace', '$.trace.traceId', null),
+        ('coordination.created', 'session', '$.ownerSession', null),
+        ('coordination.created', 'agent', '$.ownerAgent', null),
+        ('coordination.created', 'cause', '$.trace.causalRef', null),
+        ('coordination.created', 'cause', '$.parent.coordinationId', null),
+        ('coordination.created', 'cause', '$.forkedFrom.coordinationId', null),
+        ('step.admitted', 'session', '$.sourceSession', '$.ownerSession'),
+        ('step.admitted', 'agent', '$.agentId', '$.ownerAgent'),
+        ('step.dispatched', 'child', '$.targetSession', null),
+        ('step.acknowledged', 'child', '$.childSessionKey', null)
+    ),
+    labelled as (
+      select
+        label.kind,
+        iif(json_valid(event.payload), iif(label.kind = 'start', '', event.payload ->> label.path), null) as value,
+        opening.timestamp_ms as started_at_ms,
+        event.run_key,
+        coalesce(event.node_id, '') as step_id,
+        iif(json_valid(opening.payload), opening.payload ->> label.owner_path, null) as owner_value
+      from event
+      cross join label on label.type = event.type
+      join event as opening on opening.run_key = event.run_key and opening.sequence = 0
+      where event.node_id is not '${DELIVERY_STEP_ID}'
+    )
+  select distinct kind, value, started_at_ms, run_key, step_id
+  from labelled
+  where value is not null and value is not owner_value`;

@@ -20,7 +20,7 @@ import {
   listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
-import { findEvents, findNewestPosition, readAppended } from "./database/find-events.ts";
+import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "./database/find-events.ts";
 import { findRuns } from "./database/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
@@ -97,6 +97,7 @@ export async function openSqliteLedger(
     findEvents: (query) => runGuarded(() => findEvents(database, query)),
     readAppended: (query) => runGuarded(() => readAppended(database, query)),
     newestPosition: () => runGuarded(() => findNewestPosition(database)),
+    positionBefore: (since) => runGuarded(() => findPositionBefore(database, since)),
     find: (name) => runGuarded(() => findReference(statements, name)),
     holders: (name, limit) => runGuarded(() => holdersOf(statements, name, limit)),
     overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),

@@ -92,4 +92,6 @@ export interface LedgerQueries {
   ): Promise<{ readonly items: readonly RunEvent[]; readonly reached: number }>;
   /** The position of the newest event of the ledger; 0 where there is none. */
   newestPosition(): Promise<number>;
+  /** The position before the first event that was recorded at a time or later. */
+  positionBefore(since: EpochMs): Promise<number>;
 }

@@ -291,6 +291,16 @@ export function findNewestPosition(database: Database): number {
   return Number(database.prepare("select coalesce(max(event_key), 0) from event").pluck().get());
 }
 
+/** All of them are looked at: clocks may go back, so the first in time need not be the first that was appended. */
+export function findPositionBefore(database: Database, since: number): number {
+  const index = formatIndex("event_by_time", { version: readSchemaVersion(database) });
+  const first = database
+    .prepare<[number], number | null>(`select min(event_key) from event ${index} where timestamp_ms >= ?`)
+    .pluck()
+    .get(since);
+  return first ? first - 1 : findNewestPosition(database);
+}
+
 function allOf(database: Database, { sql, values }: Query): FoundRow[] {
   return database.prepare<[Query["values"]], FoundRow>(sql).all(values);
 }

@@ -1,11 +1,15 @@
 /** Owns: `events`. It reads and prints page by page, so that a ledger of any size fits in memory. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { FACT_PAYLOADS } from "../../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { EVENT_PAYLOADS, type RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../../compose.ts";
+import { readFoundEvents } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { followEvents } from "./follow-events.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
+import { describeQuery, hasQuery, readFilter, withQueryOptions, type QueryOptions } from "./query-options.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatJson, formatPrintable } from "../terminal/printable.ts";
 import {
@@ -21,10 +25,11 @@ import {
 
 const TYPES = Object.keys(EVENT_PAYLOADS);
 
-interface EventsOptions extends ReaderOptions {
+interface EventsOptions extends ReaderOptions, QueryOptions {
   readonly type?: string;
   readonly from?: string;
   readonly limit?: string;
+  readonly follow?: boolean;
 }
 
 export function addEvents(parent: CommandGroup, host: CliHost): void {
@@ -33,11 +38,30 @@ export function addEvents(parent: CommandGroup, host: CliHost): void {
     .argument("[id]", "the id of a coordination or a unique prefix; all coordinations when left out")
     .option("--type <type>", "only events of this type, such as step.failed")
     .option("--from <sequence>", "from this sequence number on in each coordination")
-    .option("--limit <n>", "at most this many")
+    .option("--limit <n>", "at most this many");
+  withQueryOptions(command, {
+    cause:
+      "only events that this event (ID:SEQUENCE) caused, or of coordinations that followed from this one (ID)",
+    session: "only of coordinations of this session, and of steps that it asked for",
+    agent: "only of coordinations of this agent, and of steps that it runs",
+    childSession: "only of steps that run in this session",
+    recorded: "events that were recorded",
+  })
+    .option(
+      "--follow",
+      "print events as they are appended, until Ctrl-C; with --since first those from then on",
+    )
     .action((id: string | undefined, options: EventsOptions) =>
       runCommand(host, options, () => showEvents(host, id, options)),
     );
-  withExamples(command, host, ["events co-1f0c", "events --type step.failed", "events --json"]);
+  withExamples(command, host, [
+    "events co-1f0c",
+    "events --type step.failed --since 2h",
+    "events --trace 4bf92f3577b34da6a3ce929d0e0e4736 --json",
+    "events --cause co-1f0c:12",
+    "events --child-session agent:main:subagent:7c1e",
+    "events --follow --agent research --json",
+  ]);
 }
 
 interface Query {
@@ -49,12 +73,39 @@ interface Query {
 async function showEvents(host: CliHost, id: string | undefined, options: EventsOptions): Promise<void> {
   const query = queryOf(options);
   await withLedger(host, options, async (reader) => {
-    const runs =
-      id === undefined ? listRuns(reader, { order: "oldest" }) : [{ runId: await resolveId(reader, id) }];
-    const pages = limitEvents(pagesOf(reader, runs, query), query.limit);
-    if (options.json) await writeArray(host, pages);
-    else await writeTable(host, pages);
+    const found = await choosePages(host, reader, { id, options, query });
+    const pages = limitEvents(keepMatching(found, query), query.limit);
+    if (options.follow) await (options.json ? writeJsonLines(host, pages) : writeTable(host, pages));
+    else if (options.json) await writeArray(host, pages);
+    else if (!(await writeTable(host, pages))) await host.stdout.write(describeNothing(options));
   });
+}
+
+type Pages = AsyncIterable<readonly RunEvent[]>;
+
+interface Asked {
+  readonly id: string | undefined;
+  readonly options: EventsOptions;
+  readonly query: Query;
+}
+
+async function choosePages(
+  host: CliHost,
+  reader: LedgerReader,
+  { id, options, query }: Asked,
+): Promise<Pages> {
+  const runId = id === undefined ? undefined : await resolveId(reader, id);
+  const filter = await readFilter(reader, options, host.now());
+  if (options.follow && options.until !== undefined)
+    throw new CoordinationError("INPUT_INVALID", "--until: --follow waits for new events and has no end");
+  if (options.follow) return followEvents(host, reader, { filter, runId });
+  if (hasQuery(options)) return readFoundEvents(reader, { filter, ...(runId !== undefined && { runId }) });
+  const runs = runId === undefined ? listRuns(reader, { order: "oldest" }) : [{ runId }];
+  return readLogs(reader, runs, query);
+}
+
+function describeNothing(options: EventsOptions): string {
+  return hasQuery(options) ? `no events match ${describeQuery(options)}\n` : "no events\n";
 }
 
 function queryOf({ type, from, limit }: EventsOptions): Query {
@@ -70,20 +121,24 @@ interface Named {
   readonly runId: CoordinationId;
 }
 
-async function* pagesOf(
+async function* readLogs(
   reader: LedgerReader,
   runs: AsyncIterable<Named> | Iterable<Named>,
-  { type, from }: Query,
-): AsyncGenerator<RunEvent[]> {
-  for await (const { runId } of runs) {
-    for await (const page of readLog(reader, runId, { from })) {
-      const matching = type === undefined ? page : page.filter((event) => event.type === type);
-      if (matching.length > 0) yield matching;
-    }
+  { from }: Query,
+): AsyncGenerator<readonly RunEvent[]> {
+  for await (const { runId } of runs) yield* readLog(reader, runId, { from });
+}
+
+async function* keepMatching(pages: Pages, { type, from }: Query): AsyncGenerator<RunEvent[]> {
+  for await (const page of pages) {
+    const matching = page.filter(
+      (event) => (type === undefined || event.type === type) && event.sequence >= from,
+    );
+    if (matching.length > 0) yield matching;
   }
 }
 
-async function* limitEvents(pages: AsyncIterable<RunEvent[]>, limit: number): AsyncGenerator<RunEvent[]> {
+async function* limitEvents(pages: Pages, limit: number): AsyncGenerator<readonly RunEvent[]> {
   let left = limit;
   for await (const page of pages) {
     yield page.slice(0, left);
@@ -93,7 +148,7 @@ async function* limitEvents(pages: AsyncIterable<RunEvent[]>, limit: number): As
 }
 
 /** Writes a JSON array that stays valid even when the ledger turns out to be unreadable half-way. */
-async function writeArray(host: CliHost, pages: AsyncIterable<RunEvent[]>): Promise<void> {
+async function writeArray(host: CliHost, pages: Pages): Promise<void> {
   let opening = "[";
   try {
     for await (const page of pages) {
@@ -109,7 +164,15 @@ async function writeArray(host: CliHost, pages: AsyncIterable<RunEvent[]>): Prom
   await host.stdout.write(opening === "[" ? "[]\n" : "\n]\n");
 }
 
-async function writeTable(host: CliHost, pages: AsyncIterable<RunEvent[]>): Promise<void> {
+async function writeJsonLines(host: CliHost, pages: Pages): Promise<void> {
+  for await (const page of pages) {
+    const text = page.map((event) => `${formatJson(event)}\n`).join("");
+    if (!(await host.stdout.write(text))) return;
+  }
+}
+
+/** Returns whether there was anything to write. */
+async function writeTable(host: CliHost, pages: Pages): Promise<boolean> {
   const { terminal } = host.stdout;
   let runId: string | undefined;
   for await (const page of pages) {
@@ -120,9 +183,9 @@ async function writeTable(host: CliHost, pages: AsyncIterable<RunEvent[]>): Prom
       runId = event.runId;
       text += `${renderRow(event, terminal)}\n`;
     }
-    if (!(await host.stdout.write(text))) return;
+    if (!(await host.stdout.write(text))) return true;
   }
-  if (runId === undefined) await host.stdout.write("no events\n");
+  return runId !== undefined;
 }
 
 function renderHeading(

@@ -1,7 +1,17 @@
 /** Owns: `list`. */
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { forkText } from "./kept.ts";
+import {
+  describeQuery,
+  hasQuery,
+  readFilter,
+  withQueryOptions,
+  type LedgerFilter,
+  type QueryOptions,
+} from "./query-options.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
+import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
@@ -22,7 +32,7 @@ const LIMIT_MAX = 100_000;
 /** `co-` and eight digits. */
 const ID_CHARS_MIN = 11;
 
-interface ListOptions extends ReaderOptions {
+interface ListOptions extends ReaderOptions, QueryOptions {
   readonly status?: string;
   readonly owner?: string;
   readonly limit: string;
@@ -34,30 +44,50 @@ export function addList(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("list"))
     .description("List coordinations, newest first")
     .option("--status <status>", `only these: ${STATUSES.join(", ")}`)
-    .option("--owner <session>", "only those of this session key")
-    .option("--limit <n>", "at most this many", "50")
-    .action((options: ListOptions) => runCommand(host, options, () => list(host, options)));
-  withExamples(command, host, ["list", "list --status running", "list --limit 500 --json"]);
+    .option("--owner <session>", "only those that this session owns")
+    .option("--limit <n>", "at most this many", "50");
+  withQueryOptions(command, {
+    cause:
+      "only those that followed from this coordination (ID), or that have what this event (ID:SEQUENCE) caused",
+    session: "only those of this session, or with a step that it asked for",
+    agent: "only those of this agent, or with a step that it runs",
+    childSession: "only those with a step that runs in this session",
+    recorded: "those that were opened",
+  }).action((options: ListOptions) => runCommand(host, options, () => list(host, options)));
+  withExamples(command, host, [
+    "list",
+    "list --status running",
+    "list --agent research --since 2h",
+    "list --trace 4bf92f3577b34da6a3ce929d0e0e4736",
+    "list --session agent:main:main --since 2026-01-31 --until 2026-02-01",
+    "list --limit 500 --json",
+  ]);
 }
 
 async function list(host: CliHost, options: ListOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
-  const filter = filterOf(options);
+  const choice = chooseStatus(options);
   await withLedger(host, options, async (reader) => {
     const listed: Listed[] = [];
-    for (const entry of await entriesOf(reader, filter, limit))
+    const filter = await readFilter(reader, options, host.now());
+    for (const entry of await entriesOf(findEntries(reader, { options, filter, choice }), choice, limit))
       listed.push(listedOf(entry, await textOf(reader, entry.summary.objective)));
     if (options.json) await writeJson(host, listed);
+    else if (listed.length === 0) await host.stdout.write(describeNothing(options));
     else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
   });
 }
 
-interface Filter {
+function describeNothing(options: ListOptions): string {
+  return hasQuery(options) ? `no coordinations match ${describeQuery(options)}\n` : "no coordinations\n";
+}
+
+interface Choice {
   readonly status?: "running" | "ended";
   matches(entry: RunEntry): boolean;
 }
 
-function filterOf({ status: text, owner }: ListOptions): Filter {
+function chooseStatus({ status: text, owner }: ListOptions): Choice {
   const status = text === undefined ? undefined : oneOf(text, "--status", STATUSES);
   const stored = status === undefined || status === "running" ? status : ("ended" as const);
   return {
@@ -68,11 +98,29 @@ function filterOf({ status: text, owner }: ListOptions): Filter {
   };
 }
 
-async function entriesOf(reader: LedgerReader, filter: Filter, limit: number): Promise<RunEntry[]> {
-  const { status } = filter;
+interface Wanted {
+  readonly options: ListOptions;
+  readonly filter: LedgerFilter;
+  readonly choice: Choice;
+}
+
+function findEntries(reader: LedgerReader, { options, filter, choice }: Wanted): AsyncIterable<RunEntry> {
+  const { owner } = options;
+  const status = choice.status && { status: choice.status };
+  if (owner === undefined && !hasQuery(options)) return listRuns(reader, status);
+  // What a session owns is among what is found by it.
+  const session = filter.session ?? (owner as SessionKey | undefined);
+  return listFoundRuns(reader, { filter: { ...filter, ...(session && { session }) }, ...status });
+}
+
+async function entriesOf(
+  entries: AsyncIterable<RunEntry>,
+  choice: Choice,
+  limit: number,
+): Promise<RunEntry[]> {
   const matching: RunEntry[] = [];
-  for await (const entry of listRuns(reader, status && { status })) {
-    if (filter.matches(entry)) matching.push(entry);
+  for await (const entry of entries) {
+    if (choice.matches(entry)) matching.push(entry);
     if (matching.length === limit) break;
   }
   return matching;
@@ -86,7 +134,6 @@ function listedOf({ runId, summary }: RunEntry, objective: string | null) {
 
 function renderList(listed: readonly Listed[], terminal: Terminal, now: number): string {
   const paint = paintFor(terminal);
-  if (listed.length === 0) return "no coordinations\n";
   const { unicode } = terminal;
   const print = (value: string): string => formatPrintable(value, unicode);
   const idChars = measureUniqueChars(listed.map(({ coordinationId }) => coordinationId));

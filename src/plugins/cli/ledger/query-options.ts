@@ -1,0 +1,114 @@
+/** Owns: the options by which `list` and `events` find what a ledger has, and what they mean. */
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  createEventId,
+  type AgentId,
+  type CoordinationId,
+  type EpochMs,
+  type SessionKey,
+} from "../../../agents/coordination/contracts/ids.ts";
+import type { LedgerReader } from "../../compose.ts";
+import type { CommandGroup } from "../terminal/cli-host.ts";
+import { parseMoment } from "../terminal/moment.ts";
+import { resolveId } from "./open-ledger.ts";
+
+type Command = ReturnType<CommandGroup["command"]>;
+
+export type LedgerFilter = Parameters<LedgerReader["findEvents"]>[0]["filter"];
+
+export interface QueryOptions {
+  readonly trace?: string;
+  readonly cause?: string;
+  readonly session?: string;
+  readonly agent?: string;
+  readonly childSession?: string;
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/** What the options say of themselves in the help of a command. */
+interface Wording {
+  readonly cause: string;
+  readonly session: string;
+  readonly agent: string;
+  readonly childSession: string;
+  /** Which things at what time. */
+  readonly recorded: string;
+}
+
+const NAMES = ["trace", "cause", "session", "agent", "childSession", "since", "until"] as const;
+
+export function withQueryOptions(command: Command, wording: Wording): Command {
+  const { cause, session, agent, childSession, recorded } = wording;
+  return command
+    .option("--trace <id>", "only of the trace with this id")
+    .option("--cause <id>", cause)
+    .option("--session <key>", session)
+    .option("--agent <id>", agent)
+    .option("--child-session <key>", childSession)
+    .option(
+      "--since <time>",
+      `only ${recorded} at this time or later: 2026-01-31T12:00:00Z, or 2h for two hours ago`,
+    )
+    .option("--until <time>", `only ${recorded} before this time`);
+}
+
+export function hasQuery(options: QueryOptions): boolean {
+  return NAMES.some((name) => options[name] !== undefined);
+}
+
+/** Says what was asked for, as it was typed. */
+export function describeQuery(options: QueryOptions): string {
+  return NAMES.flatMap((name) => {
+    const value = options[name];
+    return value === undefined ? [] : [`--${name === "childSession" ? "child-session" : name} ${value}`];
+  }).join(" ");
+}
+
+/** @throws CoordinationError `INPUT_INVALID` */
+export async function readFilter(
+  reader: LedgerReader,
+  options: QueryOptions,
+  now: EpochMs,
+): Promise<LedgerFilter> {
+  const { trace, cause, session, agent, childSession } = options;
+  return {
+    ...(trace !== undefined && { traceId: trace }),
+    ...(cause !== undefined && { cause: await resolveCause(reader, cause) }),
+    ...(session !== undefined && { session: session as SessionKey }),
+    ...(agent !== undefined && { agent: agent as AgentId }),
+    ...(childSession !== undefined && { childSession: childSession as SessionKey }),
+    ...parseTimes(options, now),
+  };
+}
+
+function parseTimes({ since, until }: QueryOptions, now: EpochMs): Pick<LedgerFilter, "since" | "until"> {
+  const from = since === undefined ? undefined : parseMoment(since, { option: "--since", now });
+  const before = until === undefined ? undefined : parseMoment(until, { option: "--until", now });
+  if (from !== undefined && before !== undefined && from >= before) {
+    const times = `${new Date(from).toISOString()} and ${new Date(before).toISOString()}`;
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      `--since: expected a time before that of --until, got ${times}`,
+    );
+  }
+  return { ...(from !== undefined && { since: from }), ...(before !== undefined && { until: before }) };
+}
+
+/** The id of an event, or of a coordination, either by a unique prefix. */
+async function resolveCause(reader: LedgerReader, text: string): Promise<NonNullable<LedgerFilter["cause"]>> {
+  const [, prefix, sequence] = /^(.+):(\d{1,15})$/u.exec(text) ?? [];
+  if (prefix === undefined) return { coordinationId: await resolveKnown(reader, text) };
+  const coordinationId = await resolveKnown(reader, prefix);
+  return { coordinationId, eventId: createEventId(coordinationId, Number(sequence)) };
+}
+
+/** An id that the ledger does not know finds nothing, which is no mistake. */
+async function resolveKnown(reader: LedgerReader, id: string): Promise<CoordinationId> {
+  try {
+    return await resolveId(reader, id);
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "COORDINATION_NOT_FOUND") return id as CoordinationId;
+    throw error;
+  }
+}

@@ -29,7 +29,7 @@ const TASKS = {
   demo: [["scripts/demo.ts"]],
   test: [VITEST],
   "test:fast": [[...VITEST, ...WITHOUT_GATEWAYS]],
-  "test:long": [[...VITEST, ...WITHOUT_GATEWAYS, "test/crash"]],
+  "test:long": [[...VITEST, ...WITHOUT_GATEWAYS, "test/crash", "test/contract/query-times.test.ts"]],
   explore: [["scripts/explore.ts"]],
   bench: [["test/bench/run.ts"]],
   cli: [["src/plugins/cli/main.ts"]],

@@ -235,11 +235,18 @@ async function record(path: string, run: Run): Promise<Recording> {
 
 const EVENT = "run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash";
 const RUN = "run_id, length, head_hash, ended, summary";
+const LABEL = "kind, value, started_at_ms, run_key, step_id";
+/** The kinds of labels that an event of a step brings. */
+const STEP_LABELS = new Map([
+  ["step.admitted", ["session", "agent"]],
+  ["step.acknowledged", ["child"]],
+]);
 const INSERT = {
   event: `insert into event (${EVENT}) values (?, ?, ?, ?, ?, ?, ?, ?)`,
   run: `insert into run (${RUN}) values (?, ?, ?, ?, ?)`,
   reference: "insert into reference (name, run_key, step_id) values (?, ?, ?)",
   content: "insert into content (sha256, stored_at_ms, text) values (?, ?, ?)",
+  label: `insert into run_label (${LABEL}) values (?, ?, ?, ?, ?)`,
 } as const;
 const UPDATE = {
   running: "update run set length = ?, head_hash = ?, summary = ? where run_key = ?",
@@ -254,6 +261,9 @@ function prepareWrites(database: Database.Database): (request: AppendRequest) =>
       `select ${EVENT} from event where run_key = ? and sequence between ? and ? order by sequence`,
     )
     .raw();
+  const labelsOf = database
+    .prepare<[number, string], Value[]>(`select ${LABEL} from run_label where run_key = ? and step_id = ?`)
+    .raw();
   const stored = new Set<string>();
   return ({ runId, events, summary, references, contents }) => {
     const runKey = keyOf.get(runId) ?? 0;
@@ -267,6 +277,13 @@ function prepareWrites(database: Database.Database): (request: AppendRequest) =>
       from === 0
         ? { sql: INSERT.run, values: [runId, length, head, running ? 0 : 1, text] }
         : { sql: running ? UPDATE.running : UPDATE.ended, values: [length, head, text, runKey] };
+    const labels = events.flatMap(({ type, nodeId = "" }) =>
+      type === "coordination.created"
+        ? labelsOf.all(runKey, "")
+        : labelsOf
+            .all(runKey, nodeId)
+            .filter(([kind]) => nodeId !== "" && STEP_LABELS.get(type)?.includes(String(kind))),
+    );
     const fresh = contents.filter(({ ref }) => !stored.has(ref.sha256));
     for (const { ref } of fresh) stored.add(ref.sha256);
     return [
@@ -276,6 +293,7 @@ function prepareWrites(database: Database.Database): (request: AppendRequest) =>
         sql: INSERT.reference,
         values: [name, runKey, stepId ?? null],
       })),
+      ...labels.map((values) => ({ sql: INSERT.label, values })),
       ...fresh.map(({ ref, text: content }) => ({
         sql: INSERT.content,
         values: [ref.sha256, systemClock.now(), content],

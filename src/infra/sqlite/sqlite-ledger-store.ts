@@ -141,7 +141,7 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
 
 function writeBeside(request: AppendRequest, runKey: number, { statements, now }: Group): void {
   const { events, summary } = request;
-  writeLabels(statements.insertLabel, { events, startedAtMs: summary.createdAtMs, runKey });
+  writeLabels(statements.labels, { events, startedAtMs: summary.createdAtMs, runKey });
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
   for (const { ref, text, keepWhileRunning } of request.contents) {

@@ -17,32 +17,28 @@ interface Label {
   readonly value: string;
 }
 
-interface LabelRow extends Label {
-  readonly startedAtMs: number;
-  readonly runKey: number;
-  /** Empty for the whole coordination. */
-  readonly stepId: string;
+type LabelValues = [kind: string, value: string, startedAtMs: number, runKey: number, stepId: string];
+
+export interface LabelWrites {
+  readonly insert: Statement<LabelValues>;
+  readonly isOfRun: Statement<[kind: string, value: string, startedAtMs: number, runKey: number], 1>;
 }
 
-export type InsertLabel = Statement<[LabelRow]>;
-
-/** A step gets no label that its coordination has. */
-export function prepareInsertLabel(database: Database): InsertLabel {
-  return database.prepare<[LabelRow]>(
-    `insert into run_label (kind, value, started_at_ms, run_key, step_id)
-     select @kind, @value, @startedAtMs, @runKey, @stepId
-     where @stepId = ''
-       or not exists (
-         select 1
+export function prepareLabelWrites(database: Database): LabelWrites {
+  return {
+    insert: database.prepare<LabelValues>(
+      `insert into run_label (kind, value, started_at_ms, run_key, step_id)
+       values (?, ?, ?, ?, ?)
+       on conflict do nothing`,
+    ),
+    isOfRun: database
+      .prepare<[string, string, number, number], 1>(
+        `select 1
          from run_label
-         where kind = @kind
-           and value = @value
-           and started_at_ms = @startedAtMs
-           and run_key = @runKey
-           and step_id = ''
-       )
-     on conflict do nothing`,
-  );
+         where kind = ? and value = ? and started_at_ms = ? and run_key = ? and step_id = ''`,
+      )
+      .pluck(),
+  };
 }
 
 interface Labelled {
@@ -51,10 +47,20 @@ interface Labelled {
   readonly runKey: number;
 }
 
-export function writeLabels(insert: InsertLabel, { events, startedAtMs, runKey }: Labelled): void {
-  for (const event of events)
-    for (const { kind, value } of listLabels(event))
-      insert.run({ kind, value, startedAtMs, runKey, stepId: event.nodeId ?? "" });
+/** A step gets no label that its coordination has. */
+export function writeLabels(
+  { insert, isOfRun }: LabelWrites,
+  { events, startedAtMs, runKey }: Labelled,
+): void {
+  for (const event of events) {
+    const stepId = event.nodeId ?? "";
+    for (const { kind, value } of listLabels(event)) {
+      // No coordination has a child's label.
+      const isKnown =
+        stepId !== "" && kind !== "child" && isOfRun.get(kind, value, startedAtMs, runKey) === 1;
+      if (!isKnown) insert.run(kind, value, startedAtMs, runKey, stepId);
+    }
+  }
 }
 
 function listLabels(event: RunEvent): Label[] {

@@ -1,7 +1,7 @@
 /** Owns: the SQL of the ledger, prepared once per connection. */
 import type { Database, Statement } from "better-sqlite3";
 import { prepareClaimWrites, type ClaimWrites } from "./claim-statements.ts";
-import { prepareInsertLabel, type InsertLabel } from "./run-labels.ts";
+import { prepareLabelWrites, type LabelWrites } from "./run-labels.ts";
 
 export interface Head {
   readonly run_key: number;
@@ -44,7 +44,7 @@ export interface Writes {
   /** The statement for n events is at n - 1. */
   readonly insertEvents: readonly Statement<[EventValue[]]>[];
   readonly insertReference: Statement<[name: string, runKey: number, stepId: string | null]>;
-  readonly insertLabel: InsertLabel;
+  readonly labels: LabelWrites;
   readonly keepContent: Statement<[runKey: number, sha256: string]>;
   /** Beside `keepContent`, where the text is there already. */
   readonly markKept: Statement<[string]>;
@@ -98,7 +98,7 @@ export function prepareWrites(database: Database): Writes {
     insertReference: database.prepare<[string, number, string | null]>(
       "insert into reference (name, run_key, step_id) values (?, ?, ?)",
     ),
-    insertLabel: prepareInsertLabel(database),
+    labels: prepareLabelWrites(database),
     ...prepareContentWrites(database),
     claims: prepareClaimWrites(database),
   };

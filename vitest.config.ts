@@ -82,14 +82,14 @@ export default defineConfig({
 });
 
 /** The same histories in every run, unless others are asked for: those of a number, or `random` ones. */
-function seedOf(given: string | undefined): number {
-  if (given === "random") {
+function seedOf(variable: string | undefined): number {
+  if (variable === "random") {
     const drawn = randomInt(2 ** 31);
     console.error(`PROPERTY_SEED=${drawn}`);
     return drawn;
   }
-  const known = Number(given || 1);
-  if (!Number.isInteger(known))
-    throw new Error(`PROPERTY_SEED is ${given}, neither a whole number nor random`);
-  return known;
+  const number = Number(variable || 1);
+  if (!Number.isInteger(number))
+    throw new Error(`PROPERTY_SEED is ${variable}, neither a whole number nor random`);
+  return number;
 }

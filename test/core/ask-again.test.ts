@@ -141,7 +141,7 @@ describe("a replay that asks a model again", () => {
       REFUSES,
     ],
   ])("goes on where the model %s", async (_what, recorded, says) => {
-    expect(await playAsk(recorded, { says })).toEqual({ told: [], asked: ["call"] });
+    expect(await playAsk(recorded, { says })).toEqual({ drafts: [], requests: ["call"] });
   });
 
   test.each([
@@ -199,7 +199,7 @@ describe("a replay that asks a model again", () => {
       { type: "coordination.model_asked", nodeId: "call", payload: report },
       completed,
     ];
-    expect(await playAsk(recorded, { request: live })).toEqual({ told: [], asked: [] });
+    expect(await playAsk(recorded, { request: live })).toEqual({ drafts: [], requests: [] });
   });
 
   test("does not ask where the record tells of neither an answer nor a refusal, nor for another node's", async () => {
@@ -215,7 +215,7 @@ describe("a replay that asks a model again", () => {
 
   test("asks neither a live model unless it is to, nor ever a supervisor's", async () => {
     const { provider: _, ...live } = REQUEST;
-    expect(await playAsk([completed], { request: live })).toEqual({ told: [], asked: [] });
+    expect(await playAsk([completed], { request: live })).toEqual({ drafts: [], requests: [] });
     await expect(playAsk([completed], { request: live, replayReinvokesModels: true })).rejects.toThrow(
       "live",
     );

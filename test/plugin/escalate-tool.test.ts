@@ -68,8 +68,8 @@ describe("coordination_escalate", () => {
     });
     expect(stub.askedCalls).toEqual([
       {
-        what: "ask",
-        given: [
+        subject: "ask",
+        args: [
           {
             askedBy: SESSION,
             agentId: "research",

@@ -53,7 +53,7 @@ async function notifyApproval(
   const channel = createHostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
   const outcome = await channel.notify(notice);
   await waitUntilSettled();
-  return { outcome, answers: answers, lines };
+  return { outcome, answers, lines };
 }
 
 const DELIVERED = { kind: "delivered", tries: 1 };
@@ -152,7 +152,7 @@ describe("an approval of the host's", () => {
     ["more was allowed than was offered", { decision: "allow-always" }],
   ])("answers nothing where %s", async (_, decision) => {
     scriptApproval(ACCEPTED, decision);
-    expect(await notifyApproval()).toEqual({ outcome: DELIVERED, taken: [], lines: [] });
+    expect(await notifyApproval()).toEqual({ outcome: DELIVERED, answers: [], lines: [] });
   });
 
   it.each([[new Error("gateway closed")], [null], [{ decision: 5 }]])(
@@ -160,7 +160,7 @@ describe("an approval of the host's", () => {
     async (decision) => {
       scriptApproval(ACCEPTED, decision);
       const { outcome, answers, lines } = await notifyApproval();
-      expect({ outcome, taken: answers }).toEqual({ outcome: DELIVERED, taken: [] });
+      expect({ outcome, answers }).toEqual({ outcome: DELIVERED, answers: [] });
       expect(lines).toMatchObject([{ level: "warn", fields: { question: QUESTION_ID } }]);
     },
   );

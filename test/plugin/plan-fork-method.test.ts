@@ -31,7 +31,7 @@ describe("coordination.plan.fork", () => {
   it("without more forks behind the newest event, under an id of its own", async () => {
     const stub = createForking();
     expect(await fork({}, stub)).toEqual({ ok: true, payload: report });
-    expect(stub.askedCalls).toEqual([{ what: "forkPlan", given: [{ source: "co-1" }] }]);
+    expect(stub.askedCalls).toEqual([{ subject: "forkPlan", args: [{ source: "co-1" }] }]);
   });
 
   it("hands over the place, the id, whether it is only a preview, and the policy as it is read", async () => {

@@ -103,8 +103,8 @@ describe.each([
     await call(method, { coordinationId: "co-1" }, stub);
     await call(method, { coordinationId: "co-1", stepId: "a" }, stub);
     expect(stub.askedCalls).toEqual([
-      { what: subject, given: [{ coordinationId: "co-1", by: "operator" }] },
-      { what: subject, given: [{ coordinationId: "co-1", stepId: "a", by: "operator" }] },
+      { subject, args: [{ coordinationId: "co-1", by: "operator" }] },
+      { subject, args: [{ coordinationId: "co-1", stepId: "a", by: "operator" }] },
     ]);
   });
 

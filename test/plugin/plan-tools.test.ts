@@ -154,7 +154,7 @@ describe("coordination_report", () => {
       status: "recorded",
       stepId: "a",
     });
-    expect(stub.askedCalls).toEqual([{ what: "report", given: [SESSION, params] }]);
+    expect(stub.askedCalls).toEqual([{ subject: "report", args: [SESSION, params] }]);
   });
 
   it("keeps the evidence among the outputs", async () => {

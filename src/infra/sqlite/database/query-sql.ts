@@ -54,7 +54,9 @@ export function formatIndex(index: string, { version }: Schema): string {
 }
 
 export function withLabels(sql: string, { version }: Schema): string {
-  return version >= LABELS_SINCE_VERSION ? sql : `with run_label as (${EXPECTED_LABELS}) ${sql}`;
+  return version >= LABELS_SINCE_VERSION
+    ? sql
+    : `with run_label as (select distinct * from (${EXPECTED_LABELS})) ${sql}`;
 }
 
 /** Names the values of labels: `kind0` and `value0` of the first. */

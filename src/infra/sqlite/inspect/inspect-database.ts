@@ -305,17 +305,20 @@ function checkLabels(database: Database, report: Report): void {
     .prepare<[], ComparedLabel>(
       `select compared.kind, compared.value, run.run_id as runId, isStored
        from (
-         select *, 0 as isStored
-         from (select * from (${EXPECTED_LABELS}) except select ${columns} from run_label)
-         union all
-         select *, 1 as isStored
-         from (select ${columns} from run_label except select * from (${EXPECTED_LABELS}))
+         select kind, value, run_key, max(isStored) as isStored
+         from (
+           select *, 0 as isStored from (${EXPECTED_LABELS})
+           union all
+           select ${columns}, 1 from run_label
+         )
+         group by ${columns}
+         having min(isStored) = max(isStored)
+         limit 20
        ) as compared
        left join run using (run_key)
-       order by run_key, compared.kind, compared.value
-       limit 20`,
+       order by run_key, compared.kind, compared.value`,
     )
-    .iterate();
+    .all();
   for (const { kind, value, runId, isStored } of rows) {
     const label = `the label ${kind}${value === "" ? "" : ` ${value}`}`;
     const message = isStored === 1 ? `${label} follows from no event` : `${label} is missing or was changed`;

@@ -150,7 +150,9 @@ describe("a time", () => {
     ],
     [["--until", "2 h"], /^--until: expected a time such as/u],
     [["--until", "2026-13-01"], /^--until: expected a time such as/u],
-    [["--since", "2026-02-30T12:00:61Z"], /^--since: expected a time such as/u],
+    [["--since", "2026-02-28T12:00:61Z"], /^--since: expected a time such as/u],
+    [["--since", "2026-02-30"], /^--since: expected a time such as/u],
+    [["--until", "2026-02-30T12:00:00+02:00"], /^--until: expected a time such as/u],
     [["--since", "1h", "--until", "2h"], /^--since: expected a time before that of --until, got /u],
   ])("such as %j is refused with what was expected", async (options, message) => {
     for (const command of ["list", "events"]) {

@@ -11,6 +11,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 const AGO = /^(\d{1,9})([smhdw])$/u;
 const DATE = /^\d{4}-\d{2}-\d{2}$/u;
+const DAY_CHARS = "2026-01-31".length;
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?$/u;
 
 interface MomentOf {
@@ -35,8 +36,15 @@ function readAgo(text: string, now: EpochMs): number | undefined {
 }
 
 function readInstant(text: string): number | undefined {
+  if (!isDay(text.slice(0, DAY_CHARS))) return undefined;
   if (DATE.test(text)) return Date.parse(text);
   const instant = INSTANT.exec(text);
   if (!instant) return undefined;
   return Date.parse(instant[1] === undefined ? `${text}Z` : text);
+}
+
+/** Whether the calendar has this day: of 30 February `Date` makes 2 March. */
+function isDay(text: string): boolean {
+  const atMs = DATE.test(text) ? Date.parse(text) : Number.NaN;
+  return !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text);
 }

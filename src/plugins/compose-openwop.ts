@@ -76,7 +76,6 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     readVariable,
     baseUrl: () => baseUrl,
     ...(openwop.hostId !== undefined && { hostId: openwop.hostId }),
-    testSeams: false,
     confidenceFloor: gates.decisionFloor,
     escalationThreshold: gates.confidenceThreshold,
     replayReinvokesModels: openwop.replayReinvokesModels,

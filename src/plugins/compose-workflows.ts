@@ -20,6 +20,7 @@ import {
   NO_AGENTS,
   type AgentHostParts,
 } from "../agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import { createWorkflowHost } from "../agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import { withOtherRuns } from "../agents/coordination/runtime/workflow-host/records/other-runs.ts";
 import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -64,7 +65,8 @@ export interface WorkflowOptions {
   readonly baseUrl: () => string;
   /** Absent: the base URL. */
   readonly hostId?: string;
-  readonly testSeams: boolean;
+  /** Plays what the protocol's conformance suite scripts; absent: the host is not tested. */
+  readonly conformance?: ConformancePlay;
   /** Below it, an orchestrator's decision waits for people. */
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
@@ -111,7 +113,7 @@ const CALL_BYTES_MAX = 4_000_000;
 
 /** @throws CoordinationError as `openDatabase` does. */
 export async function composeWorkflows(options: WorkflowOptions): Promise<RunningWorkflows> {
-  const { ledgerPath, baseUrl, testSeams } = options;
+  const { ledgerPath, baseUrl, conformance } = options;
   checkShares(options);
   const ledger = await ledgerOf(options);
   const key = readOrCreateKey(join(dirname(ledgerPath), "interrupt-key"));
@@ -125,12 +127,12 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     definitions: maskValue(options.definitions, secrets),
     logger,
     baseUrl,
-    testSeams,
     secrets,
     ...outbound,
     agents: agentHostOf(options),
     retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
     ...(options.quotas && { quotas: options.quotas }),
+    ...(conformance && { conformance }),
     store: ledger.workflows,
     clock: systemClock,
     settings: settingsOf(options),
@@ -213,7 +215,7 @@ function checkShares({ confidenceFloor, escalationThreshold }: WorkflowOptions):
 }
 
 function settingsOf(options: WorkflowOptions) {
-  const { baseUrl, hostId, testSeams, confidenceFloor, escalationThreshold, mcpUrl, a2aUrl } = options;
+  const { baseUrl, hostId, conformance, confidenceFloor, escalationThreshold, mcpUrl, a2aUrl } = options;
   return {
     get hostId() {
       return hostId ?? baseUrl();
@@ -224,8 +226,8 @@ function settingsOf(options: WorkflowOptions) {
     nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
     loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
     runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
-    allowsMocks: testSeams,
     replayReinvokesModels: options.replayReinvokesModels ?? false,
+    ...(conformance && { play: conformance.nodes }),
     ...(options.transcriptWindow !== undefined && { transcriptWindow: options.transcriptWindow }),
     ...(mcpUrl !== undefined && { mcpUrl }),
     ...(a2aUrl !== undefined && { a2aUrl }),

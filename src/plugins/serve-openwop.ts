@@ -1,7 +1,9 @@
 /** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
+import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import {
   composeWorkflows,
   serveLogger,
@@ -9,10 +11,11 @@ import {
   type AgentOptions,
   type ModelOptions,
 } from "./compose-workflows.ts";
+import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
 import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
-import { CONFORMANCE_AGENTS } from "./openwop/conformance/conformance-agents.ts";
+import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
 
 export interface Serving {
@@ -54,19 +57,31 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** The protocol's suite wants a secret that must never be found again. */
-const SUITE_SECRETS = new Map([["conformance-test-secret", "openwop-conformance-canary-secret"]]);
+/** What the conformance suite adds to a host; nothing where it is not tested. */
+interface SuiteParts {
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly agents: readonly InstalledAgent[];
+  readonly composed: { readonly conformance?: ConformancePlay };
+  readonly served: { readonly suite?: SuiteFace };
+}
 
-/** @throws CoordinationError as `openDatabase` does; RangeError where the options are unsafe. */
+async function prepareSuite({ testSeams }: Serving): Promise<SuiteParts> {
+  if (!testSeams) return { secrets: new Map(), agents: [], composed: {}, served: {} };
+  const { secrets, agents, createPlay, face } = await loadConformance();
+  return { secrets, agents, composed: { conformance: createPlay() }, served: { suite: face } };
+}
+
+/** @throws CoordinationError as `openDatabase` and `loadConformance` do; RangeError where the options are unsafe. */
 export async function startServing(options: Serving): Promise<Served> {
-  const { tokens, port, hostname, allowRemote, testSeams, allowedOrigins } = options;
+  const { tokens, port, hostname, allowRemote, allowedOrigins } = options;
+  const suite = await prepareSuite(options);
   const secrets = new Map([
-    ...(testSeams ? SUITE_SECRETS : []),
+    ...suite.secrets,
     ...(options.secrets ?? []),
     ...collectServedSecrets({ ...options, environment: process.env }),
   ]);
   let listening = options.baseUrl ?? "";
-  const agents = agentsOf(options);
+  const agents = agentsOf(options, suite);
   const running = await composeWorkflows({
     ...options,
     logger: serveLogger(options.log, options.verbose),
@@ -74,6 +89,7 @@ export async function startServing(options: Serving): Promise<Served> {
     agents,
     secrets,
     readVariable: (name) => process.env[name],
+    ...suite.composed,
   });
   const { logger } = running;
   try {
@@ -85,10 +101,10 @@ export async function startServing(options: Serving): Promise<Served> {
       port,
       hostname,
       allowRemote,
-      testSeams,
       advertised: advertisedOf(agents, options),
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
+      ...suite.served,
     });
     listening ||= server.baseUrl;
     await running.host.start();
@@ -131,13 +147,13 @@ function liveOf({ installed = [] }: AgentOptions, { model, testSeams }: Serving)
   return { agentInventory: true, ...(isLive && { liveAgents: ["workflow-node", "run-api"] }) };
 }
 
-function agentsOf({
-  agents = {},
-  testSeams,
-}: Serving): AgentOptions & Pick<Required<AgentOptions>, "installed"> {
+function agentsOf(
+  { agents = {} }: Serving,
+  { agents: suiteAgents }: SuiteParts,
+): AgentOptions & Pick<Required<AgentOptions>, "installed"> {
   const installedAgents = agents.installed ?? [];
   const takenIds = new Set(installedAgents.map(({ manifest }) => manifest.agentId));
-  const more = testSeams ? CONFORMANCE_AGENTS.filter(({ manifest }) => !takenIds.has(manifest.agentId)) : [];
+  const more = suiteAgents.filter(({ manifest }) => !takenIds.has(manifest.agentId));
   return { ...agents, installed: [...installedAgents, ...more] };
 }
 

@@ -89,7 +89,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/agents": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/runtime/workflow-host/records core/runtime/workflow-host/models",
     types: "core/ports",
   },
   "core/runtime/questions": {
@@ -119,7 +119,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/requests": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
+      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
     types: "core/ports",
   },
   "core/runtime": {
@@ -129,8 +129,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests core/runtime/log",
-    types: "core/ports core/workflow/node-contract core/runtime",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests core/runtime/log",
+    types: "core/ports core/runtime",
   },
   core: { folders: "core/contracts core/contracts/config core/runtime", types: "core/ports" },
   "infra/a2a": { folders: "core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
@@ -219,21 +219,22 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "zod",
   },
   "plugins/openwop/conformance": {
-    folders: "core/contracts core/contracts/workflows plugins/openwop/http plugins/openwop/routes",
-    types: "core/ports core/runtime/workflow-host/records",
+    folders:
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/requests plugins/openwop/http plugins/openwop/routes",
+    types: "core/ports",
     packages: "node:* zod",
   },
   "plugins/openwop": {
-    folders: "core/std plugins/openwop/http plugins/openwop/routes plugins/openwop/conformance",
+    folders: "core/std plugins/openwop/http plugins/openwop/routes",
     types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens plugins/openwop/http plugins/openwop/conformance plugins/openwop",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens plugins/openwop/http plugins/openwop",
     types:
-      "core/ports core/runtime/log core/runtime/environment core/runtime/questions infra/webhook plugins/hooks",
-    lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files",
+      "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions infra/webhook plugins/hooks",
+    lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
     packages: "node:*",
   },
   "plugins/openclaw/host": {

@@ -1,6 +1,6 @@
 /** Owns: the answers that are no acceptance, and what each of them is refused with: of workflows and gates. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mockAgent } from "../../src/agents/coordination/workflow/nodes/mock-agent.ts";
+import { mockAgent } from "../../src/plugins/openwop/conformance/mock-agent.ts";
 import { createAgent, openAgents, type Agents } from "../openwop/levels-agents-world.ts";
 import { clientOf } from "../openwop/levels-world.ts";
 import {

@@ -1,3 +1,4 @@
+import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
 import { describe, expect, it } from "vitest";
 import {
   BEARER,
@@ -151,7 +152,7 @@ describe("deep JSON", () => {
     ["POST", "/v1/host/sample/workflows", `{"nodes":${nestBrackets("[", "]")}}`],
     ["POST", "/v1/host/sample/reset", nestBrackets("[", "]")],
   ])("is refused with its reason and is never a failure of ours: %s %s", async (method, path, body) => {
-    const face = createFakeFace({ testSeams: true });
+    const face = createFakeFace({ suite: CONFORMANCE_SUITE.face });
     face.host.put("run-1");
     const headers = { "idempotency-key": "k" };
     const response = await face.app.request(path, { ...createPost(body, headers), method });

@@ -16,7 +16,6 @@ const running = await composeWorkflows({
   ledgerPath,
   logger,
   definitions: [NOOP],
-  testSeams: false,
   secrets: new Map(),
   privateOrigins: [],
   confidenceFloor: 0.5,

@@ -45,7 +45,7 @@ export async function startServe(
   // A process that is inspected says so, over and over.
   const isHeard = nodeOptions.length === 0;
   return requireInstalled(
-    await start([...nodeOptions, CLI, "serve", "--port", "0", ...flags, "--json"], isHeard),
+    await start([...nodeOptions, CLI, "serve", "--test-seams", "--port", "0", ...flags, "--json"], isHeard),
   );
 }
 

@@ -90,7 +90,6 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
       hostId: "bench",
       confidenceFloor: 0.5,
       escalationThreshold: 0.7,
-      allowsMocks: true,
       nodeExecutionsMax: 10_000_000,
       loopIterationsMax: 100,
       runDurationMsMax: 3_600_000,
@@ -115,7 +114,6 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
     verifier: refuseToAct,
     secrets: new Map(),
     retentionMs: 3_600_000,
-    testSeams: false,
   });
 }
 

@@ -6,15 +6,14 @@ import {
   askAgain,
   type AskAgainParts,
 } from "../../src/agents/coordination/runtime/workflow-host/models/ask-again.ts";
-import {
-  createMockModel,
-  type MockAnswer,
-} from "../../src/agents/coordination/runtime/workflow-host/records/mock-model.ts";
+import type { ProgrammedAnswer } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { modelAskedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
 import { envelopeOf, findRecordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import type { ModelAsk } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
+import { createConformancePlay } from "../../src/plugins/openwop/conformance/create-conformance-play.ts";
+import { createMockModel } from "../../src/plugins/openwop/conformance/mock-model.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 
@@ -68,7 +67,7 @@ const waitingRun = (() => {
   return { run: run ?? expect.fail("it has begun"), graph };
 })();
 
-const REQUEST: ModelAsk = { provider: "mock", messages: [{ role: "user", content: "?" }], maxTokens: 10 };
+const REQUEST: ModelAsk = { isPlayed: true, messages: [{ role: "user", content: "?" }], maxTokens: 10 };
 const completed: Draft = { type: "node.completed", nodeId: "call", payload: { nodeId: "call", outputs: {} } };
 const createNodeFailed = (code: string): Draft => ({
   type: "node.failed",
@@ -91,7 +90,7 @@ interface Play {
   readonly request?: ModelAsk;
   readonly nodeId?: string;
   /** What the model says now; absent: nobody may ask it. */
-  readonly says?: MockAnswer;
+  readonly says?: ProgrammedAnswer;
   readonly replayReinvokesModels?: boolean;
 }
 
@@ -108,10 +107,17 @@ async function playAsk(
     settings,
     contract: () => Promise.resolve(createAjvOutputContract()),
     chat: () => Promise.reject(new Error("no live model is asked")),
-    mockModel: {
-      answer: (at, modelRequest) => {
-        requests.push(at.nodeId);
-        return mock.answer(at, modelRequest);
+    conformance: {
+      ...createConformancePlay(),
+      modelOf: (node) => {
+        const model = mock.modelOf(node);
+        return {
+          ...model,
+          complete: (request) => {
+            requests.push(node.nodeId);
+            return model.complete(request);
+          },
+        };
       },
     },
   };
@@ -124,8 +130,8 @@ async function playAsk(
   };
 }
 
-const REFUSES: MockAnswer = { refusalText: "no" };
-const SAYS: MockAnswer = { content: "yes" };
+const REFUSES: ProgrammedAnswer = { refusalText: "no" };
+const SAYS: ProgrammedAnswer = { content: "yes" };
 
 describe("a replay that asks a model again", () => {
   test.each([
@@ -188,7 +194,7 @@ describe("a replay that asks a model again", () => {
   });
 
   test("takes the recorded outcome of a request that names no model, whichever answers by now", async () => {
-    const { provider: _, ...live } = REQUEST;
+    const { isPlayed: _, ...live } = REQUEST;
     const modelAsked = modelAskedOf({ sha256: hashText }, live, {
       provider: "host-of-then",
       model: "model-of-then",
@@ -214,7 +220,7 @@ describe("a replay that asks a model again", () => {
   });
 
   test("asks neither a live model unless it is to, nor ever a supervisor's", async () => {
-    const { provider: _, ...live } = REQUEST;
+    const { isPlayed: _, ...live } = REQUEST;
     expect(await playAsk([completed], { request: live })).toEqual({ drafts: [], requests: [] });
     await expect(playAsk([completed], { request: live, replayReinvokesModels: true })).rejects.toThrow(
       "live",

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
 import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
-import { ALICE, codeOf, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
+import { ALICE, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";
 
 const ANSWER = {
   kind: "answered",
@@ -143,14 +143,16 @@ describe("a node with a mock model", () => {
     createWorkflow("conformance-w", { nodes: [createNode("a", "core.ai.callPrompt", { provider: "mock" })] }),
   ];
 
-  test("asks nobody, and is refused outside of workflows that test a host, unless the host allows it", async () => {
+  test("asks nobody, and is refused where the host is not tested, whatever the workflow is called", async () => {
     const allowing = createWorkflowScene({ definitions });
     expect(await allowing.status(await allowing.run("w"))).toBe("completed");
-    const scene = createWorkflowScene({ definitions, settings: { allowsMocks: false } });
-    const refused = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
-    expect(codeOf(refused)).toBe("capability_required");
-    expect(await scene.status(await scene.run("conformance-w"))).toBe("completed");
-    expect(scene.host.workflowIds()).toEqual(["conformance-w"]);
+    const scene = createWorkflowScene({ definitions, isTested: false });
+    for (const workflowId of ["w", "conformance-w"])
+      expect(await scene.host.create(ALICE, { workflowId, inputs: {}, transport: "rest" })).toMatchObject({
+        code: "capability_required",
+        message: expect.stringContaining("node a has config.provider mock") as string,
+      });
+    expect(scene.host.workflowIds()).toEqual([]);
   });
 });
 

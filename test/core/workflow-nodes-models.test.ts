@@ -51,15 +51,16 @@ describe("an agent that is scripted", () => {
     expect(scene.types(runId).filter((type) => type.startsWith("agent.reason"))).toEqual([]);
   });
 
-  test("is refused outside of workflows that test a host, unless the host allows it", async () => {
+  test("is refused where the host is not tested, whatever the workflow is called", async () => {
     const nodes = [createNode("a", "core.conformance.mock-agent", config)];
     const scene = createWorkflowScene({
       definitions: [createWorkflow("w", { nodes }), createWorkflow("conformance-w", { nodes })],
-      settings: { allowsMocks: false },
+      isTested: false,
     });
-    const refused = await scene.host.create(ALICE, { workflowId: "w", inputs: {}, transport: "rest" });
-    expect(codeOf(refused)).toBe("capability_required");
-    expect(await scene.status(await scene.run("conformance-w"))).toBe("completed");
+    for (const workflowId of ["w", "conformance-w"]) {
+      const refused = await scene.host.create(ALICE, { workflowId, inputs: {}, transport: "rest" });
+      expect(codeOf(refused)).toBe("capability_required");
+    }
   });
 });
 

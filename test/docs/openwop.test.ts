@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/nodes/node-types.ts";
 import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { routesOf } from "../../src/plugins/openwop/route-table.ts";
+import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
 import { formatRequirementPage, readRequirements, readTestNames } from "../openwop/requirement-page.ts";
 import { readTableRows } from "./read-tables.ts";
 
@@ -34,11 +35,16 @@ describe("docs/openwop-requirements.md", () => {
 describe("docs/openwop.md", () => {
   it("lists every node type, and no other", () => {
     const types = readTableRows(page, "type").flatMap(([cell = ""]) => listQuoted(cell));
-    expect(types.toSorted()).toEqual([...NODE_TYPE_IDS].toSorted());
+    expect(types.toSorted()).toEqual(
+      [...NODE_TYPE_IDS, ...Object.keys(CONFORMANCE_SUITE.nodePlay.nodeTypes)].toSorted(),
+    );
   });
 
   it("lists every seam, and no other", () => {
-    const seams = routesOf({ ...DEFAULTS, implementation: { name: "x", version: "0" } }, true)
+    const seams = routesOf(
+      { ...DEFAULTS, implementation: { name: "x", version: "0" } },
+      CONFORMANCE_SUITE.face,
+    )
       .filter(({ path }) => path.startsWith("/v1/host/sample"))
       .map(({ method, path }) => `${method} ${path.slice("/v1/host/sample".length)}`);
     const messages = readTableRows(page, "route").flatMap(([cell = ""]) => listQuoted(cell));

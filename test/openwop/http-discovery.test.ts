@@ -1,3 +1,4 @@
+import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
 import { describe, expect, it } from "vitest";
 import { ADVERTISED, BEARER, createFakeFace, createPost, type FakeFace } from "./http-fake-host.ts";
 
@@ -26,9 +27,9 @@ describe("discovery", () => {
     >;
     expect(document).toMatchObject({
       protocolVersion: "1.1",
-      fixtures: ["conformance-noop"],
       multiAgent: { executionModel: { version: 6, crossHostCausation: { hostId: "https://host.test" } } },
     });
+    expect(document).not.toHaveProperty("fixtures");
     expect(document["capabilities"]).toMatchObject({ multiAgent: document["multiAgent"] });
     for (const word of ["webhooks", "contextBudget", "heartbeat", '"edit"', "liveRuntime", "manifestRuntime"])
       expect(JSON.stringify(document)).not.toContain(word);
@@ -58,7 +59,7 @@ describe("discovery", () => {
 
 describe("test seams", () => {
   it("register workflows and show events by type where they were asked for", async () => {
-    const face = createFakeFace({ testSeams: true });
+    const face = createFakeFace({ suite: CONFORMANCE_SUITE.face });
     face.host.put("run-1");
     face.host.append("run-1", "node.started");
     const seams = "/v1/host/sample";
@@ -74,8 +75,15 @@ describe("test seams", () => {
     expect((await face.app.request(`${seams}/workflows`, { method: "POST" })).status).toBe(404);
   });
 
+  it("let discovery list the workflows of the suite", async () => {
+    const response = await createFakeFace({ suite: CONFORMANCE_SUITE.face }).app.request(
+      "/.well-known/openwop",
+    );
+    expect(await response.json()).toMatchObject({ fixtures: ["conformance-noop"] });
+  });
+
   it("deliver once what is claimed several times at once", async () => {
-    const { app } = createFakeFace({ testSeams: true });
+    const { app } = createFakeFace({ suite: CONFORMANCE_SUITE.face });
     const path = "/v1/host/sample/test/idempotency/concurrent-claim";
     const body = (await (await app.request(path, createPost({ executors: 5 }))).json()) as {
       mintedIds: string[];

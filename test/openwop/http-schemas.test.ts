@@ -12,6 +12,8 @@ import {
   HOST_ERROR_STATUS,
   statusOf,
 } from "../../src/plugins/openwop/http/error-map.ts";
+import type { OpenWopParts } from "../../src/plugins/openwop/app.ts";
+import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
 import { ADVERTISED, BEARER, createFakeFace, createPost } from "./http-fake-host.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");
@@ -42,8 +44,8 @@ interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-async function openApi(testSeams = false): Promise<OpenApi> {
-  const response = await createFakeFace({ testSeams }).app.request("/v1/openapi.json");
+async function openApi(parts: Partial<OpenWopParts> = {}): Promise<OpenApi> {
+  const response = await createFakeFace(parts).app.request("/v1/openapi.json");
   return (await response.json()) as OpenApi;
 }
 
@@ -134,7 +136,7 @@ describe("the OpenAPI document", () => {
   });
 
   it("has schemas that can be used", async () => {
-    const { paths } = await openApi(true);
+    const { paths } = await openApi({ suite: CONFORMANCE_SUITE.face });
     const ajv = new Ajv2020({ strict: false });
     const schemas = Object.values(paths)
       .flatMap((methods) => Object.values(methods))
@@ -157,10 +159,10 @@ describe("the OpenAPI document", () => {
 
   it("has only routes that are there, and seams only where they are", async () => {
     const { paths } = await openApi();
-    const seams = (await openApi(true)).paths;
+    const seams = (await openApi({ suite: CONFORMANCE_SUITE.face })).paths;
     expect(Object.keys(paths).filter((path) => path.includes("/host/sample/"))).toEqual([]);
     expect(Object.keys(seams).length).toBeGreaterThan(Object.keys(paths).length);
-    const face = createFakeFace({ testSeams: true });
+    const face = createFakeFace({ suite: CONFORMANCE_SUITE.face });
     for (const [path, methods] of Object.entries(seams))
       for (const method of Object.keys(methods)) {
         const url = path.replace(/\{\w+\}/g, "x");

@@ -1,5 +1,6 @@
 /** Owns: workflows that fast-check makes up, and a world that answers their effects in an order of its own. */
 import fc from "fast-check";
+import { NODE_PLAY } from "../../src/plugins/openwop/conformance/node-play.ts";
 import {
   type CoordinationId,
   type EpochMs,
@@ -137,7 +138,7 @@ export const PLAY_SETTINGS: WorkflowSettings = {
   nodeExecutionsMax: 60,
   loopIterationsMax: 20,
   runDurationMsMax: 600_000,
-  allowsMocks: true,
+  play: NODE_PLAY,
 };
 
 const DEADLINE_MS = START_MS + PLAY_SETTINGS.runDurationMsMax;

@@ -35,6 +35,7 @@ import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-
 import { createChatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
 import { createVerifier } from "../../src/infra/verify/create-verifier.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { createConformancePlay } from "../../src/plugins/openwop/conformance/create-conformance-play.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "./fake-clock.ts";
 import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
 
@@ -65,6 +66,8 @@ export interface SceneOptions {
   readonly pid?: number;
   readonly alive?: ReadonlySet<number>;
   readonly settings?: Partial<WorkflowSettings>;
+  /** False: the host has no conformance play. */
+  readonly isTested?: boolean;
   readonly secrets?: ReadonlyMap<string, string>;
   readonly quotas?: Partial<Quotas>;
   /** How long a run that ended can be forked. */
@@ -109,6 +112,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     pid = 1,
     alive = new Set([pid]),
   } = options;
+  const played = createPlayed(options);
   const sentences: string[] = [];
   const life = { isOver: false };
   const log = (fields: unknown, message: string): void =>
@@ -119,7 +123,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     store: createMortal(checkAppends(ledger.open(), options.faults ?? {}), life),
     clock: createMortalClock(clock, life),
     logger: { debug: () => undefined, info: log, warn: log, error: log },
-    settings: { ...SETTINGS, ...options.settings },
+    settings: { ...SETTINGS, ...played.settings, ...options.settings },
     definitions: options.definitions ?? [],
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
     driver: { id: `driver-${scene}`, pid },
@@ -134,7 +138,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     agents: { ...NO_AGENTS, ...options.agents },
     secrets: options.secrets ?? new Map(),
     retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
-    testSeams: true,
+    ...played.host,
   });
   const eventsOf = (runId: string): WorkflowEvent[] => listEvents(ledger, runId);
   return {
@@ -168,6 +172,13 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
   };
 }
 
+/** The conformance play, as far as the host has one. */
+function createPlayed({ isTested = true }: SceneOptions) {
+  if (!isTested) return { host: {}, settings: {} };
+  const conformance = createConformancePlay();
+  return { host: { conformance }, settings: { play: conformance.nodes } };
+}
+
 function createScripted({ tools = {}, chat = {}, quotas = {} }: SceneOptions) {
   return {
     quotas,
@@ -198,7 +209,6 @@ const SETTINGS: WorkflowSettings = {
   nodeExecutionsMax: 1_000,
   loopIterationsMax: 100,
   runDurationMsMax: 600_000,
-  allowsMocks: true,
 };
 
 /** @throws Error where the host refused. */

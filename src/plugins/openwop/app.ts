@@ -16,6 +16,7 @@ import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import { routesOf } from "./route-table.ts";
 import { refuseNotFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
+import type { SuiteFace } from "./http/suite-face.ts";
 import { streamHub } from "./http/stream-hub.ts";
 import { createOnce } from "../../agents/coordination/std/load-once.ts";
 
@@ -30,8 +31,8 @@ export interface OpenWopParts {
   readonly rateLimit?: RateLimit;
   /** Web pages of these origins may ask; absent: of none. */
   readonly allowedOrigins?: readonly string[];
-  /** The routes of the conformance suite; absent: they are not there. */
-  readonly testSeams?: boolean;
+  /** What the protocol's conformance suite is shown; absent: nothing. */
+  readonly suite?: SuiteFace;
   /** Where a server of somebody else mounts the app, without a slash at its end. */
   readonly pathPrefix?: string;
   readonly streamsMax?: number;
@@ -58,7 +59,7 @@ const UNVERSIONED = /^\/(runs|workflows|interrupts|agents|webhooks|openapi\.json
 /** @throws RangeError for tokens, tenants or limits that make no sense. */
 export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   const { host, clock, logger, advertised } = options;
-  const routes = routesOf(advertised, options.testSeams ?? false);
+  const routes = routesOf(advertised, options.suite);
   const streams = streamHub(clock, options.streamsMax);
   const { name: title, version } = advertised.implementation;
   const parts: ServeParts = {
@@ -73,7 +74,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
     strangers: createRateLimiter(STRANGERS_RATE, clock, "address"),
     ...createQuotaCounts(options.quotas),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
-    discovery: createDiscovery(advertised, host, options.testSeams ?? false),
+    discovery: createDiscovery(advertised, host, options.suite),
     openapi: createOnce(() => JSON.stringify(openApiDocument(routes, { title, version }))),
   };
   const app = new Hono();
@@ -110,20 +111,15 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
   });
 }
 
-/** Its scenario votes for several people with one token, which is believed behind the seams only. */
-const INVENTED_VOTERS = "conformance-interrupt-quorum";
-
 /** Creates the discovery document anew when the workflows of the host change. */
 function createDiscovery(
   advertised: Advertised,
   host: WorkflowHost,
-  testSeams: boolean,
+  suite: SuiteFace | undefined,
 ): () => DiscoveryDocument {
   let made: { readonly of: string; readonly document: DiscoveryDocument } | undefined;
-  const isFixture = (id: string): boolean =>
-    id.startsWith("conformance-") && (testSeams || id !== INVENTED_VOTERS);
   return () => {
-    const fixtures = host.workflowIds().filter(isFixture);
+    const fixtures = host.workflowIds().filter((id) => suite?.isFixture(id));
     const of = fixtures.join(" ");
     if (made?.of !== of) made = { of, document: createDiscoveryDocument(advertised, host.hostId, fixtures) };
     return made.document;

@@ -17,6 +17,7 @@ import type {
   NodeView,
   WorkflowSettings,
 } from "./node-contract/node-type.ts";
+import { describePlayedPart, findPlayedPart, NOT_PLAYED } from "./node-contract/conformance-parts.ts";
 import { nodeTypeOf } from "./nodes/node-types.ts";
 import { findUnfitDraft, type Unfit } from "./fit-for-log.ts";
 import { draftEarlyEnd, endRun, runDeadlineMs, draftStop } from "./node-contract/run-end.ts";
@@ -188,8 +189,12 @@ function stepNode(advance: Advance, nodeRun: NodeRun): boolean {
 
 /** Returns what the node wants now. A node that throws fails. */
 export function stepOf(view: NodeView): NodeStep {
-  const { typeId } = view.node.node;
-  const type = nodeTypeOf(typeId);
+  const { node } = view.node;
+  const { typeId } = node;
+  const playedPart = view.settings.play ? undefined : findPlayedPart(node);
+  if (playedPart !== undefined)
+    return { kind: "fail", error: { code: NOT_PLAYED, message: describePlayedPart(node, playedPart) } };
+  const type = nodeTypeOf(typeId, view.settings);
   if (!type) {
     const message = `this host does not know the node type ${typeId}`;
     return { kind: "fail", error: { code: "unknown_node_type", message } };

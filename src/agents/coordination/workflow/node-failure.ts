@@ -1,5 +1,6 @@
 /** Owns: how a node fails: whether it is tried again, and what is recorded. */
 import { REFUSED, type WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
+import { NOT_PLAYED } from "./node-contract/conformance-parts.ts";
 import type { NodeError, NodeView } from "./node-contract/node-type.ts";
 import type { NodeGraph } from "./state/node-graph.ts";
 import { draftClosings } from "./state/invocation.ts";
@@ -54,6 +55,7 @@ export const NOT_RETRIED: ReadonlySet<string> = new Set([
   "verification_failed",
   "low_confidence_rejected",
   "capability_not_provided",
+  NOT_PLAYED,
   "unknown_node_type",
   "no_pending_decision",
   "fan_out_unsupported",

@@ -324,12 +324,12 @@ function askAgain({ asked: askedEffectId }: Replay, effect: NodeEffect): FromOut
 }
 
 /** True for outcomes that are taken from the record although they could be computed again. */
-function isRecorded({ node: { node } }: NodeView, type: WorkflowEvent["type"]): boolean {
+function isRecorded({ node: { node }, settings }: NodeView, type: WorkflowEvent["type"]): boolean {
   // A supervisor is not asked again, and what is declared to be another each time is not done again.
   if (node.config["nondeterministic"] === true) return true;
   if (node.typeId === SUPERVISOR) return !AT_ONCE.has(type);
   // What cannot be done fails at once, by what the host was then.
-  const hasOutcomes = nodeTypeOf(node.typeId)?.settle !== undefined;
+  const hasOutcomes = nodeTypeOf(node.typeId, settings)?.settle !== undefined;
   return hasOutcomes && (type === "node.failed" || type === "node.retried");
 }
 

@@ -26,10 +26,13 @@ export function pauseRun(
 }
 
 /** Drafts the continuation of a paused run. A node that was stopped in the middle begins anew. */
-export function resumeRun(run: WorkflowRun, { graph }: Pick<ProgressParts, "graph">): WorkflowDraft[] {
+export function resumeRun(
+  run: WorkflowRun,
+  { graph, settings }: Omit<ProgressParts, "now">,
+): WorkflowDraft[] {
   const again = [...run.nodes.values()].flatMap(({ nodeId, status, attempt }): WorkflowDraft[] => {
     const typeId = graph.nodes.get(nodeId)?.node.typeId ?? "";
-    return status === "running" && nodeTypeOf(typeId)?.isPausable
+    return status === "running" && nodeTypeOf(typeId, settings)?.isPausable
       ? [{ type: "node.started", nodeId, payload: { nodeId, typeId, attempt: attempt + 1 } }]
       : [];
   });
@@ -43,7 +46,7 @@ export function settleEffect(
   { effect, outcome }: { readonly effect: NodeEffect; readonly outcome: EffectOutcome },
 ): WorkflowDraft[] {
   const view = isEndedPhase(run.phase) ? undefined : viewOf({ ...parts, run }, effect.nodeId);
-  const type = view && nodeTypeOf(view.node.node.typeId);
+  const type = view && nodeTypeOf(view.node.node.typeId, view.settings);
   if (!view || !type?.settle || !isAwaited(type, view, effect)) return [];
   // Whatever a node makes of a failure: a replay does not go on as if it had been tried.
   if (outcome.kind === "failed" && outcome.error.code === REPLAY_SOURCE_MISSING)

@@ -98,9 +98,8 @@ async function replayRun(
       nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
       loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
       runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
-      // What the log holds of them has happened.
-      allowsMocks: true,
     },
+    loadPlay: async () => (await (await import("../../load-conformance.ts")).loadConformance()).nodePlay,
   });
   return { kind: "run", replayed };
 }

@@ -1,7 +1,7 @@
 /** Owns: the routes by which tests of hosts say what the mock model answers, and look at keys of requests and at side effects. */
 import { z } from "zod";
 import type {
-  MockAnswer,
+  ProgrammedAnswer,
   WorkflowSeams,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
@@ -81,7 +81,7 @@ function withSeams({ host: { seams } }: RouteParts, use: (seams: WorkflowSeams) 
   return seams ? use(seams) : refuse("not_found", "This host has no such seam.");
 }
 
-function answerOf(entry: Programmed): MockAnswer {
+function answerOf(entry: Programmed): ProgrammedAnswer {
   if (!("mode" in entry)) return entry;
   return entry.mode === "refusal"
     ? { stopReason: "safety", refusalText: entry.refusalReason ?? "" }

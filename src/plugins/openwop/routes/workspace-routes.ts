@@ -1,20 +1,11 @@
-/** Owns: the routes of workspace files (RFC 0059), and the seam by which the suite looks at the workspaces of several owners. */
+/** Owns: the routes of workspace files (RFC 0059), and reading and writing them in any workspace. */
 import { z } from "zod";
 import type {
   NewWorkspaceFile,
   TenantWorkspace,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
-import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import {
-  answerFromOutcome,
-  createJsonAnswer,
-  route,
-  type Answer,
-  type Ask,
-  type Route,
-  type RouteParts,
-} from "../http/route.ts";
+import { answerFromOutcome, createJsonAnswer, route, type Answer, type Route } from "../http/route.ts";
 
 const FILES = "/v1/host/workspace/files";
 
@@ -41,7 +32,7 @@ export const workspaceRoutes: readonly Route[] = [
     summary: "The files of the workspace, without their contents.",
     answer: listSchema,
     queries: [{ name: "prefix", summary: "How their paths begin.", schema: { type: "string" } }],
-    handle: (ask, { host }) => list(host.workspace(ask.caller), ask.query("prefix")),
+    handle: (ask, { host }) => listFiles(host.workspace(ask.caller), ask.query("prefix")),
   }),
   route({
     method: "GET",
@@ -58,7 +49,7 @@ export const workspaceRoutes: readonly Route[] = [
       const version = versionGiven === undefined ? undefined : Number(versionGiven);
       if (version !== undefined && !(Number.isSafeInteger(version) && version >= 1))
         return refuse("validation_error", "`version` is a whole number from 1.");
-      return read(host.workspace(ask.caller), ask.param("path"), version);
+      return readFile(host.workspace(ask.caller), ask.param("path"), version);
     },
   }),
   route({
@@ -74,8 +65,8 @@ export const workspaceRoutes: readonly Route[] = [
     handle: (ask, { host }) => {
       const { content, contentType } = ask.body;
       const type = contentType === undefined ? {} : { contentType };
-      const ifMatch = tagsOf(ask.header("if-match"));
-      return put(host.workspace(ask.caller), ask.param("path"), { content, ...type, ...ifMatch });
+      const ifMatch = readTags(ask.header("if-match"));
+      return putFile(host.workspace(ask.caller), ask.param("path"), { content, ...type, ...ifMatch });
     },
   }),
   route({
@@ -88,21 +79,25 @@ export const workspaceRoutes: readonly Route[] = [
     refusals: [404, 409],
     answer: z.void(),
     handle: (ask, { host }) =>
-      remove(host.workspace(ask.caller), ask.param("path"), tagsOf(ask.header("if-match"))),
+      removeFile(host.workspace(ask.caller), ask.param("path"), readTags(ask.header("if-match"))),
   }),
 ];
 
-async function list(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
+export async function listFiles(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
   return answerFromOutcome(await workspace.list(prefix === undefined ? {} : { prefix }), (files) =>
     createJsonAnswer(200, { files }),
   );
 }
 
-async function read(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
+export async function readFile(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
   return answerFromOutcome(await workspace.read(path, version), createTaggedAnswer);
 }
 
-async function put(workspace: TenantWorkspace, path: string, file: NewWorkspaceFile): Promise<Answer> {
+export async function putFile(
+  workspace: TenantWorkspace,
+  path: string,
+  file: NewWorkspaceFile,
+): Promise<Answer> {
   return answerFromOutcome(await workspace.write(path, file), createTaggedAnswer);
 }
 
@@ -110,7 +105,7 @@ function createTaggedAnswer(file: { readonly etag: string }): Answer {
   return { ...createJsonAnswer(200, file), headers: { etag: file.etag } };
 }
 
-async function remove(
+export async function removeFile(
   workspace: TenantWorkspace,
   path: string,
   when: Pick<NewWorkspaceFile, "ifMatch">,
@@ -124,52 +119,9 @@ async function remove(
 }
 
 /** Reads a tag as in HTTP; one without its quotes is accepted. A weak tag fits no file. */
-function tagsOf(ifMatch: string | undefined): Pick<NewWorkspaceFile, "ifMatch"> {
+export function readTags(ifMatch: string | undefined): Pick<NewWorkspaceFile, "ifMatch"> {
   if (ifMatch === undefined) return {};
   const tags = ifMatch.split(",").map((tag) => tag.trim());
   if (tags.includes("*")) return { ifMatch: "any" };
   return { ifMatch: tags.map((tag) => (/^(W\/)?"/.test(tag) ? tag : `"${tag}"`)) };
-}
-
-const text = z.string().max(HTTP_BOUNDS.idCharsMax);
-const opBody = z.object({
-  tenant: text,
-  workspace: text,
-  op: z.enum(["list", "get", "put", "delete"]),
-  path: z.string().default(""),
-  content: z.string().optional(),
-  contentType: z.string().optional(),
-  ifMatch: z.string().optional(),
-  prefix: z.string().optional(),
-  version: z.int().min(1).optional(),
-});
-
-export const workspaceSeam: Route = route({
-  method: "POST",
-  path: "/v1/host/sample/workspace/op",
-  operationId: "seamWorkspace",
-  auth: "bearer",
-  summary: "Reads and writes the workspace of an owner that is named.",
-  status: 200,
-  body: opBody,
-  answer: z.record(z.string(), z.unknown()),
-  handle: operate,
-});
-
-/** An owner of the suite has a place of its own within the tenant that asks: no real tenant's files are reached. */
-async function operate(ask: Ask<z.output<typeof opBody>>, { host }: RouteParts): Promise<Answer> {
-  const { tenant, workspace, op, path, content, contentType, ifMatch, prefix, version } = ask.body;
-  const files = host.workspace(ask.caller, JSON.stringify([tenant, workspace]));
-  const when = tagsOf(ifMatch);
-  switch (op) {
-    case "list":
-      return list(files, prefix);
-    case "get":
-      return read(files, path, version);
-    case "delete":
-      return remove(files, path, when);
-    case "put":
-      if (content === undefined) return refuse("validation_error", "`content` is needed to put a file.");
-      return put(files, path, { content, ...(contentType !== undefined && { contentType }), ...when });
-  }
 }

@@ -4,17 +4,10 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
-import {
-  criterionKeySchema,
-  remoteCheckSchema,
-  verdictSchema,
-  type Check,
-  type Verdict,
-} from "../verification.ts";
+import { criterionKeySchema, remoteCheckSchema, type Check } from "../verification.ts";
 import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
 
 const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);
-const share = z.number().min(0).max(1);
 const keys = z
   .array(name)
   .max(BOUNDS.criteriaMax)
@@ -23,57 +16,36 @@ const waitMs = z.int().min(1).max(BOUNDS.durationMsMax);
 
 /** How long checks may take together where the node does not say. */
 const VERIFY_MS = 60_000;
-const SCRIPT_MAX = 1_000;
+const REVISIONS_MAX = 1_000;
 const PROMPT_CHARS_MAX = 20_000;
 
-/** A verdict alone, or with what else a critic may say. */
-const scriptedVerdictSchema = z.union([
-  verdictSchema.transform((verdict): ScriptedVerdict => ({ verdict })),
-  z.object({ verdict: verdictSchema, criteria: keys.optional(), confidence: share.optional() }),
-]);
-
-/** A verdict that a test wrote for the verifier of a child. */
-export interface ScriptedVerdict {
-  readonly verdict: Verdict;
-  readonly criteria?: readonly string[] | undefined;
-  readonly confidence?: number | undefined;
-}
-
-const verifierSchema = z
-  .object({
-    /** Whose verdict it is. */
-    agentId: z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax),
-    /** Keys of what is looked at. */
-    criteria: keys.default([]),
-    /** In place of asking anybody: the verdict of each completed child, in their order; the last one repeats. */
-    mockVerdicts: z.array(scriptedVerdictSchema).min(1).max(SCRIPT_MAX).optional(),
-    /** Checks by key. Without any, and without a script, a critic model rules on the criteria. */
-    checks: z
-      .record(criterionKeySchema, remoteCheckSchema)
-      .refine((checks) => Object.keys(checks).length <= BOUNDS.checksPerStepMax, "too many checks")
-      .optional(),
-    /** Of the critic. */
-    model: name.optional(),
-    /** What the critic rules by. With checks beside it, the critic is asked as well. */
-    systemPrompt: z.string().min(1).max(PROMPT_CHARS_MAX).optional(),
-    /** For all checks together; then there is no verdict. */
-    timeoutMs: waitMs.default(VERIFY_MS),
-    /** How often a worker may be sent back before people are asked; the loop's own limit holds in any case. */
-    revisionsMax: z.int().min(0).max(SCRIPT_MAX).optional(),
-    /** The input by which a worker that is sent back learns the keys of what it did not meet. */
-    revisionInput: name.default("revisionCriteria"),
-    /** The agent that did the work may rule on it. */
-    allowSelfVerification: z.boolean().default(false),
-    /** When nobody has answered, the answer is no. Absent: people are waited for. */
-    approvalTimeoutMs: waitMs.optional(),
-    /** What becomes of a run that would end although a verdict was not met: people are asked, or it fails. */
-    onUnresolved: z.enum(["ask", "fail"]).default("ask"),
-  })
-  .refine(
-    ({ criteria, mockVerdicts }) =>
-      mockVerdicts !== undefined || criteria.every((key) => criterionKeySchema.safeParse(key).success),
-    "a critic's criteria are named by letters, digits and ._:@/-",
-  );
+const verifierSchema = z.object({
+  /** Whose verdict it is. */
+  agentId: z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax),
+  /** Keys of what is looked at. */
+  criteria: keys.default([]),
+  /** Checks by key. Without any a critic model rules on the criteria. */
+  checks: z
+    .record(criterionKeySchema, remoteCheckSchema)
+    .refine((checks) => Object.keys(checks).length <= BOUNDS.checksPerStepMax, "too many checks")
+    .optional(),
+  /** Of the critic. */
+  model: name.optional(),
+  /** What the critic rules by. With checks beside it, the critic is asked as well. */
+  systemPrompt: z.string().min(1).max(PROMPT_CHARS_MAX).optional(),
+  /** For all checks together; then there is no verdict. */
+  timeoutMs: waitMs.default(VERIFY_MS),
+  /** How often a worker may be sent back before people are asked; the loop's own limit holds in any case. */
+  revisionsMax: z.int().min(0).max(REVISIONS_MAX).optional(),
+  /** The input by which a worker that is sent back learns the keys of what it did not meet. */
+  revisionInput: name.default("revisionCriteria"),
+  /** The agent that did the work may rule on it. */
+  allowSelfVerification: z.boolean().default(false),
+  /** When nobody has answered, the answer is no. Absent: people are waited for. */
+  approvalTimeoutMs: waitMs.optional(),
+  /** What becomes of a run that would end although a verdict was not met: people are asked, or it fails. */
+  onUnresolved: z.enum(["ask", "fail"]).default("ask"),
+});
 /** Who verifies the outputs of a child, and by which checks. */
 export type VerifierConfig = z.output<typeof verifierSchema>;
 
@@ -105,6 +77,13 @@ export type GateReading =
   /** A gate that was misunderstood would open too early. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
+/** Returns what is wrong with the names of the criteria that a critic is asked about. */
+export function findCriteriaProblem({ criteria }: VerifierConfig): string | undefined {
+  return criteria.every((key) => criterionKeySchema.safeParse(key).success)
+    ? undefined
+    : "verifier: a critic's criteria are named by letters, digits and ._:@/-";
+}
+
 /** The gate that a node's configuration asks for. */
 export function readChildGate(config: Readonly<Record<string, unknown>>): GateReading {
   const { verifier, outputAttestation } = config;
@@ -123,15 +102,13 @@ export function readChildGate(config: Readonly<Record<string, unknown>>): GateRe
 const ANY_CRITERION = "acceptable";
 const RUBRIC = "Rule whether these outputs of a run are what a careful person would accept and build on.";
 
-/** The checks that are made, by key; none where the verdicts are scripted. */
+/** The checks that are made, by key. */
 export function checksOf({
   agentId,
   criteria,
   checks = {},
-  mockVerdicts,
   systemPrompt,
 }: VerifierConfig): Readonly<Record<string, Check>> {
-  if (mockVerdicts) return {};
   const stated = Object.entries(checks).map(([key, check]): [string, Check] => [
     key,
     check.kind === "model" ? { ...check, agent: agentId } : check,

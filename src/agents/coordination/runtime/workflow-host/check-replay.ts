@@ -9,7 +9,8 @@ import type { WorkflowStore } from "../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../workflow/state/node-graph.ts";
-import type { WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
+import { needsPlay } from "../../workflow/node-contract/conformance-parts.ts";
+import type { NodePlay, WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
 import { copyRecorded, replayRecorded, type Replayed } from "../../workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 
@@ -29,14 +30,23 @@ export interface CheckedRun {
 
 type Store = Pick<WorkflowStore, "read" | "entry" | "definition">;
 
+/** What a run is derived with. */
+export interface ReplayCheck {
+  readonly from: number;
+  readonly settings: WorkflowSettings;
+  /** Loads what plays the conformance suite's scripts; asked only for a run that was played. */
+  readonly loadPlay?: () => Promise<NodePlay>;
+}
+
 const PAGE = 1_000;
 
 /** @throws CoordinationError `COORDINATION_NOT_FOUND`, `EVENT_UNREADABLE`, `INPUT_INVALID` */
 export async function checkReplay(
   store: Store,
   runId: CoordinationId,
-  { from, settings }: { readonly from: number; readonly settings: WorkflowSettings },
+  check: ReplayCheck,
 ): Promise<CheckedRun> {
+  const { from } = check;
   const entry = await store.entry(runId);
   const [first] = entry ? await store.read(runId, { from: 0, limit: 1 }) : [];
   if (!entry || !first)
@@ -49,11 +59,18 @@ export async function checkReplay(
   const derivesFrom = Math.max(from, entry.origin?.until ?? 0);
   const { run, difference } = await derive(store, begun, {
     graph,
-    settings,
+    settings: await chooseSettings(graph, check),
     derivesFrom,
     length: entry.length,
   });
   return { runId, from: derivesFrom, to: run.nextSequence, ...(difference && { difference }) };
+}
+
+async function chooseSettings(
+  graph: NodeGraph,
+  { settings, loadPlay }: ReplayCheck,
+): Promise<WorkflowSettings> {
+  return loadPlay && needsPlay(graph) ? { ...settings, play: await loadPlay() } : settings;
 }
 
 interface Deriving {

@@ -79,8 +79,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     ancestry: (caller, runId) => readAncestry(hosting, caller, runId),
     workflow: ({ tenant }, workflowId) => readDefinition(hosting, tenant, workflowId),
     workflowIds: () => runnable,
-    register: (caller, definition) =>
-      registerWorkflow({ ...hosting, isOff: (name) => hosting.seams.isOff(name) }, caller, definition),
+    register: (caller, definition) => registerWorkflow(hosting, caller, definition),
     memory: ({ tenant }, scope, query) =>
       parts.store.memory.list({ tenant, scope }, { ...query, now: parts.clock.now() }),
     runAgent: (caller, agentRun, signal) =>
@@ -99,7 +98,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
         owner === undefined ? ownWorkspace(tenant) : { tenant, scope: `owner:${owner}` },
       ),
     requests: parts.store.requests,
-    ...(parts.testSeams && { seams: hosting.seams }),
+    ...(hosting.seams && { seams: hosting.seams }),
     start: () => recovery.start(),
     stop: async () => {
       hosting.watching.stop();

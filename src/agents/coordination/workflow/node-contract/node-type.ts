@@ -5,13 +5,14 @@ import type { Verdict, VerificationFailure } from "../../contracts/verification.
 import type { AgentSource } from "../../contracts/workflows/agent-events.ts";
 import type {
   InterruptKind,
+  OrchestratorDecision,
   WorkflowDraft,
   WorkflowPayloads,
 } from "../../contracts/workflows/workflow-events.ts";
 import type { PlannedUpdate, WorkspaceContent } from "../../contracts/workflows/workspace.ts";
 import type { AgentEffect, AgentOutcome, ModelAsked } from "./agent-effects.ts";
 import type { GraphNode, NodeGraph } from "../state/node-graph.ts";
-import { eventIdOf, type NodeRun, type WorkflowRun } from "../state/workflow-state.ts";
+import { eventIdOf, type NodeRun, type RecordedVerdict, type WorkflowRun } from "../state/workflow-state.ts";
 import type { TurnAsk } from "./turn-inputs.ts";
 import type { Values } from "../state/values.ts";
 
@@ -30,9 +31,9 @@ export interface WorkflowSettings {
   readonly a2aUrl?: string;
   /** Hexadecimal. Absent: no hash of what tools are called with is told (RFC 0064). */
   readonly sha256?: (text: string) => string;
-  /** Node types of the protocol's conformance suite are refused outside of it. */
-  readonly allowsMocks: boolean;
-  /** Whether a replay asks live models again, to see whether they refuse now; a mock model is always asked. */
+  /** Plays what workflows of the protocol's conformance suite script. Absent: such workflows are refused. */
+  readonly play?: NodePlay;
+  /** Whether a replay asks live models again, to see whether they refuse now; one that is played is always asked. */
   readonly replayReinvokesModels?: boolean;
   /** Events at most that each turn of a supervisor is told; absent: the bound of the same name. */
   readonly transcriptWindow?: number;
@@ -172,6 +173,8 @@ export interface JudgeEffect {
   readonly attempt: number;
   /** Absent where nobody is asked. */
   readonly verifier?: VerifierConfig;
+  /** The conformance play gives the verdict, and no check is made. */
+  readonly isPlayed?: true;
   /** A checksum of the outputs is wanted. */
   readonly isAttested: boolean;
 }
@@ -187,8 +190,8 @@ export type Judgement =
   | { readonly kind: "none"; readonly because: VerificationFailure };
 
 export interface ModelAsk {
-  /** The host's own model, which says what tests wrote for it. Absent: the one that is configured. */
-  readonly provider?: "mock";
+  /** The conformance play answers. Absent: the model that is configured. */
+  readonly isPlayed?: true;
   readonly agentId?: string;
   readonly model?: string;
   readonly system?: string;
@@ -274,13 +277,40 @@ export type EffectOutcome =
 
 export interface NodeType {
   /** What is wrong with a node of this type; checked before a run is created. */
-  readonly check?: (node: GraphNode, graph: NodeGraph) => readonly string[];
+  readonly check?: (node: GraphNode, graph: NodeGraph, settings: WorkflowSettings) => readonly string[];
   readonly step: (view: NodeView) => NodeStep;
   /** What an outcome of the node's effect means. */
   readonly settle?: (view: NodeView, effect: NodeEffect, outcome: EffectOutcome) => readonly WorkflowDraft[];
   /** Whether a pause may stop it in the middle, and a resumption begin it anew. */
   readonly isPausable?: boolean;
 }
+
+/**
+ * Plays what the protocol's conformance suite scripts within nodes. Pure, as nodes are: a replay of a run that was played is
+ * given it too.
+ */
+export interface NodePlay {
+  /** Node types beside the product's, by their names in definitions. */
+  readonly nodeTypes: Readonly<Record<string, NodeType>>;
+  /** Tells what is wrong with the scripts of a node. */
+  check(node: GraphNode): readonly string[];
+  /** True when a script answers in place of the node's model. */
+  isModelPlayed(node: GraphNode): boolean;
+  /** True when a script gives the verdicts on the node's children. */
+  isVerdictPlayed(node: GraphNode): boolean;
+  /** Returns the verdict on the node's last child; `undefined` where its verifier is asked. */
+  playVerdict(view: NodeView, verifier: VerifierConfig): RecordedVerdict | undefined;
+  /** Returns the supervisor's turn; `undefined` where its model is asked. */
+  playTurn(view: NodeView): PlayedTurn | undefined;
+  /** Returns the decision that the script put to people before it was recorded. */
+  findDoubtedDecision(view: NodeView): OrchestratorDecision | undefined;
+}
+
+/** A supervisor's turn as a script has it. */
+export type PlayedTurn =
+  | { readonly kind: "decided"; readonly decision: OrchestratorDecision }
+  /** People are asked about a decision first. */
+  | { readonly kind: "doubted"; readonly step: NodeStep };
 
 /** The id that the draft at `index` of a batch will have, for what another one of the batch is caused by. */
 export function draftIdOf({ run }: Pick<NodeView, "run">, index: number): EventId {

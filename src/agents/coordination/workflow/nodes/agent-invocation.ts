@@ -82,9 +82,9 @@ export function withInvocation(type: NodeType, isMeant: (view: NodeView) => bool
   };
 }
 
-/** A node that brings its own tool or mock model along is no turn of an agent. */
-export function isLive({ node: { node } }: NodeView): boolean {
-  return node.config["provider"] !== "mock" && node.config["mcp"] === undefined;
+/** True unless the node brings its own tool along, or its model is played: then it is no turn of an agent. */
+export function isLive({ node, settings }: NodeView): boolean {
+  return settings.play?.isModelPlayed(node) !== true && node.node.config["mcp"] === undefined;
 }
 
 export const agentNode: NodeType = {

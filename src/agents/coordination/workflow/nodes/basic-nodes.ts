@@ -45,14 +45,3 @@ function delayMs({ run, graph, node }: NodeView): number {
     candidates.find((value): value is number => typeof value === "number" && Number.isFinite(value)) ?? 0;
   return Math.min(Math.max(0, ms), DELAY_MS_MAX);
 }
-
-/** Stands for a node that needs what no host has. */
-export const requiresMissing: NodeType = {
-  step: () => ({
-    kind: "fail",
-    error: {
-      code: "capability_not_provided",
-      message: "this host does not provide the capability conformance.never-provided",
-    },
-  }),
-};

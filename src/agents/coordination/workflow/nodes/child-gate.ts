@@ -8,7 +8,11 @@
  * Q4 what is merged and that it is are one append, and follow from it once.
  */
 import type { EventId } from "../../contracts/ids.ts";
-import { readChildGate, type ChildGate } from "../../contracts/workflows/child-gate-config.ts";
+import {
+  findCriteriaProblem,
+  readChildGate,
+  type ChildGate,
+} from "../../contracts/workflows/child-gate-config.ts";
 import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflows/workflow-events.ts";
 import type { GraphNode } from "../state/node-graph.ts";
 import {
@@ -17,6 +21,7 @@ import {
   type EffectOutcome,
   type NodeEffect,
   type NodeStep,
+  type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { isAgreed } from "../state/review.ts";
@@ -40,10 +45,15 @@ export function gateOf({ node: { config } }: Pick<GraphNode, "node">): ChildGate
   return gateOf({ node: { config } } as Pick<GraphNode, "node">);
 }
 
-export function listGateProblems({ node: { id, config } }: GraphNode): string[] {
+/** Lists what is wrong with the gate of a node. A script may name criteria as it likes; a critic's have a form. */
+export const listGateProblems: NonNullable<NodeType["check"]> = (graphNode, _graph, { play }) => {
+  const { id, config } = graphNode.node;
   const read = readChildGate(config);
-  return read.ok ? [] : read.problems.map((problem) => `node ${id}: ${problem}`);
-}
+  if (!read.ok) return read.problems.map((problem) => `node ${id}: ${problem}`);
+  const { verifier } = read.gate ?? {};
+  const problem = verifier && !play?.isVerdictPlayed(graphNode) ? findCriteriaProblem(verifier) : undefined;
+  return problem === undefined ? [] : [`node ${id}: ${problem}`];
+};
 
 /** Where the worker is handed over, as far as the gate needs it. */
 export interface GatePlace {
@@ -117,6 +127,7 @@ function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: As
     isAttested: attestation?.checksum === true,
     ...(peerUrl !== undefined && { peerUrl }),
     ...(verifier && !handoff.verdict && !handoff.answer && { verifier }),
+    ...(view.settings.play?.isVerdictPlayed(view.node) && { isPlayed: true }),
   };
 }
 

@@ -22,22 +22,12 @@ export function rulingOf(view: NodeView, handoff: Handoff, gate: ChildGate, judg
   if (!verifier) return { kind: "unasked" };
   if (judged.isSelf && !verifier.allowSelfVerification)
     return { kind: "missing", because: "self_not_allowed" };
-  return (
-    readScriptedRuling(verifier, view.nodeRun.completedChildren) ??
-    combineJudgements(verifier, judged.judgements)
-  );
+  return readPlayedRuling(view, verifier) ?? combineJudgements(verifier, judged.judgements);
 }
 
-/** The k-th completed child gets the k-th verdict, and the last one repeats. */
-function readScriptedRuling(
-  { agentId, criteria, mockVerdicts }: VerifierConfig,
-  child: number,
-): Ruling | undefined {
-  const scriptedVerdict = mockVerdicts?.[Math.max(0, Math.min(child, mockVerdicts.length) - 1)];
-  if (!scriptedVerdict) return undefined;
-  const { verdict, confidence } = scriptedVerdict;
-  const found = scriptedVerdict.criteria ?? criteria;
-  return { kind: "verdict", verdict: recordVerdict({ agentId, verdict, criteria: found, confidence }) };
+function readPlayedRuling(view: NodeView, verifier: VerifierConfig): Ruling | undefined {
+  const verdict = view.settings.play?.playVerdict(view, verifier);
+  return verdict && { kind: "verdict", verdict };
 }
 
 type Said = Judgement & { readonly kind: "verdict" };

@@ -52,7 +52,7 @@ function createAskEffect(view: NodeView): NodeEffect {
   const { config, agent } = view.node.node;
   const { model, temperature, maxTokens }: Values = { ...view.run.started.configurable, ...config };
   const request: ModelAsk = {
-    ...(config["provider"] === "mock" && { provider: "mock" }),
+    ...(view.settings.play?.isModelPlayed(view.node) && { isPlayed: true }),
     ...(agent && { agentId: agent.agentId }),
     ...(typeof model === "string" && { model }),
     ...(typeof config["systemPrompt"] === "string" && { system: config["systemPrompt"] }),

@@ -1,19 +1,16 @@
 /** Owns: the node types that this host can run, by their names in definitions. */
 import { AGENT, DISPATCH, SUPERVISOR } from "../state/graph.ts";
-import type { NodeType } from "../node-contract/node-type.ts";
+import type { NodeType, WorkflowSettings } from "../node-contract/node-type.ts";
 import { agentNode, withInvocation, isLive } from "./agent-invocation.ts";
-import { delay, fail, noop, requiresMissing } from "./basic-nodes.ts";
+import { delay, fail, noop } from "./basic-nodes.ts";
 import { dispatch } from "./dispatch.ts";
-import { hold, sideEffect } from "./conformance-nodes.ts";
 import { approvalGate, clarificationGate, interruptGate } from "./gate-nodes.ts";
 import { identity, memoryRead, memoryWrite } from "./memory-nodes.ts";
-import { mockAgent } from "./mock-agent.ts";
 import { structuredOutput } from "./model-nodes.ts";
 import { subWorkflow } from "./sub-workflow.ts";
 import { supervisor } from "./supervisor.ts";
 import { a2aInvoke, toolOrPrompt } from "./tool-nodes.ts";
 import { workspaceRead, workspaceWrite } from "./workspace-nodes.ts";
-import type { Values } from "../state/values.ts";
 
 const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   "core.noop": withInvocation(noop),
@@ -30,13 +27,7 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   [DISPATCH]: dispatch,
   "core.ai.structuredOutput": withInvocation(structuredOutput, isLive),
   "core.ai.callPrompt": withInvocation(toolOrPrompt, isLive),
-  "core.conformance.mcp-invoke": toolOrPrompt,
   "core.a2a.invoke": a2aInvoke,
-  "core.conformance.a2a-invoke": a2aInvoke,
-  "core.conformance.mock-agent": mockAgent,
-  "core.conformance.hold": hold,
-  "core.conformance.side-effect": sideEffect,
-  "conformance.requiresMissing": requiresMissing,
   [AGENT]: agentNode,
   "openclaw.memory.write": memoryWrite,
   "openclaw.memory.read": memoryRead,
@@ -44,8 +35,10 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   "openclaw.workspace.read": workspaceRead,
 };
 
-export function nodeTypeOf(typeId: string): NodeType | undefined {
-  return Object.hasOwn(NODE_TYPES, typeId) ? NODE_TYPES[typeId] : undefined;
+/** Returns the node type of that name: the product's, else one of the conformance play, where the host has one. */
+export function nodeTypeOf(typeId: string, { play }: Pick<WorkflowSettings, "play">): NodeType | undefined {
+  if (Object.hasOwn(NODE_TYPES, typeId)) return NODE_TYPES[typeId];
+  return play && Object.hasOwn(play.nodeTypes, typeId) ? play.nodeTypes[typeId] : undefined;
 }
 
 /** Types whose nodes an agent of a manifest executes where one is named (RFC 0072 §B). */
@@ -62,25 +55,7 @@ export function mayInvoke(typeId: string): boolean {
 }
 
 export function isSubWorkflow(typeId: string): boolean {
-  return nodeTypeOf(typeId) === subWorkflow;
+  return NODE_TYPES[typeId] === subWorkflow;
 }
-
-/** True for node types that only workflows for testing hosts may use. */
-export function isMockType(typeId: string): boolean {
-  return typeId.startsWith("core.conformance.");
-}
-
-/** A node whose model is the host's mock. */
-export function isAskingMockModel({
-  typeId,
-  config,
-}: {
-  readonly typeId: string;
-  readonly config: Values;
-}): boolean {
-  return MODEL_TYPES.has(typeId) && config["provider"] === "mock";
-}
-
-const MODEL_TYPES: ReadonlySet<string> = new Set(["core.ai.structuredOutput", "core.ai.callPrompt"]);
 
 export const NODE_TYPE_IDS: readonly string[] = Object.keys(NODE_TYPES);

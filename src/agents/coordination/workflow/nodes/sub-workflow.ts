@@ -21,7 +21,7 @@ import { draftCompleted, draftFailed } from "./ends.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
-  check: (node) => {
+  check: (node, graph, settings) => {
     const { id, config } = node.node;
     const isNamed = typeof config["workflowId"] === "string" && config["workflowId"] !== "";
     const isGated = config["verifier"] !== undefined || config["outputAttestation"] !== undefined;
@@ -30,7 +30,7 @@ export const subWorkflow: NodeType = {
       ...(isGated && config["waitForCompletion"] === false
         ? [`node ${id} does not wait for its child: nothing of it can be verified`]
         : []),
-      ...listGateProblems(node),
+      ...listGateProblems(node, graph, settings),
     ];
   },
   step: (view) => (gateOf(view.node) ? stepGated(view) : stepAlone(view)),

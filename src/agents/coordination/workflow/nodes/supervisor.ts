@@ -21,18 +21,21 @@ import {
   type NodeStep,
   type NodeType,
   type NodeView,
+  type PlayedTurn,
 } from "../node-contract/node-type.ts";
 import { isAgreed, listUnresolved } from "../state/review.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
+import { hasSupervisorModel } from "../node-contract/conformance-parts.ts";
 import { draftSuspension, waitForAnswer } from "../node-contract/suspension.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { gateOf } from "./child-gate.ts";
 import { draftFailed, draftFailureOf } from "./ends.ts";
 import { draftLoopLimit } from "./loop-limit.ts";
-import { stepDoubt, thresholdOf } from "./mock-agent.ts";
 import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
 
 export const supervisor: NodeType = {
+  check: ({ node }, _graph, { play }) =>
+    play || hasSupervisorModel(node) ? [] : [describeModelless(node.id)],
   step: (view) => {
     if (view.nodeRun.interrupt) return waitForAnswer(view.nodeRun.interrupt);
     const answer = view.nodeRun.answers.at(-1);
@@ -49,9 +52,14 @@ export const supervisor: NodeType = {
       case "ask":
         return { kind: "act", effect: askSupervisor(view) };
       case "doubted":
-        return stepDoubt(view, [], turn.observed, turn.decision);
+        return turn.step;
       case "decided":
         return decide(view, turn.decision);
+      case "modelless":
+        return {
+          kind: "fail",
+          error: { code: "not_configured", message: describeModelless(view.nodeRun.nodeId) },
+        };
     }
   },
   settle: (view, _effect, outcome) => settle(view, outcome),
@@ -66,38 +74,20 @@ function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | un
 type Turn =
   | { readonly kind: "capped"; readonly drafts: readonly WorkflowDraft[] }
   | { readonly kind: "ask" }
-  | { readonly kind: "doubted"; readonly observed: number; readonly decision: OrchestratorDecision }
-  | { readonly kind: "decided"; readonly decision: OrchestratorDecision };
+  /** Its configuration does not say what a model is asked. */
+  | { readonly kind: "modelless" }
+  | PlayedTurn;
 
 function chooseTurn(view: NodeView): Turn {
   const capped = draftLoopLimit(view);
   if (capped) return { kind: "capped", drafts: capped };
-  const { config } = view.node.node;
-  const pending = parseDecision(config["mockPendingDecision"]);
-  const { mockConfidence } = config;
-  if (pending && view.run.orchestrator.decided === 0) {
-    const isLow = typeof mockConfidence === "number" && mockConfidence < thresholdOf(view);
-    return isLow
-      ? { kind: "doubted", observed: mockConfidence, decision: pending }
-      : { kind: "decided", decision: pending };
-  }
-  if (config["model"] !== undefined || config["prompt"] !== undefined || config["systemPrompt"] !== undefined)
-    return { kind: "ask" };
-  return { kind: "decided", decision: readScriptedTurn(view, pending !== undefined) };
+  const played = view.settings.play?.playTurn(view);
+  return played ?? { kind: hasSupervisorModel(view.node.node) ? "ask" : "modelless" };
 }
 
-/** Reads the scripted decision for this turn. An unscripted supervisor sends one worker and ends. */
-function readScriptedTurn(
-  { node: { node }, run: { orchestrator } }: NodeView,
-  hasPending: boolean,
-): OrchestratorDecision {
-  const plan = node.config["mockDispatchPlan"] ?? node.config["mockDecisions"];
-  const turns: readonly unknown[] = Array.isArray(plan) ? plan : hasPending ? [] : [DEFAULT_WORK];
-  const planned = parseDecision(turns[orchestrator.decided]);
-  return planned ?? { kind: "terminate", reason: "plan-exhausted" };
+function describeModelless(nodeId: string): string {
+  return `node ${nodeId} is a supervisor without a model to decide: give it config.prompt, config.systemPrompt or config.model`;
 }
-
-const DEFAULT_WORK = { kind: "next-worker", nextWorkerIds: ["conformance-noop"] } as const;
 
 function parseDecision(value: unknown): OrchestratorDecision | undefined {
   const parsed = decisionSchema.safeParse(value);
@@ -156,7 +146,7 @@ function stepEscalated(view: NodeView, decision: OrchestratorDecision): NodeStep
 function applyRatification(view: NodeView, resumeValue: unknown): NodeStep {
   const value = isRecord(resumeValue) ? resumeValue : {};
   const { action, editedArtifactData } = value;
-  const pending = findHeldDecision(view) ?? parseDecision(view.node.node.config["mockPendingDecision"]);
+  const pending = findHeldDecision(view) ?? view.settings.play?.findDoubtedDecision(view);
   const decision = action === "edit-accept" ? parseDecision(editedArtifactData) : pending;
   if (!decision || !isAgreed({ resumeValue })) {
     const message =

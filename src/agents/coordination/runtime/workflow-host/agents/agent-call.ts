@@ -5,7 +5,6 @@
  * when a process died is made again with the same id.
  */
 import { AGENT_BOUNDS } from "../../../contracts/workflows/agent-manifest.ts";
-import type { MockTool } from "../../../contracts/workflows/agent-mock.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
@@ -21,12 +20,13 @@ import {
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
-import { MOCK_TOOL, mockOf } from "./agent-mocks.ts";
+import type { PlayedTool } from "../records/conformance-play.ts";
 import { maskText } from "../records/mask-secrets.ts";
 import { findToolDenial, findLackingScopes, type GateParts } from "./tool-gate.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
-export interface CallParts extends GateParts, Pick<WorkflowHostParts, "tools" | "clock" | "secrets"> {
+export interface CallParts
+  extends GateParts, Pick<WorkflowHostParts, "tools" | "clock" | "secrets" | "conformance"> {
   readonly agentBook: Pick<AgentBook, "find">;
 }
 
@@ -56,26 +56,30 @@ export async function callAgentTool(parts: CallParts, toolCall: Calling): Promis
 
 /** Returns why the call is refused before it begins; `undefined` when it may be made. */
 function refuseTool(parts: CallParts, { run, effect: { call, tool } }: Calling): Returned | undefined {
-  const mock = mockToolOf(run, tool);
-  const denied = findLackingScopes(mock?.requiredScopes ?? [], run.started.scopes, call.toolName);
+  const played = playedToolOf(parts, run, tool);
+  const denied = findLackingScopes(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
   // What is simulated empties a bucket of this run's alone: others' calls of the tool are not denied for it.
-  const bucket = mock?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
-  const gated = { toolName: call.toolName, tool: mock ? bucket : tool };
-  if (mock?.isExhausted) while (!findToolDenial(parts, run, gated));
+  const bucket = played?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
+  const gated = { toolName: call.toolName, tool: played ? bucket : tool };
+  if (played?.isExhausted) while (!findToolDenial(parts, run, gated));
   return findToolDenial(parts, run, gated);
 }
 
-function mockToolOf({ started }: WorkflowRun, { id, tool }: BoundTool): MockTool | undefined {
-  return tool === MOCK_TOOL ? mockOf(started.configurable)?.tools.find(({ name }) => name === id) : undefined;
+function playedToolOf(
+  { conformance }: CallParts,
+  { started }: WorkflowRun,
+  tool: BoundTool,
+): PlayedTool | undefined {
+  return conformance?.agentOf(started.configurable)?.findTool(tool);
 }
 
 async function runTool(parts: CallParts, toolCall: Calling): Promise<Returned> {
   const { tool, call: made } = toolCall.effect;
   if (tool.transport === "mcp") return callServer(parts, toolCall);
-  const mock = mockToolOf(toolCall.run, tool);
-  if (mock)
-    return mock.fails ? createToolError("tool_failed", "the tool failed") : createToolAnswer(parts, "done");
+  const played = playedToolOf(parts, toolCall.run, tool);
+  if (played)
+    return played.fails ? createToolError("tool_failed", "the tool failed") : createToolAnswer(parts, "done");
   switch (made.toolName) {
     case MEMORY_READ:
       return readNotes(parts, toolCall);

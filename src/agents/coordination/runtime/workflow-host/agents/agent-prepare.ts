@@ -3,7 +3,6 @@
  * its tools, its memory. The outcome is recorded and holds for the invocation, whatever happens meanwhile.
  */
 import { AGENT_BOUNDS, type InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
-import type { AgentMock } from "../../../contracts/workflows/agent-mock.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
 import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
@@ -16,13 +15,13 @@ import { resolveMemoryScope } from "../../../workflow/state/memory-scope.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
 import type { AgentHostParts } from "../records/agent-parts.ts";
-import { mockOf, listMockTools } from "./agent-mocks.ts";
+import type { PlayedAgent } from "../records/conformance-play.ts";
 import { shortenName } from "../models/model-request.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface PrepareParts extends Pick<
   WorkflowHostParts,
-  "chat" | "contract" | "tools" | "settings" | "logger"
+  "chat" | "contract" | "tools" | "settings" | "logger" | "conformance"
 > {
   readonly agentBook: Pick<AgentBook, "load">;
   readonly agentHost: AgentHostParts;
@@ -41,12 +40,12 @@ type Refusal = NonNullable<Prepared["refusal"]>;
 export async function prepareAgent(parts: PrepareParts, preparing: Preparing): Promise<Prepared> {
   const agent = await parts.agentBook.load(preparing.effect.manifest);
   if (!agent) return failForUnknownAgent(preparing);
-  const mock = parts.settings.allowsMocks ? mockOf(preparing.run.started.configurable) : undefined;
+  const played = parts.conformance?.agentOf(preparing.run.started.configurable);
   const ai = optionsOf(preparing.run.started.configurable ?? {});
-  const model = mock ? MOCK_MODEL : await resolveModel(parts, agent, ai);
-  const task = await checkTask(parts, agent, { task: preparing.effect.task, mock });
+  const model = played ? { resolved: played.model } : await resolveModel(parts, agent, ai);
+  const task = await checkTask(parts, agent, { task: preparing.effect.task, played });
   const bound = {
-    ...(await boundOf(parts, preparing, { agent, mock })),
+    ...(await boundOf(parts, preparing, { agent, played })),
     task: task.task,
     ...model.resolved,
     ...samplingOf(ai),
@@ -59,7 +58,7 @@ export async function prepareAgent(parts: PrepareParts, preparing: Preparing): P
 
 interface Playing {
   readonly agent: InstalledAgent;
-  readonly mock: AgentMock | undefined;
+  readonly played: PlayedAgent | undefined;
 }
 
 type Bound = Prepared["bound"];
@@ -68,7 +67,7 @@ type Bound = Prepared["bound"];
 async function boundOf(
   parts: PrepareParts,
   preparing: Preparing,
-  { agent, mock }: Playing,
+  { agent, played }: Playing,
 ): Promise<Omit<Bound, "task">> {
   const { invocationId, agentId, memoryRef = `agent:${agentId}` } = preparing.effect;
   const hasMemory = agent.manifest.memoryShape?.longTerm === true;
@@ -76,7 +75,7 @@ async function boundOf(
   return {
     invocationId,
     agentId,
-    tools: [...agentSurface, ...(mock ? listMockTools(mock) : [])],
+    tools: [...agentSurface, ...(played?.tools ?? [])],
     threshold: thresholdOf(parts, agent, preparing.run),
     ...(hasMemory && { memoryScope: resolveMemoryScope(preparing.run, memoryRef) }),
   };
@@ -160,8 +159,6 @@ interface ResolvedModel {
   readonly resolved: { readonly model?: string; readonly provider?: string };
   readonly refusal?: Refusal;
 }
-
-const MOCK_MODEL: ResolvedModel = { resolved: { model: "mock", provider: "mock" } };
 
 /** Step 1: what the run says goes before what the host says of the class. */
 async function resolveModel(
@@ -257,9 +254,9 @@ interface CheckedTask {
 async function checkTask(
   { contract }: PrepareParts,
   { taskSchema }: InstalledAgent,
-  { task, mock }: { readonly task: unknown; readonly mock: AgentMock | undefined },
+  { task, played }: { readonly task: unknown; readonly played: PlayedAgent | undefined },
 ): Promise<CheckedTask> {
-  if (!taskSchema || mock?.validateHandoff === false) return { task };
+  if (!taskSchema || played?.isTaskChecked === false) return { task };
   const checker = await contract();
   const check = (value: unknown) => checker.check(taskSchema, value);
   const problems = check(task);

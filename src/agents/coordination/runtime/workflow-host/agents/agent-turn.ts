@@ -24,7 +24,6 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
-import { createMockAnswer, mockOf } from "./agent-mocks.ts";
 import { readResult } from "./agent-result.ts";
 import { systemOf } from "./agent-rules.ts";
 import { maskText, maskValue } from "../records/mask-secrets.ts";
@@ -32,7 +31,10 @@ import { shortenName } from "../models/model-request.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
-export interface TurnParts extends Pick<WorkflowHostParts, "chat" | "contract" | "sha256" | "secrets"> {
+export interface TurnParts extends Pick<
+  WorkflowHostParts,
+  "chat" | "contract" | "sha256" | "secrets" | "conformance"
+> {
   readonly agentBook: Pick<AgentBook, "load">;
 }
 
@@ -81,12 +83,12 @@ interface Ready {
 }
 
 async function ask(
-  { chat }: TurnParts,
+  { chat, conformance }: TurnParts,
   { run, effect, signal, trace: { traceparent } }: Turning,
   { agent, bound, request }: Ready,
 ): Promise<ChatAnswer | OutboundFailure> {
-  const mock = bound.provider === "mock" ? mockOf(run.started.configurable) : undefined;
-  if (mock) return createMockAnswer(mock, agent, effect.turn);
+  const played = conformance?.agentOf(run.started.configurable);
+  if (played && bound.provider === played.model.provider) return played.answer(agent, effect.turn);
   const traced = { ...request, signal, ...(traceparent !== undefined && { traceparent }) };
   return (await chat()).complete(traced);
 }

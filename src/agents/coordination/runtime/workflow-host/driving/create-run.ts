@@ -7,9 +7,15 @@ import {
   type WorkflowEvent,
   type WorkflowPayloads,
 } from "../../../contracts/workflows/workflow-events.ts";
+import {
+  describePlayedPart,
+  findPlayedPart,
+  NOT_PLAYED,
+} from "../../../workflow/node-contract/conformance-parts.ts";
+import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
-import { isAskingMockModel, isMockType, nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
+import { nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
@@ -17,10 +23,7 @@ import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
-export interface CreateParts extends Pick<
-  WorkflowHostParts,
-  "clock" | "settings" | "newRunId" | "contract" | "testSeams"
-> {
+export interface CreateParts extends Pick<WorkflowHostParts, "clock" | "settings" | "newRunId" | "contract"> {
   readonly book: RunBook;
   readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
   readonly driver: Pick<RunDriver, "begin" | "newest">;
@@ -151,28 +154,25 @@ export function refusalOf(
 ): HostRefusal | undefined {
   for (const { node } of graph.nodes.values()) {
     const { typeId, id } = node;
-    const type = nodeTypeOf(typeId);
     const details = { requiredCapability: typeId, offendingTypeId: typeId, nodeId: id };
-    if (!type)
+    const playedPart = settings.play ? undefined : findPlayedPart(node);
+    if (playedPart !== undefined) return refuse(NOT_PLAYED, describePlayedPart(node, playedPart), details);
+    if (!nodeTypeOf(typeId, settings))
       return refuse(
         "capability_required",
         `node ${id} is of the type ${typeId}, which this host does not run`,
         details,
       );
-    const isMock = isMockType(typeId) || isAskingMockModel(node);
-    if (isMock && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-")) {
-      const mockedNode = isMockType(typeId) ? typeId : `${typeId} with a mock model`;
-      return refuse("capability_required", `${mockedNode} runs only in workflows that test a host`, details);
-    }
   }
   const unknown = listAgentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
-  const problems = [...checkNodes(graph), ...unknown];
+  const problems = [...checkNodes(graph, settings), ...unknown];
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
 
-export function checkNodes(graph: NodeGraph): string[] {
+function checkNodes(graph: NodeGraph, settings: WorkflowSettings): string[] {
   return [...graph.nodes.values()].flatMap((node) => [
-    ...(nodeTypeOf(node.node.typeId)?.check?.(node, graph) ?? []),
+    ...(nodeTypeOf(node.node.typeId, settings)?.check?.(node, graph, settings) ?? []),
+    ...(settings.play?.check(node) ?? []),
   ]);
 }
 

@@ -7,7 +7,6 @@ import type { CreateParts } from "../driving/create-run.ts";
 import type { JudgeParts } from "./judge-child.ts";
 import type { AgentParts } from "../agents/perform-agent.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { SideEffects } from "../records/side-effects.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import type { WorkspaceParts } from "../records/run-workspace.ts";
 
@@ -20,7 +19,6 @@ export interface EffectParts
     WorkspaceParts,
     Pick<WorkflowHostParts, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
   readonly agentBook: AgentBook;
-  readonly sideEffects: Pick<SideEffects, "cause">;
   /** Ends a child that its parent has ended without. */
   readonly abandon: (childRunId: CoordinationId, parent: ChildsParent) => Promise<void>;
   /** Resolves when the run has ended, or with `undefined` when `signal` aborts. */

@@ -52,7 +52,8 @@ async function judge(parts: JudgeParts, parent: LoadedRun, judging: Judging): Pr
   const { variables, sensitive, actors, actor } = child;
   const { verifier, isAttested, workerId } = effect;
   const isSelf = verifier !== undefined && [workerId, ...actors].includes(verifier.agentId);
-  const isAsked = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
+  const mayAsk = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
+  const isAsked = mayAsk && effect.isPlayed !== true;
   const calls: Call[] = [];
   const asking = { ...judging, variables, sensitive, calls };
   const judgements = isAsked ? await askAll(parts, parent, { ...asking, verifier }) : [];

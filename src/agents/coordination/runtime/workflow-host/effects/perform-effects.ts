@@ -3,6 +3,7 @@ import { runChild, runOnPeer } from "./perform-children.ts";
 import { describeCallingRun, traceOf } from "./calling-run.ts";
 import type { Act, EffectParts, Of } from "./effect-parts.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import { NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { REPLAY_SOURCE_MISSING } from "../../../workflow/node-failure.ts";
 import type { Values } from "../../../workflow/state/values.ts";
@@ -56,7 +57,7 @@ async function performOther(
     case "write_workspace":
       return writeFile(parts, loadedRun.run, { effect, deliver });
     case "cause_side_effect":
-      return deliver([parts.sideEffects.cause(loadedRun.run, effect)]);
+      return deliver([parts.conformance?.causeSideEffect(loadedRun.run, effect) ?? UNPLAYED]);
     case "prepare_agent":
     case "ask_agent":
     case "call_agent_tool":
@@ -84,6 +85,11 @@ const MISSING: EffectOutcome = {
     code: REPLAY_SOURCE_MISSING,
     message: "the source of the replay recorded no outcome of this effect",
   },
+};
+
+const UNPLAYED: EffectOutcome = {
+  kind: "failed",
+  error: { code: NOT_PLAYED, message: "this host has no conformance play, which causes this side effect" },
 };
 
 type OtherAct = Act<Exclude<NodeEffect, { readonly kind: "run_child" }>> & { readonly deliver: Deliver };

@@ -40,7 +40,7 @@ export async function askAgain(
   if (changed) return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: changed });
   const original = findRecordedEnvelope(nodeId, recorded);
   const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
-  const isAsked = effect.request.provider === "mock" || parts.settings.replayReinvokesModels === true;
+  const isAsked = effect.request.isPlayed === true || parts.settings.replayReinvokesModels === true;
   if (!original || isSupervisor || !isAsked) return [];
   const { tenant } = run.started.owner;
   const replayed = envelopeOf(await askModel(parts, { effect, tenant, signal }));

@@ -1,18 +1,15 @@
-/** Owns: asking a model for a node: the host's, or the mock; and holding what it answers against the schema that was asked for. */
+/** Owns: asking a model for a node: the host's, or the one that plays it; and holding what it answers against the schema that was asked for. */
 import { findCanonicalProblem } from "../../../contracts/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
 import { findJson } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { Values } from "../../../workflow/state/values.ts";
-import type { MockModel } from "../records/mock-model.ts";
 import { modelAskedOf, MAX_TOKENS, modelOf, shortenName, type AskedModel } from "./model-request.ts";
 import { failureOf } from "./outbound-outcome.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
-export interface AskParts extends Pick<WorkflowHostParts, "chat" | "contract" | "sha256"> {
-  readonly mockModel: Pick<MockModel, "answer">;
-}
+export type AskParts = Pick<WorkflowHostParts, "chat" | "contract" | "sha256" | "conformance">;
 
 export interface ModelCall {
   readonly effect: NodeEffect & { readonly kind: "ask_model" };
@@ -24,9 +21,10 @@ export interface ModelCall {
 export async function askModel(parts: AskParts, call: ModelCall): Promise<EffectOutcome> {
   const { request } = call.effect;
   if (findCanonicalProblem(request) !== undefined) return UNSENDABLE;
-  const chat = request.provider === "mock" ? undefined : await parts.chat();
+  const played = request.isPlayed ? parts.conformance?.modelOf(placeOf(call)) : undefined;
+  const chat = played ?? (await parts.chat());
   const target = targetOf(chat, request);
-  const answer = chat ? await complete(chat, call) : parts.mockModel.answer(placeOf(call), request);
+  const answer = await complete(chat, call);
   if (answer.kind !== "answered") {
     const modelAsked = target && modelAskedOf(parts, request, target);
     return failureOf(answer, modelAsked && { asked: modelAsked });
@@ -42,8 +40,8 @@ const UNSENDABLE: EffectOutcome = {
 };
 
 /** Returns the model that will be asked, known beforehand so that a failed call can name it too. */
-function targetOf(chat: ChatModel | undefined, request: ModelAsk): AskedModel | undefined {
-  const target = chat ? chat.target?.(request) : { provider: "mock", model: request.model ?? "mock" };
+function targetOf(chat: ChatModel, request: ModelAsk): AskedModel | undefined {
+  const target = chat.target?.(request);
   return target && { provider: shortenName(target.provider), model: shortenName(target.model) };
 }
 
@@ -55,7 +53,7 @@ function complete(
   chat: ChatModel,
   { effect: { request }, signal, traceparent }: ModelCall,
 ): Promise<ChatAnswer | OutboundFailure> {
-  const { schema, maxTokens = MAX_TOKENS, provider: _, ...rest } = request;
+  const { schema, maxTokens = MAX_TOKENS, isPlayed: _, ...rest } = request;
   return chat.complete({
     ...rest,
     maxTokens,

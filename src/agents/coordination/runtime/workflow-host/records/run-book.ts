@@ -75,7 +75,7 @@ export function createRunBook(parts: BookParts): RunBook {
     workflow: async (tenant, workflowId) => {
       const common = book.shared.get(workflowId);
       // What a tenant registered goes before what all have; nobody can register anything but tests.
-      return common && !book.testSeams
+      return common && !book.conformance
         ? common
         : ((await findRegistered(book, tenant, workflowId)) ?? common);
     },
@@ -84,7 +84,7 @@ export function createRunBook(parts: BookParts): RunBook {
   };
 }
 
-type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions" | "testSeams">;
+type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions" | "conformance">;
 
 interface Book extends BookParts {
   readonly runs: Map<CoordinationId, LoadedRun>;

@@ -12,10 +12,6 @@ import type { ParentRun, WorkflowEvent } from "../../../contracts/workflows/work
 import type { WorkflowStatus } from "../../../contracts/workflows/workflow-summary.ts";
 import type { MemoryEntry, MemoryQuery, RequestLog } from "../../../ports/workflow-store.ts";
 import type { AgentEntry } from "./agent-inventory.ts";
-import type { MockAnswer } from "./mock-model.ts";
-import type { SideEffect } from "./side-effects.ts";
-
-export type { MockAnswer, SideEffect };
 
 /** Who asks. Every method sees the runs of that tenant only. */
 export interface Caller {
@@ -172,19 +168,37 @@ export interface Ancestry {
   } | null;
 }
 
+/** One answer of a model that is played. A refusal has a text, or was stopped for safety. */
+export interface ProgrammedAnswer {
+  readonly content?: string | undefined;
+  readonly stopReason?: string | undefined;
+  readonly refusalText?: string | undefined;
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+}
+
+/** A side effect that was played: something that a test can count. */
+export interface SideEffect {
+  readonly effectId: string;
+  readonly runId: string;
+  readonly nodeId: string;
+}
+
 /** What the conformance suite asks of a host beyond the protocol. */
 export interface WorkflowSeams {
+  /** True when a test has taken the capability away. */
+  isOff(capability: string): boolean;
   /** Gives a capability another value until the reset; without a change, only looks. Returns all values that are changed. */
   toggle(
     change?: { readonly name: string; readonly value: unknown } | "reset",
   ): Readonly<Record<string, unknown>>;
-  /** What the mock model says to a node of the tenant's runs, one entry for each call, in place of what was left. */
-  programModel(caller: Caller, nodeId: string, answers: readonly MockAnswer[]): void;
+  /** What the played model says to a node of the tenant's runs, one entry for each call, in place of what was left. */
+  programModel(caller: Caller, nodeId: string, answers: readonly ProgrammedAnswer[]): void;
   /** Of a request to a model; `undefined` for what is none. */
   llmCacheKey(
     request: Readonly<Record<string, unknown>>,
   ): { readonly recipe: string; readonly cacheKey: string } | undefined;
-  /** What `core.conformance.side-effect` did for the tenant. */
+  /** What nodes with a played side effect did for the tenant. */
   sideEffects(caller: Caller): readonly SideEffect[];
   /** Forgets both. */
   forget(caller: Caller): void;
@@ -286,7 +300,7 @@ export interface WorkflowHost {
   /** `owner`: for tests, of a workspace of its own within the tenant. */
   workspace(caller: Caller, owner?: string): TenantWorkspace;
   readonly requests: RequestLog;
-  /** There where test seams were asked for. */
+  /** There where the host has a conformance play. */
   readonly seams?: WorkflowSeams;
   /** Goes on with the runs that a process left behind, and beats. Resolves when the first look is done. */
   start(): Promise<void>;

@@ -11,6 +11,7 @@ import type { Verifier } from "../../../ports/verifier.ts";
 import type { WorkflowStore } from "../../../ports/workflow-store.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import type { AgentHostParts } from "./agent-parts.ts";
+import type { ConformancePlay } from "./conformance-play.ts";
 
 export interface CriticCall {
   readonly model?: string;
@@ -49,6 +50,6 @@ export interface WorkflowHostParts {
   readonly quotas?: Partial<Quotas>;
   /** Absent: there are none. */
   readonly agents?: AgentHostParts;
-  /** Whether the test seams are there. */
-  readonly testSeams: boolean;
+  /** Plays what the protocol's conformance suite scripts. Absent: nothing of it is there; `settings.play` goes with it. */
+  readonly conformance?: ConformancePlay;
 }

@@ -42,8 +42,9 @@ export function pause(
 }
 
 export function resume(hosting: Hosting, caller: Caller, runId: string): Promise<Answered<CreatedRun>> {
+  const { settings } = hosting;
   return ask(hosting, caller, runId, ({ run, graph }) => {
-    if (run.phase.kind === "paused") return { drafts: resumeRun(run, { graph }) };
+    if (run.phase.kind === "paused") return { drafts: resumeRun(run, { graph, settings }) };
     const message = `a run that is ${statusOf(run)} cannot be resumed`;
     return { refused: refuse("run_not_paused", message, pauseDetails(run)) };
   });

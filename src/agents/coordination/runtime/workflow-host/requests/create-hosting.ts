@@ -7,16 +7,13 @@ import { cancelChildren, endAbandoned } from "./control-runs.ts";
 import { awaitEndWith } from "../driving/await-run-end.ts";
 import { createRunDriver, type RunDriver } from "../driving/drive-runs.ts";
 import { createPerform } from "../effects/perform-effects.ts";
-import { createMockModel } from "../records/mock-model.ts";
 import { createRunBook } from "../records/run-book.ts";
-import { createSideEffects } from "../records/side-effects.ts";
 import { createToolRates } from "../agents/tool-rates.ts";
 import { endRunsWithUnwritableOutcome } from "../driving/unwritable-outcome.ts";
 import { createRunWatch } from "../driving/watch-runs.ts";
 import { createTenantUsage } from "../records/tenant-usage.ts";
 import { DEFAULT_QUOTAS } from "../../../contracts/workflows/quotas.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import { createWorkflowSeams } from "./workflow-seams.ts";
 import type { Hosting } from "./hosting.ts";
 
 export function createHosting(parts: WorkflowHostParts): Hosting {
@@ -24,21 +21,18 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...parts.quotas }, parts.clock);
   const agentHost = parts.agents ?? NO_AGENTS;
   const agentBook = createAgentBook(parts, agentHost, book);
-  const [mockModel, sideEffects] = [createMockModel(), createSideEffects()];
   const runs: RunDriver = createRunDriver({
     ...parts,
     book,
     usage,
     perform: (loadedRun, effect, signal, deliver) => perform(loadedRun, effect, signal, deliver),
-    askAgain: (loadedRun, call, signal) => askAgain({ ...parts, mockModel }, loadedRun, call, signal),
+    askAgain: (loadedRun, call, signal) => askAgain(parts, loadedRun, call, signal),
   });
   const watching = createRunWatch(parts);
   const performing = createPerform({
     ...parts,
     book,
     usage,
-    mockModel,
-    sideEffects,
     agentBook,
     agentHost,
     toolRates: createToolRates(parts.clock, agentHost.toolRate),
@@ -56,7 +50,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
     agentBook,
     runs,
     watching,
-    seams: createWorkflowSeams({ ...parts, runs, mockModel, sideEffects }),
+    ...(parts.conformance && { seams: parts.conformance.openSeams({ ...parts, runs }) }),
   };
   runs.onAppended(({ run }) => {
     watching.changed(run.runId);

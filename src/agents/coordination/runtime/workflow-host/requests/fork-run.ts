@@ -25,7 +25,7 @@ import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { refuse, findOptionRefusal } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
-import { refuseUnknownRun } from "./shared-refusals.ts";
+import { refuseUnknownRun, refuseUnplayed } from "./shared-refusals.ts";
 
 type ForkParts = Pick<
   Hosting,
@@ -246,6 +246,7 @@ async function readBeginning(forking: ForkParts, forkAsked: Asked): Promise<Begi
   }
   const refusal =
     refuseBeyondCaller(forkAsked, first.payload) ??
+    (await refuseUnplayed(forking, first.payload.definition)) ??
     (await refuseBrokenOverlay(forking, forkAsked, first.payload));
   if (refusal) return refusal;
   const origin = await originOf(forking, forkAsked);

@@ -4,8 +4,8 @@ import type { RunDriver } from "../driving/drive-runs.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { RunWatch } from "../driving/watch-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
+import type { WorkflowSeams } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import type { createWorkflowSeams } from "./workflow-seams.ts";
 
 export interface Hosting extends WorkflowHostParts {
   readonly book: RunBook;
@@ -13,5 +13,6 @@ export interface Hosting extends WorkflowHostParts {
   readonly runs: RunDriver;
   readonly watching: RunWatch;
   readonly usage: TenantUsage;
-  readonly seams: ReturnType<typeof createWorkflowSeams>;
+  /** There where the host has a conformance play. */
+  readonly seams?: WorkflowSeams;
 }

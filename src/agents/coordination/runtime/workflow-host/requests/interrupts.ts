@@ -20,7 +20,7 @@ import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
-type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "contract" | "testSeams"> & {
+type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "contract" | "conformance"> & {
   readonly driver: RunDriver;
 };
 
@@ -102,7 +102,7 @@ export async function answer(
       value: answerRequest.value,
       by: answerRequest.by,
       isTokenHolder: answerRequest.tenant === undefined,
-      believesVoter: parts.testSeams && isOfSuite(run),
+      believesVoter: parts.conformance?.believesVoter(run) ?? false,
     });
     if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
     const unfit = findUnfitDraft(answered.drafts);
@@ -117,11 +117,6 @@ export async function answer(
     kind: "done",
     value: { runId: run.runId, nodeId: answerRequest.nodeId, interruptId, status: statusOf(run) },
   };
-}
-
-/** The protocol's suite votes for several people with one token: a host that is tested believes it, in the suite's workflows only. */
-function isOfSuite({ started: { workflowId } }: WorkflowRun): boolean {
-  return workflowId.startsWith("conformance-");
 }
 
 function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | HostRefusal {

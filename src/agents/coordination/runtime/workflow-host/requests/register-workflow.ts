@@ -7,22 +7,22 @@ import { isRecord } from "../../../std/is-record.ts";
 import { expandDefinition } from "./abbreviated-definition.ts";
 import { refusalOf, refuse, type CreateParts } from "../driving/create-run.ts";
 import type { RunBook } from "../records/run-book.ts";
-import type { Answered, Caller, HostRefusal } from "../records/workflow-host.ts";
+import type { Answered, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
 
 export interface RegisterParts extends Pick<CreateParts, "settings" | "agentBook"> {
   readonly book: RunBook;
-  /** Capabilities that a test has taken away. */
-  readonly isOff: (capability: string) => boolean;
+  /** Tells which capabilities a test has taken away. */
+  readonly seams?: Pick<WorkflowSeams, "isOff">;
 }
 
 export async function registerWorkflow(
-  { book, settings, agentBook, isOff }: RegisterParts,
+  { book, settings, agentBook, seams }: RegisterParts,
   { tenant }: Caller,
   value: unknown,
 ): Promise<Answered<{ readonly workflowId: string }>> {
   const whole = expandDefinition(value);
   // Before the rest is looked at: a client that lacks the capability learns that, and not what else is wrong.
-  const missing = withoutCapability(whole, isOff);
+  const missing = withoutCapability(whole, seams);
   if (missing) return missing;
   const parsed = readWorkflowDefinition(whole);
   if (!parsed.ok) return refuse("validation_error", describeProblems(parsed.problems));
@@ -39,10 +39,10 @@ const CAPABILITIES: readonly (readonly [capability: string, needs: (typeId: unkn
   ["subWorkflow.inputMapping", (typeId) => typeof typeId === "string" && isSubWorkflow(typeId)],
 ];
 
-function withoutCapability(definition: unknown, isOff: RegisterParts["isOff"]): HostRefusal | undefined {
+function withoutCapability(definition: unknown, seams: RegisterParts["seams"]): HostRefusal | undefined {
   const nodes = isRecord(definition) && Array.isArray(definition["nodes"]) ? definition["nodes"] : [];
   const types = nodes.filter(isRecord).map(({ typeId }) => typeId);
-  const [missing] = CAPABILITIES.find(([name, needs]) => isOff(name) && types.some(needs)) ?? [];
+  const [missing] = CAPABILITIES.find(([name, needs]) => seams?.isOff(name) && types.some(needs)) ?? [];
   return missing === undefined
     ? undefined
     : refuse("validation_error", `the workflow needs ${missing}, which this host does not offer now`, {

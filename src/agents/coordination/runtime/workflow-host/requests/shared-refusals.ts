@@ -1,5 +1,7 @@
 /** Owns: the refusals that runs of both kinds have in common: no such run, no such question, a question that is settled. */
+import { needsPlay, NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
 import { refuse } from "../driving/create-run.ts";
+import type { Hosting } from "./hosting.ts";
 import type { HostRefusal } from "../records/workflow-host.ts";
 
 /** Of a run that there is not, or that is not of the caller. */
@@ -13,4 +15,16 @@ export function refuseUnaskedNode(nodeId: string): HostRefusal {
 
 export function refuseSettledQuestion(nodeId: string): HostRefusal {
   return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
+}
+
+/** Refuses a fork of a run that was played: it derives what its source did, which takes the conformance play. */
+export async function refuseUnplayed(
+  { book, settings }: Pick<Hosting, "book" | "settings">,
+  definition: string,
+): Promise<HostRefusal | undefined> {
+  if (settings.play || !needsPlay((await book.runnable(definition)).graph)) return undefined;
+  return refuse(
+    NOT_PLAYED,
+    "the run was played for the protocol's conformance suite: fork it on a host that is served with --test-seams",
+  );
 }

@@ -1,23 +1,23 @@
 /** Owns: what the protocol's conformance suite asks of a host beyond the protocol. */
-import type { CoordinationId } from "../../../contracts/ids.ts";
-import { findUnfitDraft } from "../../../workflow/fit-for-log.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { findUnfitDraft } from "../../../agents/coordination/workflow/fit-for-log.ts";
 import {
   LLM_CACHE_KEY_RECIPE as recipe,
   createLlmCacheKeyText,
   readSemanticRequest,
-} from "../../../openwop/llm-cache-key.ts";
-import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
-import { refuse } from "../driving/create-run.ts";
-import type { RunDriver } from "../driving/drive-runs.ts";
-import type { MockModel } from "../records/mock-model.ts";
-import type { SideEffects } from "../records/side-effects.ts";
+} from "../../../agents/coordination/openwop/llm-cache-key.ts";
+import { isEndedPhase } from "../../../agents/coordination/workflow/state/workflow-state.ts";
+import type { SeamAccess } from "../../../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
+import type {
+  HostRefusal,
+  WorkflowSeams,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuseUnknownRun } from "../../../agents/coordination/runtime/workflow-host/requests/shared-refusals.ts";
+import type { MockModel } from "./mock-model.ts";
+import type { SideEffects } from "./side-effects.ts";
 import { turnWorkspaces } from "./turn-workspaces.ts";
-import type { WorkflowSeams } from "../records/workflow-host.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import { refuseUnknownRun } from "./shared-refusals.ts";
 
-interface SeamParts extends Pick<WorkflowHostParts, "sha256" | "store"> {
-  readonly runs: RunDriver;
+interface SeamParts extends SeamAccess {
   readonly mockModel: MockModel;
   readonly sideEffects: SideEffects;
 }
@@ -28,7 +28,7 @@ export function createWorkflowSeams({
   sideEffects,
   sha256,
   store,
-}: SeamParts): WorkflowSeams & { readonly isOff: (capability: string) => boolean } {
+}: SeamParts): WorkflowSeams {
   const overlay = new Map<string, unknown>();
   return {
     isOff: (capability) => overlay.get(capability) === false,
@@ -66,4 +66,8 @@ export function createWorkflowSeams({
       return answered?.refused ?? (answered ? { kind: "done", value: { runId } } : unknownRun);
     },
   };
+}
+
+function refuse(code: HostRefusal["code"], message: string): HostRefusal {
+  return { kind: "refused", code, message };
 }

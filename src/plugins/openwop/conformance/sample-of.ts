@@ -1,5 +1,5 @@
 /** Owns: a value that a simple JSON Schema accepts, for the protocol's mock provider. */
-import { isRecord } from "../std/is-record.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 
 const DEPTH_MAX = 16;
 const SAMPLE_CHARS_MAX = 10_000;

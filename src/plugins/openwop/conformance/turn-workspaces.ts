@@ -1,19 +1,20 @@
 /** Owns: what each turn of a run's supervisor was given of the workspace, told afterwards from the log. */
-import type { CoordinationId } from "../../../contracts/ids.ts";
-import { SUPERVISOR } from "../../../workflow/state/graph.ts";
-import type { RunDriver } from "../driving/drive-runs.ts";
-import { refuseUnknownRun } from "./shared-refusals.ts";
-import type { Answered, Caller, TurnWorkspace } from "../records/workflow-host.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import { readFiles } from "../records/run-workspace.ts";
-
-type TurnParts = Pick<WorkflowHostParts, "store"> & { readonly runs: Pick<RunDriver, "newest"> };
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { SUPERVISOR } from "../../../agents/coordination/workflow/state/graph.ts";
+import type { SeamAccess } from "../../../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
+import { refuseUnknownRun } from "../../../agents/coordination/runtime/workflow-host/requests/shared-refusals.ts";
+import type {
+  Answered,
+  Caller,
+  TurnWorkspace,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { readFiles } from "../../../agents/coordination/runtime/workflow-host/records/run-workspace.ts";
 
 /** Events of a run that is looked at. */
 const EVENTS_MAX = 10_000;
 
 export async function turnWorkspaces(
-  { store, runs }: TurnParts,
+  { store, runs }: Omit<SeamAccess, "sha256">,
   { tenant }: Caller,
   runId: string,
 ): Promise<Answered<readonly TurnWorkspace[]>> {

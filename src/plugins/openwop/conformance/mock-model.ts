@@ -2,39 +2,35 @@
  * Owns: the model of nodes with `provider: "mock"`: it says what a test wrote for the node, one entry for each call, else a
  * sample of the schema. It is the host's and not a run's: a replay that asks again gets the entry that is next then.
  */
-import type { ChatAnswer, OutboundFailure } from "../../../ports/outbound.ts";
-import type { ModelAsk } from "../../../workflow/node-contract/node-type.ts";
-import { findJson } from "../../../workflow/node-contract/json-in.ts";
-import { sampleOf } from "../../../workflow/sample-of.ts";
-
-/** One answer. A refusal has a text, or was stopped for safety. */
-export interface MockAnswer {
-  readonly content?: string | undefined;
-  readonly stopReason?: string | undefined;
-  readonly refusalText?: string | undefined;
-  readonly inputTokens?: number | undefined;
-  readonly outputTokens?: number | undefined;
-}
+import type {
+  ChatAnswer,
+  ChatModel,
+  ChatRequest,
+  OutboundFailure,
+} from "../../../agents/coordination/ports/outbound.ts";
+import type { PlayedNode } from "../../../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
+import type { ProgrammedAnswer } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { PLAYED_PROVIDER } from "../../../agents/coordination/workflow/node-contract/conformance-parts.ts";
+import { findJson } from "../../../agents/coordination/workflow/node-contract/json-in.ts";
+import { sampleOf } from "./sample-of.ts";
 
 export interface MockModel {
   /** In place of what was written for the node before. */
-  program(tenant: string, nodeId: string, answers: readonly MockAnswer[]): void;
+  program(tenant: string, nodeId: string, answers: readonly ProgrammedAnswer[]): void;
   /** Forgets what was written for a tenant's nodes. */
   reset(tenant: string): void;
-  answer(
-    at: { readonly tenant: string; readonly nodeId: string },
-    request: ModelAsk,
-  ): ChatAnswer | OutboundFailure;
+  /** The model as one node sees it. */
+  modelOf(node: PlayedNode): ChatModel;
 }
 
-const MODEL = "mock";
+const MODEL = PLAYED_PROVIDER;
 const PROGRAMS_MAX = 1_000;
 
 export function createMockModel(): MockModel {
-  const programs = new Map<string, Map<string, MockAnswer[]>>();
+  const programs = new Map<string, Map<string, ProgrammedAnswer[]>>();
   return {
     program: (tenant, nodeId, answers) => {
-      const tenantAnswers = programs.get(tenant) ?? new Map<string, MockAnswer[]>();
+      const tenantAnswers = programs.get(tenant) ?? new Map<string, ProgrammedAnswer[]>();
       tenantAnswers.delete(nodeId);
       tenantAnswers.set(nodeId, [...answers]);
       const [oldest] = tenantAnswers.keys();
@@ -42,16 +38,19 @@ export function createMockModel(): MockModel {
       programs.set(tenant, tenantAnswers);
     },
     reset: (tenant) => void programs.delete(tenant),
-    answer: ({ tenant, nodeId }, request) => {
-      const next = programs.get(tenant)?.get(nodeId)?.shift();
-      return next ? createProgrammedAnswer(next, request) : createSampledAnswer(request);
-    },
+    modelOf: ({ tenant, nodeId }) => ({
+      target: ({ model = MODEL }) => ({ provider: MODEL, model }),
+      complete: (request) => {
+        const next = programs.get(tenant)?.get(nodeId)?.shift();
+        return Promise.resolve(next ? createProgrammedAnswer(next, request) : createSampledAnswer(request));
+      },
+    }),
   };
 }
 
 function createProgrammedAnswer(
-  { content = "", stopReason, refusalText, inputTokens = 0, outputTokens = 0 }: MockAnswer,
-  request: ModelAsk,
+  { content = "", stopReason, refusalText, inputTokens = 0, outputTokens = 0 }: ProgrammedAnswer,
+  request: ChatRequest,
 ): ChatAnswer {
   const usage = { inputTokens, outputTokens };
   if (refusalText !== undefined || stopReason === "safety")
@@ -65,15 +64,15 @@ function createProgrammedAnswer(
   return { ...createTextAnswer(content, request), usage, finishReason: isCutOff ? "length" : "stop" };
 }
 
-function createSampledAnswer(request: ModelAsk): ChatAnswer | OutboundFailure {
+function createSampledAnswer(request: ChatRequest): ChatAnswer | OutboundFailure {
   try {
-    return createTextAnswer(request.schema ? JSON.stringify(sampleOf(request.schema)) : "{}", request);
+    return createTextAnswer(request.schema ? JSON.stringify(sampleOf(request.schema.schema)) : "{}", request);
   } catch {
     return { kind: "refused", code: "malformed", message: "there is no sample of such a schema" };
   }
 }
 
-function createTextAnswer(text: string, { schema, model = MODEL }: ModelAsk): ChatAnswer {
+function createTextAnswer(text: string, { schema, model = MODEL }: ChatRequest): ChatAnswer {
   const object = schema ? (jsonOf(text) ?? findJson(text)) : undefined;
   return {
     kind: "answered",

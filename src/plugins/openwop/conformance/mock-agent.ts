@@ -1,6 +1,6 @@
 /** Owns: `core.conformance.mock-agent` (RFC 0023): an agent whose reasoning, tool calls, handoff and decision are scripted. */
-import type { EventId } from "../../contracts/ids.ts";
-import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import type { EventId } from "../../../agents/coordination/contracts/ids.ts";
+import type { WorkflowDraft } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   agentIdOf,
   draftIdOf,
@@ -8,10 +8,10 @@ import {
   type NodeStep,
   type NodeType,
   type NodeView,
-} from "../node-contract/node-type.ts";
-import { isAgreed } from "../state/review.ts";
-import type { Values } from "../state/values.ts";
-import { isRecord } from "../../std/is-record.ts";
+} from "../../../agents/coordination/workflow/node-contract/node-type.ts";
+import { isAgreed } from "../../../agents/coordination/workflow/state/review.ts";
+import type { Values } from "../../../agents/coordination/workflow/state/values.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 
 export const mockAgent: NodeType = {
   step: (view) => {

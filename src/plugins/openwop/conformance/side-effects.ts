@@ -1,12 +1,10 @@
 /** Owns: the effects of `core.conformance.side-effect`: things outside of any run that were done, which a test can count. */
-import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-
-export interface SideEffect {
-  readonly effectId: string;
-  readonly runId: string;
-  readonly nodeId: string;
-}
+import type {
+  EffectOutcome,
+  NodeEffect,
+} from "../../../agents/coordination/workflow/node-contract/node-type.ts";
+import type { SideEffect } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { WorkflowRun } from "../../../agents/coordination/workflow/state/workflow-state.ts";
 
 export interface SideEffects {
   /** Doing one again, after a crash, is the same one. */

@@ -1,0 +1,59 @@
+/**
+ * Owns: what of a workflow only the play for the protocol's conformance suite can run, and how a host without it says so. The one
+ * place of the product that knows the suite's names; what plays them is in `plugins/openwop/conformance`.
+ */
+import type { WorkflowNode } from "../../contracts/workflows/workflow-definition.ts";
+import { isRecord } from "../../std/is-record.ts";
+import { SUPERVISOR } from "../state/graph.ts";
+import type { NodeGraph } from "../state/node-graph.ts";
+
+/** The provider's name under which a played model and its tools are recorded. */
+export const PLAYED_PROVIDER = "mock";
+
+/** The error of what is refused, or fails, because the play is not there. */
+export const NOT_PLAYED = "capability_required";
+
+const SUITE_TYPE = /^(core\.)?conformance\./;
+const SCRIPT_KEY = /^mock[A-Z]/;
+const MODEL_TYPES: ReadonlySet<string> = new Set(["core.ai.structuredOutput", "core.ai.callPrompt"]);
+
+const cachedParts = new WeakMap<WorkflowNode, string>();
+
+/** Names the part of a node that only the conformance play can run, such as `config.mockDecisions`; `undefined` when there is none. */
+export function findPlayedPart(node: WorkflowNode): string | undefined {
+  const cached = cachedParts.get(node) ?? namePlayedPart(node);
+  cachedParts.set(node, cached);
+  return cached === "" ? undefined : cached;
+}
+
+function namePlayedPart({ typeId, config }: WorkflowNode): string {
+  if (SUITE_TYPE.test(typeId)) return `typeId ${typeId}`;
+  if (MODEL_TYPES.has(typeId) && config["provider"] === PLAYED_PROVIDER)
+    return `config.provider ${PLAYED_PROVIDER}`;
+  const key = findScriptKey(config);
+  if (key !== undefined) return `config.${key}`;
+  const verifierKey = isRecord(config["verifier"]) ? findScriptKey(config["verifier"]) : undefined;
+  return verifierKey === undefined ? "" : `config.verifier.${verifierKey}`;
+}
+
+function findScriptKey(config: Readonly<Record<string, unknown>>): string | undefined {
+  return Object.keys(config).find((key) => SCRIPT_KEY.test(key) && config[key] !== undefined);
+}
+
+/** Says why a host without the play does not run a node. */
+export function describePlayedPart({ id }: WorkflowNode, part: string): string {
+  return `node ${id} has ${part}, which only a host that is tested plays: serve it with --test-seams, or take it out`;
+}
+
+/** True when the configuration says what a supervisor's model is asked. */
+export function hasSupervisorModel({ config }: WorkflowNode): boolean {
+  return ["model", "prompt", "systemPrompt"].some((key) => config[key] !== undefined);
+}
+
+/** True when a recorded run can be decided again only with the play. */
+export function needsPlay({ nodes }: NodeGraph): boolean {
+  return [...nodes.values()].some(
+    ({ node }) =>
+      findPlayedPart(node) !== undefined || (node.typeId === SUPERVISOR && !hasSupervisorModel(node)),
+  );
+}

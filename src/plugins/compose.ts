@@ -159,7 +159,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     onPlan: options.onPlan,
     runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
     files: createRealFiles(),
-    textMerge: createOnce(async () => (await import("../infra/merge/line-merge.ts")).createLineMerge()),
+    textMerge: createOnce(async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge()),
     conflicts: config.conflicts,
     workspaceOf: options.workspaceOf,
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),

@@ -155,7 +155,17 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "@modelcontextprotocol/sdk",
   },
-  "infra/merge": { folders: "core/contracts", types: "core/ports", packages: "node-diff3" },
+  "infra/merge": {
+    folders: "core/contracts infra/merge/formats infra/merge/pieces",
+    types: "core/ports",
+    packages: "node-diff3",
+  },
+  "infra/merge/formats": {
+    types: "infra/merge/pieces",
+    packages:
+      "@lezer/common @lezer/javascript @lezer/markdown @lezer/python jsonc-parser toml-eslint-parser yaml",
+  },
+  "infra/merge/pieces": { types: "core/contracts" },
   "infra/model": {
     folders: "core/std core/workflow infra/http",
     types: "core/ports",

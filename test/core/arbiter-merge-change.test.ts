@@ -7,15 +7,16 @@ import {
   type MergedChange,
 } from "../../src/agents/coordination/runtime/arbiter/merge-change.ts";
 import type { Proposed } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
+import { createFormatMerge } from "../../src/infra/merge/format-merge.ts";
 import { versionOf } from "./arbiter-scene.ts";
 
 const BASE = "one\n-\ntwo\n";
-const KEPT = new Map([[versionOf(BASE).slice("sha256:".length), BASE]]);
+const JSON_BASE = '{"a":1,"b":1}';
+const KEPT = new Map([BASE, JSON_BASE].map((kept) => [versionOf(kept).slice("sha256:".length), kept]));
 
 const parts = {
   content: { get: (sha256: string) => Promise.resolve(KEPT.get(sha256)) },
-  textMerge: () => Promise.resolve(createLineMerge()),
+  textMerge: () => Promise.resolve(createFormatMerge()),
   refOf: (text: string) => ({ sha256: hash("sha256", text), bytes: text.length }),
 };
 
@@ -29,6 +30,7 @@ const createEditProposal =
 
 async function mergeAndDescribe(change: Partial<Mergeable>): Promise<string | undefined> {
   const merged: MergedChange = await mergeChange(parts, {
+    resource: "file:/w/notes.md",
     propose: createWriteProposal("x\n"),
     look: createTextLook(BASE),
     base: versionOf(BASE),
@@ -76,6 +78,16 @@ describe("a merge", () => {
       "n\n",
     ],
     [
+      "of a file whose format has keys is by key",
+      {
+        resource: "file:/w/x.json",
+        base: versionOf(JSON_BASE),
+        look: createTextLook('{"a":2,"b":1}'),
+        propose: createWriteProposal('{"a":1,"b":2}'),
+      },
+      '{"a":2,"b":2}',
+    ],
+    [
       "of two who created the same text",
       { look: createTextLook("same\n"), base: "absent", propose: createWriteProposal("same\n") },
       "same\n",
@@ -96,6 +108,16 @@ describe("there is no merge", () => {
       "where both created a file",
       { look: createTextLook("a\n"), base: "absent", propose: createWriteProposal("b\n") },
       "overlapping_changes",
+    ],
+    [
+      "where both created a file with other keys",
+      { resource: "file:/w/x.yaml", look: createTextLook("a: 1\n"), base: "absent", propose: createWriteProposal("b: 1\n") },
+      "overlapping_changes",
+    ],
+    [
+      "of what a tool owns",
+      { resource: "file:/w/package-lock.json", look: createTextLook("ONE\n-\ntwo\n"), propose: createWriteProposal("one\n-\n2\n") },
+      "owned_by_tool",
     ],
     ["while somebody writes it", { isBeingWritten: true }, "being_written"],
     ["where the base is not known", { base: undefined, look: createTextLook("a\n") }, "no_base"],

@@ -5,7 +5,7 @@ import {
 } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter/arbiter-parts.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
-import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
+import { createFormatMerge } from "../../src/infra/merge/format-merge.ts";
 
 export function createArbitrationParts(
   conflicts: Partial<ConflictsConfig> = {},
@@ -13,7 +13,7 @@ export function createArbitrationParts(
 ): ArbitrationParts {
   return {
     files: createRealFiles(),
-    textMerge: () => Promise.resolve(createLineMerge()),
+    textMerge: () => Promise.resolve(createFormatMerge()),
     conflicts: { ...parsePluginConfig({}).conflicts, ...conflicts },
     workspaceOf: () => workspace,
   };

@@ -58,9 +58,15 @@ export const mergeObstacleSchema = z.enum([
   "not_a_file",
   "being_written",
   "does_not_apply",
+  "owned_by_tool",
 ]);
 /** Why two changes could not be merged. */
 export type MergeObstacle = z.infer<typeof mergeObstacleSchema>;
+
+/** By what a text was merged, where that was not by line: keys of maps, sections, or the set of its imports. */
+export const mergeWaySchema = z.enum(["key", "section", "imports"]);
+/** By what a text was merged, where that was not by line. */
+export type MergeWay = z.infer<typeof mergeWaySchema>;
 
 /** What came of a three-way merge: versions only, no content. */
 export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
@@ -69,6 +75,8 @@ export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
     base: changeVersionSchema,
     current: changeVersionSchema,
     merged: changeVersionSchema,
+    /** Absent for a merge by line. */
+    way: mergeWaySchema.optional(),
   }),
   z.object({ kind: z.literal("obstacle"), obstacle: mergeObstacleSchema }),
 ]);

@@ -1,10 +1,22 @@
-/** Merging texts by line. */
+import type { MergeWay } from "../contracts/arbitration.ts";
+
+/** Merging texts: by what the format of a file knows where that is sure, else by line. */
 export interface TextMerge {
-  /** What `current` and `proposed` made of `base`, taken together; an obstacle where both changed the same lines. */
-  merge(texts: { readonly base: string; readonly current: string; readonly proposed: string }): TextMerged;
+  /** Merges `current` and `proposed`, which were both made of `base`; an obstacle where both changed the same. */
+  merge(texts: TextsToMerge): TextMerged;
+}
+
+/** What a file was, is, and was to become. */
+export interface TextsToMerge {
+  readonly base: string;
+  readonly current: string;
+  readonly proposed: string;
+  /** The path of the file, whose name says by which format it is merged. Without it, it is merged by line. */
+  readonly path?: string;
 }
 
 /** A merged text, or why there is none. */
 export type TextMerged =
-  | { readonly kind: "clean"; readonly text: string }
-  | { readonly kind: "obstacle"; readonly obstacle: "overlapping_changes" | "too_large" };
+  /** `way`: absent for what was merged by line. */
+  | { readonly kind: "clean"; readonly text: string; readonly way?: MergeWay }
+  | { readonly kind: "obstacle"; readonly obstacle: "overlapping_changes" | "too_large" | "owned_by_tool" };

@@ -1,5 +1,5 @@
 /** Owns: all that the ledger has of one conflict, for people. */
-import type { Contestant } from "../../../agents/coordination/contracts/arbitration.ts";
+import type { Contestant, MergeWay } from "../../../agents/coordination/contracts/arbitration.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ConflictRecord } from "./conflict-log.ts";
 import {
@@ -57,11 +57,18 @@ function describeCause({ contest }: ConflictRecord): string {
     : "stale base: it was changed since the requester saw it last";
 }
 
+const CLEAN_TEXT: Readonly<Record<MergeWay | "line", string>> = {
+  line: "clean",
+  key: "clean by key",
+  section: "clean by section",
+  imports: "clean as a set of imports",
+};
+
 function mergeText({ contest }: ConflictRecord): string {
   const { merge } = contest ?? {};
   if (!merge) return "";
   if (merge.kind === "obstacle") return `not possible: ${merge.obstacle.replaceAll("_", " ")}`;
-  return `clean: ${merge.base} and ${merge.current} became ${merge.merged}`;
+  return `${CLEAN_TEXT[merge.way ?? "line"]}: ${merge.base} and ${merge.current} became ${merge.merged}`;
 }
 
 const BY = {

@@ -3,6 +3,7 @@ import type { Contestant } from "../../contracts/arbitration.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
+import { findOwningTool } from "../../contracts/owned-files.ts";
 import { formatResource } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Assessed } from "./assessed-target.ts";
@@ -76,6 +77,9 @@ function describeReviewRefusal(
     return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
   if (because === "being-written")
     return `${START}: ${resource} is being changed just now${holderClause}. Try again in a moment${which}.`;
+  const tool = because === "owned-by-tool" ? findOwningTool(resource) : undefined;
+  if (tool !== undefined)
+    return `${START}: ${resource} is wanted by others too${holderClause}, and it is never merged, because a tool writes it (${because}). A person must decide who may change it, and nobody can be asked from here. Do not write it yourself: once the files that it follows from are settled, run "${tool}", or report in your result that it must be run${which}.`;
   return `${START}: a person must decide who may change ${resource}${holderClause} (${because}), and nobody can be asked from here. Go on with other work, and report this in your result${which}.`;
 }
 
@@ -164,7 +168,10 @@ export function createReviewText(
       ({ stepId, coordinationId }) => coordinationId !== undefined || stepId !== OWNER_STEP_ID,
     );
     const why = request.contest?.from === "high_risk" ? ", which is marked high-risk" : "";
-    return `${tail(formatResource(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.`;
+    const tool = findOwningTool(request.resource);
+    const advice =
+      tool === undefined ? "" : ` A tool writes it: running "${tool}" is better than either text.`;
+    return `${tail(formatResource(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.${advice}`;
   });
   const stake = "If you allow it, this call overwrites what they have there and their claims end.";
   return {

@@ -12,7 +12,14 @@ export interface MergedChange {
   readonly proposed?: string;
 }
 
+interface CleanChange {
+  readonly evidence: MergeEvidence & { readonly kind: "clean" };
+  readonly text: string;
+}
+
 export interface Mergeable {
+  /** Its name says by which format it is merged. */
+  readonly resource: string;
   readonly propose: WriteTarget["propose"];
   readonly look: FileLook;
   /** The version that both sides began from; `undefined` where that is not known. */
@@ -40,29 +47,36 @@ export function mergeChange(parts: Parts, change: Mergeable): Promise<MergedChan
   }
 }
 
-async function mergeTexts(parts: Parts, { base, propose }: Mergeable, look: TextLook): Promise<MergedChange> {
+async function mergeTexts(
+  parts: Parts,
+  { resource, base, propose }: Mergeable,
+  look: TextLook,
+): Promise<MergedChange> {
   const before = await textOf(parts, { base, look });
   if (before === "unknown") return createObstacle("no_base");
   const proposed = propose?.(before?.text) ?? { kind: "deleted" };
   if (proposed.kind === "deleted") return createObstacle("not_a_file");
   if (proposed.kind === "fails") return onCurrent(parts, { look, base, proposed: propose?.(look.text) });
-  return mergeThreeWay(parts, { look, base, before: before?.text ?? "", proposed: proposed.text });
+  return mergeThreeWay(parts, { resource, look, base, before: before?.text ?? "", proposed: proposed.text });
 }
 
 async function mergeThreeWay(
   parts: Parts,
   sides: {
+    readonly resource: string;
     readonly look: TextLook;
     readonly base: string | undefined;
     readonly before: string;
     readonly proposed: string;
   },
 ): Promise<MergedChange> {
-  const { look, base = look.version, before, proposed } = sides;
+  const { resource, look, base = look.version, before, proposed } = sides;
   const merge = await parts.textMerge();
-  const merged = merge.merge({ base: before, current: look.text, proposed });
+  const merged = merge.merge({ base: before, current: look.text, proposed, path: resource });
   if (merged.kind === "obstacle") return createObstacle(merged.obstacle);
-  return { ...clean(parts, { base, current: look.version, text: merged.text }), proposed };
+  const { evidence, text } = clean(parts, { base, current: look.version, text: merged.text });
+  const { way } = merged;
+  return { evidence: way === undefined ? evidence : { ...evidence, way }, text, proposed };
 }
 
 /**
@@ -103,7 +117,7 @@ async function textOf(
 function clean(
   { refOf }: Parts,
   { base, current, text }: { readonly base: string; readonly current: string; readonly text: string },
-): MergedChange {
+): CleanChange {
   const merged = `sha256:${refOf(text).sha256}`;
   return { evidence: { kind: "clean", base, current, merged }, text };
 }

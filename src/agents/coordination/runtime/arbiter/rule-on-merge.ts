@@ -24,7 +24,13 @@ export async function ruleOnMerge(
   if (ownChange && !underWay) return changeOfOwn(parts, target, ownChange);
   const base = found.base ?? (await findBaseOfFirstClaim(parts, found, target.resource));
   const { propose } = target;
-  const change = await mergeChange(parts, { propose, look, base, isBeingWritten: underWay !== undefined });
+  const change = await mergeChange(parts, {
+    resource: target.resource,
+    propose,
+    look,
+    base,
+    isBeingWritten: underWay !== undefined,
+  });
   const { evidence, text, proposed } = change;
   return {
     evidence,

@@ -1,0 +1,97 @@
+/**
+ * Owns: a program as pieces: what is before its imports, the imports, what is behind them. Does not own: languages. What is
+ * around the imports may be merged by line.
+ */
+import type { Tree } from "@lezer/common";
+import type { Block, Entry, Leaf } from "../pieces/pieces.ts";
+import type { Cut } from "../pieces/text-format.ts";
+import { demand } from "./cannot-cut.ts";
+import { cutList, type ListItem, type ListRange } from "./cut-list.ts";
+import { findLineEnd, findLineStart } from "./text-lines.ts";
+
+/** An import, as a language reads one. */
+export interface ImportFound {
+  /** From what it imports, and in which form. Each once in a program. */
+  readonly key: string;
+  readonly start: number;
+  readonly end: number;
+  /** The names that it gives to the program. */
+  readonly names: readonly string[];
+  /** Present where its place among the imports says something. */
+  readonly isFixed?: true;
+  /** Names in brackets. */
+  readonly list?: ListRange & { readonly items: readonly ListItem[] };
+}
+
+/** @throws CannotCut `broken` for a program that cannot be read. */
+export function demandReadable(tree: Tree): void {
+  const cursor = tree.cursor();
+  do demand(!cursor.type.isError, "broken");
+  while (cursor.next());
+}
+
+/** Cuts a program whose first imports, with nothing but comments between them, are these. */
+export function cutProgram(text: string, imports: readonly ImportFound[]): Cut {
+  const [first] = imports;
+  demand(first !== undefined);
+  const names = imports.flatMap((found) => found.names);
+  demand(new Set(names).size === names.length, "broken");
+  demand(new Set(imports.map(({ key }) => key)).size === imports.length);
+  const start = findLineStart(text, first.start);
+  const entries: Entry[] = [];
+  let at = start;
+  for (const found of imports) {
+    const { entry, end } = cutImport(text, found, at);
+    entries.push(entry);
+    at = end;
+  }
+  const fixed = imports.flatMap(({ key, isFixed }) => (isFixed ? [key] : []));
+  return { root: createProgram(text, { start, end: at, entries }), fixed: JSON.stringify(fixed) };
+}
+
+function createProgram(
+  text: string,
+  {
+    start,
+    end,
+    entries,
+  }: { readonly start: number; readonly end: number; readonly entries: readonly Entry[] },
+): Block {
+  const imports: Block = { kind: "block", open: "", entries, close: "" };
+  return {
+    kind: "block",
+    open: "",
+    entries: [
+      createEntry("before", { kind: "leaf", text: text.slice(0, start), byLine: true }),
+      createEntry("imports", imports),
+      createEntry("behind", { kind: "leaf", text: text.slice(end), byLine: true }),
+    ],
+    close: "",
+  };
+}
+
+function createEntry(key: string, body: Leaf | Block): Entry {
+  return { key, lead: "", head: "", body, trail: "" };
+}
+
+/** Cuts one import, which has its lines for itself. */
+function cutImport(
+  text: string,
+  { key, start, end: contentEnd, list }: ImportFound,
+  from: number,
+): { readonly entry: Entry; readonly end: number } {
+  const lineStart = findLineStart(text, start);
+  const end = findLineEnd(text, contentEnd);
+  demand(lineStart >= from && start === lineStart);
+  demand(/^[ \t]*(?:\/\/[^\n]*|#[^\n]*|\/\*[^\n]*\*\/[ \t]*)?\r?\n?$/u.test(text.slice(contentEnd, end)));
+  const lead = text.slice(from, lineStart);
+  if (!list)
+    return {
+      entry: { key, lead, head: "", body: { kind: "leaf", text: text.slice(start, end) }, trail: "" },
+      end,
+    };
+  const body = cutList(text, list, list.items);
+  demand(body !== undefined);
+  const head = text.slice(start, list.start);
+  return { entry: { key, lead, head, body, trail: text.slice(list.end, end) }, end };
+}

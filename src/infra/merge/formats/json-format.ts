@@ -1,0 +1,108 @@
+/**
+ * Owns: JSON, also with comments and a comma behind the last entry, as pieces. Lists are not cut: in them it says something
+ * where a value stands.
+ */
+import type { Block, Leaf } from "../pieces/pieces.ts";
+import type { Cut, TextFormat } from "../pieces/text-format.ts";
+import type { Value } from "../pieces/merged-values.ts";
+import { CannotCut, demand, tryCut } from "./cannot-cut.ts";
+import { cutList, type ListItem } from "./cut-list.ts";
+import { readJsonTokens, TOKEN, type JsonToken } from "./json-tokens.ts";
+
+/** Of maps and lists within each other. */
+const DEPTH_MAX = 100;
+
+export const jsonFormat: TextFormat = {
+  way: "key",
+  charsMax: 1_500_000,
+  linesAtEnd: 0,
+  cut: (text) => tryCut(() => cutJson(text)),
+};
+
+interface Reading {
+  readonly text: string;
+  readonly tokens: readonly JsonToken[];
+  at: number;
+}
+
+interface Found {
+  readonly value: Value;
+  readonly body: Leaf | Block;
+  readonly start: number;
+  readonly end: number;
+}
+
+function cutJson(text: string): Cut {
+  const reading: Reading = { text, tokens: readJsonTokens(text), at: 0 };
+  const { value, body, start, end } = readValue(reading, 0);
+  demand(reading.at === reading.tokens.length, "broken");
+  demand(body.kind === "block");
+  const root = { ...body, open: text.slice(0, start) + body.open, close: body.close + text.slice(end) };
+  return { root, value };
+}
+
+function readValue(reading: Reading, depth: number): Found {
+  demand(depth <= DEPTH_MAX);
+  const first = takeToken(reading);
+  if (first.kind === TOKEN.openBrace) return readMap(reading, first, depth);
+  if (first.kind === TOKEN.openBracket) return readList(reading, first, depth);
+  const isScalar = first.kind >= TOKEN.null && first.kind <= TOKEN.number;
+  demand(isScalar, "broken");
+  const { start, end } = first;
+  const text = reading.text.slice(start, end);
+  return { value: text, body: { kind: "leaf", text }, start, end };
+}
+
+function readMap(reading: Reading, { start }: JsonToken, depth: number): Found {
+  const items: ListItem[] = [];
+  const values = new Map<string, Value>();
+  while (!isNext(reading, TOKEN.closeBrace)) {
+    const { key, value, item } = readMember(reading, depth);
+    demand(!values.has(key), "broken");
+    values.set(key, value);
+    items.push(item);
+    if (item.commaAt === undefined) break;
+  }
+  const { end } = takeToken(reading, TOKEN.closeBrace);
+  const body = cutList(reading.text, { start, end, bracketChars: 1 }, items);
+  demand(body !== undefined);
+  return { value: values, body, start, end };
+}
+
+function readMember(reading: Reading, depth: number): { key: string; value: Value; item: ListItem } {
+  const name = takeToken(reading, TOKEN.string);
+  takeToken(reading, TOKEN.colon);
+  const { value, body, start, end } = readValue(reading, depth + 1);
+  const head = reading.text.slice(name.start, start);
+  const key = name.value;
+  const item = { key, start: name.start, end, head, body };
+  if (!isNext(reading, TOKEN.comma)) return { key, value, item };
+  return { key, value, item: { ...item, commaAt: takeToken(reading).start } };
+}
+
+/** Lists without comments are the same where their tokens are. */
+function readList(reading: Reading, { start }: JsonToken, depth: number): Found {
+  const from = reading.at;
+  while (!isNext(reading, TOKEN.closeBracket)) {
+    readValue(reading, depth + 1);
+    if (!isNext(reading, TOKEN.comma)) break;
+    takeToken(reading);
+  }
+  const { end } = takeToken(reading, TOKEN.closeBracket);
+  const tokens = reading.tokens.slice(from, reading.at);
+  const text = reading.text.slice(start, end);
+  const value = `[${tokens.map((token) => reading.text.slice(token.start, token.end)).join(" ")}`;
+  const sense = tokens.some(({ isCommented }) => isCommented) ? text : value;
+  return { value, body: { kind: "leaf", text, sense }, start, end };
+}
+
+function isNext({ tokens, at }: Reading, kind: number): boolean {
+  return tokens[at]?.kind === kind;
+}
+
+function takeToken(reading: Reading, kind?: number): JsonToken {
+  const token = reading.tokens[reading.at];
+  if (!token || (kind !== undefined && token.kind !== kind)) throw new CannotCut("broken");
+  reading.at += 1;
+  return token;
+}

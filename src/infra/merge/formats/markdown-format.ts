@@ -1,0 +1,82 @@
+/**
+ * Owns: Markdown as pieces: sections within sections, by their headings. What stands below a heading may be merged by line.
+ */
+import { parser } from "@lezer/markdown";
+import type { Block, Entry } from "../pieces/pieces.ts";
+import type { Cut, TextFormat } from "../pieces/text-format.ts";
+import { demand, tryCut } from "./cannot-cut.ts";
+import { findLineEnd, findLineStart } from "./text-lines.ts";
+
+export const markdownFormat: TextFormat = {
+  way: "section",
+  charsMax: 600_000,
+  linesAtEnd: 2,
+  cut: (text) => tryCut(() => cutMarkdown(text)),
+};
+
+/** What generators of sites read; in Markdown it would be a heading. */
+const FRONT_MATTER = /^---[ \t]*\r?\n(?:[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|$)/u;
+/** Many of them nest so deeply that reading takes long. */
+const NESTED_IN_LINE = /^(?:[ \t]*(?:>|[-+*]|\d+[.)])){50}/mu;
+
+interface Heading {
+  readonly level: number;
+  readonly title: string;
+  readonly start: number;
+  /** Behind its line. */
+  readonly end: number;
+}
+
+function cutMarkdown(text: string): Cut {
+  demand(!NESTED_IN_LINE.test(text));
+  const headings = findHeadings(text);
+  const cursor = { at: 0 };
+  const preface = createBody(text.slice(0, headings[0]?.start ?? text.length));
+  const sections = cutSections(text, { headings, cursor, level: 0 });
+  return { root: createBlock([preface, ...sections]) };
+}
+
+function findHeadings(text: string): Heading[] {
+  const from = FRONT_MATTER.exec(text)?.[0].length ?? 0;
+  const found: Heading[] = [];
+  const content = text.slice(from);
+  for (let node = parser.parse(content).topNode.firstChild; node; node = node.nextSibling) {
+    const level = /^(?:ATX|Setext)Heading([1-6])$/u.exec(node.name)?.[1];
+    if (level === undefined) continue;
+    const start = findLineStart(text, from + node.from);
+    const end = findLineEnd(text, from + node.to);
+    const title = text.slice(start, end).trim();
+    found.push({ level: Number(level), title, start, end });
+  }
+  return found;
+}
+
+/** Cuts the sections that are deeper than a level, and what is below each. */
+function cutSections(
+  text: string,
+  place: { readonly headings: readonly Heading[]; readonly cursor: { at: number }; readonly level: number },
+): Entry[] {
+  const { headings, cursor, level } = place;
+  const sections: Entry[] = [];
+  for (let heading = headings[cursor.at]; heading && heading.level > level; heading = headings[cursor.at]) {
+    cursor.at += 1;
+    const next = headings[cursor.at];
+    const content = createBody(text.slice(heading.end, next?.start ?? text.length));
+    const below = cutSections(text, { headings, cursor, level: heading.level });
+    const head = text.slice(heading.start, heading.end);
+    const key = `${heading.level} ${heading.title}`;
+    sections.push({ key, lead: "", head, body: createBlock([content, ...below]), trail: "" });
+  }
+  demand(new Set(sections.map(({ key }) => key)).size === sections.length);
+  return sections;
+}
+
+/** Creates the entry for what stands before the first section. Empty lines at its end are layout. */
+function createBody(text: string): Entry {
+  const body = { kind: "leaf", text, sense: text.trimEnd(), byLine: true } as const;
+  return { key: "", lead: "", head: "", body, trail: "" };
+}
+
+function createBlock(entries: readonly Entry[]): Block {
+  return { kind: "block", open: "", entries, close: "" };
+}

@@ -1,0 +1,161 @@
+/**
+ * Owns: TOML as pieces: tables, and what is in them. All tables of one `[[name]]` are one piece, because their order says
+ * something.
+ */
+import { ParseError, parseTOML, type AST } from "toml-eslint-parser";
+import type { Block, Entry } from "../pieces/pieces.ts";
+import type { Cut, TextFormat } from "../pieces/text-format.ts";
+import type { Value } from "../pieces/merged-values.ts";
+import { CannotCut, demand, tryCut } from "./cannot-cut.ts";
+import { demandComments, findLineEnd, findLineStart } from "./text-lines.ts";
+
+export const tomlFormat: TextFormat = {
+  way: "key",
+  charsMax: 150_000,
+  linesAtEnd: 1,
+  cut: (text) => tryCut(() => cutToml(text)),
+};
+
+/** Many brackets in a text are one within the other, or long lists; neither is merged by key. */
+const BRACKETS_MAX = 5000;
+
+interface Section {
+  readonly path: readonly string[];
+  /** It has the tables of one `[[name]]`; the first section is what stands before all tables. */
+  readonly kind: "first" | "table" | "tables";
+  readonly tables: AST.TOMLTable[];
+  readonly members: readonly AST.TOMLKeyValue[];
+}
+
+function cutToml(text: string): Cut {
+  demand((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX);
+  const sections = groupSections(parseText(text).body[0].body);
+  const value = new Map<string, Value>();
+  const entries: Entry[] = [];
+  let at = 0;
+  for (const section of sections) {
+    const { entry, end } = cutSection(text, section, at);
+    entries.push(entry);
+    addSection(text, value, section);
+    at = end;
+  }
+  demand(new Set(entries.map(({ key }) => key)).size === entries.length);
+  return { root: { kind: "block", open: "", entries, close: demandComments(text, at, text.length) }, value };
+}
+
+function parseText(text: string): AST.TOMLProgram {
+  try {
+    return parseTOML(text, { tomlVersion: "latest" });
+  } catch (error) {
+    if (error instanceof ParseError) throw new CannotCut("broken");
+    throw error;
+  }
+}
+
+function groupSections(nodes: readonly (AST.TOMLKeyValue | AST.TOMLTable)[]): Section[] {
+  const members = nodes.filter((node) => node.type === "TOMLKeyValue");
+  const sections: Section[] = [{ path: [], kind: "first", tables: [], members }];
+  const lists: (readonly string[])[] = [];
+  for (const table of nodes.filter((node) => node.type === "TOMLTable")) {
+    const path = pathOf(table.key);
+    const last = sections.at(-1);
+    if (last?.kind === "tables" && isBelow(path, last.path)) {
+      last.tables.push(table);
+      continue;
+    }
+    demand(!lists.some((list) => isBelow(path, list)));
+    const kind = table.kind === "array" ? "tables" : "table";
+    if (kind === "tables") lists.push(path);
+    sections.push({ path, kind, tables: [table], members: table.body });
+  }
+  return sections;
+}
+
+function pathOf({ keys }: AST.TOMLKey): string[] {
+  return keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value));
+}
+
+function isBelow(path: readonly string[], above: readonly string[]): boolean {
+  return above.every((name, at) => path[at] === name);
+}
+
+interface CutEntry {
+  readonly entry: Entry;
+  readonly end: number;
+}
+
+function cutSection(text: string, { path, kind, tables, members }: Section, from: number): CutEntry {
+  const key = `${kind} ${JSON.stringify(path)}`;
+  const [first] = tables;
+  const start = first ? findLineStart(text, first.range[0]) : from;
+  const lead = demandComments(text, from, start);
+  if (kind === "tables") {
+    const end = findLineEnd(text, tables.at(-1)?.range[1] ?? start);
+    return {
+      entry: { key, lead, head: "", body: { kind: "leaf", text: text.slice(start, end) }, trail: "" },
+      end,
+    };
+  }
+  const headEnd = first ? findLineEnd(text, findHeaderEnd(text, first)) : start;
+  const { block, end } = cutMembers(text, members, headEnd);
+  return { entry: { key, lead, head: text.slice(start, headEnd), body: block, trail: "" }, end };
+}
+
+/** The range of a key has no brackets. */
+function findHeaderEnd(text: string, { key }: AST.TOMLTable): number {
+  const end = text.indexOf("]", key.range[1]);
+  demand(end !== -1);
+  return end;
+}
+
+function cutMembers(
+  text: string,
+  members: readonly AST.TOMLKeyValue[],
+  from: number,
+): { readonly block: Block; readonly end: number } {
+  const entries: Entry[] = [];
+  let at = from;
+  for (const { key: name, range } of members) {
+    const start = findLineStart(text, range[0]);
+    const end = findLineEnd(text, range[1]);
+    const key = JSON.stringify(pathOf(name));
+    const lead = demandComments(text, at, start);
+    entries.push({ key, lead, head: "", body: { kind: "leaf", text: text.slice(start, end) }, trail: "" });
+    at = end;
+  }
+  return { block: { kind: "block", open: "", entries, close: "", isUnordered: true }, end: at };
+}
+
+function addSection(text: string, root: Map<string, Value>, { path, kind, tables, members }: Section): void {
+  if (kind === "tables") {
+    const content = tables.map(({ range }) => text.slice(...range)).join("\n");
+    addValue(root, path, content);
+    return;
+  }
+  const table = openMap(root, path);
+  for (const { key, value } of members) addValue(table, pathOf(key), text.slice(...value.range));
+}
+
+function addValue(root: Map<string, Value>, path: readonly string[], value: Value): void {
+  const name = path.at(-1);
+  demand(name !== undefined);
+  const map = openMap(root, path.slice(0, -1));
+  demand(!map.has(name));
+  map.set(name, value);
+}
+
+/** Finds the map at a path, and makes what of it is missing. */
+function openMap(root: Map<string, Value>, path: readonly string[]): Map<string, Value> {
+  let map = root;
+  for (const name of path) {
+    const found = map.get(name) ?? new Map<string, Value>();
+    demand(isOpenMap(found));
+    map.set(name, found);
+    map = found;
+  }
+  return map;
+}
+
+function isOpenMap(value: Value): value is Map<string, Value> {
+  return value instanceof Map;
+}

@@ -1,0 +1,167 @@
+/**
+ * Owns: YAML as pieces: the entries of maps that have lines of their own. Lists, and what is written in brackets, are not
+ * cut. Several documents, anchors, aliases, and keys that are no plain values are unsure.
+ */
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  parseDocument,
+  visit,
+  type Document,
+  type YAMLMap,
+} from "yaml";
+import type { Block, Entry } from "../pieces/pieces.ts";
+import type { Cut, TextFormat } from "../pieces/text-format.ts";
+import type { Value } from "../pieces/merged-values.ts";
+import { demand, tryCut } from "./cannot-cut.ts";
+import { demandComments, findLineEnd, findLineStart } from "./text-lines.ts";
+
+export const yamlFormat: TextFormat = {
+  way: "key",
+  charsMax: 48_000,
+  linesAtEnd: 1,
+  cut: (text) => tryCut(() => cutYaml(text)),
+};
+
+/** What may be nested without a line of its own. */
+const BRACKETS_MAX = 1000;
+const NESTED_IN_LINE = /^ *(?:[-?:][ \t]+){16}/mu;
+function cutYaml(text: string): Cut {
+  demand((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));
+  const document = parseText(text);
+  demandPlain(document);
+  const { contents } = document;
+  if (contents === null || isEmptyScalar(contents))
+    return {
+      root: createBlock({ open: "", entries: [], close: demandComments(text, 0, text.length) }),
+      value: new Map(),
+    };
+  demand(isBlockMap(contents) && contents.tag === undefined);
+  const { keyStart } = readMember(text, contents.items[0]);
+  const open = text.slice(0, findCommentStart(text, keyStart));
+  const { entries, end } = cutMembers(text, contents, open.length);
+  const close = demandComments(text, end, text.length);
+  return { root: createBlock({ open, entries, close }), value: readValue(text, contents) };
+}
+
+function createBlock({ open, entries, close }: Pick<Block, "open" | "entries" | "close">): Block {
+  return { kind: "block", open, entries, close, isUnordered: true };
+}
+
+/** Finds where the comment right before the first entry begins. What stands above it is about the whole text. */
+function findCommentStart(text: string, keyStart: number): number {
+  let start = keyStart;
+  while (start > 0) {
+    const before = findLineStart(text, start - 1);
+    if (!text.slice(before, start).trim().startsWith("#")) break;
+    start = before;
+  }
+  return start;
+}
+
+function isEmptyScalar(node: unknown): boolean {
+  return isScalar(node) && node.value === null && node.source === "";
+}
+
+function isBlockMap(node: unknown): node is YAMLMap.Parsed {
+  return isMap(node) && node.flow !== true && node.items.length > 0;
+}
+
+/** @throws CannotCut for what says more than the value at its place. */
+function demandPlain(document: Document.Parsed): void {
+  visit(document, {
+    Node: (_, node) => {
+      demand(!isAlias(node) && node.anchor === undefined);
+    },
+  });
+  const { docEnd } = document.directives;
+  demand(!docEnd);
+}
+
+interface Member {
+  readonly key: string;
+  readonly keyStart: number;
+  readonly value: unknown;
+  readonly contentEnd: number;
+}
+
+/** @throws CannotCut for a key that is no plain value at the start of a line. */
+function readMember(text: string, pair: unknown): Member {
+  demand(isPair(pair) && isScalar(pair.key));
+  const { key, value } = pair;
+  demand(key.range !== null && key.range !== undefined);
+  const [start, keyEnd] = key.range;
+  const keyStart = findLineStart(text, start);
+  demand(/^ *$/u.test(text.slice(keyStart, start)) && key.tag === undefined);
+  const type = typeof key.value;
+  demand(type === "string" || type === "number" || type === "boolean");
+  const contentEnd = isNode(value) && value.range ? value.range[1] : keyEnd;
+  return { key: `${type} ${String(key.value)}`, keyStart, value, contentEnd };
+}
+
+function cutMembers(
+  text: string,
+  map: YAMLMap.Parsed,
+  from: number,
+): { readonly entries: readonly Entry[]; readonly end: number } {
+  const entries: Entry[] = [];
+  let at = from;
+  for (const pair of map.items) {
+    const member = readMember(text, pair);
+    const lead = demandComments(text, at, member.keyStart);
+    const cut = cutMember(text, member);
+    entries.push({ key: member.key, lead, ...cut.pieces });
+    at = cut.end;
+  }
+  return { entries, end: at };
+}
+
+function cutMember(
+  text: string,
+  { keyStart, value, contentEnd }: Member,
+): { readonly pieces: Pick<Entry, "head" | "body" | "trail">; readonly end: number } {
+  const headEnd = findLineEnd(text, keyStart + 1);
+  if (isBlockMap(value) && value.tag === undefined && readMember(text, value.items[0]).keyStart >= headEnd) {
+    const { entries, end } = cutMembers(text, value, headEnd);
+    const body = createBlock({ open: "", entries, close: "" });
+    return { pieces: { head: text.slice(keyStart, headEnd), body, trail: "" }, end };
+  }
+  const end = findLineEnd(text, contentEnd);
+  return { pieces: { head: "", body: { kind: "leaf", text: text.slice(keyStart, end) }, trail: "" }, end };
+}
+
+/** Reads a value: the text of a scalar, so that 1.0 and 1 are not the same; of a string what it stands for. */
+function readValue(text: string, node: unknown): Value {
+  if (isMap(node) && node.tag === undefined && !node.flow) {
+    const entries = node.items.map(({ key, value }) => {
+      demand(isScalar(key));
+      return [`${typeof key.value} ${String(key.value)}`, readValue(text, value)] as const;
+    });
+    return new Map(entries);
+  }
+  return formatValue(node);
+}
+
+/** Formats a value as a text that is equal for equal values only. */
+function formatValue(node: unknown): string {
+  if (node === null || node === undefined) return "";
+  demand(isNode(node));
+  const tag = node.tag ?? "";
+  if (isScalar(node))
+    return `${tag} ${node.type === "PLAIN" ? `plain ${node.source ?? ""}` : JSON.stringify(node.value)}`;
+  if (isSeq(node)) return `${tag} [${node.items.map(formatValue).join(", ")}]`;
+  demand(isMap(node));
+  const members = node.items.map(({ key, value }) => `${formatValue(key)}: ${formatValue(value)}`);
+  return `${tag} {${members.join(", ")}}`;
+}
+
+function parseText(text: string): Document.Parsed {
+  const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
+  demand(!document.errors.some(({ code }) => code === "MULTIPLE_DOCS"));
+  demand(document.errors.length === 0, "broken");
+  return document;
+}

@@ -1,0 +1,119 @@
+/**
+ * Owns: merging a text by what its format knows. Does not own: formats, or what is done where this is not sure.
+ *
+ * 1. Nothing is returned that cannot be cut again into what was merged, and, for formats of values, that does not say what
+ *    the values of the two sides say together. The values are merged without the pieces.
+ * 2. The work is bounded by `charsMax` of the format.
+ */
+import { mergeBlocks, mergeMargin, mapSides, type MergeLeaf, type Sides } from "./pieces/merge-pieces.ts";
+import { formatBlock, hasSameContent, type Block } from "./pieces/pieces.ts";
+import type { Cut, TextFormat } from "./pieces/text-format.ts";
+import { isSameValue, mergeValues, type Value } from "./pieces/merged-values.ts";
+
+export type MergedByFormat =
+  | { readonly kind: "merged"; readonly text: string }
+  /** `isReadable`: the format can read all three texts, so what comes of them must be readable, too. */
+  | { readonly kind: "unsure"; readonly isReadable: boolean };
+
+const BYTE_ORDER_MARK = "\uFEFF";
+const UNREADABLE = { kind: "unsure", isReadable: false } as const;
+
+export function mergeByFormat(
+  format: TextFormat,
+  texts: Sides<string>,
+  mergeLeaf: MergeLeaf,
+): MergedByFormat {
+  const all = [texts.base, texts.left, texts.right];
+  if (all.reduce((chars, text) => chars + text.length, 0) > format.charsMax) return UNREADABLE;
+  const marked = all.filter((text) => text.startsWith(BYTE_ORDER_MARK)).length;
+  const hasOddLineEnd = all.some((text) => /\r(?!\n)/u.test(text));
+  if (hasOddLineEnd || (marked !== 0 && marked !== all.length)) return UNREADABLE;
+  const mark = marked === 0 ? "" : BYTE_ORDER_MARK;
+  const merged = mergeContents(
+    format,
+    mapSides(texts, (text) => text.slice(mark.length)),
+    mergeLeaf,
+  );
+  return merged.kind === "merged" ? { kind: "merged", text: mark + merged.text } : merged;
+}
+
+/** True when a format cannot read a text. */
+export function isBroken(format: TextFormat, text: string): boolean {
+  return format.cut(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text) === "broken";
+}
+
+function mergeContents(format: TextFormat, texts: Sides<string>, mergeLeaf: MergeLeaf): MergedByFormat {
+  const cuts = cutAll(format, texts);
+  if (typeof cuts === "string") return { kind: "unsure", isReadable: cuts !== "broken" };
+  const unsure = { kind: "unsure", isReadable: true } as const;
+  const fixed = new Set([cuts.base.fixed, cuts.left.fixed, cuts.right.fixed]);
+  const root = fixed.size === 1 ? mergeBlocks(mapSides(cuts, rootOf), mergeLeaf) : undefined;
+  if (!root) return unsure;
+  const end = mergeMargin(mapSides(cuts, ({ end: lineEnds }) => lineEnds)) ?? cuts.left.end;
+  const text = joinText(format, root, end);
+  return isRight(format, { text, root, cuts }) ? { kind: "merged", text } : unsure;
+}
+
+function rootOf({ root }: Cut): Block {
+  return root;
+}
+
+function cutAll(format: TextFormat, texts: Sides<string>): Sides<CutText> | "unsure" | "broken" {
+  const { base, left, right } = mapSides(texts, (text) => cutText(format, text));
+  if (base === "broken" || left === "broken" || right === "broken") return "broken";
+  if (base === "unsure" || left === "unsure" || right === "unsure") return "unsure";
+  return { base, left, right };
+}
+
+interface CutText extends Cut {
+  /** The ends of lines at the end of the text, which its pieces do not have. */
+  readonly end: string;
+}
+
+function cutText(format: TextFormat, text: string): CutText | "unsure" | "broken" {
+  const ended = normalizeEnd(text, format.linesAtEnd);
+  const cut = format.cut(ended.text);
+  if (typeof cut === "string") return cut;
+  if (cut.value === undefined || ended.text === text) return { ...cut, end: ended.end };
+  const whole = format.cut(text);
+  if (typeof whole === "string" || whole.value === undefined) return "unsure";
+  return { ...cut, value: whole.value, end: ended.end };
+}
+
+/** Takes the ends of lines off the end of a text, and gives it as many as its format wants. */
+function normalizeEnd(text: string, lines: number): { readonly text: string; readonly end: string } {
+  if (lines === 0) return { text, end: "" };
+  const length = countContent(text);
+  const newline = text.includes("\r\n") ? "\r\n" : "\n";
+  const end = text.slice(length);
+  return { text: length === 0 ? "" : text.slice(0, length) + newline.repeat(lines), end };
+}
+
+/** Counts the characters before the ends of lines that a text ends with. */
+function countContent(text: string): number {
+  let length = text.length;
+  while (length > 0 && (text[length - 1] === "\n" || text[length - 1] === "\r")) length -= 1;
+  return length;
+}
+
+function joinText({ linesAtEnd }: TextFormat, root: Block, end: string): string {
+  const text = formatBlock(root);
+  return linesAtEnd === 0 ? text : text.slice(0, countContent(text)) + end;
+}
+
+interface Made {
+  readonly text: string;
+  readonly root: Block;
+  readonly cuts: Sides<Cut>;
+}
+
+/** Reads a merged text again. */
+function isRight(format: TextFormat, { text, root, cuts }: Made): boolean {
+  const again = cutText(format, text);
+  if (typeof again === "string" || !hasSameContent(root, again.root) || again.fixed !== cuts.base.fixed)
+    return false;
+  const values = mapSides<Cut, Value | undefined>(cuts, ({ value }) => value);
+  if (again.value === undefined) return values.base === undefined;
+  const expected = mergeValues(values);
+  return expected !== undefined && isSameValue(expected.value, again.value);
+}

@@ -1,0 +1,78 @@
+/** Owns: in which order the entries of two sides come. Does not own: which entries there are. */
+
+interface KeySides {
+  readonly base: readonly string[];
+  readonly left: readonly string[];
+  readonly right: readonly string[];
+}
+
+/**
+ * Orders the keys that are kept as the side that moved some has them; what only the other side has comes behind the key
+ * that it has before it. `undefined` where both moved keys, and not in the same way.
+ */
+export function mergeOrder(
+  { base, left, right }: KeySides,
+  isKept: (key: string) => boolean,
+): string[] | undefined {
+  const inLeft = new Set(left);
+  const inRight = new Set(right);
+  const inBase = new Set(base);
+  const isShared = (key: string): boolean => isKept(key) && inLeft.has(key) && inRight.has(key);
+  const isOld = (key: string): boolean => isShared(key) && inBase.has(key);
+  const before = base.filter(isOld);
+  if (isSame(left.filter(isShared), right.filter(isShared)))
+    return insertBehind({ canvas: left, other: right }, { isKept, isShared });
+  if (isSame(right.filter(isOld), before))
+    return insertBehind({ canvas: left, other: right }, { isKept, isShared });
+  if (isSame(left.filter(isOld), before))
+    return insertBehind({ canvas: right, other: left }, { isKept, isShared });
+  return undefined;
+}
+
+interface Questions {
+  readonly isKept: (key: string) => boolean;
+  /** Both sides have it, and it is kept. */
+  readonly isShared: (key: string) => boolean;
+}
+
+function insertBehind(
+  { canvas, other }: { readonly canvas: readonly string[]; readonly other: readonly string[] },
+  { isKept, isShared }: Questions,
+): string[] {
+  const behind = groupBehindShared(other.filter(isKept), isShared);
+  const ordered: string[] = [];
+  let waiting = behind.get(undefined) ?? [];
+  for (const key of canvas.filter(isKept)) {
+    if (!isShared(key)) {
+      ordered.push(key);
+      continue;
+    }
+    for (const inserted of waiting) ordered.push(inserted);
+    ordered.push(key);
+    waiting = behind.get(key) ?? [];
+  }
+  return [...ordered, ...waiting];
+}
+
+/** Groups the keys that only one side has by the shared key before them. */
+function groupBehindShared(
+  keys: readonly string[],
+  isShared: (key: string) => boolean,
+): Map<string | undefined, string[]> {
+  const groups = new Map<string | undefined, string[]>();
+  let last: string | undefined;
+  for (const key of keys) {
+    if (isShared(key)) {
+      last = key;
+      continue;
+    }
+    const group = groups.get(last);
+    if (group) group.push(key);
+    else groups.set(last, [key]);
+  }
+  return groups;
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((key, at) => key === b[at]);
+}

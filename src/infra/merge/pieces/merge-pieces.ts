@@ -1,0 +1,177 @@
+/**
+ * Owns: what two sides made of a text that is cut into pieces. Does not own: texts, formats, or whether the result can be
+ * read again.
+ *
+ * 1. Every piece of the result is one side's, whole; only leaves that allow it are merged by line.
+ * 2. `undefined` is "not sure": both made something else of the same piece, one removed what the other changed, both moved
+ *    entries, or both may have renamed one.
+ * 3. The sides come in an order that does not depend on who asks, so that exchanging them changes nothing.
+ */
+import { mergeOrder } from "./merge-order.ts";
+import { formatBody, isSameBody, isSameEntry, type Block, type Entry, type Leaf } from "./pieces.ts";
+
+/** The same thing in the base and on both sides. */
+export interface Sides<T> {
+  readonly base: T;
+  readonly left: T;
+  readonly right: T;
+}
+
+/** Merges a leaf by line; `undefined` where both changed the same lines. */
+export type MergeLeaf = (texts: Sides<string>) => string | undefined;
+
+type EntrySides = Sides<Entry | undefined>;
+
+export function mergeBlocks(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Block | undefined {
+  const { base, left, right } = blocks;
+  const open = mergeMargin({ base: base.open, left: left.open, right: right.open });
+  const close = mergeMargin({ base: base.close, left: left.close, right: right.close });
+  if (open === undefined || close === undefined) return undefined;
+  const entries = mergeEntries(blocks, mergeLeaf);
+  const ordered = entries && orderEntries(blocks, entries);
+  if (!ordered) return undefined;
+  const changed = left.endsWithComma === base.endsWithComma ? right : left;
+  return { ...changed, open, entries: alignFirst(blocks, ordered), close };
+}
+
+/** Merges texts of which at most one side changed more than the layout. */
+export function mergeMargin({ base, left, right }: Sides<string>): string | undefined {
+  if (left === right || right === base) return left;
+  if (left === base) return right;
+  if (left.trim() === right.trim() || right.trim() === base.trim()) return left;
+  return left.trim() === base.trim() ? right : undefined;
+}
+
+function mergeEntries(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Map<string, Entry> | undefined {
+  const base = indexByKey(blocks.base);
+  const left = indexByKey(blocks.left);
+  const right = indexByKey(blocks.right);
+  if (haveBothRenamed({ base, left, right })) return undefined;
+  const merged = new Map<string, Entry>();
+  for (const key of new Set([...left.keys(), ...right.keys()])) {
+    const entry = mergeEntry({ base: base.get(key), left: left.get(key), right: right.get(key) }, mergeLeaf);
+    if (entry === "unsure") return undefined;
+    if (entry !== "removed") merged.set(key, entry);
+  }
+  return merged;
+}
+
+/** True when both may have given another name to one entry: it would be there twice. */
+function haveBothRenamed({ base, left, right }: Sides<ReadonlyMap<string, Entry>>): boolean {
+  const hasAdded = (side: typeof left, other: typeof left): boolean =>
+    [...side.keys()].some((key) => !base.has(key) && !other.has(key));
+  const isGone = [...base.keys()].some((key) => !left.has(key) && !right.has(key));
+  return isGone && hasAdded(left, right) && hasAdded(right, left);
+}
+
+function indexByKey({ entries }: Block): Map<string, Entry> {
+  return new Map(entries.map((entry) => [entry.key, entry]));
+}
+
+function mergeEntry({ base, left, right }: EntrySides, mergeLeaf: MergeLeaf): Entry | "removed" | "unsure" {
+  if (left && right) return mergeBoth({ base, left, right }, mergeLeaf) ?? "unsure";
+  const kept = left ?? right;
+  if (!kept) return "removed";
+  if (!base) return kept;
+  return isSameEntry(base, kept) ? "removed" : "unsure";
+}
+
+interface BothEntries {
+  readonly base: Entry | undefined;
+  readonly left: Entry;
+  readonly right: Entry;
+}
+
+function mergeBoth({ base, left, right }: BothEntries, mergeLeaf: MergeLeaf): Entry | undefined {
+  if (!base) return isSameEntry(left, right) ? left : undefined;
+  const changed = findChangedEntry({ base, left, right });
+  if (changed)
+    return { ...changed, lead: mergeMargin(mapSides({ base, left, right }, leadOf)) ?? changed.lead };
+  const body = mergeBodies(mapSides({ base, left, right }, bodyOf), mergeLeaf);
+  const lead = mergeMargin(mapSides({ base, left, right }, leadOf));
+  const head = mergeMargin(mapSides({ base, left, right }, ({ head: text }) => text));
+  const trail = mergeMargin(mapSides({ base, left, right }, ({ trail: text }) => text));
+  if (!body || lead === undefined || head === undefined || trail === undefined) return undefined;
+  return { key: base.key, lead, head, body, trail };
+}
+
+/** Finds the entry to take where at most one side changed what it says. A side that changed its layout goes first. */
+function findChangedEntry({ base, left, right }: Sides<Entry>): Entry | undefined {
+  if (isSameEntry(left, right)) return isUnchanged(base, left) ? right : left;
+  if (isSameEntry(base, left)) return right;
+  return isSameEntry(base, right) ? left : undefined;
+}
+
+function isUnchanged(base: Entry, side: Entry): boolean {
+  return (
+    base.head === side.head && base.trail === side.trail && formatBody(base.body) === formatBody(side.body)
+  );
+}
+
+/** Merges bodies of which both sides changed something, or something beside them. */
+function mergeBodies(
+  { base, left, right }: Sides<Leaf | Block>,
+  mergeLeaf: MergeLeaf,
+): Leaf | Block | undefined {
+  if (base.kind === "block" && left.kind === "block" && right.kind === "block")
+    return mergeBlocks({ base, left, right }, mergeLeaf);
+  if (base.kind === "block" || left.kind === "block" || right.kind === "block") return undefined;
+  return mergeLeaves({ base, left, right }, mergeLeaf);
+}
+
+/** A comment beside a value counts as a part of the value: of leaves that are not merged by line, nothing is merged. */
+function mergeLeaves({ base, left, right }: Sides<Leaf>, mergeLeaf: MergeLeaf): Leaf | undefined {
+  if (!base.byLine) return undefined;
+  if (isSameBody(left, right) || isSameBody(base, right)) return left;
+  if (isSameBody(base, left)) return right;
+  const text = mergeLeaf({ base: base.text, left: left.text, right: right.text });
+  return text === undefined ? undefined : { kind: "leaf", text, byLine: true };
+}
+
+function orderEntries(blocks: Sides<Block>, entries: ReadonlyMap<string, Entry>): Entry[] | undefined {
+  const keys = mergeOrder(mapSides(blocks, keysOf), (key) => entries.has(key));
+  if (!keys) return undefined;
+  const isSorted = blocks.left.isUnordered && isRising(keysOf(blocks.left)) && isRising(keysOf(blocks.right));
+  const ordered = isSorted ? keys.toSorted(compareTexts) : keys;
+  return ordered.flatMap((key) => entries.get(key) ?? []);
+}
+
+function keysOf({ entries }: Block): readonly string[] {
+  return entries.map(({ key }) => key);
+}
+
+function isRising(keys: readonly string[]): boolean {
+  return keys.every((key, at) => at === 0 || (keys[at - 1] ?? "") < key);
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** Exchanges the layout of entries of a list that become, or no longer are, its first: `{ a, b }` has other spaces there. */
+function alignFirst({ left, right }: Sides<Block>, entries: readonly Entry[]): Entry[] {
+  if (left.endsWithComma === undefined) return [...entries];
+  const firsts = new Set([left.entries[0], right.entries[0]].flatMap((entry) => (entry ? [entry.key] : [])));
+  const first = [...left.entries, ...right.entries].find(({ key }) => firsts.has(key));
+  const next = [...left.entries, ...right.entries].find(({ key }) => !firsts.has(key));
+  return entries.map((entry, at) => {
+    const pattern = at === 0 ? first : next;
+    const isElsewhere = firsts.has(entry.key) !== (at === 0);
+    const isLayout = entry.lead.trim() === "" && pattern?.lead.trim() === "";
+    return isElsewhere && isLayout ? { ...entry, lead: pattern.lead } : entry;
+  });
+}
+
+function leadOf({ lead }: Entry): string {
+  return lead;
+}
+
+function bodyOf({ body }: Entry): Leaf | Block {
+  return body;
+}
+
+/** Applies a function to the base and to both sides. */
+export function mapSides<T, U>({ base, left, right }: Sides<T>, convert: (value: T) => U): Sides<U> {
+  return { base: convert(base), left: convert(left), right: convert(right) };
+}

@@ -1,0 +1,37 @@
+/** Owns: the values that a text of maps stands for, and what two sides made of them: what a merged text has to say. */
+import type { Sides } from "./merge-pieces.ts";
+
+/** A map, or anything else as a text that is equal for equal values. */
+export type Value = ReadonlyMap<string, Value> | string;
+
+/** What came of a value: `undefined` in it where it was removed. */
+export interface MergedValue {
+  readonly value: Value | undefined;
+}
+
+/** Merges values; `undefined` where both made something else of the same. Knows nothing of texts and their pieces. */
+export function mergeValues({ base, left, right }: Sides<Value | undefined>): MergedValue | undefined {
+  if (isSameValue(left, right) || isSameValue(base, right)) return { value: left };
+  if (isSameValue(base, left)) return { value: right };
+  return isMap(base) && isMap(left) && isMap(right) ? mergeMaps({ base, left, right }) : undefined;
+}
+
+function mergeMaps({ base, left, right }: Sides<ReadonlyMap<string, Value>>): MergedValue | undefined {
+  const merged = new Map<string, Value>();
+  for (const key of new Set([...left.keys(), ...right.keys()])) {
+    const member = mergeValues({ base: base.get(key), left: left.get(key), right: right.get(key) });
+    if (!member) return undefined;
+    if (member.value !== undefined) merged.set(key, member.value);
+  }
+  return { value: merged };
+}
+
+/** True when both are absent, or the same whatever the order of their keys. */
+export function isSameValue(a: Value | undefined, b: Value | undefined): boolean {
+  if (!isMap(a) || !isMap(b)) return a === b;
+  return a.size === b.size && [...a].every(([key, value]) => b.has(key) && isSameValue(value, b.get(key)));
+}
+
+function isMap(value: Value | undefined): value is ReadonlyMap<string, Value> {
+  return value !== undefined && typeof value !== "string";
+}

@@ -26,12 +26,18 @@ export function mergeBlocks(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Block |
   const { base, left, right } = blocks;
   const open = mergeMargin({ base: base.open, left: left.open, right: right.open });
   const close = mergeMargin({ base: base.close, left: left.close, right: right.close });
-  if (open === undefined || close === undefined) return undefined;
+  if (open === undefined || close === undefined || isEmptied(blocks)) return undefined;
   const entries = mergeEntries(blocks, mergeLeaf);
   const ordered = entries && orderEntries(blocks, entries);
   if (!ordered) return undefined;
   const changed = left.endsWithComma === base.endsWithComma ? right : left;
   return { ...changed, open, entries: alignFirst(blocks, ordered), close };
+}
+
+/** True when one side took everything out of a block, and the other still has some of it. */
+function isEmptied({ base, left, right }: Sides<Block>): boolean {
+  if (base.entries.length === 0 || left.entries.length === right.entries.length) return false;
+  return left.entries.length === 0 || right.entries.length === 0;
 }
 
 /** Merges texts of which at most one side changed more than the layout. */
@@ -46,7 +52,7 @@ function mergeEntries(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Map<string, E
   const base = indexByKey(blocks.base);
   const left = indexByKey(blocks.left);
   const right = indexByKey(blocks.right);
-  if (haveBothRenamed({ base, left, right })) return undefined;
+  if (isRenamedByBoth({ base, left, right })) return undefined;
   const merged = new Map<string, Entry>();
   for (const key of new Set([...left.keys(), ...right.keys()])) {
     const entry = mergeEntry({ base: base.get(key), left: left.get(key), right: right.get(key) }, mergeLeaf);
@@ -57,7 +63,7 @@ function mergeEntries(blocks: Sides<Block>, mergeLeaf: MergeLeaf): Map<string, E
 }
 
 /** True when both may have given another name to one entry: it would be there twice. */
-function haveBothRenamed({ base, left, right }: Sides<ReadonlyMap<string, Entry>>): boolean {
+function isRenamedByBoth({ base, left, right }: Sides<ReadonlyMap<string, Entry>>): boolean {
   const hasAdded = (side: typeof left, other: typeof left): boolean =>
     [...side.keys()].some((key) => !base.has(key) && !other.has(key));
   const isGone = [...base.keys()].some((key) => !left.has(key) && !right.has(key));

@@ -29,11 +29,8 @@ export function mergeByFormat(
   const hasOddLineEnd = all.some((text) => /\r(?!\n)/u.test(text));
   if (hasOddLineEnd || (marked !== 0 && marked !== all.length)) return UNREADABLE;
   const mark = marked === 0 ? "" : BYTE_ORDER_MARK;
-  const merged = mergeContents(
-    format,
-    mapSides(texts, (text) => text.slice(mark.length)),
-    mergeLeaf,
-  );
+  const contents = mapSides(texts, (text) => text.slice(mark.length));
+  const merged = mergeContents(format, contents, mergeLeaf);
   return merged.kind === "merged" ? { kind: "merged", text: mark + merged.text } : merged;
 }
 

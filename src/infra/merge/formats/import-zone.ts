@@ -23,6 +23,14 @@ export interface ImportFound {
   readonly list?: ListRange & { readonly items: readonly ListItem[] };
 }
 
+/** Reading what is nested so deeply takes a hundred times as long as reading other programs. */
+const BRACKETS_MAX = 2_000;
+
+/** @throws CannotCut for a program with so many brackets that it may be expensive to read. */
+export function demandFewBrackets(text: string): void {
+  demand((text.match(/[([{]/gu) ?? []).length <= BRACKETS_MAX);
+}
+
 /** @throws CannotCut `broken` for a program that cannot be read. */
 export function demandReadable(tree: Tree): void {
   const cursor = tree.cursor();

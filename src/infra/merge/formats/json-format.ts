@@ -10,7 +10,7 @@ import { cutList, type ListItem } from "./cut-list.ts";
 import { readJsonTokens, TOKEN, type JsonToken } from "./json-tokens.ts";
 
 /** Of maps and lists within each other. */
-const DEPTH_MAX = 100;
+const DEPTH_MAX = 40;
 
 export const jsonFormat: TextFormat = {
   way: "key",
@@ -46,8 +46,7 @@ function readValue(reading: Reading, depth: number): Found {
   const first = takeToken(reading);
   if (first.kind === TOKEN.openBrace) return readMap(reading, first, depth);
   if (first.kind === TOKEN.openBracket) return readList(reading, first, depth);
-  const isScalar = first.kind >= TOKEN.null && first.kind <= TOKEN.number;
-  demand(isScalar, "broken");
+  demand(isScalar(first.kind), "broken");
   const { start, end } = first;
   const text = reading.text.slice(start, end);
   return { value: text, body: { kind: "leaf", text }, start, end };
@@ -80,11 +79,11 @@ function readMember(reading: Reading, depth: number): { key: string; value: Valu
   return { key, value, item: { ...item, commaAt: takeToken(reading).start } };
 }
 
-/** Lists without comments are the same where their tokens are. */
+/** Reads a list. Lists without comments are the same where their tokens are. */
 function readList(reading: Reading, { start }: JsonToken, depth: number): Found {
   const from = reading.at;
   while (!isNext(reading, TOKEN.closeBracket)) {
-    readValue(reading, depth + 1);
+    skipValue(reading, depth + 1);
     if (!isNext(reading, TOKEN.comma)) break;
     takeToken(reading);
   }
@@ -94,6 +93,37 @@ function readList(reading: Reading, { start }: JsonToken, depth: number): Found 
   const value = `[${tokens.map((token) => reading.text.slice(token.start, token.end)).join(" ")}`;
   const sense = tokens.some(({ isCommented }) => isCommented) ? text : value;
   return { value, body: { kind: "leaf", text, sense }, start, end };
+}
+
+/** Checks a value in a list, which is not cut. */
+function skipValue(reading: Reading, depth: number): void {
+  demand(depth <= DEPTH_MAX);
+  const { kind } = takeToken(reading);
+  const isMap = kind === TOKEN.openBrace;
+  if (!isMap && kind !== TOKEN.openBracket) {
+    demand(isScalar(kind), "broken");
+    return;
+  }
+  const closing = isMap ? TOKEN.closeBrace : TOKEN.closeBracket;
+  const keys = new Set<string>();
+  while (!isNext(reading, closing)) {
+    if (isMap) skipKey(reading, keys);
+    skipValue(reading, depth + 1);
+    if (!isNext(reading, TOKEN.comma)) break;
+    takeToken(reading);
+  }
+  takeToken(reading, closing);
+}
+
+function skipKey(reading: Reading, keys: Set<string>): void {
+  const { value: key } = takeToken(reading, TOKEN.string);
+  takeToken(reading, TOKEN.colon);
+  demand(!keys.has(key), "broken");
+  keys.add(key);
+}
+
+function isScalar(kind: number): boolean {
+  return kind >= TOKEN.null && kind <= TOKEN.number;
 }
 
 function isNext({ tokens, at }: Reading, kind: number): boolean {

@@ -3,15 +3,16 @@ import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
 import type { TextFormat } from "../pieces/text-format.ts";
 import { demand, tryCut } from "./cannot-cut.ts";
-import { cutProgram, demandReadable, type ImportFound } from "./import-zone.ts";
+import { cutProgram, demandFewBrackets, demandReadable, type ImportFound } from "./import-zone.ts";
 import { isComment, listChildren, readListItems } from "./syntax-nodes.ts";
 
 export const pythonFormat: TextFormat = {
   way: "imports",
-  charsMax: 200_000,
+  charsMax: 150_000,
   linesAtEnd: 1,
   cut: (text) =>
     tryCut(() => {
+      demandFewBrackets(text);
       const tree = parser.parse(text);
       demandReadable(tree);
       return cutProgram(text, findImports(text, listChildren(tree.topNode)));

@@ -17,7 +17,9 @@ export const tomlFormat: TextFormat = {
 };
 
 /** Many brackets in a text are one within the other, or long lists; neither is merged by key. */
-const BRACKETS_MAX = 5000;
+const BRACKETS_MAX = 2_000;
+/** Names of a key, each of which is a map within the one before. */
+const NAMES_MAX = 100;
 
 interface Section {
   readonly path: readonly string[];
@@ -72,6 +74,7 @@ function groupSections(nodes: readonly (AST.TOMLKeyValue | AST.TOMLTable)[]): Se
 }
 
 function pathOf({ keys }: AST.TOMLKey): string[] {
+  demand(keys.length <= NAMES_MAX);
   return keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value));
 }
 

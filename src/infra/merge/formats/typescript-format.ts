@@ -4,7 +4,7 @@ import { parser } from "@lezer/javascript";
 import type { TextFormat } from "../pieces/text-format.ts";
 import { demand, tryCut } from "./cannot-cut.ts";
 import type { ListItem } from "./cut-list.ts";
-import { cutProgram, demandReadable, type ImportFound } from "./import-zone.ts";
+import { cutProgram, demandFewBrackets, demandReadable, type ImportFound } from "./import-zone.ts";
 import { listChildren, readListItems } from "./syntax-nodes.ts";
 
 /** `dialect`: `ts`, `jsx`, or both. */
@@ -12,10 +12,11 @@ export function createTypescriptFormat(dialect: string): TextFormat {
   const language = parser.configure({ dialect });
   return {
     way: "imports",
-    charsMax: 200_000,
+    charsMax: 150_000,
     linesAtEnd: 1,
     cut: (text) =>
       tryCut(() => {
+        demandFewBrackets(text);
         const tree = language.parse(text);
         demandReadable(tree);
         return cutProgram(text, findImports(text, listChildren(tree.topNode)));

@@ -28,7 +28,7 @@ export const yamlFormat: TextFormat = {
 };
 
 /** What may be nested without a line of its own. */
-const BRACKETS_MAX = 1000;
+const BRACKETS_MAX = 1_000;
 const NESTED_IN_LINE = /^ *(?:[-?:][ \t]+){16}/mu;
 function cutYaml(text: string): Cut {
   demand((text.match(/[[{]/gu) ?? []).length <= BRACKETS_MAX && !NESTED_IN_LINE.test(text));

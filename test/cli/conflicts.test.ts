@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { describeMerge } from "../../src/plugins/cli/conflicts/conflict-story.ts";
 import type { ConflictRecord } from "../../src/plugins/cli/conflicts/conflict-log.ts";
 import { outcomeOf, describeOutcome, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
@@ -245,6 +246,25 @@ describe("what came of a conflict", () => {
     };
     const place = winnerOf(createConflict(resolution));
     expect([place?.stepId, place?.coordinationId]).toEqual([winner, winnerCoordinationId]);
+  });
+});
+
+describe("the merge of a conflict", () => {
+  const versions = { base: "sha256:b", current: "sha256:c", merged: "sha256:m" };
+  test.each([
+    [{ kind: "clean", ...versions }, "clean: sha256:b and sha256:c became sha256:m"],
+    [{ kind: "clean", ...versions, way: "key" }, "clean by key: sha256:b and sha256:c became sha256:m"],
+    [
+      { kind: "clean", ...versions, way: "section" },
+      "clean by section: sha256:b and sha256:c became sha256:m",
+    ],
+    [
+      { kind: "clean", ...versions, way: "imports" },
+      "clean as a set of imports: sha256:b and sha256:c became",
+    ],
+    [{ kind: "obstacle", obstacle: "owned_by_tool" }, "not possible: owned by tool"],
+  ] as const)("%j is told", (merge, text) => {
+    expect(describeMerge(merge)).toContain(text);
   });
 });
 

@@ -41,8 +41,18 @@ export const trees = fc
 
 export const editLists = fc.array(
   fc.record({
-    what: fc.constantFrom<TreeEdit["what"][]>(
-      ...["keep", "keep", "keep", "keep", "drop", "change", "comment", "add", "addShared", "rename", "swap"],
+    what: fc.constantFrom<TreeEdit["what"]>(
+      "keep",
+      "keep",
+      "keep",
+      "keep",
+      "drop",
+      "change",
+      "comment",
+      "add",
+      "addShared",
+      "rename",
+      "swap",
     ),
     number: fc.nat(2),
   }),

@@ -58,6 +58,17 @@ describe("merge_if_safe", () => {
     expect(s.text("notes.md")).toBe(BOTH);
   });
 
+  it("merges by key what has keys, and records that", async () => {
+    await using s = await merging();
+    s.put("x.json", '{"a": 1, "b": 1}');
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "x.json"));
+    await s.does(write(s, a, { "x.json": '{"a": 2, "b": 1}' }));
+    await s.does(write(s, b, { "x.json": '{"a": 1, "b": 2}' }));
+    expect(s.text("x.json")).toBe('{"a": 2, "b": 2}');
+    expect(s.events("conflict.detected")[0]?.contest?.merge).toMatchObject({ kind: "clean", way: "key" });
+  });
+
   it("merges several files of one call, each with what is in it", async () => {
     await using s = await openMergingScene();
     s.put("free.md", "free\n");
@@ -224,6 +235,21 @@ describe("what is not merged is for people:", () => {
     );
     await s.runs(first, allowed);
     expect(s.text("notes.md")).toBe(BOTH);
+  });
+
+  it("a lock file, and the model and people are told which tool writes it", async () => {
+    await using s = await merging();
+    s.put("package-lock.json", BASE);
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b, OWNER]) await s.does(read(s, session, "package-lock.json"));
+    await s.does(write(s, a, { "package-lock.json": FIRST }));
+    const { sentence } = refused(await s.does(write(s, b, { "package-lock.json": LAST })));
+    expect(sentence).toContain("(owned-by-tool)");
+    expect(sentence).toContain('run "npm install"');
+    const review = reviewed(await s.ask(write(s, OWNER, { "package-lock.json": LAST })));
+    expect(review.description).toContain('A tool writes it: running "npm install"');
+    await review.settle("denied");
+    expect(s.text("package-lock.json")).toBe(FIRST);
   });
 
   it("calls whose tool cannot be made to write the merged text", async () => {

@@ -14,7 +14,7 @@ const DEPTH_MAX = 40;
 
 export const jsonFormat: TextFormat = {
   way: "key",
-  charsMax: 1_500_000,
+  charsMax: 900_000,
   linesAtEnd: 0,
   cut: (text) => tryCut(() => cutJson(text)),
 };

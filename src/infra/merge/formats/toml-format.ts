@@ -11,7 +11,7 @@ import { demandComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const tomlFormat: TextFormat = {
   way: "key",
-  charsMax: 150_000,
+  charsMax: 100_000,
   linesAtEnd: 1,
   cut: (text) => tryCut(() => cutToml(text)),
 };

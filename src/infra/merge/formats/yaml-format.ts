@@ -22,7 +22,7 @@ import { demandComments, findLineEnd, findLineStart } from "./text-lines.ts";
 
 export const yamlFormat: TextFormat = {
   way: "key",
-  charsMax: 48_000,
+  charsMax: 30_000,
   linesAtEnd: 1,
   cut: (text) => tryCut(() => cutYaml(text)),
 };

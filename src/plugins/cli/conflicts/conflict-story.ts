@@ -1,5 +1,9 @@
 /** Owns: all that the ledger has of one conflict, for people. */
-import type { Contestant, MergeWay } from "../../../agents/coordination/contracts/arbitration.ts";
+import type {
+  Contestant,
+  MergeEvidence,
+  MergeWay,
+} from "../../../agents/coordination/contracts/arbitration.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ConflictRecord } from "./conflict-log.ts";
 import {
@@ -29,7 +33,7 @@ export function renderConflict({ conflict, names }: FoundConflict, terminal: Ter
     ["strategy", describeStrategy(conflict)],
     ["base", conflict.contest?.base ?? ""],
     ["current", conflict.contest?.current ?? ""],
-    ["merge", mergeText(conflict)],
+    ["merge", describeMerge(conflict.contest?.merge)],
     ["outcome", describeOutcome(names, conflict)],
     ["rule", conflict.resolution?.rule ?? ""],
     ["resolved", describeResolution(conflict)],
@@ -64,8 +68,8 @@ const CLEAN_TEXT: Readonly<Record<MergeWay | "line", string>> = {
   imports: "clean as a set of imports",
 };
 
-function mergeText({ contest }: ConflictRecord): string {
-  const { merge } = contest ?? {};
+/** Describes what came of a merge, and by what it was made. */
+export function describeMerge(merge: MergeEvidence | undefined): string {
   if (!merge) return "";
   if (merge.kind === "obstacle") return `not possible: ${merge.obstacle.replaceAll("_", " ")}`;
   return `${CLEAN_TEXT[merge.way ?? "line"]}: ${merge.base} and ${merge.current} became ${merge.merged}`;

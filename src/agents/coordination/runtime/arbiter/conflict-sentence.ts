@@ -49,8 +49,11 @@ export function describeOpenQuestions(
 ): string {
   const resource = formatResource(assessed.request.resource);
   const names = questions.map(({ questionId }) => questionId).join(", ");
+  const tool = findOwningTool(assessed.request.resource);
+  const advice =
+    tool === undefined ? "" : ` It is a file that a tool writes: run "${tool}" rather than write it.`;
   const untilMs = questions.map(({ deadlineAtMs }) => deadlineAtMs).reduce((a, b) => (a < b ? a : b));
-  return `${START}: a person must decide who may change ${resource}${describeHolder(assessed, state)}. A person was asked (${names}) and may answer until ${timeOf(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.`;
+  return `${START}: a person must decide who may change ${resource}${describeHolder(assessed, state)}. A person was asked (${names}) and may answer until ${timeOf(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.${advice}`;
 }
 
 export interface OpenQuestion {

@@ -18,7 +18,7 @@ export type DocumentTree = readonly TreeEntry[];
 
 /** What a side does with one entry, in the order of the document. */
 export interface TreeEdit {
-  readonly what: "keep" | "drop" | "change" | "comment" | "add" | "addShared" | "rename" | "swap";
+  readonly kind: "keep" | "drop" | "change" | "comment" | "add" | "addShared" | "rename" | "swap";
   readonly number: number;
 }
 
@@ -41,7 +41,7 @@ export const trees = fc
 
 export const editLists = fc.array(
   fc.record({
-    what: fc.constantFrom<TreeEdit["what"]>(
+    kind: fc.constantFrom<TreeEdit["kind"]>(
       "keep",
       "keep",
       "keep",
@@ -68,7 +68,7 @@ export function editTree(tree: DocumentTree, edits: readonly TreeEdit[], side: s
       const edit = queue.shift();
       const value = typeof entry.value === "string" ? entry.value : editEntries(entry.value);
       const result = editEntry({ ...entry, value }, edit, side);
-      if (edit?.what === "swap") edited.unshift(...result);
+      if (edit?.kind === "swap") edited.unshift(...result);
       else edited.push(...result);
     }
     const seen = new Set<string>();
@@ -78,8 +78,8 @@ export function editTree(tree: DocumentTree, edits: readonly TreeEdit[], side: s
 }
 
 function editEntry(entry: TreeEntry, edit: TreeEdit | undefined, side: string): TreeEntry[] {
-  const { what, number } = edit ?? { what: "keep", number: 0 };
-  switch (what) {
+  const { kind, number } = edit ?? { kind: "keep", number: 0 };
+  switch (kind) {
     case "keep":
     case "swap":
       return [entry];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { by, lines, merge, OVERLAP } from "./format-merge-scene.ts";
+import { describeMerge, joinLines, merge, OVERLAP } from "./format-merge-scene.ts";
 
 describe("Markdown is merged by section", () => {
-  const base = lines(
+  const base = joinLines(
     "---",
     "title: x",
     "---",
@@ -20,24 +20,26 @@ describe("Markdown is merged by section", () => {
   it("adds sections of both sides at one place", () => {
     const left = `${base}\n## C\n\nText of C.\n`;
     const right = `${base}\n## D\n\nText of D.\n`;
-    expect(merge("x.md", base, [left, right])).toEqual(by("section", `${left}\n## D\n\nText of D.\n`));
+    expect(merge("x.md", base, [left, right])).toEqual(
+      describeMerge("section", `${left}\n## D\n\nText of D.\n`),
+    );
   });
 
   it("follows a section that one side moved with what the other wrote in it", () => {
-    const two = lines("# One", "", "a", "", "# Two", "", "b", "", "# Three", "", "c");
-    const moved = lines("# Two", "", "b", "", "# Three", "", "c", "", "# One", "", "a");
+    const two = joinLines("# One", "", "a", "", "# Two", "", "b", "", "# Three", "", "c");
+    const moved = joinLines("# Two", "", "b", "", "# Three", "", "c", "", "# One", "", "a");
     expect(merge("x.md", two, [moved, two.replace("a\n", "a\nmore\n")])).toEqual(
-      by("section", moved.replace("a\n", "a\nmore\n")),
+      describeMerge("section", moved.replace("a\n", "a\nmore\n")),
     );
   });
 
   it("merges what stands below one heading by line", () => {
-    const text = lines("# A", "", "one", "two", "three");
+    const text = joinLines("# A", "", "one", "two", "three");
     expect(merge("x.md", text, [text.replace("one", "1"), text.replace("two", "2")])).toEqual(OVERLAP);
   });
 
   it("does not take lines of code for headings", () => {
-    const text = lines("# A", "", "```", "# x", "# x", "```", "", "# B", "", "b");
+    const text = joinLines("# A", "", "```", "# x", "# x", "```", "", "# B", "", "b");
     expect(
       merge("x.md", text, [text.replace("# A", "# A\n\nnew"), text.replace("# B\n", "# C\n\nc\n\n# B\n")]),
     ).toMatchObject({
@@ -48,13 +50,13 @@ describe("Markdown is merged by section", () => {
   it("keeps setext headings, CRLF and the lack of a newline at the end", () => {
     const text = "A\r\n===\r\n\r\na\r\n\r\nB\r\n---\r\nb";
     expect(merge("x.md", text, [`${text}\r\n\r\nC\r\n---\r\nc`, `${text}\r\n\r\nD\r\n---\r\nd`])).toEqual(
-      by("section", `${text}\r\n\r\nC\r\n---\r\nc\r\n\r\nD\r\n---\r\nd`),
+      describeMerge("section", `${text}\r\n\r\nC\r\n---\r\nc\r\n\r\nD\r\n---\r\nd`),
     );
   });
 });
 
 describe("imports are merged as a set", () => {
-  const typescript = lines(
+  const typescript = joinLines(
     "// Owns: x",
     'import { a } from "a";',
     'import type { T } from "t"; // types',
@@ -72,15 +74,15 @@ describe("imports are merged as a set", () => {
     const both = typescript
       .replace('{ a } from "a";', '{ a, b, c as d } from "a";\nimport l from "l";\nimport * as r from "r";')
       .replace("2", "3");
-    expect(merge("x.ts", typescript, [left, right])).toEqual(by("imports", both));
+    expect(merge("x.ts", typescript, [left, right])).toEqual(describeMerge("imports", both));
   });
 
   it("adds names in lines of their own, with their comments", () => {
-    const wide = lines("import {", "  a, // first", "  d,", '} from "x";', "", "a(d);");
+    const wide = joinLines("import {", "  a, // first", "  d,", '} from "x";', "", "a(d);");
     const left = wide.replace("  d,", "  b, // second\n  d,");
     const right = wide.replace("  d,", "  // third\n  c,\n  d,");
     expect(merge("x.mts", wide, [left, right])).toEqual(
-      by("imports", right.replace("  // third", "  b, // second\n  // third")),
+      describeMerge("imports", right.replace("  // third", "  b, // second\n  // third")),
     );
   });
 
@@ -95,7 +97,7 @@ describe("imports are merged as a set", () => {
   });
 
   it("finds one name imported twice, which lines do not", () => {
-    const wide = lines(
+    const wide = joinLines(
       'import { a } from "a";',
       'import { b } from "b";',
       'import { c } from "c";',
@@ -107,7 +109,7 @@ describe("imports are merged as a set", () => {
     expect(merge("x.ts", wide, [left, right])).toEqual(OVERLAP);
   });
 
-  const python = lines(
+  const python = joinLines(
     '"""Docs."""',
     "from __future__ import annotations",
     "import os",
@@ -123,7 +125,7 @@ describe("imports are merged as a set", () => {
       .replace("import os", "import os\nfrom y import (\n    z,  # why\n)")
       .replace("a, b", "a, b, d as e");
     expect(merge("x.py", python, [left, right])).toEqual(
-      by(
+      describeMerge(
         "imports",
         python
           .replace("import os", "import os\nfrom y import (\n    z,  # why\n)\nimport sys")

@@ -59,7 +59,7 @@ describe.each(DOCUMENT_FORMATS.map((format) => [format.path, format] as const))(
     it("a merge of lines that were taken apart at random loses none either", () => {
       const writtenLines = trees.map((tree) => write(tree).split(/(?<=\n)/u));
       const picks = fc.array(
-        fc.record({ at: fc.nat(30), what: fc.constantFrom("drop", "twice", "cut", "up") }),
+        fc.record({ at: fc.nat(30), change: fc.constantFrom("drop", "twice", "cut", "up") }),
         {
           maxLength: 3,
         },
@@ -85,7 +85,7 @@ describe("for all maps in one line", () => {
     maxKeys: 6,
   });
 
-  it("a merge has what each side added or changed, and lacks what each removed", () => {
+  it("a merge has change each side added or changed, and lacks change each removed", () => {
     fc.assert(
       fc.property(maps, maps, maps, fc.constantFrom(0, 1, 2), (base, left, right, spaces) => {
         const write = (map: Readonly<Record<string, number>>): string => {
@@ -110,16 +110,16 @@ describe("for all maps in one line", () => {
 
 function breakLines(
   base: readonly string[],
-  picks: readonly { readonly at: number; readonly what: string }[],
+  picks: readonly { readonly at: number; readonly change: string }[],
 ): string {
   const broken = [...base];
-  for (const { at, what } of picks) {
+  for (const { at, change } of picks) {
     const place = at % Math.max(1, broken.length);
     const line = broken[place] ?? "";
-    if (what === "drop") broken.splice(place, 1);
-    if (what === "twice") broken.splice(place, 0, line);
-    if (what === "cut") broken[place] = `${line.slice(0, line.length / 2).trimEnd()}\n`;
-    if (what === "up") broken.unshift(...broken.splice(place, 1));
+    if (change === "drop") broken.splice(place, 1);
+    if (change === "twice") broken.splice(place, 0, line);
+    if (change === "cut") broken[place] = `${line.slice(0, line.length / 2).trimEnd()}\n`;
+    if (change === "up") broken.unshift(...broken.splice(place, 1));
   }
   return broken.join("");
 }

@@ -19,10 +19,10 @@ export function merge(
   return merged;
 }
 
-export function by(way: string, text: string): unknown {
+export function describeMerge(way: string, text: string): unknown {
   return { kind: "clean", text, way };
 }
 
-export function lines(...all: readonly string[]): string {
+export function joinLines(...all: readonly string[]): string {
   return all.map((line) => `${line}\n`).join("");
 }

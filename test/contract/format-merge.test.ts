@@ -1,28 +1,30 @@
 import { describe, expect, it } from "vitest";
-import { by, lines, merge, OVERLAP, OWNED } from "./format-merge-scene.ts";
+import { describeMerge, joinLines, merge, OVERLAP, OWNED } from "./format-merge-scene.ts";
 
 describe("JSON is merged by key", () => {
-  const base = lines("{", '  "a": 1,', '  "b": 2', "}");
+  const base = joinLines("{", '  "a": 1,', '  "b": 2', "}");
 
   it("takes changes of keys next to each other together", () => {
     const left = base.replace("1", "10");
     const right = base.replace("2", "20");
     expect(merge("x.json", base, [left, right])).toEqual(
-      by("key", lines("{", '  "a": 10,', '  "b": 20', "}")),
+      describeMerge("key", joinLines("{", '  "a": 10,', '  "b": 20', "}")),
     );
   });
 
   it("adds the keys of both sides, each with its comma", () => {
-    const left = lines("{", '  "a": 1,', '  "b": 2,', '  "c": 3', "}");
-    const right = lines("{", '  "a": 1,', '  "b": 2,', '  "d": [4]', "}");
-    const both = lines("{", '  "a": 1,', '  "b": 2,', '  "c": 3,', '  "d": [4]', "}");
-    expect(merge("x.json", base, [left, right])).toEqual(by("key", both));
+    const left = joinLines("{", '  "a": 1,', '  "b": 2,', '  "c": 3', "}");
+    const right = joinLines("{", '  "a": 1,', '  "b": 2,', '  "d": [4]', "}");
+    const both = joinLines("{", '  "a": 1,', '  "b": 2,', '  "c": 3,', '  "d": [4]', "}");
+    expect(merge("x.json", base, [left, right])).toEqual(describeMerge("key", both));
   });
 
   it("removes a key that the other side left alone, and adds one", () => {
-    const left = lines("{", '  "a": 1', "}");
-    const right = lines("{", '  "a": 1,', '  "b": 2,', '  "c": 3', "}");
-    expect(merge("x.json", base, [left, right])).toEqual(by("key", lines("{", '  "a": 1,', '  "c": 3', "}")));
+    const left = joinLines("{", '  "a": 1', "}");
+    const right = joinLines("{", '  "a": 1,', '  "b": 2,', '  "c": 3', "}");
+    expect(merge("x.json", base, [left, right])).toEqual(
+      describeMerge("key", joinLines("{", '  "a": 1,', '  "c": 3', "}")),
+    );
   });
 
   it("goes into maps, in one line too", () => {
@@ -31,12 +33,12 @@ describe("JSON is merged by key", () => {
         '{ "m": { "a": 10, "b": 2 } }',
         '{ "m": { "a": 1, "b": 2, "c": 3 } }',
       ]),
-    ).toEqual(by("key", '{ "m": { "a": 10, "b": 2, "c": 3 } }'));
+    ).toEqual(describeMerge("key", '{ "m": { "a": 10, "b": 2, "c": 3 } }'));
   });
 
   it("keeps a new layout of one side, with the other side's value", () => {
     const flat = '{"a":1,"b":{"c":[1,2]}}\n';
-    const wide = lines(
+    const wide = joinLines(
       "{",
       '  "a": 1,',
       '  "b": {',
@@ -53,22 +55,24 @@ describe("JSON is merged by key", () => {
   });
 
   it("keeps comments, each with its key", () => {
-    const commented = lines("{", "  // first", '  "a": 1, // one', '  "b": 2', "  // end", "}");
+    const commented = joinLines("{", "  // first", '  "a": 1, // one', '  "b": 2', "  // end", "}");
     const left = commented.replace('"b": 2', '"b": 2, // two\n  /* third */ "c": 3');
     const right = commented.replace('"a": 1', '"a": 10');
-    expect(merge("x.jsonc", commented, [left, right])).toEqual(by("key", left.replace('"a": 1', '"a": 10')));
+    expect(merge("x.jsonc", commented, [left, right])).toEqual(
+      describeMerge("key", left.replace('"a": 1', '"a": 10')),
+    );
   });
 
   it("keeps CRLF, a byte order mark, tabs and the lack of a newline at the end", () => {
     const odd = '\uFEFF{\r\n\t"a": 1,\r\n\t"b": 2\r\n}';
     expect(merge("x.json", odd, [odd.replace("1", "10"), odd.replace("2", "20")])).toEqual(
-      by("key", '\uFEFF{\r\n\t"a": 10,\r\n\t"b": 20\r\n}'),
+      describeMerge("key", '\uFEFF{\r\n\t"a": 10,\r\n\t"b": 20\r\n}'),
     );
   });
 
   it.each([
     ["both changed one key", base.replace("1", "10"), base.replace("1", "11")],
-    ["one removed what the other changed", lines("{", '  "a": 1', "}"), base.replace("2", "20")],
+    ["one removed what the other changed", joinLines("{", '  "a": 1', "}"), base.replace("2", "20")],
     ["both gave one key another name", base.replace('"a"', '"x"'), base.replace('"a"', '"y"')],
     [
       "both added one key with other values",
@@ -85,7 +89,7 @@ describe("JSON is merged by key", () => {
   });
 
   it("finds the same key in two places, which lines do not", () => {
-    const wide = lines("{", '  "a": 1,', '  "b": 2,', '  "c": 3,', '  "d": 4', "}");
+    const wide = joinLines("{", '  "a": 1,', '  "b": 2,', '  "c": 3,', '  "d": 4', "}");
     const first = wide.replace('  "a"', '  "x": 1,\n  "a"');
     const last = wide.replace('  "d"', '  "x": 2,\n  "d"');
     expect(merge("x.json", wide, [first, last])).toEqual(OVERLAP);
@@ -93,30 +97,30 @@ describe("JSON is merged by key", () => {
   });
 
   it("merges by line what it cannot read, and lists", () => {
-    const list = lines("[", "  1,", "  2,", "  3", "]");
+    const list = joinLines("[", "  1,", "  2,", "  3", "]");
     const both = list.replace("1", "10").replace("3", "30");
     expect(merge("x.json", list, [list.replace("1", "10"), list.replace("3", "30")])).toEqual({
       kind: "clean",
       text: both,
     });
-    const broken = lines("{", "  a", "  b", "  c");
+    const broken = joinLines("{", "  a", "  b", "  c");
     expect(merge("x.json", broken, [broken.replace("a", "A"), broken.replace("c", "C")])).toEqual({
       kind: "clean",
-      text: lines("{", "  A", "  b", "  C"),
+      text: joinLines("{", "  A", "  b", "  C"),
     });
   });
 
   it("takes for a merge by line what lines make as well", () => {
-    const wide = lines("{", '  "a": 1,', '  "b": 2,', '  "c": 3', "}");
+    const wide = joinLines("{", '  "a": 1,', '  "b": 2,', '  "c": 3', "}");
     expect(merge("x.json", wide, [wide.replace("1", "10"), wide.replace("3", "30")])).toEqual({
       kind: "clean",
-      text: lines("{", '  "a": 10,', '  "b": 2,', '  "c": 30', "}"),
+      text: joinLines("{", '  "a": 10,', '  "b": 2,', '  "c": 30', "}"),
     });
   });
 });
 
 describe("what tools own", () => {
-  const base = lines(
+  const base = joinLines(
     "{",
     '  "name": "x",',
     '  "version": "1",',
@@ -132,7 +136,7 @@ describe("what tools own", () => {
       .replace('"b": "1"', '"b": "1",\n    "c": "1"')
       .replace('"version": "1"', '"version": "2"');
     expect(merge("/w/package.json", base, [left, right])).toEqual(
-      by("key", right.replace('"b"', '"a": "1",\n    "b"')),
+      describeMerge("key", right.replace('"b"', '"a": "1",\n    "b"')),
     );
   });
 
@@ -153,7 +157,7 @@ describe("what tools own", () => {
     "uv.lock",
     "go.sum",
   ])("never merges %s", (name) => {
-    const text = lines("a: 1", "b: 2", "c: 3");
+    const text = joinLines("a: 1", "b: 2", "c: 3");
     expect(merge(`/w/${name}`, text, [text.replace("1", "10"), text.replace("3", "30")])).toEqual(OWNED);
     expect(merge(`/w/${name}`, text, [text, text.replace("3", "30")])).toEqual({
       kind: "clean",
@@ -163,7 +167,7 @@ describe("what tools own", () => {
 });
 
 describe("YAML is merged by key", () => {
-  const base = lines(
+  const base = joinLines(
     "# about",
     "",
     "a: 1 # one",
@@ -181,7 +185,7 @@ describe("YAML is merged by key", () => {
     const left = base.replace("a: 1 # one", "a: 10 # ten");
     const right = base.replace("c: 2", "c: 20").replace("# of b", "# about b");
     expect(merge("x.yml", base, [left, right])).toEqual(
-      by("key", right.replace("a: 1 # one", "a: 10 # ten")),
+      describeMerge("key", right.replace("a: 1 # one", "a: 10 # ten")),
     );
   });
 
@@ -189,28 +193,28 @@ describe("YAML is merged by key", () => {
     const left = base.replace("  d: [3]", "  d: [3]\n  x: 1");
     const right = base.replace("  d: [3]", "  d: [3]\n  # why\n  y: |\n    1\n");
     expect(merge("x.yaml", base, [left, right])).toEqual(
-      by("key", right.replace("  # why", "  x: 1\n  # why")),
+      describeMerge("key", right.replace("  # why", "  x: 1\n  # why")),
     );
   });
 
   it("adds at the end of a text that ends without a newline", () => {
     expect(merge("x.yaml", "a: 1\nb: 2", ["a: 1\nb: 2\nc: 3", "a: 1\nb: 2\nd: 4"])).toEqual(
-      by("key", "a: 1\nb: 2\nc: 3\nd: 4"),
+      describeMerge("key", "a: 1\nb: 2\nc: 3\nd: 4"),
     );
   });
 
   it("keeps CRLF and tags", () => {
     const odd = "a: !Ref x\r\nb: !!map\r\n  c: 1\r\nd: 'e'\r\n";
     expect(merge("x.yaml", odd, [odd.replace("c: 1", "c: 2"), odd.replace("'e'", "!Ref f")])).toEqual(
-      by("key", odd.replace("c: 1", "c: 2").replace("'e'", "!Ref f")),
+      describeMerge("key", odd.replace("c: 1", "c: 2").replace("'e'", "!Ref f")),
     );
   });
 
   it.each([
-    ["anchors", lines("a: &x 1", "b: *x", "c: 3", "d: 4", "e: 5")],
-    ["several documents", lines("a: 1", "---", "b: 2", "c: 3", "d: 4", "e: 5")],
-    ["a list", lines("- d: 4", "- 2", "- e: 5")],
-    ["keys that are maps", lines("? {a: 1}", ": 2", "d: 4", "c: 1", "e: 5")],
+    ["anchors", joinLines("a: &x 1", "b: *x", "c: 3", "d: 4", "e: 5")],
+    ["several documents", joinLines("a: 1", "---", "b: 2", "c: 3", "d: 4", "e: 5")],
+    ["a list", joinLines("- d: 4", "- 2", "- e: 5")],
+    ["keys that are maps", joinLines("? {a: 1}", ": 2", "d: 4", "c: 1", "e: 5")],
   ])("merges %s by line", (_, text) => {
     expect(merge("x.yaml", text, [text.replace("4", "40"), text.replace("5", "50")])).toEqual(
       text.includes("d: 4\ne: 5")
@@ -221,7 +225,7 @@ describe("YAML is merged by key", () => {
 });
 
 describe("TOML is merged by key", () => {
-  const base = lines(
+  const base = joinLines(
     "a = 1 # one",
     "b = 2",
     "",
@@ -240,7 +244,7 @@ describe("TOML is merged by key", () => {
     const left = base.replace("a = 1 # one", "a = 10 # ten").replace("c = 3", "c = 30");
     const right = base.replace("b = 2\n", "b = 20\nx.y = 1\n").replace("d = 4\n", "d = 4\n\n[u]\ne = 5\n");
     expect(merge("x.toml", base, [left, right])).toEqual(
-      by("key", right.replace("a = 1 # one", "a = 10 # ten").replace("c = 3", "c = 30")),
+      describeMerge("key", right.replace("a = 1 # one", "a = 10 # ten").replace("c = 3", "c = 30")),
     );
   });
 
@@ -251,7 +255,7 @@ describe("TOML is merged by key", () => {
   });
 
   it("leaves it to people where both added one table, which lines do not see", () => {
-    const wide = lines("[a]", "x = 1", "", "[b]", "x = 1", "", "[c]", "x = 1");
+    const wide = joinLines("[a]", "x = 1", "", "[b]", "x = 1", "", "[c]", "x = 1");
     const left = wide.replace("[b]", "[new]\nx = 1\n\n[b]");
     const right = `${wide}\n[new]\nx = 2\n`;
     expect(merge("x.txt", wide, [left, right])).toMatchObject({ kind: "clean" });
@@ -259,11 +263,11 @@ describe("TOML is merged by key", () => {
   });
 
   it("merges Cargo.toml and pyproject.toml by key or not at all", () => {
-    const cargo = lines("[dependencies]", 'a = "1"', 'b = "1"');
-    const both = lines("[dependencies]", 'a = "2"', 'b = "2"');
+    const cargo = joinLines("[dependencies]", 'a = "1"', 'b = "1"');
+    const both = joinLines("[dependencies]", 'a = "2"', 'b = "2"');
     expect(
       merge("Cargo.toml", cargo, [cargo.replace('a = "1"', 'a = "2"'), cargo.replace('b = "1"', 'b = "2"')]),
-    ).toEqual(by("key", both));
+    ).toEqual(describeMerge("key", both));
     expect(
       merge("pyproject.toml", "a = [\n1,\n2,\n3]\n", ["a = [\n0,\n2,\n3]\n", "a = [\n1,\n2,\n4]\n"]),
     ).toEqual(OVERLAP);

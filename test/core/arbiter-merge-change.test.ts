@@ -111,12 +111,21 @@ describe("there is no merge", () => {
     ],
     [
       "where both created a file with other keys",
-      { resource: "file:/w/x.yaml", look: createTextLook("a: 1\n"), base: "absent", propose: createWriteProposal("b: 1\n") },
+      {
+        resource: "file:/w/x.yaml",
+        look: createTextLook("a: 1\n"),
+        base: "absent",
+        propose: createWriteProposal("b: 1\n"),
+      },
       "overlapping_changes",
     ],
     [
       "of what a tool owns",
-      { resource: "file:/w/package-lock.json", look: createTextLook("ONE\n-\ntwo\n"), propose: createWriteProposal("one\n-\n2\n") },
+      {
+        resource: "file:/w/package-lock.json",
+        look: createTextLook("ONE\n-\ntwo\n"),
+        propose: createWriteProposal("one\n-\n2\n"),
+      },
       "owned_by_tool",
     ],
     ["while somebody writes it", { isBeingWritten: true }, "being_written"],

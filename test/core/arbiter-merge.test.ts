@@ -59,7 +59,7 @@ describe("merge_if_safe", () => {
   });
 
   it("merges by key what has keys, and records that", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     s.put("x.json", '{"a": 1, "b": 1}');
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b]) await s.does(read(s, session, "x.json"));
@@ -238,15 +238,15 @@ describe("what is not merged is for people:", () => {
   });
 
   it("a lock file, and the model and people are told which tool writes it", async () => {
-    await using s = await merging();
+    await using s = await openMergingScene();
     s.put("package-lock.json", BASE);
     const [a, b] = [await s.child("a"), await s.child("b")];
     for (const session of [a, b, OWNER]) await s.does(read(s, session, "package-lock.json"));
     await s.does(write(s, a, { "package-lock.json": FIRST }));
-    const { sentence } = refused(await s.does(write(s, b, { "package-lock.json": LAST })));
+    const { sentence } = requireRefused(await s.does(write(s, b, { "package-lock.json": LAST })));
     expect(sentence).toContain("(owned-by-tool)");
     expect(sentence).toContain('run "npm install"');
-    const review = reviewed(await s.ask(write(s, OWNER, { "package-lock.json": LAST })));
+    const review = requireReview(await s.ask(write(s, OWNER, { "package-lock.json": LAST })));
     expect(review.description).toContain('A tool writes it: running "npm install"');
     await review.settle("denied");
     expect(s.text("package-lock.json")).toBe(FIRST);

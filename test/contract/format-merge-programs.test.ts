@@ -47,6 +47,28 @@ describe("Markdown is merged by section", () => {
     });
   });
 
+  it.each([
+    ["one", "two", "A"],
+    ["one", "two", "z"],
+    ["two", "three", "A"],
+    ["two", "three", "z"],
+    ["one", "five", "z"],
+  ])("leaves sections where they are when one side renames %s and the other one %s", (one, other, mark) => {
+    const text = ["one", "two", "three", "four", "five"].map((title) => `# ${title}\n\nbelow\n`).join("\n");
+    const rename = (from: string, title: string): string => from.replace(title, mark + title);
+    expect(merge("x.md", text, [rename(text, one), rename(text, other)])).toMatchObject({
+      kind: "clean",
+      text: rename(rename(text, one), other),
+    });
+  });
+
+  it("leaves it to people where both rename sections and add to them, because no order is known", () => {
+    const text = joinLines("# One", "", "# Two", "", "# End");
+    const left = joinLines("# First", "", "# End");
+    const right = joinLines("# One", "", "# Second", "", "# End");
+    expect(merge("x.md", text, [left, right])).toEqual(OVERLAP);
+  });
+
   it("keeps setext headings, CRLF and the lack of a newline at the end", () => {
     const text = "A\r\n===\r\n\r\na\r\n\r\nB\r\n---\r\nb";
     expect(merge("x.md", text, [`${text}\r\n\r\nC\r\n---\r\nc`, `${text}\r\n\r\nD\r\n---\r\nd`])).toEqual(

@@ -8,7 +8,8 @@ interface KeySides {
 
 /**
  * Orders the keys that are kept as the side that moved some has them; what only the other side has comes behind the key
- * that it has before it. `undefined` where both moved keys, and not in the same way.
+ * that it has before it. `undefined` where both moved keys, and not in the same way, and where the order of new keys is
+ * not known: between two keys that stayed, both sides added some and some are gone, which may have been renamed.
  */
 export function mergeOrder(
   { base, left, right }: KeySides,
@@ -19,6 +20,7 @@ export function mergeOrder(
   const inBase = new Set(base);
   const isShared = (key: string): boolean => isKept(key) && inLeft.has(key) && inRight.has(key);
   const isOld = (key: string): boolean => isShared(key) && inBase.has(key);
+  if (isPlaceUnknown({ base, left, right }, { isKept, isShared })) return undefined;
   const before = base.filter(isOld);
   if (isSame(left.filter(isShared), right.filter(isShared)))
     return insertBehind({ canvas: left, other: right }, { isKept, isShared });
@@ -33,6 +35,13 @@ interface Questions {
   readonly isKept: (key: string) => boolean;
   /** Both sides have it, and it is kept. */
   readonly isShared: (key: string) => boolean;
+}
+
+function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: Questions): boolean {
+  const addedByLeft = groupBehindShared(left.filter(isKept), isShared);
+  const addedByRight = groupBehindShared(right.filter(isKept), isShared);
+  const gone = groupBehindShared(base, isShared);
+  return [...addedByLeft.keys()].some((place) => addedByRight.has(place) && gone.has(place));
 }
 
 function insertBehind(

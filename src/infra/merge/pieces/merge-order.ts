@@ -40,8 +40,8 @@ interface Questions {
 function isPlaceUnknown({ base, left, right }: KeySides, { isKept, isShared }: Questions): boolean {
   const addedByLeft = groupBehindShared(left.filter(isKept), isShared);
   const addedByRight = groupBehindShared(right.filter(isKept), isShared);
-  const gone = groupBehindShared(base, isShared);
-  return [...addedByLeft.keys()].some((place) => addedByRight.has(place) && gone.has(place));
+  const removedKeys = groupBehindShared(base, isShared);
+  return [...addedByLeft.keys()].some((place) => addedByRight.has(place) && removedKeys.has(place));
 }
 
 function insertBehind(

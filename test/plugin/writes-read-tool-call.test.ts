@@ -179,7 +179,7 @@ describe("a shell command", () => {
   });
 
   it("fits a pattern whose stars are filled with anything", async () => {
-    const word = fc.stringMatching(/^[a-z ./-]{0,8}$/u);
+    const word = fc.stringMatching(/^[a-z ./]{0,8}$/u);
     await fc.assert(
       fc.asyncProperty(
         fc.array(word, { minLength: 1, maxLength: 6 }),

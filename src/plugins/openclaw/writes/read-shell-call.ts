@@ -2,7 +2,7 @@
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { resolveFolder, PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
-import { matchCommand } from "./match-command.ts";
+import { matchCommand, type CommandMatch } from "./match-command.ts";
 import { readTextParam, withoutArgumentEnd } from "./param.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
@@ -27,7 +27,7 @@ export function readExecCall({ params, folder, config, toolKind }: ToolCall): To
   return {
     targets,
     reads: [],
-    ...(declared.andMore && { undetermined: { because: "undeclared" } }),
+    ...(declared.hasMore && { undetermined: { because: "undeclared" } }),
     mayTouchAnything: true,
   };
 }
@@ -39,15 +39,10 @@ function workdirOf(params: unknown, folder: string): string | undefined {
   return workdir.trim() === "" ? folder : resolveFolder(folder, workdir.trim());
 }
 
-interface Declared {
-  readonly outputs: readonly string[];
-  readonly andMore: boolean;
-}
-
-function findDeclaredOutputs(command: string, { commands }: ConflictsConfig): Declared | undefined {
+function findDeclaredOutputs(command: string, { commands }: ConflictsConfig): CommandMatch | undefined {
   for (const { command: pattern, outputs } of commands) {
     const match = matchCommand(pattern, command);
-    if (match !== "no") return { outputs, andMore: match === "and_more" };
+    if (match) return { ...match, outputs: [...outputs, ...match.outputs] };
   }
   return undefined;
 }

@@ -1,0 +1,134 @@
+/** Owns: commands that pass as harmless because an operator declared the program without outputs, and write. */
+import { describe, expect, it } from "vitest";
+import { readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
+import { parseConflicts } from "../plugin/writes-calls.ts";
+
+const HARMLESS = [
+  ..."git find sort curl pytest npx sed awk tsc eslint rg python node go xmllint env timeout xargs sh yq openssl".split(
+    " ",
+  ),
+  ..."prettier vitest wget perl cargo less ls cat".split(" "),
+];
+
+const config = parseConflicts({
+  commands: HARMLESS.map((program) => ({ command: `${program} *`, outputs: [] })),
+});
+
+async function readCommand(command: string) {
+  const reading = await readToolCall({
+    tool: "exec",
+    params: { command },
+    folder: "/w",
+    config,
+    extractors: () => [],
+  });
+  return {
+    written: (reading?.targets ?? []).map(({ at }) => ("path" in at ? at.path : at.resource)),
+    isUndetermined: reading?.undetermined?.because === "undeclared",
+  };
+}
+
+describe("a declared command that its arguments make write", () => {
+  it.each([
+    ["git log --output=x", "x"],
+    ["git diff --output x", "x"],
+    ["git format-patch -o patches HEAD~1", "patches"],
+    ["git archive -oout.tar HEAD", "out.tar"],
+    ["find . -fprint list.txt", "list.txt"],
+    ["sort -o b.txt a.txt", "b.txt"],
+    ["sort --output=b.txt a.txt", "b.txt"],
+    ["curl -o page.html https://example.com", "page.html"],
+    ["curl -sSLo page.html https://example.com", undefined],
+    ["curl https://example.com --output 'a page.html'", "a page.html"],
+    ["curl -D head.txt https://example.com", "head.txt"],
+    ["wget -O page.html https://example.com", "page.html"],
+    ["pytest --junitxml=report.xml", "report.xml"],
+    ["pytest --junit-xml report.xml", "report.xml"],
+    ["python -m pytest --junitxml=report.xml", undefined],
+    ["vitest run --outputFile=report.json", "report.json"],
+    ["tsc --outDir dist", "dist"],
+    ["tsc --outFile all.js", "all.js"],
+    ["eslint . -o report.txt", "report.txt"],
+    ["go test -coverprofile=c.out ./...", "c.out"],
+    ["go build -o tool ./cmd", "tool"],
+    ["xmllint --format a.xml --output b.xml", "b.xml"],
+    ["openssl genrsa -out key.pem 2048", "key.pem"],
+  ])("is ruled on as a write of the file that it names: %s", async (command, file) => {
+    const { written, isUndetermined } = await readCommand(command);
+    if (file === undefined) expect(isUndetermined).toBe(true);
+    else expect(written).toEqual([file]);
+  });
+
+  it.each([
+    "find . -name '*.tmp' -delete",
+    "find . -exec rm {} +",
+    "find . -name x -execdir touch y ;",
+    "sed -i s/a/b/ notes.md",
+    "sed -i.bak s/a/b/ notes.md",
+    "sed -n 'w out.txt' notes.md",
+    "sed --in-place s/a/b/ notes.md",
+    "awk -i inplace '{print}' notes.md",
+    "awk '{print > \"out.txt\"}' notes.md",
+    "awk 'BEGIN{system(\"rm x\")}'",
+    "git -c core.pager='sh -c \"touch x\"' log",
+    "curl -O https://example.com/a.tar",
+    "curl --remote-name https://example.com/a.tar",
+    'sort -o "$TARGET" a.txt',
+    "git log $FLAGS",
+    "eslint --fix .",
+    "prettier --write .",
+    "vitest run -u",
+    "npx rimraf src",
+    "env rm notes.md",
+    "timeout 5 rm notes.md",
+    "xargs rm",
+    "sh -c 'echo x'",
+    "python -c 'open(1)'",
+    "node -e 'fs.rmSync(1)'",
+    "perl -pi -e s/a/b/ notes.md",
+    "yq -i .a=1 x.yaml",
+    "rg --pre ./run x",
+    "ls `touch x`",
+    "cat notes.md | tee other.md",
+    "cat notes.md && rm notes.md",
+    "cat <(touch x)",
+    "go test -exec ./run ./...",
+    "cargo test --target-dir /tmp/x",
+  ])("may change what nobody named: %s", async (command) => {
+    expect((await readCommand(command)).isUndetermined).toBe(true);
+  });
+
+  it.each([
+    "git log --oneline -5",
+    "git status --short",
+    "git diff HEAD~1 -- src",
+    "find . -name '*.ts' -type f",
+    "sort -rn a.txt",
+    "sort -u a.txt",
+    "ls -lao src",
+    "cat notes.md 2>&1",
+    "rg -n 'write' src",
+    "sed -n 1,5p notes.md",
+    "awk '{print $1}' notes.md",
+    "pytest -q tests",
+    "pytest -x --lf",
+    "tsc --noEmit",
+    "eslint src",
+    "curl -sS https://example.com",
+    "vitest run src",
+    "prettier --check .",
+    "go vet ./...",
+    "curl -o /dev/null https://example.com",
+    "sort -o - a.txt",
+  ])("changes nothing where no argument does: %s", async (command) => {
+    expect(await readCommand(command)).toEqual({ written: [], isUndetermined: false });
+  });
+
+  it("is what the operator wrote out in full", async () => {
+    const exact = parseConflicts({ commands: [{ command: "git log --output=x", outputs: ["x"] }] });
+    const call = { tool: "exec", params: { command: "git log --output=x" }, folder: "/w", config: exact };
+    const reading = await readToolCall({ ...call, extractors: () => [] });
+    expect(reading?.targets).toHaveLength(1);
+    expect(reading?.undetermined).toBeUndefined();
+  });
+});

@@ -28,6 +28,9 @@ const windows: FileCalls = {
   stat: (path) => answer(() => factsOf(path)),
   readlink: (path) => answer(() => linkOf(path)),
   someNames: () => Promise.resolve([]),
+  entries: () => ({
+    [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }),
+  }),
   open: () => Promise.reject(new Error("not needed")),
 };
 
@@ -53,6 +56,7 @@ function factsOf(path: string): FileFacts | undefined {
     nlink: 1n,
     size: 0n,
     mtimeNs: 0n,
+    ctimeNs: 0n,
     isFile: () => entry === "file",
     isDirectory: () => entry === "folder",
     isSymbolicLink: () => typeof entry === "object",

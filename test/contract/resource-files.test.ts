@@ -1,6 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, renameSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  linkSync,
+  mkdirSync,
+  renameSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
@@ -23,6 +31,68 @@ function createFailingCalls(code: string, call: "lstat" | "stat" | "open", at: s
       fail(path) ? Promise.reject(Object.assign(new Error(code), { code })) : nodeFileCalls[call](path),
   };
 }
+
+describe("what a command changed", () => {
+  it("is every file that is new or whose inode changed since, and nothing that tools keep for themselves", async () => {
+    using folder = createTempFolder();
+    mkdirSync(folder.file("deep/er"), { recursive: true });
+    for (const kept of [".git", "node_modules"]) mkdirSync(folder.file(kept));
+    for (const name of ["old.txt", "moved.txt", "deep/er/touched.txt"]) writeFileSync(folder.file(name), "x");
+    const beforeMs = Date.now() + 100;
+    while (Date.now() < beforeMs) await files.stamp("file:/");
+    expect(await files.findChanged(folder.path, beforeMs)).toEqual({ paths: [], isWhole: true });
+    writeFileSync(folder.file("new.txt"), "x");
+    writeFileSync(folder.file(".git/index"), "x");
+    writeFileSync(folder.file("node_modules/x.js"), "x");
+    renameSync(folder.file("moved.txt"), folder.file("deep/moved.txt"));
+    utimesSync(folder.file("deep/er/touched.txt"), 0, 0);
+    const { paths, isWhole } = await files.findChanged(folder.path, beforeMs);
+    expect(isWhole).toBe(true);
+    const expected = ["deep/er/touched.txt", "deep/moved.txt", "new.txt"].map((name) => folder.file(name));
+    expect(paths.toSorted()).toEqual(expected);
+  });
+
+  it("is more than is told where it is too much", async () => {
+    using folder = createTempFolder();
+    for (let number = 0; number < 300; number += 1) writeFileSync(folder.file(`${number}.txt`), "x");
+    const { paths, isWhole } = await files.findChanged(folder.path, 0);
+    expect([paths.length, isWhole]).toEqual([256, false]);
+  });
+
+  it("is nothing below a folder that is not there", async () => {
+    expect(await files.findChanged("/no/such/folder", 0)).toEqual({ paths: [], isWhole: true });
+  });
+
+  it("shows in the stamp of a file also where its size and time are as they were", async () => {
+    using folder = createTempFolder();
+    const resource = `${await rootOf(folder)}/a.txt`;
+    expect(await files.stamp(resource)).toBe("absent");
+    writeFileSync(folder.file("a.txt"), "one");
+    utimesSync(folder.file("a.txt"), 1, 1);
+    const stamp = await files.stamp(resource);
+    const waitUntilMs = Date.now() + 30;
+    while (Date.now() < waitUntilMs) await files.stamp(resource);
+    writeFileSync(folder.file("a.txt"), "two");
+    utimesSync(folder.file("a.txt"), 1, 1);
+    expect(await files.stamp(resource)).not.toBe(stamp);
+    expect(await files.stamp(await rootOf(folder))).toBeUndefined();
+  });
+});
+
+describe("the name that hard links share", () => {
+  it("is the same for all of them, and none for a file with one name, a folder or nothing", async () => {
+    using folder = createTempFolder();
+    const root = await rootOf(folder);
+    writeFileSync(folder.file("a.txt"), "a");
+    expect(await files.sharedName(`${root}/a.txt`)).toBeUndefined();
+    linkSync(folder.file("a.txt"), folder.file("b.txt"));
+    const name = await files.sharedName(`${root}/a.txt`);
+    expect(name).toMatch(/^hardlink:\d+-\d+$/u);
+    expect(await files.sharedName(`${root}/b.txt`)).toBe(name);
+    for (const other of [root, `${root}/none`, "queue:x"])
+      expect(await files.sharedName(other)).toBeUndefined();
+  });
+});
 
 describe("the resource of a path", () => {
   it("is the same however the path is written", async () => {

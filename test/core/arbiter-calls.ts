@@ -94,7 +94,13 @@ export function createShellCall(
   does: () => void = () => undefined,
 ): ToolCall {
   const call = change(files, session, { tool: "exec", changes: [] });
-  return { ...call, mayTouchAnything: true, undetermined: { because: "undeclared" }, tools: does };
+  return {
+    ...call,
+    mayTouchAnything: true,
+    folder: files.folder,
+    undetermined: { because: "undeclared" },
+    tools: does,
+  };
 }
 
 /** A shell command whose outputs are declared: a folder, or whatever it is. */

@@ -217,11 +217,13 @@ describe("a call that people are asked about", () => {
 });
 
 describe("a call of which nobody can say what it changes", () => {
-  it("is let go where the operator allows it, without a record", async () => {
+  it("is let go where the operator allows it, and recorded", async () => {
     await using s = await openScene();
     const a = await s.child("a");
     expect(await s.does(createShellCall(s, a))).toEqual({ kind: "granted" });
-    expect(s.events("write.undetermined")).toEqual([]);
+    expect(s.events("write.undetermined")).toEqual([
+      { stepId: "step-1", tool: "exec", because: "undeclared", action: "allowed" },
+    ]);
   });
 
   it("is refused where the operator denies it", async () => {
@@ -268,6 +270,9 @@ describe("a call of which nobody can say what it changes", () => {
           files: {
             locate: (path) => Promise.resolve(path.includes("\0") ? undefined : `file:/repo/${path}`),
             look: () => Promise.resolve({ kind: "absent", version: "absent" }),
+            sharedName: () => Promise.resolve(undefined),
+            stamp: () => Promise.resolve("absent"),
+            findChanged: () => Promise.resolve({ paths: [], isWhole: true }),
           },
         },
       });

@@ -78,6 +78,8 @@ export function createRealSceneFiles(): SceneFiles {
 /** Values: nothing waits for a disk, so that moving a clock lets everything finish. */
 export function createValueFiles(): SceneFiles {
   const texts = new Map<string, string>();
+  /** Every path that was ever written: a search that finds too much. */
+  const touched = new Set<string>();
   const folder = "/repo";
   return {
     folder,
@@ -92,9 +94,13 @@ export function createValueFiles(): SceneFiles {
           isFolder ? { kind: "folder", version: "folder" } : { kind: "absent", version: "absent" },
         );
       },
+      sharedName: () => Promise.resolve(undefined),
+      stamp: (resource) => Promise.resolve(texts.get(resource.slice("file:".length)) ?? "absent"),
+      findChanged: () => Promise.resolve({ paths: [...touched], isWhole: true }),
     },
     put: (name, content) => {
       texts.set(`${folder}/${name}`, content.toString());
+      touched.add(`${folder}/${name}`);
     },
     text: (name) => texts.get(`${folder}/${name}`),
     remove: (name) => {

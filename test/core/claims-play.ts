@@ -305,7 +305,7 @@ function listOthersOn(
   const change = state.changes.get(resource);
   if (!change || change.stepId === step || live.some((claim) => claim.stepId === change.stepId)) return live;
   const { stepId: changer, token, atMs } = change;
-  return [...live, { stepId: changer, priority: "normal", claimedSequence: token, changedAtMs: atMs }];
+  return [...live, { stepId: changer, priority: "normal", claimedSequence: token ?? 0, changedAtMs: atMs }];
 }
 
 export function isOverlapping(one: string, other: string): boolean {

@@ -11,6 +11,7 @@ import {
   childOf,
   listConflicts,
   waitForEnd,
+  createExec,
   expectHeld,
   expectSound,
   factsOf,
@@ -193,6 +194,44 @@ describe("nobody who could be asked", () => {
     expect(first).toContain("approval unavailable");
     expect(second).toMatch(REFUSED);
     expect(second).toContain(`(conflict ${unasked?.conflictId})`);
+  });
+});
+
+describe("a shell command that nobody declared", () => {
+  it("that overwrites what another agent holds is recorded, a conflict for people, and told to the holder", async () => {
+    const spawn = [
+      childOf(
+        "shell-holder",
+        call(write("shell.txt", HELD)),
+        gate({ opens: ["shell held"], awaits: ["shell overwritten"] }),
+        call(write("shell.txt", "held again\n")),
+        gate({ opens: ["shell over"] }),
+      ),
+      childOf(
+        "shell-writer",
+        gate({ awaits: ["shell held"] }),
+        call(createExec("cat shell.txt")),
+        call(createExec("echo of the shell > shell.txt")),
+        gate({ opens: ["shell overwritten"], awaits: ["shell over"] }),
+      ),
+    ];
+    const state = await run(stage, "of-shell", { spawn });
+    const events = await expectSound(stage, state);
+    const [holder, writer] = [stepIdOf(state, "shell-holder"), stepIdOf(state, "shell-writer")];
+    const resource = fileOf(stage, "shell.txt");
+    const allowed = { stepId: writer, tool: "exec", because: "undeclared", action: "allowed" };
+    expect(factsOf(events, "write.undetermined")).toEqual([allowed, allowed]);
+    expect(factsOf(events, "resource.changed")).toMatchObject([
+      { stepId: holder, resource, tool: "write" },
+      { stepId: writer, resource, tool: "exec" },
+    ]);
+    expect(listConflicts(events)[0]).toMatchObject({
+      resource,
+      contest: { requester: writer, cause: "overwritten" },
+      resolutions: [{ losers: [writer], because: "manual-review" }],
+    });
+    expect(readText(stage, "shell.txt")).toBe("of the shell\n");
+    expect(resultsOf(stage, "shell-holder")[2]).toContain(`was changed by ${writer}`);
   });
 });
 

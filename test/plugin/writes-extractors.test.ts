@@ -138,7 +138,12 @@ describe("an extractor", () => {
     register(() => ({ resources: ["db:x"] }), { id: "good", tools: ["exec"] });
     register(() => undefined, { tools: ["exec"] });
     const read = await readCall("exec", { command: "x" }, { extractors: extractorsOf });
-    expect(showReading(read)).toEqual({ ...failed, targets: [["db:x"]], mayTouchAnything: true });
+    expect(showReading(read)).toEqual({
+      ...failed,
+      targets: [["db:x"]],
+      mayTouchAnything: true,
+      folder: FOLDER,
+    });
   });
 
   it("is not asked about parameters that are none, or cannot be copied", async () => {

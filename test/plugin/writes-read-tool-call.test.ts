@@ -15,7 +15,7 @@ import {
 } from "./writes-calls.ts";
 
 const UNREADABLE = { undetermined: { because: "unreadable" } };
-const UNDECLARED = { undetermined: { because: "undeclared" }, mayTouchAnything: true };
+const UNDECLARED = { undetermined: { because: "undeclared" }, mayTouchAnything: true, folder: FOLDER };
 
 describe("a tool that nobody watches", () => {
   it.each(["web_search", "constructor", "__proto__", "toString", ""])("is not read: %s", async (tool) => {
@@ -107,7 +107,7 @@ describe("a shell command", () => {
     ],
   });
   const readExec = async (params: object) => showReading(await readCall("exec", params, { config }));
-  const nothing = { targets: [], reads: [], mayTouchAnything: true };
+  const nothing = { targets: [], reads: [], mayTouchAnything: true, folder: FOLDER };
 
   it("changes what an operator declared, in its working directory", async () => {
     const params = { command: " npm run build ", workdir: "packages/../web" };
@@ -119,6 +119,7 @@ describe("a shell command", () => {
       ],
       reads: [],
       mayTouchAnything: true,
+      folder: FOLDER,
     });
     const [target] = (await readCall("bash", { command: "npm run build" }, { config }))?.targets ?? [];
     expect(target?.at).toEqual({ path: "dist", folder: FOLDER });
@@ -165,7 +166,7 @@ describe("a shell command", () => {
   });
 
   it("is unreadable without a text", async () => {
-    const unreadable = { targets: [], reads: [], ...UNREADABLE, mayTouchAnything: true };
+    const unreadable = { targets: [], reads: [], ...UNREADABLE, mayTouchAnything: true, folder: FOLDER };
     expect(await readExec({ command: ["rm", "a"] })).toEqual(unreadable);
     expect(await readExec({})).toEqual(unreadable);
   });
@@ -212,6 +213,7 @@ describe("a command under way", () => {
         targets: [],
         reads: [],
         mayTouchAnything: true,
+        folder: FOLDER,
       });
     expect(await readCall("process", { action: "list" })).toBeUndefined();
   });

@@ -1,5 +1,5 @@
 /** Owns: the calls to the file system that looking at files takes. Does not own: what their answers mean. */
-import { constants, type BigIntStats } from "node:fs";
+import { constants, type BigIntStats, type Dirent } from "node:fs";
 import { lstat, open, opendir, readlink, stat } from "node:fs/promises";
 import nodePath, { type PlatformPath } from "node:path";
 
@@ -11,14 +11,21 @@ export interface FileCalls {
   readlink(path: string): Promise<string>;
   /** The first names in a folder, at most `count`. */
   someNames(folder: string, count: number): Promise<readonly string[]>;
+  /** What is in a folder, in no order. */
+  entries(folder: string): AsyncIterable<FolderEntry>;
   /** Never waits for a writer, as opening a FIFO otherwise would. */
   open(path: string): Promise<OpenFile>;
 }
 
 export type FileFacts = Pick<
   BigIntStats,
-  "dev" | "ino" | "nlink" | "size" | "mtimeNs" | "isFile" | "isDirectory" | "isSymbolicLink"
+  "dev" | "ino" | "nlink" | "size" | "mtimeNs" | "ctimeNs" | "isFile" | "isDirectory" | "isSymbolicLink"
 >;
+
+export interface FolderEntry {
+  readonly name: string;
+  readonly kind: "folder" | "file" | "other";
+}
 
 export interface OpenFile {
   facts(): Promise<FileFacts>;
@@ -33,6 +40,7 @@ export const nodeFileCalls: FileCalls = {
   stat: (path) => stat(path, { bigint: true }),
   readlink: (path) => readlink(path),
   someNames: listSomeNames,
+  entries: listEntries,
   open: openForReading,
 };
 
@@ -42,6 +50,15 @@ async function listSomeNames(folder: string, count: number): Promise<readonly st
   for (let entry = await entries.read(); entry !== null && names.length < count; entry = await entries.read())
     names.push(entry.name);
   return names;
+}
+
+async function* listEntries(folder: string): AsyncGenerator<FolderEntry> {
+  for await (const entry of await opendir(folder)) yield { name: entry.name, kind: kindOf(entry) };
+}
+
+function kindOf(entry: Dirent): FolderEntry["kind"] {
+  if (entry.isDirectory()) return "folder";
+  return entry.isFile() ? "file" : "other";
 }
 
 async function openForReading(path: string): Promise<OpenFile> {

@@ -11,7 +11,8 @@
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { FILE } from "../../agents/coordination/contracts/resource-names.ts";
 import type { ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
-import { nodeFileCalls, type FileCalls, type FileFacts } from "./file-calls.ts";
+import { nodeFileCalls, readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
+import { findChangedFiles } from "./find-changed-files.ts";
 import { foldName } from "./folded-name.ts";
 import { createLetterCase, type LetterCase } from "./letter-case.ts";
 import { lookAtFile } from "./look-at-file.ts";
@@ -34,7 +35,33 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls): ResourceFiles
       resource.startsWith(FILE)
         ? lookAtFile(calls, resource.slice(FILE.length))
         : Promise.resolve({ kind: "unreadable" }),
+    sharedName: async (resource) => {
+      const facts = await findFacts(calls, resource);
+      return facts && facts !== "absent" && facts.isFile() && facts.nlink > 1n
+        ? `hardlink:${facts.dev}-${facts.ino}`
+        : undefined;
+    },
+    stamp: async (resource) => {
+      const facts = await findFacts(calls, resource);
+      if (facts === "absent") return "absent";
+      return facts && !facts.isDirectory() ? formatStamp(facts) : undefined;
+    },
+    findChanged: (folder, sinceMs) => findChangedFiles(calls, folder, sinceMs),
   };
+}
+
+async function findFacts(calls: FileCalls, resource: string): Promise<FileFacts | "absent" | undefined> {
+  if (!resource.startsWith(FILE)) return undefined;
+  try {
+    return await calls.lstat(resource.slice(FILE.length));
+  } catch (error) {
+    return readErrorCode(error) === "ENOENT" ? "absent" : undefined;
+  }
+}
+
+/** Also a change that keeps size and times shows: nobody sets the time of the last change of an inode. */
+function formatStamp({ dev, ino, size, mtimeNs, ctimeNs }: FileFacts): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join("-");
 }
 
 function resolveAbsolutePath({ path: paths }: FileCalls, path: string, folder: string): string | undefined {

@@ -222,7 +222,7 @@ export interface ResourceRequest {
 
 /** A contest for a resource, as the arbiter found it. */
 export interface ResourceContest extends AppliedStrategy {
-  readonly cause: "overlap" | "stale_base";
+  readonly cause: "overlap" | "stale_base" | "overwritten";
   /** The requester is one of them. */
   readonly claims: readonly Contestant[];
   readonly merge?: MergeEvidence;

@@ -264,8 +264,8 @@ export const FACT_PAYLOADS = {
     resource: resourceSchema,
     version: changeVersionSchema,
     tool: shortName,
-    /** The claim under which it was written (A2). */
-    token: fencingTokenSchema,
+    /** The claim under which it was written (A2); absent where it was found after a command that had claimed nothing. */
+    token: fencingTokenSchema.optional(),
   }),
   /** A call may change something, and what it changes could not be told. */
   "write.undetermined": z.object({
@@ -274,7 +274,7 @@ export const FACT_PAYLOADS = {
     because: z.enum(["undeclared", "unreadable", "too_many", "extractor_failed"]),
     /** Who could not tell, where it was an extractor of a plugin. */
     extractor: shortName.optional(),
-    action: z.enum(["asked", "denied"]),
+    action: z.enum(["allowed", "asked", "denied"]),
   }),
   "conflict.detected": z.object({
     conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
@@ -284,7 +284,7 @@ export const FACT_PAYLOADS = {
     contest: z
       .object({
         requester: stepIdSchema,
-        cause: z.enum(["overlap", "stale_base"]),
+        cause: z.enum(["overlap", "stale_base", "overwritten"]),
         ...appliedStrategySchema.shape,
         atMs: epochMsSchema,
         /** What the requester's change is based on, and what the resource is. */

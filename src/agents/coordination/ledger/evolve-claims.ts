@@ -101,7 +101,13 @@ function evolveChanged(
   const { resource, stepId, version, token } = payload;
   const { other: earlier, ...last } = state.changes.get(resource) ?? {};
   const other = "stepId" in last && last.stepId !== stepId ? last : earlier;
-  const change = { stepId, version, token, atMs: epochMsOf(timestamp), ...(other && { other }) };
+  const change = {
+    stepId,
+    version,
+    atMs: epochMsOf(timestamp),
+    ...(token !== undefined && { token }),
+    ...(other && { other }),
+  };
   return { ...state, changes: state.changes.set(resource, change) };
 }
 

@@ -298,8 +298,8 @@ export interface ResourceChange {
   readonly stepId: StepId;
   readonly version: string;
   readonly atMs: EpochMs;
-  /** The claim under which it was changed. */
-  readonly token: number;
+  /** The claim under which it was changed; absent where a command changed it under none. */
+  readonly token?: number;
   /** The newest change before it by another step. */
   readonly other?: Omit<ResourceChange, "other">;
 }

@@ -11,6 +11,22 @@ export interface ResourceFiles {
   locate(path: string, folder: string): Promise<string | undefined>;
   /** What a resource of `locate` is now. A file that cannot be read is `unreadable`. */
   look(resource: string): Promise<FileLook>;
+  /**
+   * The resource that all hard links of a file share, `hardlink:<device>-<inode>`; `undefined` for a file with one name, and
+   * for what is no file.
+   */
+  sharedName(resource: string): Promise<string | undefined>;
+  /** What tells a file from what it was before, without reading it. `undefined` for a folder, and for what cannot be seen. */
+  stamp(resource: string): Promise<string | undefined>;
+  /** The files below a folder whose content or place changed since a time, as far as the bounds of the search allow. */
+  findChanged(folder: string, sinceMs: number): Promise<FoundChanges>;
+}
+
+/** What a search for changed files came to. */
+export interface FoundChanges {
+  readonly paths: readonly string[];
+  /** False where the search was given up: there may be more. */
+  readonly isWhole: boolean;
 }
 
 /** What is at a path: nothing, a folder, a text, or something that cannot be read. */

@@ -6,12 +6,15 @@ import { matchCommand, type CommandMatch } from "./match-command.ts";
 import { readTextParam, withoutArgumentEnd } from "./param.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
-const UNDECLARED: ToolReading = {
-  targets: [],
-  reads: [],
-  undetermined: { because: "undeclared" },
-  mayTouchAnything: true,
-};
+function createUndeclared(folder: string): ToolReading {
+  return {
+    targets: [],
+    reads: [],
+    undetermined: { because: "undeclared" },
+    mayTouchAnything: true,
+    folder,
+  };
+}
 
 /** A program in the host's own sandbox, which reaches nothing but tools: each of their calls is read by itself. */
 const CODE_MODE = "code_mode_exec";
@@ -20,16 +23,24 @@ export function readExecCall({ params, folder, config, toolKind }: ToolCall): To
   if (toolKind === CODE_MODE) return undefined;
   const command = readTextParam(params, "command");
   const workdir = workdirOf(params, folder);
-  if (command === undefined || workdir === undefined) return { ...UNREADABLE, mayTouchAnything: true };
+  if (command === undefined || workdir === undefined)
+    return { ...UNREADABLE, mayTouchAnything: true, folder };
   const declared = findDeclaredOutputs(withoutArgumentEnd(command), config);
-  if (!declared) return UNDECLARED;
+  const place = isWithin(folder, workdir) ? folder : workdir;
+  if (!declared) return createUndeclared(place);
   const targets = declared.outputs.flatMap((output) => createOutputTarget(output, workdir));
   return {
     targets,
     reads: [],
     ...(declared.hasMore && { undetermined: { because: "undeclared" } }),
     mayTouchAnything: true,
+    folder: place,
   };
+}
+
+/** A command that works below the session's folder may change what is beside that, too. */
+function isWithin(folder: string, workdir: string): boolean {
+  return workdir === folder || workdir.startsWith(`${folder}/`);
 }
 
 /** The host takes it literally, without `~`. A blank one is no folder, and the command does not run. */
@@ -59,14 +70,15 @@ function createOutputTarget(output: string, workdir: string): readonly WriteTarg
 /** Actions of `process` that tell a command under way nothing. What it has changed meanwhile is the caller's own. */
 const LOOKING = new Set(["poll", "log", "kill", "clear", "remove"]);
 
-export function readProcessCall({ params }: ToolCall): ToolReading | undefined {
+export function readProcessCall({ params, folder }: ToolCall): ToolReading | undefined {
   const action = readTextParam(params, "action");
   if (action === "list") return undefined;
-  if (action !== undefined && LOOKING.has(action)) return { targets: [], reads: [], mayTouchAnything: true };
-  return UNDECLARED;
+  if (action !== undefined && LOOKING.has(action))
+    return { targets: [], reads: [], mayTouchAnything: true, folder };
+  return createUndeclared(folder);
 }
 
 /** A terminal is the operator's own; only what is typed into it changes something. */
-export function readTerminalCall({ params }: ToolCall): ToolReading | undefined {
-  return readTextParam(params, "action") === "input" ? UNDECLARED : undefined;
+export function readTerminalCall({ params, folder }: ToolCall): ToolReading | undefined {
+  return readTextParam(params, "action") === "input" ? createUndeclared(folder) : undefined;
 }

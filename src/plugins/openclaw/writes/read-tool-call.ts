@@ -54,7 +54,9 @@ function readSafely(call: ToolCall): ToolReading | undefined {
   try {
     return readOwn(call);
   } catch {
-    return SHELLS.has(call.tool) ? { ...UNREADABLE, mayTouchAnything: true } : UNREADABLE;
+    return SHELLS.has(call.tool)
+      ? { ...UNREADABLE, mayTouchAnything: true, folder: call.folder }
+      : UNREADABLE;
   }
 }
 

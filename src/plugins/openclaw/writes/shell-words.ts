@@ -42,24 +42,29 @@ function skipAssignments(words: readonly ShellWord[]): SimpleCommand {
 }
 
 function readWord(command: string, start: number): ShellWord {
-  let text = "";
-  let isExpanded = false;
-  let quote = "";
+  const word = { text: "", quote: "", isExpanded: false };
   let at = start;
-  for (; at < command.length; at += 1) {
+  for (; at < command.length && !isEnding(command.charAt(at), word.quote); at += 1) {
     const character = command.charAt(at);
-    if (quote === "" && (ENDS_COMMAND.has(character) || /\s/u.test(character))) break;
-    if (character === quote) quote = "";
-    else if (quote === "" && (character === "'" || character === '"')) quote = character;
-    else if (character === "\\" && quote !== "'") {
+    if (character === "\\" && word.quote !== "'") {
       at += 1;
-      text += command.charAt(at);
-    } else {
-      if (isExpandedHere(character, quote)) isExpanded = true;
-      text += character;
-    }
+      word.text += command.charAt(at);
+    } else readCharacter(word, character);
   }
-  return { start, end: at, text, isExpanded };
+  return { start, end: at, text: word.text, isExpanded: word.isExpanded };
+}
+
+function isEnding(character: string, quote: string): boolean {
+  return quote === "" && (ENDS_COMMAND.has(character) || /\s/u.test(character));
+}
+
+function readCharacter(word: { text: string; quote: string; isExpanded: boolean }, character: string): void {
+  if (character === word.quote) word.quote = "";
+  else if (word.quote === "" && (character === "'" || character === '"')) word.quote = character;
+  else {
+    if (isExpandedHere(character, word.quote)) word.isExpanded = true;
+    word.text += character;
+  }
 }
 
 function isExpandedHere(character: string, quote: string): boolean {

@@ -32,6 +32,8 @@ export interface ToolReading {
   readonly reads: readonly Place[];
   readonly undetermined?: Undetermined;
   readonly mayTouchAnything?: boolean;
+  /** Where it works, where it may touch anything. */
+  readonly folder?: string;
 }
 
 export const UNREADABLE: ToolReading = {
@@ -47,12 +49,16 @@ export function joinReadings(readings: readonly ToolReading[]): ToolReading {
   const doubts = readings.flatMap((reading) => reading.undetermined ?? []);
   if (targets.length > BOUNDS.resourcesPerCallMax || reads.length > BOUNDS.resourcesPerCallMax)
     doubts.push({ because: "too_many" });
+  const anything = readings.find((reading) => reading.mayTouchAnything);
   const undetermined =
     doubts.find(({ because }) => because === "extractor_failed" || because === "too_many") ?? doubts[0];
   return {
     targets: targets.slice(0, BOUNDS.resourcesPerCallMax),
     reads: reads.slice(0, BOUNDS.resourcesPerCallMax),
     ...(undetermined && { undetermined }),
-    ...(readings.some((reading) => reading.mayTouchAnything) && { mayTouchAnything: true }),
+    ...(anything && {
+      mayTouchAnything: true,
+      ...(anything.folder !== undefined && { folder: anything.folder }),
+    }),
   };
 }

@@ -125,10 +125,10 @@ export function findArgumentWrites(
   const outputs: string[] = [];
   let hasMore = false;
   for (const words of commands) {
-    const known = listKnownPrograms(words);
+    const programs = findPrograms(words);
     for (const [index, word] of words.entries()) {
       if (!isOpen(word) || index === 0) continue;
-      const found = readArgument(word, words[index + 1], known);
+      const found = readArgument(word, words[index + 1], programs);
       if (found === "acts") hasMore = true;
       else if (found !== undefined) outputs.push(found.file);
     }
@@ -136,13 +136,13 @@ export function findArgumentWrites(
   return { outputs, hasMore };
 }
 
-interface KnownPrograms {
+interface Programs {
   readonly runsAnother: boolean;
   readonly options: readonly WritingOptions[];
 }
 
 /** Behind `npx` and its kin, and behind `python -m`, any word may be the program. */
-function listKnownPrograms(words: SimpleCommand): KnownPrograms {
+function findPrograms(words: SimpleCommand): Programs {
   const names = words.map(({ text }) => text.slice(text.lastIndexOf("/") + 1));
   return {
     runsAnother: RUNS_ANOTHER.has(names[0] ?? ""),
@@ -152,22 +152,35 @@ function listKnownPrograms(words: SimpleCommand): KnownPrograms {
 
 type ArgumentWrite = { readonly file: string } | "acts" | undefined;
 
-function readArgument(word: ShellWord, next: ShellWord | undefined, known: KnownPrograms): ArgumentWrite {
-  if (known.runsAnother) return "acts";
+function readArgument(
+  word: ShellWord,
+  next: ShellWord | undefined,
+  { runsAnother, options }: Programs,
+): ArgumentWrite {
   const { text } = word;
-  if (known.options.some(({ scripts }) => scripts?.test(text))) return "acts";
-  if (!text.startsWith("-") || text === "-" || text === "--")
-    return word.isExpanded && mayBeOption(word) ? "acts" : undefined;
-  const [name = "", value] = splitOption(text);
-  if (known.options.some(({ acts = [] }) => hasOption(acts, name))) return "acts";
-  const letters = known.options.flatMap(({ files = [] }) => files);
-  const attached = letters.find(
-    (option) => option.length === 2 && !name.startsWith("--") && text.startsWith(option),
-  );
-  if (letters.includes(name) || isNamingFile(name))
+  if (runsAnother || options.some(({ scripts }) => scripts?.test(text))) return "acts";
+  if (isOption(text)) return readOption(word, next, options);
+  return word.isExpanded && mayBeOption(word) ? "acts" : undefined;
+}
+
+function isOption(text: string): boolean {
+  return text.startsWith("-") && text !== "-" && text !== "--";
+}
+
+function readOption(
+  word: ShellWord,
+  next: ShellWord | undefined,
+  options: readonly WritingOptions[],
+): ArgumentWrite {
+  const { text } = word;
+  const { name, value } = splitOption(text);
+  const fileOptions = options.flatMap(({ files = [] }) => files);
+  if (options.some(({ acts = [] }) => hasOption(acts, name))) return "acts";
+  if (fileOptions.includes(name) || isNamingFile(name))
     return createFile(value === undefined ? next : { ...word, text: value });
-  if (attached !== undefined) return createFile({ ...word, text: text.slice(2) });
-  return hasOption(letters, name) || isSayingChange(name) ? "acts" : undefined;
+  const isAttached = fileOptions.some((option) => option.length === 2 && text.startsWith(option));
+  if (isAttached && !name.startsWith("--")) return createFile({ ...word, text: text.slice(2) });
+  return hasOption(fileOptions, name) || isSayingChange(name) ? "acts" : undefined;
 }
 
 /** `$FLAGS` may be any option; `*.ts` only where a file has the name of one. */
@@ -175,9 +188,9 @@ function mayBeOption({ text }: ShellWord): boolean {
   return text.startsWith("$") || text.startsWith("`");
 }
 
-function splitOption(text: string): [string, string?] {
+function splitOption(text: string): { readonly name: string; readonly value?: string } {
   const at = text.indexOf("=");
-  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+  return at === -1 ? { name: text } : { name: text.slice(0, at), value: text.slice(at + 1) };
 }
 
 /** `-nro` has `-o` in it, and `-i.bak` is `-i`. */

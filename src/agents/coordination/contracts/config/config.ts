@@ -145,6 +145,12 @@ const conflictsSchema = arbiterPolicySchema.extend({
     .enum(["allow", "review", "deny"])
     .default("allow")
     .describe("What happens to a shell command that declares no outputs, and to a call that cannot be read."),
+  afterCommands: z
+    .enum(["off", "held", "all"])
+    .default("held")
+    .describe(
+      "What is looked for when a shell command has ended. `held`: whether it overwrote a file that another step holds. `all`: every file that changed below its folder, too.",
+    ),
   tools: z
     .record(z.string().min(1).max(BOUNDS.nameCharsMax), watchedToolSchema)
     .refine((tools) => Object.keys(tools).length <= BOUNDS.watchedToolsMax)

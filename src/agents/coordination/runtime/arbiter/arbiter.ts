@@ -39,6 +39,7 @@ import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
+import { recordCommandChanges } from "./command-changes.ts";
 import { recordChanges, recordRest, type Ending } from "./record-changes.ts";
 import { createWritesUnderWay, type Looked } from "./writes-under-way.ts";
 
@@ -291,6 +292,7 @@ async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: En
   if (!call) return;
   try {
     await recordChanges(arbiter, call, ending);
+    await recordCommandChanges(arbiter, call);
   } finally {
     arbiter.underWay.end(call);
   }

@@ -44,6 +44,17 @@ export interface Opposition {
   readonly contest?: { readonly cause: "overlap" | "stale_base"; readonly claims: readonly Contestant[] };
 }
 
+/** Lists the claims that stand against a change by somebody: not its own, nor of those that it works for. */
+export async function findHolders(
+  parts: OppositionParts,
+  participant: Participant,
+  { resource, now }: { readonly resource: string; readonly now: EpochMs },
+): Promise<readonly ClaimEntry[]> {
+  const { claims } = await parts.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
+  const isSuperior = superiorsOf(parts, participant);
+  return claims.filter((claim) => !isOf(claim, participant) && !isSuperior(claim));
+}
+
 export interface OppositionParts extends Pick<ArbiterParts, "store" | "runs"> {
   readonly declared: DeclaredResources;
   readonly known: KnownVersions;
@@ -246,13 +257,13 @@ function isBy({ runId, change }: LastChange, participant: Participant): boolean 
   return runId === participant.runId && change.stepId === participant.stepId;
 }
 
-interface LastChange {
+export interface LastChange {
   readonly runId: Participant["runId"];
   readonly change: ResourceChange;
   readonly step: Step | undefined;
 }
 
-async function findLastChange(
+export async function findLastChange(
   { store, runs }: OppositionParts,
   resource: string,
 ): Promise<LastChange | undefined> {
@@ -267,7 +278,7 @@ function contestantFromChange(participant: Participant, { runId, change, step }:
   return {
     stepId: change.stepId,
     priority: step?.spec.priority ?? "normal",
-    claimedSequence: change.token,
+    claimedSequence: change.token ?? 0,
     changedAtMs: change.atMs,
     ...(runId !== participant.runId && { coordinationId: runId }),
   };

@@ -22,7 +22,10 @@ export interface Located {
   readonly isUnplaced: boolean;
 }
 
-/** Locates the targets of a call. Several changes of one resource become one. */
+/**
+ * Locates the targets of a call. Several changes of one resource become one. A file with several hard links is claimed by the
+ * name that they share, too: who changes it by one of them changes what is behind the others.
+ */
 export async function locateTargets(
   arbiter: Arbitration,
   participant: Participant,
@@ -41,6 +44,9 @@ export async function locateTargets(
       resource,
       before ? combineProposals(before, propose) : { resource, index, propose, replaces },
     );
+    const shared = await arbiter.files.sharedName(resource);
+    if (shared !== undefined)
+      targets.set(shared, { resource: shared, index, propose: undefined, replaces: false });
   }
   // In one order for all, so that two calls never hold each other up.
   return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };

@@ -25,7 +25,7 @@ export const PLUGINS_MS = 10_000;
 /** What a plugin that names the deadline itself is given on top, so that it can be named. */
 const GRACE_MS = 250;
 
-export type Contested = Pick<ResourceContest, "cause" | "claims"> & AppliedStrategy;
+export type Contested = Pick<PluginContest, "cause"> & Pick<ResourceContest, "claims"> & AppliedStrategy;
 
 export interface Said {
   /** Absent: nobody has an opinion. */

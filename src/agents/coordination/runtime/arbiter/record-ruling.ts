@@ -8,6 +8,7 @@ import { isContested, findOpenReview, findSameConflict } from "../../dispatch/co
 import type { Coordination } from "../../ledger/state.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Arbitration } from "./arbiter-state.ts";
+import { stampHeldFiles } from "./command-changes.ts";
 import { recordChanges } from "./record-changes.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { contentOf } from "./assess-call.ts";
@@ -58,6 +59,8 @@ async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly nu
     looks,
     atMs: arbiter.clock.now(),
     mayTouchAnything: call.mayTouchAnything === true,
+    ...(call.folder !== undefined && { folder: call.folder }),
+    held: await stampHeldFiles(arbiter, participant, call.mayTouchAnything ? call.folder : undefined),
     seenOrder: arbiter.known.order(),
     changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index] ?? one.request.token)),
   };

@@ -22,8 +22,6 @@ export async function ruleOnUndetermined(
   const { because, extractor } = undetermined;
   // What another plugin's code could not tell, or nobody can look at, fails closed, whatever the operator says of shell commands.
   const action = CLOSED.has(because) ? "denied" : actionOf(arbiter, participant);
-  // An allowed shell command is what agents do all day; a record of each would bury the rest.
-  if (action === "allowed") return undefined;
   await arbiter.runs.submit(participant.runId, [
     {
       type: "recordUndetermined",
@@ -34,6 +32,7 @@ export async function ruleOnUndetermined(
       ...(extractor !== undefined && { extractor: cut(extractor) }),
     },
   ]);
+  if (action === "allowed") return undefined;
   if (action === "denied")
     return { kind: "refused", sentence: describeUndetermined(call.tool, undetermined) };
   return {

@@ -17,6 +17,8 @@ export interface WriteCall {
   readonly undetermined?: Undetermined;
   /** Anything may have been changed by it that the session then knows of, such as by a shell command. */
   readonly mayTouchAnything?: boolean;
+  /** Where it works, where it may touch anything. */
+  readonly folder?: string;
   /** The parameters that leave merged texts in place of what the call proposed; `undefined` where its tool cannot. */
   readonly rewrite?: (merged: readonly MergedFile[]) => CallParams | undefined;
 }

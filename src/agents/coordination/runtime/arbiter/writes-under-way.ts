@@ -5,6 +5,7 @@
  * The host runs all hooks of one message before the first of its calls, so nobody ever waits for a call of its own session.
  */
 import { isCovering } from "../../contracts/resource-names.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 import type { Participant } from "./participants.ts";
 
@@ -20,11 +21,21 @@ export interface CallUnderWay {
   readonly participant: Participant;
   readonly atMs: EpochMs;
   readonly mayTouchAnything: boolean;
+  /** Where it works, where it may touch anything. */
+  readonly folder?: string;
+  /** What others held there when it was allowed. Absent: nothing. */
+  readonly held?: readonly HeldFile[];
   /** What had been seen when it was allowed, as `KnownVersions` counts. */
   readonly seenOrder: number;
   readonly changes: readonly ChangeUnderWay[];
   /** What it looks at: its session knows it when the call has ended. */
   readonly looks: readonly Looked[];
+}
+
+/** A file under somebody's claim, and what tells whether it was changed. */
+export interface HeldFile {
+  readonly claim: ClaimEntry;
+  readonly stamp: string;
 }
 
 export interface Looked {

@@ -15,7 +15,8 @@ export interface PluginHooks {
 export interface PluginContest {
   readonly coordinationId: CoordinationId;
   readonly resource: string;
-  readonly cause: ResourceContest["cause"];
+  /** What has happened already is for people. */
+  readonly cause: Exclude<ResourceContest["cause"], "overwritten">;
   /** What would rule otherwise. */
   readonly strategy: ResourceContest["strategy"];
   readonly requester: ContestSide;

@@ -1,0 +1,197 @@
+/**
+ * Owns: what a command changed without saying so: files that others hold, and, where the operator wants it, all files below its
+ * folder. It is found when the command has ended, by what is different then; nothing is prevented.
+ *
+ * A change that the ledger knows of another, or that a call of another may be making just now, is taken for theirs.
+ */
+import type { Contestant } from "../../contracts/arbitration.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import type { Command } from "../../contracts/commands.ts";
+import { addMs } from "../../contracts/ids.ts";
+import { isCovering, isFile } from "../../contracts/resource-names.ts";
+import type { Arbitration } from "./arbiter-state.ts";
+import { findHolders, findLastChange } from "./find-opposition.ts";
+import type { Participant } from "./participants.ts";
+import { recordRest, versionOf } from "./record-changes.ts";
+import { ruleAgainAfterRace } from "./ruling-again.ts";
+import type { CallUnderWay, HeldFile } from "./writes-under-way.ts";
+
+/** Files of others that are compared. */
+const HELD_MAX = 256;
+/** Changes of one command that are recorded by name; of more it is recorded that there were more. */
+const RECORDED_MAX = 64;
+const CLAIMS_MAX = 1_024;
+
+/** Notes what others hold below a folder before a command works there. */
+export async function stampHeldFiles(
+  arbiter: Arbitration,
+  participant: Participant,
+  folder: string | undefined,
+): Promise<readonly HeldFile[]> {
+  if (folder === undefined || arbiter.conflicts.afterCommands === "off") return [];
+  const below = await arbiter.files.locate(folder, folder);
+  if (below === undefined) return [];
+  const claims = await findHolders(arbiter, participant, { resource: below, now: arbiter.clock.now() });
+  const heldFiles: HeldFile[] = [];
+  for (const claim of claims) {
+    if (!isFile(claim.resource) || !isCovering(below, claim.resource) || heldFiles.length >= HELD_MAX)
+      continue;
+    const stamp = await arbiter.files.stamp(claim.resource);
+    if (stamp !== undefined) heldFiles.push({ claim, stamp });
+  }
+  return heldFiles;
+}
+
+interface FoundChange {
+  readonly resource: string;
+  readonly version: string;
+  /** Of another step, which the change was made over. */
+  readonly over?: ClaimEntry;
+}
+
+/** Records what a command that has ended changed, and opens a conflict for people about what it overwrote. */
+export async function recordCommandChanges(arbiter: Arbitration, call: CallUnderWay): Promise<void> {
+  if (!call.mayTouchAnything || arbiter.conflicts.afterCommands === "off") return;
+  const overwritten = await findOverwrites(arbiter, call);
+  const { changes, isWhole } = await findOtherChanges(arbiter, call, overwritten);
+  const found = [...overwritten, ...changes];
+  if (found.length === 0 && isWhole) return;
+  const { runId } = call.participant;
+  arbiter.unrecorded.push({ runId, commands: draftChanges(call, found, isWhole) });
+  await recordRest(arbiter);
+  for (const { resource, version, over } of found)
+    if (over) await openConflict(arbiter, call, { resource, version, over });
+}
+
+function draftChanges(
+  { participant: { stepId }, tool }: CallUnderWay,
+  found: readonly FoundChange[],
+  isWhole: boolean,
+): Command[] {
+  const commands: Command[] = found.slice(0, RECORDED_MAX).map(({ resource, version }) => ({
+    type: "recordChange",
+    stepId,
+    resource,
+    version,
+    tool: tool || "unnamed",
+  }));
+  if (isWhole && found.length <= RECORDED_MAX) return commands;
+  return [
+    ...commands,
+    {
+      type: "recordUndetermined",
+      stepId,
+      tool: (tool || "unnamed").slice(0, BOUNDS.nameCharsMax),
+      because: "too_many",
+      action: "allowed",
+    },
+  ];
+}
+
+async function findOverwrites(arbiter: Arbitration, call: CallUnderWay): Promise<FoundChange[]> {
+  const found: FoundChange[] = [];
+  for (const { claim, stamp } of call.held ?? []) {
+    const { resource } = claim;
+    const now = await arbiter.files.stamp(resource);
+    if (now === undefined || now === stamp || (await mayBeOfOthers(arbiter, call, resource))) continue;
+    const version = await versionOf(arbiter, resource);
+    if (version !== undefined) found.push({ resource, version, over: claim });
+  }
+  return found;
+}
+
+async function findOtherChanges(
+  arbiter: Arbitration,
+  call: CallUnderWay,
+  overwritten: readonly FoundChange[],
+): Promise<{ readonly changes: readonly FoundChange[]; readonly isWhole: boolean }> {
+  const { folder, participant, atMs } = call;
+  if (arbiter.conflicts.afterCommands !== "all" || folder === undefined)
+    return { changes: [], isWhole: true };
+  const named = new Set([...overwritten, ...call.changes].map(({ resource }) => resource));
+  const { paths, isWhole } = await arbiter.files.findChanged(folder, atMs);
+  const changes: FoundChange[] = [];
+  for (const path of paths) {
+    const resource = await arbiter.files.locate(path, folder);
+    if (resource === undefined || named.has(resource) || (await mayBeOfOthers(arbiter, call, resource)))
+      continue;
+    const version = await versionOf(arbiter, resource);
+    if (version === undefined) continue;
+    const [over] = await findHolders(arbiter, participant, { resource, now: arbiter.clock.now() });
+    changes.push({ resource, version, ...(over && { over }) });
+  }
+  return { changes, isWhole };
+}
+
+/** True where another step changed it meanwhile, or may be about to. */
+async function mayBeOfOthers(
+  arbiter: Arbitration,
+  { participant: { session, runId, stepId }, atMs }: CallUnderWay,
+  resource: string,
+): Promise<boolean> {
+  if (arbiter.underWay.ofOthers(session, resource, arbiter.clock.now())) return true;
+  const last = await findLastChange(arbiter, resource);
+  if (!last || last.change.atMs < atMs) return false;
+  return last.runId !== runId || last.change.stepId !== stepId;
+}
+
+/** A claim that ended meanwhile was not in the way any more. */
+async function openConflict(
+  arbiter: Arbitration,
+  { participant }: CallUnderWay,
+  { resource, version, over }: Required<FoundChange>,
+): Promise<void> {
+  const { runId, stepId, priority } = participant;
+  await arbiter.inTurn(() =>
+    ruleAgainAfterRace(async () => {
+      const now = arbiter.clock.now();
+      const { claims, lastToken } = await arbiter.store.overlapping({
+        resource,
+        atMs: now,
+        limit: CLAIMS_MAX,
+      });
+      const holder = claims.find(({ token }) => token === over.token);
+      if (!holder) return;
+      const token = lastToken + 1;
+      const submitted = await arbiter.runs.submit(runId, [
+        {
+          type: "requestResources",
+          stepId,
+          requests: [
+            {
+              resource,
+              token,
+              expiresAtMs: addMs(now, arbiter.conflicts.leaseMs),
+              current: version,
+              contest: {
+                cause: "overwritten",
+                strategy: "manual_review",
+                from: "default",
+                claims: [contestantOf(holder, participant), { stepId, priority, claimedSequence: token }],
+                asksPeople: true,
+              },
+            },
+          ],
+        },
+      ]);
+      arbiter.logger.warn(
+        { runId, stepId, holder: holder.stepId, isRecorded: submitted.kind !== "refused" },
+        "a command overwrote a file that another step holds",
+      );
+    }),
+  );
+}
+
+function contestantOf(
+  { runId, stepId, priority, token, expiresAtMs }: ClaimEntry,
+  participant: Participant,
+): Contestant {
+  return {
+    stepId,
+    priority,
+    claimedSequence: token,
+    expiresAtMs,
+    ...(runId !== participant.runId && { coordinationId: runId }),
+  };
+}

@@ -1,0 +1,82 @@
+/**
+ * Owns: finding which files below a folder have changed since a time. It is bounded in files and in time, follows no links, and
+ * passes over what tools keep for themselves.
+ */
+import type { FoundChanges } from "../../agents/coordination/ports/resource-files.ts";
+import { giveWay } from "../../platform/give-way.ts";
+import type { FileCalls } from "./file-calls.ts";
+
+/** Files and folders that are looked at. */
+const LOOKED_AT_MAX = 20_000;
+const SEARCH_MS_MAX = 300;
+const FOUND_MAX = 256;
+/** What version control and package managers write there is nobody's work. */
+const PASSED_OVER: ReadonlySet<string> = new Set([
+  ".git",
+  ".hg",
+  ".jj",
+  ".svn",
+  "node_modules",
+  "__pycache__",
+]);
+/** The clock that stamps files lags behind by up to one tick of the kernel. */
+const TICK_MS = 20;
+
+interface Search {
+  readonly calls: FileCalls;
+  readonly sinceNs: bigint;
+  readonly endsAtMs: number;
+  readonly paths: string[];
+  /** Folders that are still to be looked into. */
+  readonly ahead: string[];
+  lookedAt: number;
+}
+
+export async function findChangedFiles(
+  calls: FileCalls,
+  folder: string,
+  sinceMs: number,
+): Promise<FoundChanges> {
+  const search: Search = {
+    calls,
+    sinceNs: BigInt(Math.floor(sinceMs) - TICK_MS) * 1_000_000n,
+    endsAtMs: performance.now() + SEARCH_MS_MAX,
+    paths: [],
+    ahead: [folder],
+    lookedAt: 0,
+  };
+  for (let next = search.ahead.shift(); next !== undefined; next = search.ahead.shift()) {
+    if (!(await lookInto(search, next))) return { paths: search.paths, isWhole: false };
+    await giveWay();
+  }
+  return { paths: search.paths, isWhole: true };
+}
+
+/** Returns false where a bound was reached. */
+async function lookInto(search: Search, folder: string): Promise<boolean> {
+  try {
+    for await (const { name, kind } of search.calls.entries(folder)) {
+      search.lookedAt += 1;
+      if (isAtBound(search)) return false;
+      const path = search.calls.path.join(folder, name);
+      if (kind === "folder" && !PASSED_OVER.has(name)) search.ahead.push(path);
+      if (kind === "file" && (await hasChanged(search, path))) search.paths.push(path);
+    }
+  } catch {
+    // It is gone, or may not be looked into: then nobody can say more of it.
+  }
+  return true;
+}
+
+function isAtBound({ lookedAt, endsAtMs, paths }: Search): boolean {
+  return lookedAt > LOOKED_AT_MAX || paths.length >= FOUND_MAX || performance.now() > endsAtMs;
+}
+
+/** The time of the last change of the inode: unlike that of the content, no program sets it. */
+async function hasChanged({ calls, sinceNs }: Search, path: string): Promise<boolean> {
+  try {
+    return (await calls.lstat(path)).ctimeNs >= sinceNs;
+  } catch {
+    return false;
+  }
+}

@@ -140,7 +140,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "@agentclientprotocol/sdk node:*",
   },
   "infra/clock": { types: "core/contracts core/ports" },
-  "infra/files": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
+  "infra/files": { folders: "core/contracts platform", types: "core/ports", packages: "node:*" },
   "infra/health": { folders: "platform", types: "core/ports", packages: "node:*" },
   "infra/http": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
   "infra/json-schema": { folders: "core/contracts", types: "core/ports", packages: "ajv re2js" },

@@ -70,6 +70,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   "escalation.closed": ["by"],
   "coordination.terminal": ["steps.skipped", "successCriteria", "delivery"],
   "claim.acquired": ["base"],
+  "resource.changed": ["token"],
   "write.undetermined": ["extractor"],
   "conflict.detected": [
     ...["contest", "contest.base", "contest.current", "contest.merge", "contest.reviewByMs"],

@@ -39,6 +39,15 @@ describe("a command that nobody declared", () => {
     expect(await scene.holders("notes.md")).toEqual(["co-1/step-1"]);
   });
 
+  it("is found for every file that a step holds, not for one of them only", async () => {
+    await using scene = await openScene();
+    const { a, b } = await holdNotes(scene);
+    for (const name of ["second.md", "third.md"]) await scene.does(write(scene, a, { [name]: "of a\n" }));
+    await scene.clock.advance(1);
+    await scene.does(createShellCall(scene, b, () => scene.put("third.md", "of b\n")));
+    expect(scene.events("conflict.detected")).toMatchObject([{ resource: "file:/repo/third.md" }]);
+  });
+
   it("has the holder told to read again before it writes the next time", async () => {
     await using scene = await openScene();
     const { a, b } = await holdNotes(scene);

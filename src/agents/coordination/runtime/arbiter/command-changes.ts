@@ -32,15 +32,36 @@ export async function stampHeldFiles(
   if (folder === undefined || arbiter.conflicts.afterCommands === "off") return [];
   const below = await arbiter.files.locate(folder, folder);
   if (below === undefined) return [];
-  const claims = await findHolders(arbiter, participant, { resource: below, now: arbiter.clock.now() });
   const heldFiles: HeldFile[] = [];
-  for (const claim of claims) {
-    if (!isFile(claim.resource) || !isCovering(below, claim.resource) || heldFiles.length >= HELD_MAX)
-      continue;
+  for (const claim of await listClaimsBelow(arbiter, participant, below)) {
+    if (heldFiles.length >= HELD_MAX) break;
     const stamp = await arbiter.files.stamp(claim.resource);
     if (stamp !== undefined) heldFiles.push({ claim, stamp });
   }
   return heldFiles;
+}
+
+/** Lists every claim that others have on files below a folder. Of each holder the index of claims has the earliest only. */
+async function listClaimsBelow(
+  arbiter: Arbitration,
+  participant: Participant,
+  below: string,
+): Promise<readonly ClaimEntry[]> {
+  const now = arbiter.clock.now();
+  const holders = await findHolders(arbiter, participant, { resource: below, now });
+  const claims: ClaimEntry[] = [];
+  for (const { runId, stepId } of holders) {
+    const state = await arbiter.runs.state(runId);
+    if (state.kind !== "open") continue;
+    for (const claim of state.claims.values())
+      if (claim.stepId === stepId && claim.expiresAtMs > now && isFileBelow(claim.resource, below))
+        claims.push({ ...claim, runId });
+  }
+  return claims;
+}
+
+function isFileBelow(resource: string, below: string): boolean {
+  return isFile(resource) && isCovering(below, resource);
 }
 
 interface FoundChange {

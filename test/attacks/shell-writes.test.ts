@@ -7,7 +7,7 @@ const HARMLESS = [
   ..."git find sort curl pytest npx sed awk tsc eslint rg python node go xmllint env timeout xargs sh yq openssl".split(
     " ",
   ),
-  ..."prettier vitest wget perl cargo less ls cat".split(" "),
+  ..."prettier vitest wget perl cargo less ls cat dd gcc shuf tree fd tar uniq iconv php lua".split(" "),
 ];
 
 const config = parseConflicts({
@@ -53,6 +53,18 @@ describe("a declared command that its arguments make write", () => {
     ["go build -o tool ./cmd", "tool"],
     ["xmllint --format a.xml --output b.xml", "b.xml"],
     ["openssl genrsa -out key.pem 2048", "key.pem"],
+    ["openssl req --keyout key.pem", "key.pem"],
+    ["git log --outpu=x", "x"],
+    ["git log --ou x", "x"],
+    ["sort --o=b.txt a.txt", "b.txt"],
+    ["go test --coverprofile=c.out ./...", "c.out"],
+    ["dd if=a.txt of=b.txt", "b.txt"],
+    ["gcc a.c -o tool", "tool"],
+    ["shuf -o b.txt a.txt", "b.txt"],
+    ["tree -o list.txt", "list.txt"],
+    ["iconv -f latin1 -o b.txt a.txt", "b.txt"],
+    ["curl --libcurl a.c https://example.com", "a.c"],
+    ["curl --hsts sites.txt https://example.com", "sites.txt"],
   ])("is ruled on as a write of the file that it names: %s", async (command, file) => {
     const { written, isUndetermined } = await readCommand(command);
     if (file === undefined) expect(isUndetermined).toBe(true);
@@ -94,6 +106,24 @@ describe("a declared command that its arguments make write", () => {
     "cat <(touch x)",
     "go test -exec ./run ./...",
     "cargo test --target-dir /tmp/x",
+    "go test --toolexec ./run ./...",
+    "git log {--output=x,-1}",
+    "git log {,}--output=x",
+    "git log -{p,-output=x}",
+    "git log HEAD${IFS}--output=x",
+    "git log --out${NOTHING}put=x",
+    "sed --in-pl s/a/b/ notes.md",
+    "sed s/a/b/wx notes.md",
+    "sed 's/.*/touch x/ge' notes.md",
+    "sed 's|.*|touch x|;s/a/b/e' notes.md",
+    "sed '1wx' notes.md",
+    "awk -f run.awk notes.md",
+    "fd -x rm",
+    "fd -X rm",
+    "tar -tf a.tar --to-command=sh",
+    "tar --to-com sh -tf a.tar",
+    "php -r 'unlink(1);'",
+    "lua -e 'os.remove(1)'",
   ])("may change what nobody named: %s", async (command) => {
     expect((await readCommand(command)).isUndetermined).toBe(true);
   });
@@ -120,6 +150,15 @@ describe("a declared command that its arguments make write", () => {
     "go vet ./...",
     "curl -o /dev/null https://example.com",
     "sort -o - a.txt",
+    "sed -n s/word/end/p notes.md",
+    "sed s/word/end/g write.md",
+    "sed -n '/write/p' notes.md",
+    "rg 'foo$' src",
+    'rg "a $NAME" src',
+    "cat {a,b}.txt",
+    "git show HEAD^{tree}",
+    "tar -tf a.tar",
+    "dd if=a.txt",
   ])("changes nothing where no argument does: %s", async (command) => {
     expect(await readCommand(command)).toEqual({ written: [], isUndetermined: false });
   });

@@ -8,6 +8,8 @@ export interface ShellWord {
   readonly text: string;
   /** The shell puts something else in its place: a variable, files that fit a pattern, a home folder. */
   readonly isExpanded: boolean;
+  /** What the shell puts in place of a variable or a command is cut into words of its own: nothing quotes it. */
+  readonly isSplit: boolean;
 }
 
 /** The words of one simple command, with the name of its program first. */
@@ -15,6 +17,7 @@ export type SimpleCommand = readonly ShellWord[];
 
 const ENDS_COMMAND = new Set([";", "&", "|", "\n", "(", ")"]);
 const EXPANDED = new Set(["$", "`", "*", "?", "[", "{", "~", "<", ">"]);
+const NAMES_VARIABLE = /[\w{(@*!?#'"]/u;
 const ASSIGNMENT = /^[A-Za-z_]\w*=/u;
 
 /** Lists the simple commands of a command line. Takes time that grows with the command. */
@@ -42,16 +45,23 @@ function skipAssignments(words: readonly ShellWord[]): SimpleCommand {
 }
 
 function readWord(command: string, start: number): ShellWord {
-  const word = { text: "", quote: "", isExpanded: false };
+  const word = { text: "", quote: "", isExpanded: false, isSplit: false };
   let at = start;
   for (; at < command.length && !isEnding(command.charAt(at), word.quote); at += 1) {
     const character = command.charAt(at);
+    if (word.quote === "" && isSplitHere(command, at)) word.isSplit = true;
     if (character === "\\" && word.quote !== "'") {
       at += 1;
       word.text += command.charAt(at);
     } else readCharacter(word, character);
   }
-  return { start, end: at, text: word.text, isExpanded: word.isExpanded };
+  const { text, isExpanded, isSplit } = word;
+  return { start, end: at, text, isExpanded, isSplit };
+}
+
+function isSplitHere(command: string, at: number): boolean {
+  const character = command.charAt(at);
+  return character === "`" || (character === "$" && NAMES_VARIABLE.test(command.charAt(at + 1)));
 }
 
 function isEnding(character: string, quote: string): boolean {

@@ -16,10 +16,12 @@ export interface ArgumentWrites {
 interface WritingOptions {
   /** Options whose value is what is written. A letter may be one of several behind one dash. */
   readonly files?: readonly string[];
+  /** What begins an argument without a dash whose rest is what is written. */
+  readonly operand?: string;
   /** Options that change what they do not name, or run something. */
   readonly acts?: readonly string[];
-  /** Arguments that are a program of their own and change something. */
-  readonly scripts?: RegExp;
+  /** True for an argument that is a program of its own and changes something. */
+  readonly isWritingScript?: (text: string) => boolean;
 }
 
 /** Every argument may name another program to run. */
@@ -46,13 +48,32 @@ const RUNS_CODE: WritingOptions = {
     "--cpu-prof",
   ],
 };
-const AWK: WritingOptions = { acts: ["-i", "--include"], scripts: /system\s*\(|\||>/u };
+const AWK: WritingOptions = {
+  acts: ["-i", "-f", "--include", "--file"],
+  isWritingScript: (text) => /system\s*\(|\||>/u.test(text),
+};
+const COMPILER: WritingOptions = { files: ["-o"] };
 
 const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   awk: AWK,
   bash: RUNS_CODE,
+  cc: COMPILER,
+  clang: COMPILER,
   curl: {
-    files: ["-o", "-D", "-c", "--dump-header", "--cookie-jar", "--trace", "--trace-ascii", "--stderr"],
+    files: [
+      "-o",
+      "-D",
+      "-c",
+      "--output",
+      "--dump-header",
+      "--cookie-jar",
+      "--trace",
+      "--trace-ascii",
+      "--stderr",
+      "--libcurl",
+      "--hsts",
+      "--alt-svc",
+    ],
     acts: [
       "-O",
       "-J",
@@ -69,23 +90,35 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   },
   cargo: { acts: ["--config", "--target-dir"] },
   date: { acts: ["-s", "--set"] },
+  dd: { operand: "of=" },
   eslint: { files: ["-o", "--cache-location"], acts: ["--fix", "--cache"] },
+  fd: { acts: ["-x", "-X", "--exec", "--exec-batch"] },
   find: {
     files: ["-fprint", "-fprint0", "-fprintf", "-fls"],
     acts: ["-delete", "-exec", "-execdir", "-ok", "-okdir"],
   },
+  "g++": COMPILER,
   gawk: AWK,
-  git: { files: ["-o"], acts: ["-c", "--ext-diff", "--exec-path", "--upload-pack", "--receive-pack", "-x"] },
+  gcc: COMPILER,
+  git: {
+    files: ["-o", "--output"],
+    acts: ["-c", "--ext-diff", "--exec-path", "--upload-pack", "--receive-pack", "-x"],
+  },
   go: {
     files: ["-o", "-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-trace"],
     acts: ["-exec", "-toolexec"],
   },
-  jest: { acts: ["-u", "--coverage", "--ci=false"] },
+  iconv: { files: ["-o", "--output"] },
+  jest: { acts: ["-u", "--coverage"] },
   less: { files: ["-o", "-O"], acts: ["-k"] },
+  lua: { acts: ["-e", "-l", "-i"] },
   mawk: AWK,
   node: RUNS_CODE,
   openssl: { files: ["-out", "-keyout"] },
   perl: RUNS_CODE,
+  php: {
+    acts: ["-r", "-B", "-R", "-E", "-F", "--run", "--process-begin", "--process-code", "--process-end"],
+  },
   prettier: { acts: ["-w"] },
   pytest: {
     files: ["--junitxml", "--junit-xml", "--html", "--basetemp", "--resultlog"],
@@ -95,9 +128,21 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   python3: RUNS_CODE,
   rg: { acts: ["--pre", "--hostname-bin"] },
   ruby: RUNS_CODE,
-  sed: { acts: ["-i", "-f"], scripts: /(?:^|[\s;{}\d$/!,])[wWe](?:\s|$)/u },
+  sed: { acts: ["-i", "-f", "--in-place", "--file"], isWritingScript: isWritingSed },
   sh: RUNS_CODE,
-  sort: { files: ["-o"], acts: ["--compress-program"] },
+  shuf: { files: ["-o", "--output"] },
+  sort: { files: ["-o", "--output"], acts: ["--compress-program"] },
+  tar: {
+    acts: [
+      "--to-command",
+      "--use-compress-program",
+      "--checkpoint-action",
+      "--info-script",
+      "--new-volume-script",
+      "--rsh-command",
+    ],
+  },
+  tree: { files: ["-o"] },
   tsc: { acts: ["-b", "-d", "-p", "--build", "--incremental", "--declaration", "--init"] },
   vitest: { acts: ["-u", "--coverage"] },
   wget: { files: ["-O", "-o", "-a", "-P"], acts: ["-r", "-m", "-c", "-N", "--mirror", "--post-file"] },
@@ -139,53 +184,62 @@ export function findArgumentWrites(
 interface Programs {
   readonly runsAnother: boolean;
   readonly options: readonly WritingOptions[];
+  readonly files: readonly string[];
+  readonly acts: readonly string[];
 }
 
 /** Behind `npx` and its kin, and behind `python -m`, any word may be the program. */
 function findPrograms(words: SimpleCommand): Programs {
   const names = words.map(({ text }) => text.slice(text.lastIndexOf("/") + 1));
+  const programOptions = names.flatMap((name) =>
+    Object.hasOwn(BY_PROGRAM, name) ? (BY_PROGRAM[name] ?? []) : [],
+  );
+  const options = [...new Set(programOptions)];
   return {
     runsAnother: RUNS_ANOTHER.has(names[0] ?? ""),
-    options: names.flatMap((name) => (Object.hasOwn(BY_PROGRAM, name) ? (BY_PROGRAM[name] ?? []) : [])),
+    options,
+    files: options.flatMap(({ files = [] }) => files),
+    acts: options.flatMap(({ acts = [] }) => acts),
   };
 }
 
 type ArgumentWrite = { readonly file: string } | "acts" | undefined;
 
-function readArgument(
-  word: ShellWord,
-  next: ShellWord | undefined,
-  { runsAnother, options }: Programs,
-): ArgumentWrite {
+function readArgument(word: ShellWord, next: ShellWord | undefined, programs: Programs): ArgumentWrite {
   const { text } = word;
-  if (runsAnother || options.some(({ scripts }) => scripts?.test(text))) return "acts";
-  if (isOption(text)) return readOption(word, next, options);
-  return word.isExpanded && mayBeOption(word) ? "acts" : undefined;
+  const { runsAnother, options } = programs;
+  if (runsAnother || options.some(({ isWritingScript }) => isWritingScript?.(text))) return "acts";
+  if (word.isExpanded && mayBecomeOption(word)) return "acts";
+  if (isOption(text)) return readOption(word, next, programs);
+  const operand = options.find((option) => option.operand !== undefined && text.startsWith(option.operand));
+  return operand?.operand === undefined
+    ? undefined
+    : createFile({ ...word, text: text.slice(operand.operand.length) });
 }
 
 function isOption(text: string): boolean {
   return text.startsWith("-") && text !== "-" && text !== "--";
 }
 
-function readOption(
-  word: ShellWord,
-  next: ShellWord | undefined,
-  options: readonly WritingOptions[],
-): ArgumentWrite {
+function readOption(word: ShellWord, next: ShellWord | undefined, { files, acts }: Programs): ArgumentWrite {
   const { text } = word;
   const { name, value } = splitOption(text);
-  const fileOptions = options.flatMap(({ files = [] }) => files);
-  if (options.some(({ acts = [] }) => hasOption(acts, name))) return "acts";
-  if (fileOptions.includes(name) || isNamingFile(name))
+  if (hasOption(acts, name)) return "acts";
+  if (files.some((option) => isSpelling(option, name)) || isNamingFile(name))
     return createFile(value === undefined ? next : { ...word, text: value });
-  const isAttached = fileOptions.some((option) => option.length === 2 && text.startsWith(option));
+  const isAttached = files.some((option) => option.length === 2 && text.startsWith(option));
   if (isAttached && !name.startsWith("--")) return createFile({ ...word, text: text.slice(2) });
-  return hasOption(fileOptions, name) || isSayingChange(name) ? "acts" : undefined;
+  return hasOption(files, name) || isSayingChange(name) ? "acts" : undefined;
 }
 
-/** `$FLAGS` may be any option; `*.ts` only where a file has the name of one. */
-function mayBeOption({ text }: ShellWord): boolean {
-  return text.startsWith("$") || text.startsWith("`");
+/**
+ * True where the shell may make an option of it: of `$FLAGS`, of `HEAD${IFS}--output=x`, of `{--output=x,-1}`. `*.ts` becomes one
+ * only where a file has the name of one.
+ */
+function mayBecomeOption({ text, isSplit }: ShellWord): boolean {
+  if (isSplit || text.startsWith("$") || text.startsWith("`")) return true;
+  if (text.startsWith("{")) return /[{,}][-$`]/u.test(text);
+  return isOption(text) && /[$`{]/u.test(splitOption(text).name);
 }
 
 function splitOption(text: string): { readonly name: string; readonly value?: string } {
@@ -195,9 +249,15 @@ function splitOption(text: string): { readonly name: string; readonly value?: st
 
 /** `-nro` has `-o` in it, and `-i.bak` is `-i`. */
 function hasOption(options: readonly string[], name: string): boolean {
-  if (options.includes(name)) return true;
+  if (options.some((option) => isSpelling(option, name))) return true;
   const isShort = /^-[^-]/u.test(name);
   return isShort && options.some((option) => option.length === 2 && name.slice(1).includes(option.charAt(1)));
+}
+
+/** Many programs take the beginning of a long option for it (`--outp`), and Go's take one dash or two. */
+function isSpelling(option: string, name: string): boolean {
+  if (option === name) return true;
+  return name.startsWith("--") && option.replace(/^-+/u, "").startsWith(name.slice(2));
 }
 
 function isNamingFile(name: string): boolean {
@@ -214,6 +274,16 @@ function listWordsOf(name: string): string[] {
   if (bare.length < 3) return [];
   const words = bare.split(/[-_.]|(?<=[a-z])(?=[A-Z])/u).map((word) => word.toLowerCase());
   return [...words, words.join("")];
+}
+
+/** True for a script of sed that writes a file or runs a command: by `w`, `W`, `e`, or by those flags of `s`. */
+function isWritingSed(text: string): boolean {
+  if (/(?:^|[\s;{}\d$/!,])[wWe](?:\s|$)/u.test(text) || /^[\d$,]+!?[wW]/u.test(text)) return true;
+  const substitution = /(?:^|[\s;{}\d$/!,])s(?<mark>[^\w\s\\])/u.exec(text);
+  const mark = substitution?.groups?.["mark"];
+  if (!substitution || mark === undefined) return false;
+  const [, , flags = ""] = text.slice(substitution.index + substitution[0].length).split(mark);
+  return /^[\dgpiImM]*[we]/u.test(flags);
 }
 
 function createFile(word: ShellWord | undefined): ArgumentWrite {

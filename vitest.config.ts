@@ -67,7 +67,7 @@ export default defineConfig({
       {
         test: {
           name: "e2e",
-          include: ["test/e2e/**/*.test.ts"],
+          include: ["test/{e2e,pains}/**/*.test.ts"],
           globalSetup: ["test/e2e/packed-plugin.ts"],
           testTimeout: 300_000,
           hookTimeout: 300_000,

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { readTableRows } from "./read-tables.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const rows = readTableRows(readFileSync(join(ROOT, "docs", "pains.md"), "utf8"), "pain").map(
+  ([pain = "", ...cells]) => ({
+    pain: pain.replaceAll("`", ""),
+    without: cells[2],
+    with: cells[3],
+    test: cells[4],
+  }),
+);
+const titles = [
+  ...readFileSync(join(ROOT, "test", "pains", "pains.test.ts"), "utf8").matchAll(/^it\("(P\d+ [^"]+)"/gmu),
+].map(([, title = ""]) => title);
+
+describe("docs/pains.md", () => {
+  it("has a row for each of the thirty pains", () => {
+    expect(rows.map(({ pain }) => pain)).toEqual(Array.from({ length: 30 }, (_, index) => `P${index + 1}`));
+  });
+
+  it("names the test of every pain that is shown, and no other", () => {
+    expect(rows.flatMap(({ test }) => test || []).toSorted()).toEqual(titles.toSorted());
+    for (const { pain, test } of rows) if (test) expect(test.split(" ")[0]).toBe(pain);
+  });
+
+  it("says what was seen of the pains that are shown, and claims nothing of the others", () => {
+    for (const { pain, test, ...seen } of rows)
+      expect([pain, Boolean(seen.without), Boolean(seen.with)]).toEqual([pain, Boolean(test), Boolean(test)]);
+  });
+});

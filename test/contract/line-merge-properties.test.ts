@@ -149,7 +149,7 @@ function editLine(how: string, at: number, side: string): string {
 }
 
 function mergeWithGit(folder: TempFolder, input: Texts): TextMerged {
-  for (const [name, text] of Object.entries(input)) writeFileSync(folder.file(name), text);
+  for (const name of ["current", "base", "proposed"] as const) writeFileSync(folder.file(name), input[name]);
   const { status, stdout } = spawnSync(
     "git",
     ["merge-file", "-p", "-q", folder.file("current"), folder.file("base"), folder.file("proposed")],

@@ -7,8 +7,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import {
   isAnnounce,
+  parseScript,
   renderScript,
   textOf,
+  type ChatMessage,
   type RecordedRequest,
   type Turn,
 } from "../support/scripted-model.ts";
@@ -57,11 +59,13 @@ async function waitUntilSaid(stage: Stage, labels: readonly string[]): Promise<v
 
 /** What the model of a session was asked, the host's own turns included. */
 function listRequestsOf({ model }: Stage, label: string): RecordedRequest[] {
-  return model.requests.filter(({ body }) =>
-    body.messages.some(
-      (message) => message.role === "user" && textOf(message).includes(`"${label} is at its end"`),
-    ),
-  );
+  return model.requests.filter(({ body }) => nameLastWords(body.messages) === `${label} is at its end`);
+}
+
+/** A session's first message with a script is its own task. Later ones may quote those of its children. */
+function nameLastWords(messages: readonly ChatMessage[]): string | undefined {
+  const task = messages.find((message) => message.role === "user" && textOf(message).includes("SCRIPT:"));
+  return task && parseScript(textOf(task))?.turns.at(-1)?.say;
 }
 
 /** How many agents were given this work. */

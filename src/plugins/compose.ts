@@ -3,7 +3,6 @@
  * lazily, because it pulls in the native database driver.
  */
 import { hash, randomUUID } from "node:crypto";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
@@ -46,6 +45,7 @@ import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backu
 import { openSqliteLedger, type LedgerHeads } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
+import { readPackageVersion } from "../platform/package-files.ts";
 
 /** A gateway must not be blocked by another process's lock for longer than this. */
 const GATEWAY_BUSY_TIMEOUT_MS = 100;
@@ -263,7 +263,7 @@ function createLazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
       defaultCwd: workspaceOf,
       clock: systemClock,
       logger,
-      programVersion: VERSION,
+      programVersion: readPackageVersion(),
     });
   };
   const loadRunner = () => (made ??= make());
@@ -282,10 +282,6 @@ function createLazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
     },
   };
 }
-
-export const { version: VERSION } = createRequire(import.meta.url)("../../package.json") as {
-  version: string;
-};
 
 /**
  * Creates the sink to which the gateway reports its health, for `readHealthBeside` of another process. It creates

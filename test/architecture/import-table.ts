@@ -241,7 +241,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens plugins/openwop/http plugins/openwop",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens platform plugins/openwop/http plugins/openwop",
     types:
       "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions infra/webhook plugins/hooks",
     lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
@@ -276,7 +276,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/runtime/environment core/runtime/held-results plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
     types: "core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
   },
@@ -341,7 +341,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/workflows": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow platform plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log",
     types: "plugins",
     lazy: "plugins",
     packages: "node:* zod",

@@ -6,7 +6,7 @@
  * Memory is PSS after a collection of garbage: pages shared between the processes of the tree are counted once.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -168,11 +168,14 @@ function readProc(pid: string, file: string): string {
 }
 
 /**
- * The budget of 40 MB is held against this: two gateways without the plugin differ by more than the plugin weighs, so
+ * The budget of 25 MB is held against this: two gateways without the plugin differ by more than the plugin weighs, so
  * that the rows below say no more than that it does not show.
  */
 function ownMemoryRow(pluginDir: string, folder: string): BenchRow {
   const worker = join(import.meta.dirname, "plugin-process.mjs");
+  // As the host does where it installs a plugin.
+  const host = join(pluginDir, "node_modules", "openclaw");
+  if (!existsSync(host)) symlinkSync(join(import.meta.dirname, "..", "..", "node_modules", "openclaw"), host);
   const rounds = Array.from({ length: 5 }, (_, round) => {
     const args = ["--expose-gc", worker, pluginDir, join(folder, `state-${round}`)];
     return Number(execFileSync(process.execPath, args, { encoding: "utf8" }));
@@ -182,7 +185,7 @@ function ownMemoryRow(pluginDir: string, folder: string): BenchRow {
     compares: `resident memory over the same bare Node.js process, after collections, ${rounds.length} processes`,
     value: round(findMedian(rounds)),
     unit: "MB",
-    target: { is: "at most", value: 40 },
+    target: { is: "at most", value: 25 },
     detail: { lowest: round(Math.min(...rounds)), highest: round(Math.max(...rounds)) },
   };
 }

@@ -11,7 +11,18 @@ const MEGABYTE = 1_000_000;
 
 const [, , pluginDir, stateDir] = process.argv;
 const ignore = () => undefined;
+let service;
+let beforeSpawn;
+/** Registrations that this process makes no use of. */
+const UNUSED = ["Cli", "Command", "GatewayMethod", "HttpRoute", "TextTransforms", "Tool"];
 const api = {
+  ...Object.fromEntries(UNUSED.map((name) => [`register${name}`, ignore])),
+  on: (name, handler, options) => {
+    if (name === "before_tool_call" && options?.matcher) beforeSpawn = handler;
+  },
+  registerService: (registered) => {
+    service = registered;
+  },
   pluginConfig: { coordination: { phase1: { enabled: true } } },
   logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
   runtime: {
@@ -21,11 +32,14 @@ const api = {
   },
 };
 
+// What the plugin takes from the host is no memory of the plugin.
+await import("openclaw/plugin-sdk/plugin-entry");
+await import("openclaw/plugin-sdk/diagnostic-runtime");
 const before = resident();
-const handlersFile = join(pluginDir, "dist", "plugins", "openclaw", "hook-handlers.js");
-const { createHookHandlers } = await import(pathToFileURL(handlersFile).href);
-const handlers = createHookHandlers(api);
-await handlers.start();
+const entry = join(pluginDir, "dist", "plugins", "openclaw", "index.js");
+const { default: plugin } = await import(pathToFileURL(entry).href);
+plugin.register(api);
+await service.start();
 for (let index = 0; index < SPAWNS; index += 1) {
   const event = {
     toolName: "sessions_spawn",
@@ -33,7 +47,7 @@ for (let index = 0; index < SPAWNS; index += 1) {
     runId: "run",
     params: { task: `task ${index}` },
   };
-  const answer = await handlers.beforeSpawn(event, {
+  const answer = await beforeSpawn(event, {
     sessionKey: "agent:main:main",
     agentId: "main",
     runId: "run",
@@ -41,7 +55,7 @@ for (let index = 0; index < SPAWNS; index += 1) {
   if (!answer?.params?.coordination) throw new Error("the spawn was not coordinated");
 }
 process.stdout.write(String((resident() - before) / MEGABYTE));
-await handlers.stop();
+await service.stop();
 
 function resident() {
   for (let round = 0; round < 5; round += 1) globalThis.gc();

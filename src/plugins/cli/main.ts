@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Owns: the `openclaw-coordination` program, which reads a ledger without starting OpenClaw. */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { readPackageVersion } from "../../platform/package-files.ts";
 import { createGatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
 import { createOperatorConfig } from "../openclaw/host/operator-config.ts";
 import { addCoordinationCommands } from "./add-commands.ts";
@@ -11,13 +11,9 @@ import { resolveStateDir } from "./terminal/state-dir.ts";
 
 const PROGRAM = "openclaw-coordination";
 
-const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
-  version: string;
-};
-
 const program = new Command(PROGRAM)
   .description("Inspect and switch the coordination of OpenClaw's subagents")
-  .version(version);
+  .version(readPackageVersion());
 
 const callGateway = createGatewayCaller();
 const called: string[] = [];

@@ -6,6 +6,7 @@ import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
+import { findPackageFile } from "../../../platform/package-files.ts";
 
 export interface Migration {
   readonly number: number;
@@ -14,22 +15,24 @@ export interface Migration {
   readonly sha256: string;
 }
 
-const FOLDER = new URL("../migrations/", import.meta.url);
-
 let loaded: readonly Migration[] | undefined;
 
 /** Loads all migrations of this release, in order. */
 export function loadMigrations(): readonly Migration[] {
-  loaded ??= readdirSync(FOLDER)
+  loaded ??= readMigrations(findPackageFile("migrations/", import.meta.url));
+  return loaded;
+}
+
+function readMigrations(folder: URL): Migration[] {
+  return readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
     .toSorted()
     .map((file, index) => {
-      const sql = readFileSync(new URL(file, FOLDER), "utf8");
+      const sql = readFileSync(new URL(file, folder), "utf8");
       const number = Number(file.slice(0, 6));
       assertInvariant(number === index + 1, `migrations must be numbered without a gap: ${file}`);
       return { number, name: file.slice(7, -4), sql, sha256: hash("sha256", sql) };
     });
-  return loaded;
 }
 
 export interface MigrateOptions {

@@ -1,5 +1,4 @@
 /** Owns: `serve`, which runs an OpenWOP host over a ledger until it is stopped. */
-import { readFileSync } from "node:fs";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   DAY_MS,
@@ -11,6 +10,7 @@ import {
   QUOTA_NAMES,
 } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { readPackageVersion } from "../../../platform/package-files.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { resolveLedgerPath } from "../ledger/open-ledger.ts";
 import {
@@ -118,7 +118,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     ledgerPath,
     tokens,
     definitions,
-    version: VERSION,
+    version: readPackageVersion(),
     port: parseWhole("--port", options.port, 65_535),
     hostname: options.host,
     allowRemote: options.allowRemote === true,
@@ -156,10 +156,6 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   await stopSignal();
   await served.stop();
 }
-
-const { version: VERSION } = JSON.parse(
-  readFileSync(new URL("../../../../package.json", import.meta.url), "utf8"),
-) as { version: string };
 
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {

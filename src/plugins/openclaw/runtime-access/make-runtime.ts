@@ -10,10 +10,10 @@ import {
   joinLedgerPath,
   readHealthBeside,
   systemClock,
-  VERSION,
   type ComposeOptions,
   type RunningCoordinator,
 } from "../../compose.ts";
+import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
 import { createChatChannel } from "../runners/chat-channel.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
@@ -65,7 +65,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
         config,
         logger,
         ledgerPath,
-        version: VERSION,
+        version: readPackageVersion(),
         coordinator: opened.get,
       })
     : undefined;

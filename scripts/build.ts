@@ -32,6 +32,8 @@ async function bundleSources(): Promise<OutputChunk[]> {
     platform: "node",
     external: NOT_BUNDLED,
     tsconfig: "tsconfig.json",
+    // What a package calls its main may load its parts in a way that no bundler sees.
+    resolve: { mainFields: ["module", "main"] },
   });
   const { output } = await bundle.write({
     dir: DIST,

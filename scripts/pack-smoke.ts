@@ -21,6 +21,7 @@ try {
   const plugin = await installInto(join(folder, "plugin"), await packProject(folder));
   const main = join(plugin, "dist", "plugins", "cli", "main.js");
   checkFiles(plugin);
+  checkChunks(plugin);
   removePlay(plugin);
   const ledger = join(folder, "ledger", "runs.sqlite");
   await serveOneRun(main, ledger);
@@ -47,6 +48,18 @@ function checkFiles(plugin: string): void {
     files.length <= FILES_MAX,
     `the package and its dependencies have ${files.length} files, more than ${FILES_MAX}; bundle what they need`,
   );
+}
+
+/** Loads every chunk, because what a bundle lacks shows only where it is loaded. The host's own modules are not there. */
+function checkChunks(plugin: string): void {
+  const chunks = join(plugin, "dist", "chunks");
+  const program = `
+    const failed = [];
+    for (const name of process.argv.slice(1))
+      await import(name).catch((error) => /'openclaw'/.test(error.message) || failed.push(name + ": " + error.message));
+    if (failed.length > 0) throw new Error(failed.join("\\n"));`;
+  const names = readdirSync(chunks).map((name) => join(chunks, name));
+  run("--input-type=module", "--eval", program, ...names);
 }
 
 function removePlay(plugin: string): void {

@@ -68,11 +68,6 @@ function nameLastWords(messages: readonly ChatMessage[]): string | undefined {
   return task && parseScript(textOf(task))?.turns.at(-1)?.say;
 }
 
-/** How many agents were given this work. */
-const countWorkers = (stage: Stage, label: string): number =>
-  listRequestsOf(stage, label).filter(({ matched, turnIndex }) => matched === "script" && turnIndex === 0)
-    .length;
-
 function planOf(label: string, steps: readonly Json[], fields: Json = {}): Json {
   return {
     coordinationId: label,
@@ -125,22 +120,6 @@ it("P5 no barrier: an agent that needs two of three results gets them one by one
   );
   const state = await waitForEnd(coordinated, "barrier");
   expect(state).toMatchObject({ kind: "ended", status: "success" });
-});
-
-it("P10 one spawn becomes many: what is asked for again is done again", async () => {
-  const { plain, coordinated } = pair;
-  const spawn = [childOf("again-child")];
-  for (let times = 0; times < 2; times += 1) await begin(plain, "again", { spawn });
-  await waitFor(() => countWorkers(plain, "again-child") === 2, {
-    what: "two children",
-    timeoutMs: WAIT_MS_MAX,
-  });
-
-  const plan = planOf("again", [stepOf("again-child", [])]);
-  const [first, second] = [await runPlan(coordinated, plan), await runPlan(coordinated, plan)];
-  expect(second["coordinationId"]).toBe(first["coordinationId"]);
-  await waitForEnd(coordinated, "again");
-  expect(countWorkers(coordinated, "again-child")).toBe(1);
 });
 
 it("P11 lost update: the second writer of a file wins silently", async () => {

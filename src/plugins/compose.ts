@@ -105,7 +105,7 @@ export interface ComposeOptions {
   readonly ledgerPath: string;
   readonly config: Phase1Config;
   readonly observer: SpawnObserver;
-  /** What the host runs. Programs that speak ACP over stdio are run from here. */
+  /** Runners of the host. Programs that speak ACP over stdio are run from here. */
   readonly runners: Readonly<Record<"subagent" | "owner", AgentRunner>>;
   /** Hears of everything that is appended to a coordination. */
   readonly onAppended?: (runId: CoordinationId) => void;
@@ -115,7 +115,7 @@ export interface ComposeOptions {
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
   readonly logger: Logger;
-  /** What other plugins registered. */
+  /** Hooks that other plugins registered. */
   readonly hooks: HookHost;
   /** For critics. */
   readonly model: ModelClient;

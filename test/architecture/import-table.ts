@@ -375,5 +375,5 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = Object.fromEntries(
 export const COMPOSING: readonly string[] = ["plugins/compose-workflows.ts", "plugins/compose.ts"];
 /** The only file that imports the host. */
 export const SDK = "plugins/openclaw/host/sdk.ts";
-/** What the host loads with the plugin, and must not pull in the parts of a running coordinator. */
+/** Files that the host loads with the plugin, and that must not pull in the parts of a running coordinator. */
 export const ENTRY = "plugins/openclaw/index.ts";

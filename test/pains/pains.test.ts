@@ -57,7 +57,7 @@ async function waitUntilSaid(stage: Stage, labels: readonly string[]): Promise<v
   });
 }
 
-/** What the model of a session was asked, the host's own turns included. */
+/** Lists what the model of a session was asked, the host's own turns included. */
 function listRequestsOf({ model }: Stage, label: string): RecordedRequest[] {
   return model.requests.filter(({ body }) => nameLastWords(body.messages) === `${label} is at its end`);
 }

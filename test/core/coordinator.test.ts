@@ -254,6 +254,31 @@ describe("a refused spawn", () => {
   });
 });
 
+describe("a spawn that the host answers with an error", () => {
+  it("is no failure when the host's records have the child: the step is bound to it", async () => {
+    const w = createWorld();
+    const coordinator = w.start();
+    const envelope = await admit(coordinator, { task: "a" });
+    const child = w.host.spawn(spawnOf({ task: "a" }));
+    await coordinator.failSpawn(claimOf(envelope, "a"), "the answer was lost");
+    expect(findEventsOfType(w, "step.failed")).toEqual([]);
+    const [acknowledged] = findEventsOfType(w, "step.acknowledged");
+    expect(acknowledged?.payload).toMatchObject(childOf(child));
+  });
+
+  it("is a refused spawn with the host's sentence when they have none", async () => {
+    const w = createWorld();
+    const coordinator = w.start();
+    const envelope = await admit(coordinator, { task: "a" });
+    await coordinator.failSpawn(claimOf(envelope, "a"), "the session could not be made");
+    const [failed] = findEventsOfType(w, "step.failed");
+    expect(failed?.payload.error).toEqual({
+      code: "spawn_refused",
+      message: "the session could not be made",
+    });
+  });
+});
+
 describe("H3: a claim", () => {
   it.each([
     ["of another session", { sourceSession: "agent:evil:main" as SessionKey }],

@@ -20,10 +20,16 @@ describe("what the host answered to a spawn", () => {
   it.each([
     [{ result: { details: { status: "forbidden", error: "too many\n children" } } }, "too many children"],
     [{ result: { details: { status: "blocked", reason: "by policy" } } }, "by policy"],
-    [{ error: "Tool call blocked" }, "Tool call blocked"],
-    [{ result: { details: { status: "error" } } }, "the host answered error"],
   ])("is refused with the host's sentence: %j", (event, message) => {
     expect(readSpawnResult(event)).toEqual({ kind: "refused", message });
+  });
+
+  it.each([
+    [{ error: "Tool call blocked" }, "Tool call blocked"],
+    [{ result: { details: { status: "error" } } }, "the host answered error"],
+    [{ result: { details: { status: "error", error: "no answer", childSessionKey: "x" } } }, "no answer"],
+  ])("has failed, which does not say that there is no child: %j", (event, message) => {
+    expect(readSpawnResult(event)).toEqual({ kind: "failed", message });
   });
 
   it("is unclear where it says nothing", () => {

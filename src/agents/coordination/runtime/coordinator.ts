@@ -76,6 +76,8 @@ export interface SpawnRequests {
   confirmSpawn(claim: SpawnClaim, child: ObservedChild): Promise<CoordinationEnvelope | undefined>;
   /** Records that the host did not create a child. */
   refuseSpawn(claim: SpawnClaim, message: string): Promise<void>;
+  /** Records what came of a spawn that the host answered with an error: the child, where its own records have one. */
+  failSpawn(claim: SpawnClaim, message: string): Promise<void>;
   /** Records how a child ended; sessions that are no child of ours are ignored. */
   endChild(childSessionKey: SessionKey, ending: ChildEnding): Promise<void>;
   /** The envelope of the step that a session works on (H3). */
@@ -131,6 +133,7 @@ function createSpawnRequests(core: Core, admission: Parameters<typeof admitThrou
     admitSpawn: (request) => admitThroughGate(admission, request),
     confirmSpawn: (claim, child) => confirmSpawn(core, claim, child),
     refuseSpawn: (claim, message) => refuseSpawn(core, claim, message),
+    failSpawn: (claim, message) => failSpawn(core, claim, message),
     endChild: (childSessionKey, ending) => endChild(core, childSessionKey, ending),
     envelopeForChild: async (childSessionKey) => {
       const found = await stepOfChild(core, childSessionKey);
@@ -299,6 +302,13 @@ async function refuseSpawn(core: Core, claim: SpawnClaim, message: string): Prom
   await submit(core, coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook" },
   ]);
+}
+
+/** An error may come after the child was made. Once that is on record, the step is no longer refused. */
+async function failSpawn(core: Core, claim: SpawnClaim, message: string): Promise<void> {
+  if (!(await findClaimedStep(core, claim))) return;
+  await core.dispatcher.askHost(claim.coordinationId, claim.stepId);
+  await refuseSpawn(core, claim, message);
 }
 
 /** H3: a claim counts only where the ledger has the same spawn from the same session. */

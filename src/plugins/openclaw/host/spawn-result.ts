@@ -21,6 +21,8 @@ const resultSchema = z.object({ details: z.unknown() });
 export type SpawnResult =
   | { readonly kind: "accepted"; readonly child: ObservedChild }
   | { readonly kind: "refused"; readonly message: string }
+  /** Something went wrong, maybe after the child had been made: the host's records will tell. */
+  | { readonly kind: "failed"; readonly message: string }
   /** The answer says neither: the host's records will tell. */
   | { readonly kind: "unclear" };
 
@@ -45,7 +47,8 @@ function readUnaccepted(
 ): SpawnResult {
   const message = eventError ?? error ?? reason;
   if (status === "accepted" || (status === undefined && message === undefined)) return { kind: "unclear" };
-  return { kind: "refused", message: formatSentence(message ?? `the host answered ${String(status)}`) };
+  const kind = status === "error" || eventError !== undefined ? "failed" : "refused";
+  return { kind, message: formatSentence(message ?? `the host answered ${String(status)}`) };
 }
 
 /** Formats one line within the bound of an event. */

@@ -190,6 +190,7 @@ async function settle(
   const coordinator = await runtime.coordinator();
   const result = readSpawnResult(event);
   if (result.kind === "refused") await coordinator.refuseSpawn(claim, result.message);
+  if (result.kind === "failed") await coordinator.failSpawn(claim, result.message);
   if (result.kind !== "accepted") return;
   const envelope = await coordinator.confirmSpawn(claim, result.child);
   if (envelope) await runtime.runner.bind(envelope);

@@ -2,15 +2,9 @@
  * Owns: acting on what `planDispatch` says, when it is due. Timers follow from the states; the effects under way are
  * remembered only so that one process does not do the same thing twice at once.
  */
-import {
-  addMs,
-  createIdempotencyKey,
-  type CoordinationId,
-  type EpochMs,
-  type IdempotencyKey,
-} from "../../contracts/ids.ts";
+import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from "../../contracts/ids.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
-import { findNextDeadline, planDispatch, planRecovery, type Effect } from "../../dispatch/plan-dispatch.ts";
+import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/plan-dispatch.ts";
 import type { Capacity } from "../../dispatch/capacity.ts";
 import type { RunStep } from "../../dispatch/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
@@ -23,6 +17,7 @@ import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
 import { listRuns } from "../log/read-pages.ts";
 import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
+import { createQuestionPlan, createRecoveryPlan, type Plan } from "./recovery-plans.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
@@ -44,6 +39,8 @@ export interface Dispatcher {
   readonly changed: (state: Coordination) => void;
   /** A step's child waits for other work: its place in the lane is free. */
   readonly giveBack: (runId: CoordinationId, stepId: string) => void;
+  /** Asks the host about an open step now and records what its records say. */
+  readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -82,8 +79,6 @@ interface Dispatching {
   readonly effectParts: EffectParts;
 }
 
-type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
-
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const memory = createMemory();
   const watch = (state: Coordination): void => {
@@ -108,6 +103,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     watch,
     changed: onChanged,
     giveBack,
+    askHost: (runId, stepId) =>
+      trackWork(memory, look(dispatching, { runId, plan: createQuestionPlan(stepId) })),
     start: async () => {
       await trackWork(memory, sweep(dispatching));
       await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(parts)));
@@ -371,23 +368,6 @@ async function sweep(dispatching: Dispatching): Promise<void> {
   memory.cancelSweep = parts.clock.wakeAt(addMs(parts.clock.now(), parts.settings.sweepMs), () => {
     void trackWork(memory, sweep(dispatching));
   });
-}
-
-/** Spawns that another process admitted count here, too. */
-function createRecoveryPlan(parts: DispatcherParts): Plan {
-  const { gate, onOpen } = parts;
-  return (state, now, capacity) => {
-    if (state.kind === "open") onOpen(state);
-    const effects = planRecovery(state, now, capacity);
-    for (const effect of effects) {
-      const step =
-        effect.kind === "askHost" && state.kind === "open" ? state.steps.get(effect.stepId) : undefined;
-      if (!step) continue;
-      const { stepId, sourceSession } = step.spec;
-      gate.occupy(createIdempotencyKey(state.coordinationId, stepId, step.phase.attempt), sourceSession);
-    }
-    return effects;
-  };
 }
 
 function describe(error: unknown): { code: string; message: string } {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readTableRows } from "./read-tables.ts";
@@ -12,9 +12,11 @@ const rows = readTableRows(readFileSync(join(ROOT, "docs", "pains.md"), "utf8"),
     test: cells[4],
   }),
 );
-const titles = [
-  ...readFileSync(join(ROOT, "test", "pains", "pains.test.ts"), "utf8").matchAll(/^it\("(P\d+ [^"]+)"/gmu),
-].map(([, title = ""]) => title);
+const FOLDER = join(ROOT, "test", "pains");
+const titles = readdirSync(FOLDER)
+  .filter((name) => name.endsWith(".test.ts"))
+  .flatMap((name) => [...readFileSync(join(FOLDER, name), "utf8").matchAll(/^it\("(P\d+ [^"]+)"/gmu)])
+  .map(([, title = ""]) => title);
 
 describe("docs/pains.md", () => {
   it("has a row for each of the thirty pains", () => {

@@ -7,7 +7,14 @@ import { dirname, join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { GatewayOptions, Json } from "../support/gateway.ts";
-import { renderScript, textOf, type SpawnArgs, type ToolCall, type Turn } from "../support/scripted-model.ts";
+import {
+  renderScript,
+  textOf,
+  type Rule,
+  type SpawnArgs,
+  type ToolCall,
+  type Turn,
+} from "../support/scripted-model.ts";
 import {
   hasEnded,
   openStage,
@@ -21,8 +28,12 @@ import {
 const WAIT_MS_MAX = 90_000;
 
 /** A gateway whose agents have the tools of `writing-tools` and a shell. */
-export function openWritesStage(conflicts: Json, options: Partial<GatewayOptions> = {}): Promise<Stage> {
-  return openStage({
+export function openWritesStage(
+  conflicts: Json,
+  options: Partial<GatewayOptions> = {},
+  rules: readonly Rule[] = [],
+): Promise<Stage> {
+  const base: Partial<GatewayOptions> = {
     pluginConfig: createPluginConfig({ ...PHASE1, conflicts }),
     toolSearch: false,
     extraPluginPaths: [join(import.meta.dirname, "fixtures", "writing-tools")],
@@ -31,8 +42,8 @@ export function openWritesStage(conflicts: Json, options: Partial<GatewayOptions
       tools: { exec: { host: "gateway", security: "full", ask: "off" } },
       agents: { defaults: { maxConcurrent: 8, subagents: { maxConcurrent: 16 } } },
     },
-    ...options,
-  });
+  };
+  return openStage({ ...base, ...options }, rules);
 }
 
 export function pathOf(stage: Stage, name: string): string {

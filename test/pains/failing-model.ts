@@ -1,0 +1,36 @@
+/** What the model of the pains' gateways answers for once, as providers and models do; then it follows its scripts. */
+import { isAnnounce, type Rule, type Turn } from "../support/scripted-model.ts";
+
+const REFUSED_BY_PROVIDER: Turn = { httpError: 400 };
+
+/** Each gateway has rules of its own, because they remember what they answered. */
+export function createRules(): Rule[] {
+  return [
+    answerOnce((text) => isTelling(text, "unheard"), REFUSED_BY_PROVIDER),
+    answerOnce((text) => isWork(text, "synthesis-step"), { say: "Noted. I wait for the others." }),
+  ];
+}
+
+function answerOnce(isMeant: (text: string) => boolean, turn: Turn): Rule {
+  let isOver = false;
+  return {
+    when: (text) => {
+      if (isOver || !isMeant(text)) return false;
+      isOver = true;
+      return true;
+    },
+    turns: [turn],
+  };
+}
+
+/** What tells a session, by the host or by us, how the work of this name went. */
+function isTelling(text: string, label: string): boolean {
+  return (
+    (isAnnounce(text) && text.includes(`${label}-child`)) || text.includes(`The plan ${label} has ended`)
+  );
+}
+
+/** The task of this name, and not the request of somebody who has it done. */
+function isWork(text: string, label: string): boolean {
+  return text.includes(label) && !text.includes('"spawn"') && !isAnnounce(text);
+}

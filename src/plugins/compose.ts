@@ -89,7 +89,7 @@ export interface RunningCoordinator extends Coordinator {
   /** Whether an answer that came by webhook is one. */
   readonly signedAnswers: () => Promise<AnswerCheck>;
   /** Reading what the ledger says, without changing it. */
-  readonly reads: Pick<LedgerReader, "list" | "entry" | "get" | "claims" | "holders" | "read"> & {
+  readonly reads: Pick<LedgerReader, "list" | "entry" | "get" | "getMany" | "claims" | "holders" | "read"> & {
     /** `undefined` for a coordination that the ledger does not know. */
     view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   };
@@ -190,6 +190,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
     list: (query) => store.list(query),
     entry: (runId) => store.entry(runId),
     get: (sha256) => store.get(sha256),
+    getMany: (sha256s) => store.getMany(sha256s),
     claims: (query) => store.claims(query),
     holders: (name, limit) => store.holders(name, limit),
     read: (runId, range) => store.read(runId, range),

@@ -325,7 +325,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/openclaw/plans": {
     folders:
       "core/contracts core/std core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log",
-    types: "core/runtime/plans",
+    types: "core/runtime/plans core/runtime/questions",
     packages: "node:* zod",
   },
   "plugins/cli/plans": {

@@ -20,7 +20,7 @@ import {
   type SpawnedChild,
 } from "../core/gates-world.ts";
 import { call, createGatedHost } from "../plugin/gates-scene.ts";
-import { createWorld, type World } from "../support/fake-clock-host.ts";
+import { createWorld, OWNER, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 
 const RESULT = "the vein is under the old mill";
@@ -167,4 +167,49 @@ describe("a question of an agent", () => {
     expect(await shown()).toContain("old mill");
     await coordinator.stop();
   });
+});
+
+describe("a question to the parent of an agent under a strict gate", () => {
+  it("is told to the parent without its words, which it reads nowhere else either", async () => {
+    const scene = createWorld(
+      {},
+      createScriptedRunner(() => endDone()),
+      {
+        gates: createGatesWith(["lint"]),
+        verifier: createScriptedVerifier(() => createRuling("pass")).verifier,
+      },
+    );
+    const coordinator = scene.start();
+    await coordinator.start();
+    const child = await spawnChild(scene, coordinator);
+    const words = { question: `May I say that ${RESULT}?`, options: [OPTION, "nowhere"] };
+    const about = { askedBy: child.session, to: "parent", agentId: "main", kind: "clarification" } as const;
+    await coordinator.ask({ ...about, ...words });
+    await waitUntilQuiet(scene);
+    const messages = scene.plans.orders.map(({ message }) => message).join("\n");
+    expect(messages).toContain("withheld until its result is let through");
+    expect(messages).not.toMatch(/old mill/u);
+    const listed = await coordinator.listQuestionsTo(OWNER, "co-1" as CoordinationId);
+    expect(listed).toMatchObject([{ isWithheld: true }]);
+    expect(JSON.stringify(listed)).not.toMatch(/old mill/u);
+    const wrong = await coordinator.answerChild({
+      questionId: "co-1:escalation-1",
+      session: OWNER,
+      text: "x",
+    });
+    expect(wrong.kind).toBe("refused");
+    expect(JSON.stringify(wrong)).not.toMatch(/old mill/u);
+    await coordinator.stop();
+  });
+});
+
+it("progress of an agent under a strict gate is in no transcript that other sessions may read", async () => {
+  const { coordinator, child } = await openStage(["lint"]);
+  const host = createGatedHost(coordinator);
+  await host.begins(child.session);
+  const telling = call("coordination_progress", { percent: 40, line: RESULT });
+  const written = await host.says(child.session, [telling], { stopReason: "toolUse" });
+  expect(JSON.stringify(written)).toContain("coordination_progress");
+  expect(JSON.stringify(written)).not.toMatch(/old mill/u);
+  await coordinator.stop();
 });

@@ -67,6 +67,8 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   "result.verified": ["criteria", "confidence", "self"],
   "escalation.answered": ["text", "by.id", "by.session", "refused"],
   "escalation.notified": ["tries"],
+  "step.progressed": ["percent"],
+  "escalation.forwarded": ["notices"],
   "escalation.closed": ["by"],
   "coordination.terminal": ["steps.skipped", "successCriteria", "delivery"],
   "claim.acquired": ["base"],
@@ -78,6 +80,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   "conflict.resolved": ["winner", "winnerCoordinationId", "rule"],
   "coordination.escalated": [
     ...["stepId", "confidence", "confidence.measured", "confidence.of", "answers", "askedBy"],
+    "askedOf",
     ...["requireDifferentApprover", "question", "conflictId", "onExpiry", "notices"],
   ],
   "run.completed": ["durationMs"],
@@ -211,6 +214,7 @@ describe("the set of contracts", () => {
       ...["step.child_stopped", "coordination.cancel_requested", "escalation.closed"],
       ...["result.withheld", "result.held", "result.verified", "verification.failed", "result.revised"],
       ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
+      ...["step.progressed", "escalation.forwarded"],
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
     ];
     expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...ownProblems].toSorted());

@@ -5,7 +5,10 @@ import type {
   QuestionOutcome,
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
-import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../../src/plugins/openclaw/host/tool-declarations.ts";
+import {
+  ESCALATE_WAIT_MS,
+  ESCALATE_WAIT_MS_MAX,
+} from "../../src/plugins/openclaw/host/asking-declarations.ts";
 import { SESSION, START, createStubPlans, type StubPlans } from "./stub-plans.ts";
 
 const QUESTION_ID = "co-1:escalation-1";

@@ -258,6 +258,8 @@ describe("every tool", () => {
     coordination_report: { outcome: "completed", outputs: {} },
     coordination_status: {},
     coordination_escalate: { question: "may I?" },
+    coordination_progress: { line: "reading" },
+    coordination_answer: { questionId: "co-1:escalation-1", answer: "yes" },
   };
 
   it.each(TOOL_NAMES)("%s turns a failing ledger into a sentence", async (tool) => {

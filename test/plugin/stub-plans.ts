@@ -59,6 +59,15 @@ export function createStubPlans(
       askedCalls.push({ subject: "report", args: args });
       return says.report?.(...args) ?? Promise.reject(new Error("report was not expected"));
     },
+    progress: (...args) => {
+      askedCalls.push({ subject: "progress", args: args });
+      return says.progress?.(...args) ?? Promise.reject(new Error("progress was not expected"));
+    },
+    answerChild: (request) => {
+      askedCalls.push({ subject: "answerChild", args: [request] });
+      return says.answerChild?.(request) ?? Promise.reject(new Error("answerChild was not expected"));
+    },
+    listQuestionsTo: (...args) => says.listQuestionsTo?.(...args) ?? Promise.resolve([]),
     answer: (request) => {
       askedCalls.push({ subject: "answer", args: [request] });
       return says.answer?.(request) ?? Promise.reject(new Error("answer was not expected"));
@@ -78,6 +87,7 @@ export function createStubPlans(
       view: (id) => says.reads?.view?.(id) ?? Promise.resolve(undefined),
       list: (query) => says.reads?.list?.(query) ?? Promise.resolve([]),
       get: (sha256) => says.reads?.get?.(sha256) ?? Promise.resolve(undefined),
+      getMany: (sha256s) => says.reads?.getMany?.(sha256s) ?? Promise.resolve(new Map()),
     },
   };
   const runtime = { config: { stepTimeoutMs: 600_000, acpAgents: {}, ...config } } as SharedRuntime;

@@ -187,6 +187,7 @@ export const FACTS: FactPayloads = {
     escalated: escalation,
   },
   "step.reported": { ...about, outcome: "completed", output: ref, confidence: 8_500 },
+  "step.progressed": { ...about, percent: 40, line: ref },
   "step.outcome_refused": { ...about, outcome: "completed", because: "stale_attempt" },
   "step.skipped": { stepId: STEP, because: "dependency" },
   "step.retry_granted": { stepId: STEP, by: "operator" },
@@ -221,6 +222,11 @@ export const FACTS: FactPayloads = {
     channel: "webhook:oncall",
     outcome: "failed",
     tries: 6,
+  },
+  "escalation.forwarded": {
+    escalationId: "escalation-1",
+    deadlineAtMs: AT_MS,
+    notices: [{ channel: "chat", atMs: AT_MS }],
   },
   "escalation.closed": { escalationId: "escalation-1", resolution: "retried", by: "operator" },
   "claim.acquired": {
@@ -284,6 +290,7 @@ export const FACTS: FactPayloads = {
     deadlineAtMs: AT_MS,
     answers: ["approve", "deny", "answer"],
     askedBy: CHILD,
+    askedOf: OWNER,
     requireDifferentApprover: true,
     question: ref,
     conflictId: "conflict-1",

@@ -17,6 +17,8 @@ import {
 } from "../../agents/coordination/std/quantities.ts";
 import { findNewestConflicts } from "./conflicts/find-conflicts.ts";
 import { findNewestQuestions, OPEN_QUESTIONS_MAX, createQuestionReads } from "./questions/find-questions.ts";
+import { describeProgress, findNewestProgress, type FoundProgress } from "./ledger/progress-text.ts";
+import { stepName } from "./ledger/step-name.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import {
   createErrorJson,
@@ -93,10 +95,15 @@ interface Counts {
   readonly openQuestions: number;
 }
 
+/** Of agents at work, those that told how far they are most recently. */
+const PROGRESS_MAX = 5;
+
 type Contents = { readonly error?: object } & (
   | (Counts & {
       /** The most urgent deadline of the open questions. */
       readonly answerByMs?: number;
+      /** Absent where no agent at work says how far it is. */
+      readonly progress?: readonly FoundProgress[];
     })
   | Readonly<Record<keyof Counts, null>>
 );
@@ -125,7 +132,9 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
       }
       const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
       const questions = await openQuestionsOf(reader);
-      return { coordinations, running, openSteps, openConflicts: open.length, ...questions };
+      const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
+      const counts = { coordinations, running, openSteps, openConflicts: open.length };
+      return { ...counts, ...questions, ...(progress.length > 0 && { progress }) };
     });
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
@@ -171,6 +180,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
     ...openWopLines(status).map((text) => renderField("OpenWOP", text)),
     renderField("ledger", describeLedger(status, paint)),
     ...(contents === undefined ? [] : [renderField("running", contents)]),
+    ...renderProgress(status, terminal, now).map((line) => renderField("progress", line)),
     ...(questions === undefined ? [] : [renderField("questions", questions)]),
     renderField("health", describeHealth(status, paint)),
     ...(configPath === undefined ? [] : [renderField("config", configPath)]),
@@ -219,6 +229,13 @@ function describeRunning({ running, openSteps, openConflicts }: Status, paint: P
   const open =
     openConflicts > 0 ? `, ${paint.tone("warning", formatCount(openConflicts, "open conflict"))}` : "";
   return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}`;
+}
+
+function renderProgress(status: Status, { unicode }: Terminal, now: number): string[] {
+  const found = "progress" in status ? (status.progress ?? []) : [];
+  return found.map(({ coordinationId, progress, ...step }) =>
+    formatPrintable(`${coordinationId} ${stepName(step)}: ${describeProgress(progress, now)}`, unicode),
+  );
 }
 
 /** Describes the open questions; `undefined` when there are none. */

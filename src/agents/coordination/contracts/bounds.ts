@@ -97,6 +97,8 @@ export const BOUNDS = {
   budgetMax: Number.MAX_SAFE_INTEGER,
   lateOutcomesPerStepMax: 16,
   reportsPerAttemptMax: 16,
+  /** One line of progress, in characters as people count them. */
+  progressCharsMax: 200,
   configCharsMax: 1_000_000,
   /** A JSON Schema of a check lies eight levels deep in it. */
   configDepthMax: 24,

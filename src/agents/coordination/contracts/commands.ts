@@ -18,6 +18,7 @@ export type Command =
   | AdmitPlanSteps
   | DispatchStep
   | ReportStep
+  | RecordProgress
   | StopChild
   | SkipSteps
   | RetryStep
@@ -117,6 +118,15 @@ export interface ReportStep {
   readonly confidence?: number;
 }
 
+/** Records how far the agent of a step says it is. */
+export interface RecordProgress {
+  readonly type: "recordProgress";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly percent?: number;
+  readonly line: ContentRef;
+}
+
 /** Records what became of the child of an attempt that was given up. */
 export interface StopChild {
   readonly type: "stopChild";
@@ -162,15 +172,17 @@ export interface AnswerEscalation {
   readonly through: Channel;
 }
 
-/** An agent asks people. */
+/** An agent asks people, or its parent. */
 export interface AskPeople {
   readonly type: "askPeople";
   readonly askedBy: SessionKey;
   /** The step that its session works on. */
   readonly stepId?: StepId;
+  /** The session that is asked in place of people, until the deadline. */
+  readonly askedOf?: SessionKey;
   readonly kind: FactPayloads["coordination.escalated"]["kind"];
   readonly question: ContentRef;
-  /** How long people may take; no longer than the coordination's own limit. */
+  /** How long whoever is asked may take; no longer than the coordination's own limit. */
   readonly answerMs?: number;
   /** The question names an answer that counts when nobody gives one. */
   readonly hasDefault: boolean;

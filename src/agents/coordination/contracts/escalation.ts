@@ -8,18 +8,21 @@ export const answerKindSchema = z.enum(["approve", "deny", "answer"]);
 /** What a question may be answered with. */
 export type AnswerKind = z.infer<typeof answerKindSchema>;
 
-/** Where a question is told and where its answer came from: `chat`, `cli`, `gateway`, `host`, `webhook:NAME`, `plugin:ID`. */
+/**
+ * Where a question is told and where its answer came from: `chat`, `cli`, `gateway`, `host`, `session` (a session that was asked
+ * in place of people), `webhook:NAME`, `plugin:ID`.
+ */
 export const channelSchema = z
   .string()
   .min(1)
   .max(BOUNDS.nameCharsMax + "webhook:".length)
-  .regex(/^(?:chat|cli|gateway|host|webhook:[a-z0-9][a-z0-9_-]*|plugin:[a-z0-9][a-z0-9._@/-]*)$/);
+  .regex(/^(?:chat|cli|gateway|host|session|webhook:[a-z0-9][a-z0-9_-]*|plugin:[a-z0-9][a-z0-9._@/-]*)$/);
 /** Where people are notified: `chat`, `host`, `webhook:NAME` or `plugin:ID`. */
 export type Channel = z.infer<typeof channelSchema>;
 
-/** Who answered, as the channel vouches for it: never what a model wrote. */
+/** Who answered, as the channel vouches for it: never what a model wrote. `agent`: the model of a session that was asked. */
 export const answererSchema = z.object({
-  kind: z.enum(["operator", "person", "plugin"]),
+  kind: z.enum(["operator", "person", "plugin", "agent"]),
   /** The channel's name for the person. */
   id: z.string().min(1).max(BOUNDS.idCharsMax).optional(),
   /** The session in which the answer was given. */

@@ -145,6 +145,13 @@ export const FACT_PAYLOADS = {
     output: contentRefSchema,
     confidence: basisPoints.optional(),
   }),
+  /** How far the child of an attempt says it is. It changes nothing; the newest one is shown. */
+  "step.progressed": z.object({
+    ...attemptOf,
+    percent: z.int().min(0).max(100).optional(),
+    /** One line, as the agent wrote it. */
+    line: contentRefSchema,
+  }),
   /** D3: an outcome that came too late to count. */
   "step.outcome_refused": z.object({
     ...attemptOf,
@@ -224,6 +231,13 @@ export const FACT_PAYLOADS = {
     channel: channelSchema,
     outcome: z.enum(["delivered", "failed"]),
     tries: z.int().min(1).max(1_000).optional(),
+  }),
+  /** The session that was asked in place of people gave no answer in time: now people are asked. */
+  "escalation.forwarded": z.object({
+    escalationId,
+    /** Until when people may answer. */
+    deadlineAtMs: epochMsSchema,
+    notices: z.array(noticeSchema).max(BOUNDS.noticesMax).optional(),
   }),
   "escalation.closed": z.object({
     escalationId,
@@ -329,6 +343,8 @@ export const FACT_PAYLOADS = {
     answers: z.array(answerKindSchema).max(3).optional(),
     /** The session whose agent asks. */
     askedBy: sessionKeySchema.optional(),
+    /** The session that is asked in place of people: the parent of the one that asks. */
+    askedOf: sessionKeySchema.optional(),
     /** `askedBy` may not answer. */
     requireDifferentApprover: z.literal(true).optional(),
     /** What is asked, as an agent wrote it. */

@@ -10,7 +10,10 @@ type EscalatedPayload = FactPayloads["coordination.escalated"];
 /** The subject of a question. Everything else about it follows from the coordination. */
 export type Question = Pick<EscalatedPayload, "cause" | "kind" | "answers"> &
   Partial<
-    Pick<EscalatedPayload, "stepId" | "confidence" | "askedBy" | "question" | "conflictId" | "onExpiry">
+    Pick<
+      EscalatedPayload,
+      "stepId" | "confidence" | "askedBy" | "askedOf" | "question" | "conflictId" | "onExpiry"
+    >
   > & {
     /** How long people may take, in milliseconds, where that is less than the limit of the coordination. */
     readonly answerMs?: number;
@@ -31,7 +34,7 @@ export function draftQuestion(
   const latestAtMs = computeAnswerDeadline(state, now);
   const wishedAtMs = answerMs === undefined ? latestAtMs : addMs(now, answerMs);
   const deadlineAtMs = wishedAtMs < latestAtMs ? wishedAtMs : latestAtMs;
-  const notices = scheduleNotices(questions, now, deadlineAtMs);
+  const notices = question.askedOf ? [] : scheduleNotices(questions, now, deadlineAtMs);
   return {
     type: "coordination.escalated",
     payload: {
@@ -42,6 +45,20 @@ export function draftQuestion(
       ...(questions.requireDifferentApprover && { requireDifferentApprover: true }),
       ...(notices.length > 0 && { notices }),
     },
+  };
+}
+
+/** Drafts the fact that puts a question to people, whom nobody told of it before. */
+export function draftForwarding(
+  state: QuestionContext,
+  { escalationId }: Pick<EscalatedPayload, "escalationId">,
+  now: EpochMs,
+): FactDraft {
+  const deadlineAtMs = computeAnswerDeadline(state, now);
+  const notices = scheduleNotices(state.created.questions ?? {}, now, deadlineAtMs);
+  return {
+    type: "escalation.forwarded",
+    payload: { escalationId, deadlineAtMs, ...(notices.length > 0 && { notices }) },
   };
 }
 

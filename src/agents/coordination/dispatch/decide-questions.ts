@@ -13,7 +13,7 @@ import type { FactDraft } from "../contracts/run-event.ts";
 import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
 import { isAboutResult } from "../ledger/evolve-questions.ts";
 import type { Escalation, OpenCoordination } from "../ledger/state.ts";
-import { draftQuestion } from "./ask-people.ts";
+import { draftForwarding, draftQuestion } from "./ask-people.ts";
 import { draftAnsweredConflict } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { findHeldStep, draftAcceptedResult, draftRejection } from "./decide-held.ts";
@@ -22,7 +22,7 @@ import { isPlanned } from "./plan-rules.ts";
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
 export function askPeople(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
-  const { askedBy, stepId, kind, question, answerMs, hasDefault, openMax } = command;
+  const { askedBy, askedOf, stepId, kind, question, answerMs, hasDefault, openMax } = command;
   const open = openAgentQuestions(state);
   const same = open.find((one) => one.askedBy === askedBy && one.question?.sha256 === question.sha256);
   if (same) return { kind: "replay", ...(stepId && { stepId }) };
@@ -35,6 +35,7 @@ export function askPeople(state: OpenCoordination, command: AskPeople, now: Epoc
       kind,
       question,
       askedBy,
+      ...(askedOf && { askedOf }),
       ...(stepId && { stepId }),
       answers: kind === "approval" ? ["approve", "deny", "answer"] : ["answer", "deny"],
       onExpiry: hasDefault ? "default" : "deny",
@@ -132,7 +133,8 @@ interface QuestionClosing {
 function draftClosing(state: OpenCoordination, question: Escalation, closed: QuestionClosing): FactDraft[] {
   const { resolution, given: answer } = closed;
   const { escalationId } = question;
-  const by = answer && answer.by.kind !== "plugin" ? { by: "operator" as const } : {};
+  const isOfPeople = answer?.by.kind === "operator" || answer?.by.kind === "person";
+  const by = isOfPeople ? { by: "operator" as const } : {};
   const fact: FactDraft = { type: "escalation.closed", payload: { escalationId, resolution, ...by } };
   return [fact, ...draftConsequences(state, question, closed)];
 }
@@ -168,7 +170,10 @@ function draftResultRuling(
   return draftRejection(state, step, { error: stepError("withheld", why), now });
 }
 
-/** Closes a question whose deadline has passed (E2). */
+/**
+ * Closes a question whose deadline has passed (E2). One that the session of its parent did not answer goes to people, unless it
+ * names an answer for this case.
+ */
 export function expireQuestion(
   state: OpenCoordination,
   { escalationId }: { readonly escalationId: string },
@@ -178,6 +183,8 @@ export function expireQuestion(
   if (!question || question.closed) return { kind: "replay" };
   if (now < question.deadlineAtMs)
     return refuse("NOT_READY", `the question ${escalationId} is still open: its deadline has not passed`);
+  if (question.askedOf && question.forwardedAtMs === undefined && question.onExpiry !== "default")
+    return accept([draftForwarding(state, question, now)]);
   return accept(draftClosing(state, question, { resolution: "expired", now }));
 }
 

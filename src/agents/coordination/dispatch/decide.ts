@@ -41,6 +41,7 @@ import {
   stopChild,
   tripBreaker,
 } from "./decide-plan.ts";
+import { recordProgress } from "./decide-progress.ts";
 import { settlePlan } from "./settle-plan.ts";
 import { draftHeldResult } from "./decide-held.ts";
 import { decideOnGates } from "./decide-gates.ts";
@@ -69,6 +70,8 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return endStep(state, command, now);
     case "reportStep":
       return reportStep(state, command);
+    case "recordProgress":
+      return recordProgress(state, command, now);
     case "dispatchStep":
       return dispatchStep(state, command, now);
     case "cancelCoordination":

@@ -30,6 +30,8 @@ export type RefusalCode =
   | "LANE_FULL"
   /** One attempt has reported often enough. */
   | "TOO_MANY_REPORTS"
+  /** The attempt told how far it is a moment ago. */
+  | "TOO_SOON"
   /** One attempt has ended its turn with a text often enough. */
   | "TOO_MANY_TEXTS"
   /** A2: the claim has ended, or belongs to another step. */

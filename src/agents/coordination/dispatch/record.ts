@@ -70,6 +70,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "step.failed":
     case "step.timed_out":
     case "step.reported":
+    case "step.progressed":
     case "step.outcome_refused":
     case "step.skipped":
     case "step.retry_granted":
@@ -94,6 +95,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "coordination.cancel_requested":
     case "escalation.answered":
     case "escalation.notified":
+    case "escalation.forwarded":
     case "escalation.closed":
     case "session.told":
     case "plan.judged":

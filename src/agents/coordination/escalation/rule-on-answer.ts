@@ -1,6 +1,6 @@
 /**
  * Owns: whether an answer to a question counts. The first one that may answer counts; whether it comes in time is ruled by the
- * clock of the ledger, not of the channel.
+ * clock of the ledger, not of the channel. The model of a session answers what that session was asked, in its time, and nothing else.
  */
 import type { Answerer, AnswerKind, AnswerRefusal } from "../contracts/escalation.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
@@ -8,7 +8,7 @@ import type { EpochMs } from "../contracts/ids.ts";
 
 type AskedQuestion = Pick<
   FactPayloads["coordination.escalated"],
-  "answers" | "askedBy" | "requireDifferentApprover" | "deadlineAtMs"
+  "answers" | "askedBy" | "askedOf" | "requireDifferentApprover" | "deadlineAtMs"
 >;
 
 /** What people could answer before questions said so. */
@@ -20,7 +20,7 @@ export function listAnswers({ answers }: Pick<AskedQuestion, "answers">): readon
 
 /** Returns why an answer does not count; `undefined` when it does. */
 export function findAnswerRefusal(
-  question: AskedQuestion & { readonly closed?: unknown },
+  question: AskedQuestion & { readonly closed?: unknown; readonly forwardedAtMs?: EpochMs },
   {
     answer,
     by,
@@ -35,6 +35,10 @@ export function findAnswerRefusal(
 ): AnswerRefusal | undefined {
   if (question.closed) return "closed";
   if (now >= question.deadlineAtMs) return "expired";
+  if (by.kind === "agent") {
+    if (question.askedOf === undefined || question.askedOf !== by.session) return "not_allowed";
+    if (question.forwardedAtMs !== undefined) return "expired";
+  }
   if (!listAnswers(question).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
   const isAsker = by.session !== undefined && by.session === question.askedBy;
   return question.requireDifferentApprover && isAsker ? "same_session" : undefined;

@@ -1,5 +1,5 @@
 /**
- * Owns: what each fact about a question to people means: asked, told of, answered, closed; and what sessions are still to be told.
+ * Owns: what each fact about a question to people means: asked, told of, answered, forwarded, closed; and what sessions are still to be told.
  *
  * A question is closed once, and what waited for it goes on or ends with that.
  */
@@ -14,6 +14,7 @@ export type QuestionEvent = FactEvent & {
     | "coordination.escalated"
     | "escalation.answered"
     | "escalation.notified"
+    | "escalation.forwarded"
     | "escalation.closed"
     | "session.told";
 };
@@ -40,6 +41,8 @@ export function evolveQuestion(
         notified: new Map([...(question.notified ?? []), [notice, outcome]]),
       }));
     }
+    case "escalation.forwarded":
+      return evolveForwarded(state, event.payload, atMs);
     case "escalation.closed":
       return evolveClosed(state, event, withStep);
     case "session.told":
@@ -57,6 +60,7 @@ function evolveAsked(
     ...state,
     escalations: state.escalations.set(escalationId, { ...payload, askedAtMs: atMs }),
     openQuestions: state.openQuestions.set(escalationId, deadlineAtMs),
+    tellings: addQuestionTelling(state.tellings, payload, atMs),
   };
   const withProgress = next.plan ? { ...next, plan: updateAfterQuestion(next.plan, payload) } : next;
   const phase = stepId && withProgress.steps.get(stepId)?.phase;
@@ -64,6 +68,46 @@ function evolveAsked(
   return withStep(withProgress, stepId, (step) =>
     step.phase.status === "held" ? { ...step, phase: { ...step.phase, escalationId } } : step,
   );
+}
+
+/** Names the telling by which a session learns that it is asked. */
+function nameQuestionTelling(escalationId: string): string {
+  return `question:${escalationId}`;
+}
+
+/** Adds a telling: the session that is asked in place of people hears of the question. */
+function addQuestionTelling(
+  tellings: OpenCoordination["tellings"],
+  { escalationId, askedOf }: FactPayloads["coordination.escalated"],
+  sinceMs: EpochMs,
+): OpenCoordination["tellings"] {
+  if (!askedOf) return tellings;
+  const tellingId = nameQuestionTelling(escalationId);
+  return tellings.set(tellingId, {
+    tellingId,
+    session: askedOf,
+    sinceMs,
+    of: { kind: "question", escalationId },
+  });
+}
+
+/** Puts a question to people. The session that was asked first need not hear of it any more. */
+function evolveForwarded(
+  state: OpenCoordination,
+  { escalationId, deadlineAtMs, notices }: FactPayloads["escalation.forwarded"],
+  atMs: EpochMs,
+): OpenCoordination {
+  const forwarded = updateQuestion(state, escalationId, (question) => ({
+    ...question,
+    deadlineAtMs,
+    forwardedAtMs: atMs,
+    ...(notices && { notices }),
+  }));
+  return {
+    ...forwarded,
+    openQuestions: state.openQuestions.set(escalationId, deadlineAtMs),
+    tellings: state.tellings.remove(nameQuestionTelling(escalationId)),
+  };
 }
 
 /**
@@ -93,7 +137,11 @@ function evolveClosed(
   const atMs = epochMsOf(event.timestamp);
   const question = state.escalations.get(escalationId);
   const withAnswer = updateQuestion(
-    { ...state, openQuestions: state.openQuestions.remove(escalationId) },
+    {
+      ...state,
+      openQuestions: state.openQuestions.remove(escalationId),
+      tellings: state.tellings.remove(nameQuestionTelling(escalationId)),
+    },
     escalationId,
     (open) => ({ ...open, closed: event.payload }),
   );

@@ -14,6 +14,7 @@ export type StepEvent =
         | "step.dispatched"
         | "step.acknowledged"
         | "step.reported"
+        | "step.progressed"
         | "step.outcome_refused"
         | "step.retry_granted"
         | "step.skipped";
@@ -33,6 +34,9 @@ export function evolveStep(before: Step, event: StepEvent): Step {
       return { ...step, phase: evolveOutcome(step.phase, event) };
     case "step.reported":
       return evolveReported(step, event);
+    case "step.progressed":
+      // It changes nothing, so nothing is caused by it.
+      return evolveProgressed(before, event);
     case "step.outcome_refused": {
       const { attempt, outcome } = event.payload;
       // It changes nothing, so nothing is caused by it.
@@ -62,7 +66,7 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
   assertInvariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
-  const { report: _, reports: _reports, withheldCount: _texts, ...rest } = step;
+  const { report: _, reports: _reports, progress: _progress, withheldCount: _texts, ...rest } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
     ...rest,
@@ -103,6 +107,12 @@ function evolveReported(step: Step, event: FactEvent & { type: "step.reported" }
   checkAttempt(step.phase, event);
   const { stepId: _, ...report } = event.payload;
   return { ...step, report, reports: (step.reports ?? 0) + 1 };
+}
+
+function evolveProgressed(step: Step, event: FactEvent & { type: "step.progressed" }): Step {
+  checkAttempt(step.phase, event);
+  const { stepId: _, attempt: _attempt, ...progress } = event.payload;
+  return { ...step, progress: { ...progress, atMs: epochMsOf(event.timestamp) } };
 }
 
 function checkAttempt(

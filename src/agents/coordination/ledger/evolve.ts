@@ -71,6 +71,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "step.failed":
     case "step.timed_out":
     case "step.reported":
+    case "step.progressed":
     case "step.outcome_refused":
     case "step.retry_granted":
     case "step.skipped":
@@ -95,6 +96,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "coordination.escalated":
     case "escalation.answered":
     case "escalation.notified":
+    case "escalation.forwarded":
     case "escalation.closed":
     case "session.told":
       return evolveQuestion(open, event satisfies QuestionEvent, updateStep);

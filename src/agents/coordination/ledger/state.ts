@@ -116,7 +116,8 @@ export interface Telling {
   readonly sinceMs: EpochMs;
   readonly of:
     | { readonly kind: "result"; readonly stepId: StepId; readonly attempt: number }
-    | { readonly kind: "answer"; readonly escalationId: string };
+    | { readonly kind: "answer"; readonly escalationId: string }
+    | { readonly kind: "question"; readonly escalationId: string };
 }
 
 export interface Stray {
@@ -146,6 +147,8 @@ export interface Step {
   readonly report?: StepReport;
   /** How often the child of the current attempt has reported. */
   readonly reports?: number;
+  /** How far the child of the current attempt says it is. */
+  readonly progress?: StepProgress;
   /** Of any attempt, because the same session may go on. */
   readonly withheld?: WithheldText;
   readonly withheldCount?: number;
@@ -169,6 +172,10 @@ export interface Step {
 export type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;
 
 export type StepReport = Omit<FactPayloads["step.reported"], "stepId">;
+
+export type StepProgress = Omit<FactPayloads["step.progressed"], "stepId" | "attempt"> & {
+  readonly atMs: EpochMs;
+};
 
 export type StepPhase =
   | WaitingPhase
@@ -312,6 +319,8 @@ export type Conflict = FactPayloads["conflict.detected"] & {
 
 export type Escalation = FactPayloads["coordination.escalated"] & {
   readonly askedAtMs: EpochMs;
+  /** When it was put to people because the session that was asked first did not answer. */
+  readonly forwardedAtMs?: EpochMs;
   readonly closed?: FactPayloads["escalation.closed"];
   /** The answer that counted. */
   readonly answered?: Answered;

@@ -9,29 +9,44 @@ import { draftDecided, actorOf } from "./draft-decided.ts";
 
 export type Escalated = FactEvent & { type: "coordination.escalated" };
 
-/** G2: the event that records the doubt, then the interrupt. */
+/** G2: the event that records the doubt, then the interrupt. What another session is asked interrupts nothing yet. */
 export function projectEscalated(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
-  const { escalationId, stepId, kind, deadlineAtMs } = fact.payload;
+  return fact.payload.askedOf ? [] : [...draftDoubted(state, fact), ...draftInterrupt(state, fact)];
+}
+
+/** The interrupt of a question that goes to people now. */
+export function projectForwarded(
+  state: KnownCoordination,
+  { eventId, payload }: FactEvent & { type: "escalation.forwarded" },
+): OpenWopDraft[] {
+  const question = state.escalations.get(payload.escalationId);
+  return question ? draftInterrupt(state, { eventId, payload: question }) : [];
+}
+
+function draftInterrupt(
+  state: KnownCoordination,
+  asked: Pick<Escalated, "eventId" | "payload">,
+): OpenWopDraft[] {
+  const { escalationId, stepId, kind, deadlineAtMs } = asked.payload;
   const nodeId = stepId ?? "orchestrator";
   const timeoutMs = Math.max(0, deadlineAtMs - state.changedAtMs);
   return [
-    ...draftDoubted(state, fact),
     {
       type: "interrupt.requested",
       nodeId,
-      causationId: fact.eventId,
-      payload: { kind, key: escalationId, data: questionOf(fact.payload), timeoutMs },
+      causationId: asked.eventId,
+      payload: { kind, key: escalationId, data: questionOf(asked.payload), timeoutMs },
     },
     {
       type: "node.suspended",
       nodeId,
-      causationId: fact.eventId,
+      causationId: asked.eventId,
       payload: {
         nodeId,
         interruptId: escalationId,
         kind,
         key: escalationId,
-        ...describeLowConfidence(state, fact),
+        ...describeLowConfidence(state, asked),
       },
     },
   ];
@@ -60,7 +75,7 @@ export function draftDoubted(state: KnownCoordination, fact: Escalated): OpenWop
 
 export function describeLowConfidence(
   state: KnownCoordination,
-  { payload: { stepId, cause, confidence } }: Escalated,
+  { payload: { stepId, cause, confidence } }: Pick<Escalated, "payload">,
 ): Partial<OpenWopPayloads["node.suspended"]> {
   if (cause !== "confidence" || !confidence || (confidence.of ?? "decision") === "decision") return {};
   return {
@@ -106,7 +121,8 @@ export function projectClosed(
 ): OpenWopDraft[] {
   const { escalationId, resolution } = fact.payload;
   const question = state.escalations.get(escalationId);
-  if (!question?.answers) return [];
+  const isInterrupt = question && (!question.askedOf || question.forwardedAtMs !== undefined);
+  if (!question?.answers || !isInterrupt) return [];
   const { stepId, kind } = question;
   return [
     {

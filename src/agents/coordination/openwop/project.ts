@@ -11,7 +11,7 @@ import { FACT_PAYLOADS } from "../contracts/facts.ts";
 import type { EventId, StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import { childOf, type KnownCoordination, type Step } from "../ledger/state.ts";
-import { projectEscalated, projectClosed } from "./project-questions.ts";
+import { projectEscalated, projectForwarded, projectClosed } from "./project-questions.ts";
 import { draftDecided, actorOf } from "./draft-decided.ts";
 
 /** The OpenWOP workflow id of a coordination whose steps were observed rather than planned. */
@@ -54,6 +54,8 @@ export function project(fact: FactEvent, state: KnownCoordination): OpenWopDraft
       return [draftAgentDecided(state, fact)];
     case "result.verified":
       return [draftAgentVerified(state, fact)];
+    case "escalation.forwarded":
+      return projectForwarded(state, fact);
     case "escalation.closed":
       return projectClosed(state, fact);
     default:
@@ -73,6 +75,7 @@ function projectNothing(
       | "conflict.detected"
       | "conflict.resolved"
       | "step.reported"
+      | "step.progressed"
       | "step.outcome_refused"
       | "step.skipped"
       | "step.retry_granted"

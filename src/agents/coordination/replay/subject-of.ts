@@ -40,7 +40,7 @@ function requesterOf({ conflicts }: OpenCoordination, conflictId: string): StepI
 
 function findToldStep({ tellings, escalations }: OpenCoordination, tellingId: string): StepId | undefined {
   const of = tellings.get(tellingId)?.of;
-  return of?.kind === "answer" ? escalations.get(of.escalationId)?.stepId : of?.stepId;
+  return of && (of.kind === "result" ? of.stepId : escalations.get(of.escalationId)?.stepId);
 }
 
 /** The steps whose fate facts may change. */

@@ -37,6 +37,7 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
     case "step.dispatched":
     case "step.acknowledged":
     case "step.reported":
+    case "step.progressed":
     case "step.child_stopped":
     case "step.completed":
     case "step.failed":
@@ -53,6 +54,7 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
     case "coordination.escalated":
     case "escalation.answered":
     case "escalation.notified":
+    case "escalation.forwarded":
     case "escalation.closed":
     case "session.told":
       return commandsFromQuestionFact(state, lead, facts);
@@ -111,6 +113,7 @@ type StepLead = Fact<
   | "step.dispatched"
   | "step.acknowledged"
   | "step.reported"
+  | "step.progressed"
   | "step.child_stopped"
   | "step.completed"
   | "step.failed"
@@ -135,6 +138,8 @@ function commandsFromStepFact(
       return [{ type: "acknowledgeStep", ...lead.payload }];
     case "step.reported":
       return [{ type: "reportStep", ...read(lead.payload) }];
+    case "step.progressed":
+      return [{ type: "recordProgress", ...read(lead.payload) }];
     case "step.child_stopped":
       return [{ type: "stopChild", ...lead.payload }];
     case "step.completed":
@@ -257,6 +262,7 @@ type QuestionLead = Fact<
   | "coordination.escalated"
   | "escalation.answered"
   | "escalation.notified"
+  | "escalation.forwarded"
   | "escalation.closed"
   | "session.told"
 >;
@@ -273,6 +279,8 @@ function commandsFromQuestionFact(
       return commandsFromAnswer(lead.payload);
     case "escalation.notified":
       return [{ type: "recordNotice", ...lead.payload }];
+    case "escalation.forwarded":
+      return [{ type: "expireEscalation", escalationId: lead.payload.escalationId }];
     case "escalation.closed":
       return commandsFromClosing(state, lead.payload, facts);
     case "session.told":
@@ -281,7 +289,7 @@ function commandsFromQuestionFact(
 }
 
 function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalated">): Command[] {
-  const { cause, stepId, kind, question, askedBy, onExpiry, deadlineAtMs } = payload;
+  const { cause, stepId, kind, question, askedBy, askedOf, onExpiry, deadlineAtMs } = payload;
   if (cause === "budget" && stepId === undefined) return [{ type: "tripBreaker" }];
   if (cause !== "agent" || !question || !askedBy) return [];
   const askPeople: AskPeople = {
@@ -289,6 +297,7 @@ function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalat
     kind,
     question,
     askedBy,
+    ...(askedOf && { askedOf }),
     hasDefault: onExpiry === "default",
     ...(stepId && { stepId }),
     openMax: Number.MAX_SAFE_INTEGER,

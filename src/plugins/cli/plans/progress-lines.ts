@@ -18,7 +18,7 @@ export function renderProgress(report: CoordinationStatusReport, { columns, unic
   const { counts, steps, delivery } = report;
   const parts = [
     `${counts.ended} of ${formatCount(counts.total, "step")} ended`,
-    ...describeNames("running", selectSteps(steps, ["running", "dispatched"]).map(attemptOf)),
+    ...describeNames("running", selectSteps(steps, ["running", "dispatched"]).map(describeRunning)),
     ...describeNames("next try", selectSteps(steps, ["backoff"]).map(describeNextTry)),
     ...describeNames(
       "waits for people",
@@ -39,8 +39,14 @@ function describeNames(label: string, names: readonly string[]): string[] {
   return [`${label}: ${names.slice(0, NAMED_MAX).join(", ")}${more}`];
 }
 
-function attemptOf({ stepId, attempt }: StepReport): string {
-  return attempt > 1 ? `${stepId} (attempt ${attempt})` : stepId;
+/** Describes a step at work like `draft (attempt 2, 40%, checking the links)`. */
+function describeRunning({ stepId, attempt, progress }: StepReport): string {
+  const details = [
+    ...(attempt > 1 ? [`attempt ${attempt}`] : []),
+    ...(progress?.percent === undefined ? [] : [`${progress.percent}%`]),
+    ...(progress?.line === undefined ? [] : [progress.line]),
+  ];
+  return details.length > 0 ? `${stepId} (${details.join(", ")})` : stepId;
 }
 
 function describeNextTry({ stepId, attempt, attemptsMax, nextTryAt }: StepReport): string {

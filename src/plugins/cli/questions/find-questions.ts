@@ -38,6 +38,8 @@ interface QuestionQuery {
   readonly limit: number;
   /** Only those of coordinations of this session. */
   readonly ownerSession?: SessionKey;
+  /** Without those that the parent of an agent is asked. */
+  readonly isOfPeople?: true;
 }
 
 /** Coordinations that are looked into. */
@@ -50,7 +52,7 @@ export const OPEN_QUESTIONS_MAX = 10_000;
  */
 export async function findNewestQuestions(
   reads: QuestionReads,
-  { wanted, limit, ownerSession }: QuestionQuery,
+  { wanted, limit, ownerSession, isOfPeople }: QuestionQuery,
 ): Promise<FoundQuestion[]> {
   let newest: FoundQuestion[] = [];
   for (const runId of await readHolders(reads, wanted)) {
@@ -58,9 +60,15 @@ export async function findNewestQuestions(
     if (!view) continue;
     if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
     if (ownerSession !== undefined && view.ownerSession !== ownerSession) continue;
-    newest = sortNewestFirst([...newest, ...selectQuestions(view, wanted)]).slice(0, limit);
+    const found = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
+    newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
   }
   return newest;
+}
+
+/** True unless the question is still its agent's parent's to answer. */
+function isPutToPeople({ question: { askedOf, forwardedAtMs } }: FoundQuestion): boolean {
+  return askedOf === undefined || forwardedAtMs !== undefined;
 }
 
 /** Reads which coordinations have questions. Every question is closed before its coordination ends. */
@@ -128,7 +136,8 @@ export async function findOnlyQuestion(
   reads: QuestionReads,
   ownerSession?: SessionKey,
 ): Promise<NamedQuestion> {
-  const query = { wanted: "open", limit: CANDIDATES_MAX, ...(ownerSession && { ownerSession }) } as const;
+  const owned = ownerSession ? { ownerSession } : {};
+  const query = { wanted: "open", limit: CANDIDATES_MAX, isOfPeople: true, ...owned } as const;
   return oneOf(await findNewestQuestions(reads, query));
 }
 

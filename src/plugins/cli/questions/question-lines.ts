@@ -6,7 +6,10 @@ import type { Answerer, AnswerKind } from "../../../agents/coordination/contract
 import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
-type Asked = Pick<QuestionReport, "cause" | "stepId" | "stepName" | "confidence">;
+type Asked = Pick<
+  QuestionReport,
+  "cause" | "stepId" | "stepName" | "confidence" | "askedOf" | "forwardedAtMs"
+>;
 
 /** What an answer rules on. */
 type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "agent";
@@ -57,6 +60,8 @@ export function describeCause(question: Asked & Pick<QuestionReport, "kind" | "c
     case "budget":
       return "its budget is spent";
     case "agent":
+      if (question.askedOf !== undefined && question.forwardedAtMs === undefined)
+        return "its agent asks its parent";
       return question.kind === "approval" ? "its agent asks for approval" : "its agent asks";
   }
 }
@@ -162,7 +167,8 @@ export function describeExpiry(question: Asked & Pick<QuestionReport, "onExpiry"
 }
 
 /** Names the answerer like `person telegram:42`, or by the kind of caller when there is no name. */
-function describeAnswerer({ kind, id }: Answerer): string {
+function describeAnswerer({ kind, id, session }: Answerer): string {
+  if (kind === "agent") return `the agent of ${session ?? "its parent"}`;
   return id === undefined ? `an ${kind === "operator" ? "operator" : "unnamed person"}` : `${kind} ${id}`;
 }
 

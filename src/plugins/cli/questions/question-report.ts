@@ -19,6 +19,8 @@ type Shared =
   | "kind"
   | "stepId"
   | "askedBy"
+  | "askedOf"
+  | "forwardedAtMs"
   | "askedAtMs"
   | "deadlineAtMs"
   | "confidence"

@@ -11,6 +11,7 @@ import { forkText, describeKept } from "../ledger/kept.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
+import { describeProgress } from "../ledger/progress-text.ts";
 import { isDelivery, stepName } from "../ledger/step-name.ts";
 import { ticksOf, type Axis } from "./time-axis.ts";
 import { placeConflicts, renderConflictNotes, chooseConflictSign } from "./timeline-conflicts.ts";
@@ -47,7 +48,12 @@ export function renderTimeline(picture: TimelinePicture, terminal: Terminal): st
     picture.timeline.rows.length > 0 ? renderChart(picture.timeline, drawing) : ["no step was admitted yet"];
   const { timeline, log, program } = picture;
   const conflicts = log ? renderConflictNotes(log, timeline, { ...drawing, program }) : [];
-  const notes = [...waitsOf(picture, drawing), ...conflicts, ...renderGateNotes(picture, drawing)];
+  const notes = [
+    ...renderProgress(timeline, drawing),
+    ...waitsOf(picture, drawing),
+    ...conflicts,
+    ...renderGateNotes(picture, drawing),
+  ];
   return `${[...renderHeader(picture, drawing), "", ...body, "", ...notes, renderLegend(timeline, drawing)].join("\n")}\n`;
 }
 
@@ -261,6 +267,25 @@ function paintInk(
   if (ink === "work") return paint.lane(row.lane, text);
   if (ink === "void" || ink === "wait") return paint.tone("faint", text);
   return paint.tone(ink === "tried" || ink === "asked" ? "warning" : OUTCOME_TONES[ink], text);
+}
+
+const PROGRESS_MAX = 10;
+
+/** Renders what agents at work say of how far they are, the newest first. */
+function renderProgress(
+  { rows, startedAtMs, durationMs }: Timeline,
+  { terminal, paint, columns }: Drawing,
+): string[] {
+  const { unicode } = terminal;
+  const lines = rows
+    .flatMap((row) => (row.progress ? [{ row, progress: row.progress }] : []))
+    .toSorted((a, b) => b.progress.atMs - a.progress.atMs)
+    .slice(0, PROGRESS_MAX)
+    .map(({ row, progress }) => {
+      const line = `${stepName(row)}: ${describeProgress(progress, startedAtMs + durationMs)}`;
+      return `${paint.stepSign(row.status)} ${shorten(formatPrintable(line, unicode), columns - 2, unicode)}`;
+    });
+  return lines.length === 0 ? [] : [...lines, ""];
 }
 
 const WAITS_MAX = 10;

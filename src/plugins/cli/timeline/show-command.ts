@@ -10,6 +10,12 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog, type ChangeLog } from "../conflicts/conflict-log.ts";
 import { renderFields } from "../terminal/fields.ts";
 import { forkText, describeKept } from "../ledger/kept.ts";
+import {
+  describeProgress,
+  readProgressReports,
+  type ProgressByStep,
+  type ProgressReport,
+} from "../ledger/progress-text.ts";
 import { readGateLog, type GateLog } from "../questions/gate-log.ts";
 import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
@@ -66,19 +72,26 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
     const objective = await textOf(reader, view.objective);
     const log = await readChangeLog(reader, view.coordinationId);
     const gates = await readGateLog(reader, view.coordinationId);
+    const progress = await readProgressReports(reader, view);
     const { conflicts, changes } = log;
     const escalations = view.escalations.map(addStatus);
     if (options.json)
       await writeJson(host, {
         ...view,
+        steps: view.steps.map((step) => ({ ...step, ...addProgress(step, progress) })),
         escalations,
         conflicts,
         changes,
         objective,
         ...createGatesJson(gates),
       });
-    else await host.stdout.write(renderCoordination({ view, objective, log, gates }, host));
+    else await host.stdout.write(renderCoordination({ view, objective, log, gates, progress }, host));
   });
+}
+
+function addProgress({ stepId }: StepView, progress: ProgressByStep): { readonly progress?: ProgressReport } {
+  const report = progress.get(stepId);
+  return report ? { progress: report } : {};
 }
 
 /** Returns the question with whether it is open, which readers of JSON need not work out. */
@@ -97,7 +110,8 @@ async function showTimeline(host: CliHost, id: string | undefined, options: Read
     const attempts = await readEarlierAttempts(reader, view);
     const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
     const gates = await readGateLog(reader, view.coordinationId);
-    const rows = timelineOf(view, host.now(), { attempts, gates, ...(log && { log }) });
+    const progress = await readProgressReports(reader, view);
+    const rows = timelineOf(view, host.now(), { attempts, gates, progress, ...(log && { log }) });
     if (options.json) {
       await writeJson(host, rows);
       return;
@@ -120,6 +134,7 @@ interface Page {
   readonly now: number;
   readonly gates: GateLog;
   readonly verdicts: VerdictsOf;
+  readonly progress: ProgressByStep;
 }
 
 interface Shown {
@@ -127,14 +142,16 @@ interface Shown {
   readonly objective: string | null;
   readonly log: ChangeLog;
   readonly gates: GateLog;
+  readonly progress: ProgressByStep;
 }
 
-function renderCoordination({ view, objective, log, gates }: Shown, host: CliHost): string {
+function renderCoordination({ view, objective, log, gates, progress }: Shown, host: CliHost): string {
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
-  const page: Page = { paint, text: print, now: host.now(), gates, verdicts: groupVerdictsByStep(gates) };
+  const verdicts = groupVerdictsByStep(gates);
+  const page: Page = { paint, text: print, now: host.now(), gates, verdicts, progress };
   const title = objective === null ? "(the objective is no longer kept)" : print(objective);
   const ended = endedAtMs === undefined ? "" : `, ended ${formatInstant(endedAtMs)}`;
   const took = endedAtMs === undefined ? "" : ` (${formatDuration(endedAtMs - createdAtMs)})`;
@@ -170,8 +187,9 @@ function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>
 }
 
 function renderStep(step: StepView, page: Page): string[] {
-  const { paint, text, gates, verdicts } = page;
+  const { paint, text, gates, verdicts, now } = page;
   const { error, problems = [], output } = step;
+  const progress = page.progress.get(step.stepId);
   return [
     stepTitle(step, page),
     ...renderFields(paint, [
@@ -185,6 +203,7 @@ function renderStep(step: StepView, page: Page): string[] {
       ["run", text(step.childRunId ?? "")],
       ["input", isDelivery(step) ? "" : describeContent(step.input)],
       ["output", output ? describeContent(output) : ""],
+      ["progress", progress ? text(describeProgress(progress, now)) : ""],
       ["kept from", text(step.carriedFrom ?? "")],
       ...listGateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
       ...timeFields(step, page),

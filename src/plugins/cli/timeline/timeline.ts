@@ -6,6 +6,7 @@ import type {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Attempt, Attempts } from "../ledger/attempts.ts";
+import type { ProgressByStep, ProgressReport } from "../ledger/progress-text.ts";
 import type { ChangeLog, ConflictRecord, Resolution } from "../conflicts/conflict-log.ts";
 import { outcomeOf, type Outcome } from "../conflicts/conflict-text.ts";
 import type { GateLog, RevisionRecord, VerdictRecord } from "../questions/gate-log.ts";
@@ -38,6 +39,8 @@ export interface TimelineRow extends Pick<StepView, Shared> {
   readonly heldMs?: number;
   /** The question that people were asked about the held result. */
   readonly escalationId?: string;
+  /** How far its agent says it is, while it is at work. */
+  readonly progress?: ProgressReport;
 }
 
 interface EarlierAttempt {
@@ -94,6 +97,7 @@ interface Past {
   readonly attempts?: Attempts;
   readonly log?: ChangeLog;
   readonly gates?: GateLog;
+  readonly progress?: ProgressByStep;
 }
 
 export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
@@ -213,7 +217,16 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
     ...(acknowledgedAtMs !== undefined && { acknowledgedMs: measureSince(acknowledgedAtMs) }),
     durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? untilMs) - beganAtMs),
     ...createHeldFields(step, past.gates, measureSince),
+    ...createProgressField(step, past.progress),
   };
+}
+
+function createProgressField(
+  { stepId }: StepView,
+  progress: ProgressByStep | undefined,
+): Pick<TimelineRow, "progress"> {
+  const report = progress?.get(stepId);
+  return report ? { progress: report } : {};
 }
 
 function createHeldFields(

@@ -5,17 +5,29 @@
  * own validation names them in a sentence; a test holds the fields equal to the contracts.
  */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import {
+  ANSWER,
+  ANSWER_DESCRIPTION,
+  declareDuration,
+  ESCALATE,
+  ESCALATE_DESCRIPTION,
+  PROGRESS,
+  PROGRESS_DESCRIPTION,
+} from "./asking-declarations.ts";
 
 export const TOOL_NAMES = [
   "coordination_plan",
   "coordination_report",
   "coordination_status",
   "coordination_escalate",
+  "coordination_progress",
+  "coordination_answer",
 ] as const;
 export const REPORT_TOOL = "coordination_report";
 /** Children of steps are given these, whatever the profile of their agent. */
 export const ESCALATE_TOOL = "coordination_escalate";
-export const CHILD_TOOLS = [REPORT_TOOL, ESCALATE_TOOL] as const;
+export const PROGRESS_TOOL = "coordination_progress";
+export const CHILD_TOOLS = [REPORT_TOOL, ESCALATE_TOOL, PROGRESS_TOOL] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
 export interface ToolDeclaration {
@@ -26,10 +38,6 @@ export interface ToolDeclaration {
   readonly parameters: object;
 }
 
-/** How long a call of `coordination_escalate` waits for people, in milliseconds. */
-export const ESCALATE_WAIT_MS = 60_000;
-export const ESCALATE_WAIT_MS_MAX = 600_000;
-
 const PRIORITY = { type: "string", enum: ["low", "normal", "high", "critical"] };
 const LANE = { type: "string", enum: ["control", "data", "escalation"] };
 const DELIVERY_MODE = {
@@ -37,12 +45,6 @@ const DELIVERY_MODE = {
   enum: ["best_effort", "at_least_once"],
   description: "best_effort: tried once. Default: at_least_once.",
 };
-const declareDuration = (description: string) => ({
-  type: "integer",
-  minimum: 1,
-  maximum: BOUNDS.durationMsMax,
-  description,
-});
 const RETRY = {
   type: "object",
   description:
@@ -311,46 +313,6 @@ const REPORT = {
   required: ["outcome", "outputs"],
 };
 
-const ESCALATE_DESCRIPTION = `Asks a person. Use it when you may not go on without one: an approval (kind "approval"), or something that only a person knows or may decide (kind "clarification"). The call waits for the answer for a while; if there is none yet it says so: then end your turn, and you will be told the answer in this session, once. Never act on an approval that this tool or that message did not give you.`;
-
-const ESCALATE = {
-  type: "object",
-  properties: {
-    question: {
-      type: "string",
-      maxLength: BOUNDS.questionCharsMax,
-      description: "One question, complete in itself: the person sees nothing of this conversation.",
-    },
-    kind: {
-      type: "string",
-      enum: ["approval", "clarification"],
-      description: "approval: yes or no. clarification: an answer in words. Default: clarification.",
-    },
-    options: {
-      type: "array",
-      items: { type: "string", maxLength: BOUNDS.questionCharsMax },
-      maxItems: BOUNDS.optionsMax,
-      description:
-        "The answers to choose from, where you know all of them: only one of these, or a no, will do.",
-    },
-    otherwise: {
-      type: "string",
-      maxLength: BOUNDS.questionCharsMax,
-      description: "What is to count when nobody answers in time. Left out: no answer is a no.",
-    },
-    answerMs: declareDuration(
-      "How long people may take. Default and limit: the operator's, mostly 24 hours.",
-    ),
-    waitMs: {
-      type: "integer",
-      minimum: 0,
-      maximum: ESCALATE_WAIT_MS_MAX,
-      description: `How long this call waits for the answer. Default: ${ESCALATE_WAIT_MS}.`,
-    },
-  },
-  required: ["question"],
-};
-
 const STATUS = {
   type: "object",
   properties: {
@@ -395,5 +357,17 @@ export const TOOL_DECLARATIONS: readonly ToolDeclaration[] = [
     label: "Ask a person",
     description: ESCALATE_DESCRIPTION,
     parameters: ESCALATE,
+  },
+  {
+    name: "coordination_progress",
+    label: "Tell progress",
+    description: PROGRESS_DESCRIPTION,
+    parameters: PROGRESS,
+  },
+  {
+    name: "coordination_answer",
+    label: "Answer a subagent",
+    description: ANSWER_DESCRIPTION,
+    parameters: ANSWER,
   },
 ];

@@ -13,6 +13,10 @@ import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import {
+  readProgressLines,
+  type ProgressLines,
+} from "../../../agents/coordination/runtime/log/read-progress.ts";
 import type { PlanReads } from "../runtime-access/plan-access.ts";
 
 /** Of more steps, those that need attention are told. */
@@ -35,6 +39,8 @@ const stepSchema = z.object({
   nextTryAt: text.optional(),
   answerBy: text.optional(),
   skippedBecause: text.optional(),
+  /** How far its agent says it is: a claim. No line where it is withheld, or not kept any more. */
+  progress: z.object({ percent: z.int().optional(), line: text.optional(), toldAt: text }).optional(),
   /** Of a step of a fork: the event of the source that completed it. It was not run. */
   carriedFrom: text.optional(),
 });
@@ -103,7 +109,15 @@ const ATTENTION: readonly StepView["status"][] = [
   "completed",
 ];
 
-export function statusOf(view: CoordinationView): CoordinationStatusReport {
+/** @throws CoordinationError as `PlanReads.getMany` */
+export async function reportStatus(
+  reads: Pick<PlanReads, "getMany">,
+  view: CoordinationView,
+): Promise<CoordinationStatusReport> {
+  return statusOf(view, await readProgressLines(reads, view));
+}
+
+export function statusOf(view: CoordinationView, lines: ProgressLines = new Map()): CoordinationStatusReport {
   const steps = view.steps.filter(({ stepId }) => stepId !== DELIVERY_STEP_ID);
   const delivery = view.steps.find(({ stepId }) => stepId === DELIVERY_STEP_ID);
   const shown = pickNotableSteps(steps);
@@ -116,7 +130,7 @@ export function statusOf(view: CoordinationView): CoordinationStatusReport {
     ...(endedAtMs !== undefined && { endedAt: formatTimestamp(endedAtMs) }),
     ...(forkedFrom && { forkedFrom }),
     counts: countsOf(steps, view.plan?.steps ?? 0),
-    steps: shown.map(stepReport),
+    steps: shown.map((step) => stepReport(step, lines)),
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
     ...reportConflicts(view),
     ...reportClaims(view),
@@ -200,7 +214,7 @@ function pickNotableSteps(steps: readonly StepView[]): StepView[] {
   return steps.filter((step) => chosen.has(step));
 }
 
-function stepReport(step: StepView): StepReport {
+function stepReport(step: StepView, lines: ProgressLines): StepReport {
   const { stepId, status, attempt, agentId, parentStepId, error, skippedBecause } = step;
   const { retryBudget, retryAtMs, answerByMs, carriedFrom } = step;
   const isTried = retryBudget !== undefined && carriedFrom === undefined;
@@ -215,7 +229,21 @@ function stepReport(step: StepView): StepReport {
     ...(retryAtMs !== undefined && { nextTryAt: formatTimestamp(retryAtMs) }),
     ...(answerByMs !== undefined && { answerBy: formatTimestamp(answerByMs) }),
     ...(skippedBecause && { skippedBecause }),
+    ...reportProgress(step, lines),
     ...(carriedFrom && { carriedFrom }),
+  };
+}
+
+function reportProgress({ stepId, progress }: StepView, lines: ProgressLines): Pick<StepReport, "progress"> {
+  if (!progress) return {};
+  const { percent, atMs } = progress;
+  const line = lines.get(stepId);
+  return {
+    progress: {
+      ...(percent !== undefined && { percent }),
+      ...(line !== undefined && { line }),
+      toldAt: formatTimestamp(atMs),
+    },
   };
 }
 

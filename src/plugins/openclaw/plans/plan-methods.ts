@@ -31,7 +31,7 @@ import type {
   RequestAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import { releaseClaim } from "./claim-methods.ts";
-import { reportOutputs, statusOf } from "./coordination-status.ts";
+import { reportOutputs, reportStatus } from "./coordination-status.ts";
 import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { MethodName } from "../host/method-declarations.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
@@ -209,7 +209,7 @@ async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: St
   const view = await reads.view(id);
   if (!view)
     return createRefusedAnswer("COORDINATION_NOT_FOUND", `no coordination has the id ${JSON.stringify(id)}`);
-  const status = { coordination: { ...statusOf(view), ownerSession: view.ownerSession } };
+  const status = { coordination: { ...(await reportStatus(reads, view)), ownerSession: view.ownerSession } };
   if (!outputsOf) return answer(status);
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
   const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };

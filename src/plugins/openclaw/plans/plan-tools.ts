@@ -34,10 +34,13 @@ import type {
   Report,
   ReportAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import type { QuestionToSession } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { noteReported } from "../runtime-access/gate-memory.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
-import { reportOutputs, statusOf } from "./coordination-status.ts";
+import { reportOutputs, reportStatus } from "./coordination-status.ts";
+import { tellProgress } from "./progress-tool.ts";
+import { answerChild } from "../questions/answer-tool.ts";
 import { escalate } from "../questions/escalate-tool.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
 import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
@@ -67,6 +70,8 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_report: report,
   coordination_status: tellStatus,
   coordination_escalate: escalate,
+  coordination_progress: tellProgress,
+  coordination_answer: answerChild,
 };
 
 export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
@@ -263,7 +268,14 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
   // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
   if (!view || !place)
     return createToolError(`no coordination ${JSON.stringify(id)} belongs to this session`);
-  const answer = { status: "ok", coordination: statusOf(view) };
+  const { reads } = calling.plans;
+  const coordination = await reportStatus(reads, view);
+  const questions = await calling.plans.listQuestionsTo(calling.session, id);
+  const answer = {
+    status: "ok",
+    coordination,
+    ...(questions.length > 0 && { questions: questions.map(reportQuestion) }),
+  };
   if (!outputsOf) return answer;
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
   if (!step || !maySee(place, step)) {
@@ -275,7 +287,18 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
       },
     };
   }
-  return { ...answer, outputs: await reportOutputs(calling.plans.reads, step) };
+  return { ...answer, outputs: await reportOutputs(reads, step) };
+}
+
+function reportQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }: QuestionToSession): object {
+  return {
+    questionId,
+    answerBy: formatTimestamp(deadlineAtMs),
+    ...(stepId && { stepId }),
+    ...(isWithheld && { wordsWithheld: true }),
+    ...(words && { question: words.question }),
+    ...(words?.options && { options: words.options }),
+  };
 }
 
 type Place = { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };

@@ -1,4 +1,4 @@
-/** Owns: what the tool `coordination_escalate` does: an agent asks people, and waits for a while. */
+/** Owns: what the tool `coordination_escalate` does: an agent asks people, or its parent, and waits for a while. */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { formatTimestamp } from "../../../agents/coordination/contracts/ids.ts";
@@ -9,18 +9,24 @@ import {
 } from "../../../agents/coordination/contracts/validation.ts";
 import type { QuestionOutcome } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { createToolError, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
-import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../host/tool-declarations.ts";
+import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../host/asking-declarations.ts";
 
 const text = z.string().min(1).max(BOUNDS.questionCharsMax);
 
-const escalateParams = z.strictObject({
-  question: text,
-  kind: z.enum(["approval", "clarification"]).default("clarification"),
-  options: z.array(text).max(BOUNDS.optionsMax).optional(),
-  otherwise: text.optional(),
-  answerMs: z.int().min(1_000).max(BOUNDS.durationMsMax).optional(),
-  waitMs: z.int().min(0).max(ESCALATE_WAIT_MS_MAX).default(ESCALATE_WAIT_MS),
-});
+const escalateParams = z
+  .strictObject({
+    question: text,
+    to: z.enum(["people", "parent"]).default("people"),
+    kind: z.enum(["approval", "clarification"]).default("clarification"),
+    options: z.array(text).max(BOUNDS.optionsMax).optional(),
+    otherwise: text.optional(),
+    answerMs: z.int().min(1_000).max(BOUNDS.durationMsMax).optional(),
+    waitMs: z.int().min(0).max(ESCALATE_WAIT_MS_MAX).default(ESCALATE_WAIT_MS),
+  })
+  .refine(({ to, kind }) => to === "people" || kind === "clarification", {
+    message: "a clarification: only people approve, so leave `to` out to ask for an approval",
+    path: ["kind"],
+  });
 
 const ESCALATE_BOUNDS = { ...ENVELOPE_BOUNDS, charsMax: BOUNDS.questionCharsMax * (BOUNDS.optionsMax + 3) };
 
@@ -30,12 +36,13 @@ const LATER =
 export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(escalateParams, params, ESCALATE_BOUNDS);
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
-  const { waitMs, options, otherwise, answerMs, ...question } = parsed.value;
+  const { waitMs, to, options, otherwise, answerMs, ...question } = parsed.value;
   const answer = await use(async ({ plans, session, agent }) =>
     plans.ask({
       ...question,
       askedBy: session,
       agentId: agent,
+      ...(to === "parent" && { to }),
       ...(options && { options }),
       ...(otherwise !== undefined && { otherwise }),
       ...(answerMs !== undefined && { answerMs }),

@@ -23,7 +23,7 @@ export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator,
 }
 
 /** Reading what the ledger says, without changing it. */
-export interface PlanReads extends Pick<LedgerStore, "list">, Pick<ContentStore, "get"> {
+export interface PlanReads extends Pick<LedgerStore, "list">, Pick<ContentStore, "get" | "getMany"> {
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }

@@ -16,7 +16,7 @@ import { parseConfidence } from "../../../agents/coordination/gates/stated-confi
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { ESCALATE_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
+import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
 import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
@@ -147,7 +147,7 @@ function keepWritten(
   const isHeld = gated.isStrict || isReplaced;
   const left = parts
     .filter(({ type }) => !isHeld || type !== "thinking")
-    .map((part) => withoutQuestion(gated, withoutOutputs(gated, part)));
+    .map((part) => withoutWords(gated, withoutOutputs(gated, part)));
   if (left.length === parts.length && left.every((part, index) => part === parts[index])) return undefined;
   return { message: { ...message, content: left } } as HookResult<"before_message_write">;
 }
@@ -175,10 +175,17 @@ function withoutOutputs({ gate, isStrict }: GatedNow, part: Part): Part {
   return { ...part, arguments: { outcome, confidence, outputs: { heldBack: true } } };
 }
 
-/** What people are asked is in the ledger, and is withheld there. */
-function withoutQuestion({ isStrict }: GatedNow, part: Part): Part {
-  const isQuestion = part.type === "toolCall" && part.name === ESCALATE_TOOL;
-  return isQuestion && isStrict ? { ...part, arguments: { question: WITHHELD_QUESTION } } : part;
+/** What people and parents are asked, and how far a child says it is, are in the ledger, and are withheld there. */
+function withoutWords({ isStrict }: GatedNow, part: Part): Part {
+  if (part.type !== "toolCall" || !isStrict) return part;
+  switch (part.name) {
+    case ESCALATE_TOOL:
+      return { ...part, arguments: { question: WITHHELD_WORDS } };
+    case PROGRESS_TOOL:
+      return { ...part, arguments: { line: WITHHELD_WORDS } };
+    default:
+      return part;
+  }
 }
 
-const WITHHELD_QUESTION = "(withheld: it is in the ledger)";
+const WITHHELD_WORDS = "(withheld: it is in the ledger)";

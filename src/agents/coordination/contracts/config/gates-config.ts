@@ -148,6 +148,11 @@ export const escalationsSchema = z
       .max(BOUNDS.openQuestionsMax)
       .default(256)
       .describe("How many questions of agents one coordination keeps open."),
+    parentAnswerMs: declareDurationMs(1_000)
+      .default(600_000)
+      .describe(
+        "How long the parent of an agent may take to answer it, where the agent does not say, in milliseconds; then its default counts, or people are asked.",
+      ),
   })
   .superRefine(({ notify, webhooks }, context) => {
     for (const [index, { channel }] of notify.entries())

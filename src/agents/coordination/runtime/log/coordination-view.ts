@@ -24,6 +24,7 @@ import {
 } from "../../contracts/ids.ts";
 import {
   childOf,
+  sessionOf,
   type Conflict,
   type Escalation,
   type HeldClaim,
@@ -32,7 +33,7 @@ import {
   type StepPhase,
   type KnownCoordination,
 } from "../../ledger/state.ts";
-import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
+import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
 
@@ -80,6 +81,15 @@ export interface HeldView {
   readonly escalationId?: string;
 }
 
+/** A claim of an agent. Its line lies beside the log. */
+export interface ProgressView {
+  readonly percent?: number;
+  readonly line: ContentRef;
+  readonly atMs: EpochMs;
+  /** The line is kept back as the agent's result is, and is shown nowhere. */
+  readonly lineWithheld?: true;
+}
+
 export interface StepView {
   readonly stepId: StepId;
   readonly parentStepId?: StepId;
@@ -109,6 +119,8 @@ export interface StepView {
   /** Until when people may answer; then the step fails. */
   readonly answerByMs?: EpochMs;
   readonly held?: HeldView;
+  /** How far its agent says it is, while it is at work. */
+  readonly progress?: ProgressView;
   /** How often its result went back to its agent. */
   readonly revisions?: number;
   /** Of a step of a fork: what completed it, in the log of the source. */
@@ -171,7 +183,8 @@ function viewPlan({
   return { content, steps, ...(deadlineAtMs !== undefined && { deadlineAtMs }) };
 }
 
-function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs, revisions }: Step): StepView {
+function viewStep(coordinationId: CoordinationId, step: Step): StepView {
+  const { spec, phase, admittedAtMs, revisions } = step;
   return {
     stepId: spec.stepId,
     ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
@@ -192,9 +205,26 @@ function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs, r
     ...viewTimes(phase),
     ...("error" in phase && { error: phase.error }),
     ...(phase.status === "held" && { held: viewHeld(phase, spec) }),
+    ...viewProgress(step),
     ...(revisions !== undefined && { revisions }),
     ...(spec.problems && { problems: spec.problems }),
     ...(spec.planned && viewPlanned(spec, phase)),
+  };
+}
+
+function viewProgress(step: Step): Pick<StepView, "progress"> {
+  const { phase, progress } = step;
+  const isAtWork = phase.status === "dispatched" || phase.status === "running";
+  if (!progress || !isAtWork) return {};
+  const isWithheld = isEverythingWithheld(step, sessionOf(phase));
+  const { percent, line, atMs } = progress;
+  return {
+    progress: {
+      ...(percent !== undefined && { percent }),
+      line,
+      atMs,
+      ...(isWithheld && { lineWithheld: true }),
+    },
   };
 }
 

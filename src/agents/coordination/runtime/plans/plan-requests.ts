@@ -1,6 +1,6 @@
 /** Owns: what hosts ask about plans, and what they are answered. */
 import type { ForkedFrom, Requester } from "../../contracts/fact-fields.ts";
-import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { AgentId, CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ReplayPolicy } from "../../contracts/config/replay-policy.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
@@ -83,6 +83,22 @@ export type ReportAnswer =
   /** The session works on no step, or its step has ended. */
   | { readonly kind: "refused"; readonly reason: string };
 
+/** How far a child says it is, as its model wrote it. */
+export interface Progress {
+  readonly percent?: number;
+  readonly line: string;
+}
+
+export type ProgressAnswer =
+  | {
+      /** `too_soon`: nothing was recorded. */
+      readonly kind: "recorded" | "too_soon";
+      /** From when on the next one is recorded. */
+      readonly nextAtMs: EpochMs;
+    }
+  /** The session works on no step, its step has ended, or the line says nothing. */
+  | { readonly kind: "refused"; readonly reason: string };
+
 /** What a host may ask about plans; part of the coordinator. */
 export interface PlanRequests {
   /** Checks a plan, records it and begins to run it. @throws CoordinationError when it could not be recorded. */
@@ -99,4 +115,6 @@ export interface PlanRequests {
   retry(request: CoordinationRequest): Promise<RequestAnswer>;
   /** Records a child's report about the step that its session works on (H3). */
   report(childSessionKey: SessionKey, report: Report): Promise<ReportAnswer>;
+  /** Records how far a child says it is with the step that its session works on (H3). It is a claim: nothing follows from it. */
+  progress(childSessionKey: SessionKey, progress: Progress): Promise<ProgressAnswer>;
 }

@@ -25,6 +25,7 @@ import type {
 } from "./plan-requests.ts";
 import { takeLowerConfidence, planDecided } from "./plugin-decision.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { takeProgress } from "./take-progress.ts";
 import { takeReport } from "./take-report.ts";
 
 export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequests {
@@ -40,6 +41,7 @@ export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequest
     retry: ({ stepId, by, ...request }) =>
       ask(parts, request, { type: "retryStep", by, ...(stepId && { stepId }) }),
     report: (childSessionKey, report) => takeReport(parts, childSessionKey, report),
+    progress: (childSessionKey, progress) => takeProgress(parts, childSessionKey, progress),
   };
 }
 

@@ -49,7 +49,8 @@ interface About {
   readonly step: Step;
 }
 
-async function openStepOf(parts: RuntimeParts, session: SessionKey): Promise<About | undefined> {
+/** Returns the open step that a session works on. */
+export async function openStepOf(parts: RuntimeParts, session: SessionKey): Promise<About | undefined> {
   const found = await stepOfChild(parts, session);
   return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
 }
@@ -77,7 +78,11 @@ async function checkOutputs(
 }
 
 /** D3: which attempt a session belongs to; every attempt of a plan's step has a session of its own. */
-function readAttempt(parts: RuntimeParts, { state, step }: About, childSessionKey: SessionKey): number {
+export function readAttempt(
+  parts: RuntimeParts,
+  { state, step }: About,
+  childSessionKey: SessionKey,
+): number {
   const { attempt } = step.phase;
   if (!isPlanned(state) || !step.spec.planned || sessionOf(step.phase) === childSessionKey) return attempt;
   for (let earlier = attempt; earlier >= 1; earlier -= 1)

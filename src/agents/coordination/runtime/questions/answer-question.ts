@@ -1,21 +1,23 @@
 /** Owns: what hosts ask about questions to people: answering one, putting one, waiting for what comes of it. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
-import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
+import { addMs, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
-import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
+import { isEnded, type Coordination, type Escalation, type OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import { type Json, type JsonObject, isJsonObject } from "../../plan/step-graph.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
 import type { QuestionWaits } from "./question-waits.ts";
 import {
   questionIdOf,
   parseQuestionId,
   type AnswerRequest,
+  type ParentAnswer,
   type Asked,
   type AskRequest,
   type QuestionAnswered,
@@ -23,6 +25,7 @@ import {
   type QuestionRequests,
 } from "./question-requests.ts";
 import { questionPolicyOf } from "./question-policy.ts";
+import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
 import { answerSentence } from "./telling-message.ts";
 import { findTextProblem } from "./text-problem.ts";
@@ -40,9 +43,32 @@ export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
       if (answered.kind === "refused") tellLog(parts, request, answered.code);
       return answered;
     },
+    answerChild: (parentAnswer) => answerChild(parts, parentAnswer),
+    listQuestionsTo: (session, coordinationId) => listQuestionsTo(parts, session, coordinationId),
     ask: (request) => ask(parts, request),
     outcome: (questionId, waitMs, signal) => awaitAnswer(parts, { questionId, waitMs, signal }),
   };
+}
+
+/**
+ * Takes what the model of a session answers to its child. What the session was not asked does not exist for it, so that nothing can
+ * be learnt from trying, and no question to people can be answered this way.
+ */
+async function answerChild(
+  parts: QuestionParts,
+  { questionId, session, text }: ParentAnswer,
+): Promise<QuestionAnswered> {
+  const named = parseQuestionId(questionId);
+  const state = named && (await parts.runs.latest(named.coordinationId));
+  const question = state && findQuestion(state, named.escalationId);
+  if (question?.askedOf !== session) return refuseUnknownQuestion(questionId);
+  return answer(parts, {
+    questionId,
+    answer: text === undefined ? "deny" : "answer",
+    by: { kind: "agent", session },
+    through: "session",
+    ...(text !== undefined && { text }),
+  });
 }
 
 async function answer(parts: QuestionParts, request: AnswerRequest): Promise<QuestionAnswered> {
@@ -173,24 +199,11 @@ async function findContractProblem(
 
 /** H3: the question belongs to the step that the session works on, else to a coordination of the session's own. */
 async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
-  const { askedBy, kind, question, options, otherwise, answerMs } = request;
-  const text = writeQuestion({
-    question,
-    ...(options && { options: [...options] }),
-    ...(otherwise !== undefined && { otherwise }),
-  });
-  const content: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
+  const parent = request.to === "parent" ? await findParent(parts, request.askedBy) : undefined;
+  if (request.to === "parent" && !parent) return { kind: "refused", code: "UNKNOWN_STEP", reason: NO_PARENT };
+  const content = contentOfQuestion(parts, request);
   const place = await placeOf(parts, request);
-  const command: Command = {
-    type: "askPeople",
-    askedBy,
-    kind,
-    question: content.ref,
-    hasDefault: otherwise !== undefined,
-    openMax: parts.escalations.openMax,
-    ...(place.stepId && { stepId: place.stepId }),
-    ...(answerMs !== undefined && { answerMs }),
-  };
+  const command = draftAsking(parts, request, { parent, place, question: content.ref });
   const commands =
     place.kind === "new" ? [draftOpeningOfQuestion(parts, request, content), command] : [command];
   const submitted = await parts.runs.submit(place.runId, commands, [content]);
@@ -204,6 +217,53 @@ async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
     questionId: questionIdOf(place.runId, open.escalationId),
     deadlineAtMs: open.deadlineAtMs,
   };
+}
+
+function contentOfQuestion(
+  { refOf }: QuestionParts,
+  { question, options, otherwise }: AskRequest,
+): ContentInput {
+  const text = writeQuestion({
+    question,
+    ...(options && { options: [...options] }),
+    ...(otherwise !== undefined && { otherwise }),
+  });
+  return { ref: refOf(text), text, keepWhileRunning: true };
+}
+
+interface Asking {
+  readonly parent: SessionKey | undefined;
+  readonly place: Place;
+  readonly question: ContentInput["ref"];
+}
+
+function draftAsking(
+  { escalations: { openMax, parentAnswerMs } }: QuestionParts,
+  { askedBy, kind, otherwise, answerMs: wishedMs }: AskRequest,
+  { parent, place, question }: Asking,
+): Command {
+  const answerMs = wishedMs ?? (parent && parentAnswerMs);
+  return {
+    type: "askPeople",
+    askedBy,
+    kind,
+    question,
+    hasDefault: otherwise !== undefined,
+    openMax,
+    ...(parent && { askedOf: parent }),
+    ...(place.stepId && { stepId: place.stepId }),
+    ...(answerMs !== undefined && { answerMs }),
+  };
+}
+
+const NO_PARENT =
+  "this session works on no open step, so it has no parent to ask; leave `to` out to ask a person";
+
+/** H3: whose child a session is comes from the ledger. */
+async function findParent(parts: QuestionParts, child: SessionKey): Promise<SessionKey | undefined> {
+  const found = await stepOfChild(parts, child);
+  const isOpen = found?.state.kind === "open" && !isEnded(found.step.phase);
+  return isOpen ? found.step.spec.sourceSession : undefined;
 }
 
 function openQuestionOf(state: Coordination, sha256: string): Escalation | undefined {

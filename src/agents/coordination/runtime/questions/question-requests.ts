@@ -1,7 +1,7 @@
 /** Owns: what hosts ask about questions to people, and what they are answered. */
-import type { Answerer, AnswerKind, Channel } from "../../contracts/escalation.ts";
+import type { Answerer, AnswerKind, Channel, QuestionText } from "../../contracts/escalation.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
-import type { CoordinationId, EpochMs, SessionKey } from "../../contracts/ids.ts";
+import type { CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
 
 /** Names a question over all coordinations, as people write it. */
@@ -43,9 +43,30 @@ export type QuestionAnswered =
       readonly reason: string;
     };
 
-/** What an agent asks people. */
+/** What the model of a session answers to its child. */
+export interface ParentAnswer {
+  readonly questionId: string;
+  /** The session that answers, as the host names it (H3). */
+  readonly session: SessionKey;
+  /** Absent: it does not know, or says no. */
+  readonly text?: string;
+}
+
+/** An open question that a session is asked by its child. */
+export interface QuestionToSession {
+  readonly questionId: string;
+  readonly deadlineAtMs: EpochMs;
+  readonly stepId?: StepId;
+  /** Absent where they are withheld, or not kept any more. */
+  readonly words?: QuestionText;
+  readonly isWithheld: boolean;
+}
+
+/** What an agent asks people, or its parent. */
 export interface AskRequest {
   readonly askedBy: SessionKey;
+  /** Absent: people. */
+  readonly to?: "parent";
   readonly agentId: string;
   readonly kind: "approval" | "clarification";
   readonly question: string;
@@ -74,7 +95,11 @@ export type QuestionOutcome =
 export interface QuestionRequests {
   /** The first answer that may count does (E1). @throws CoordinationError when it could not be recorded. */
   answer(request: AnswerRequest): Promise<QuestionAnswered>;
-  /** Puts a question to people. @throws CoordinationError when it could not be recorded. */
+  /** The model of a session answers a question that this very session was asked. @throws CoordinationError as `answer` */
+  answerChild(answer: ParentAnswer): Promise<QuestionAnswered>;
+  /** What a session is asked by its children in a coordination and has not answered, the newest first, bounded. */
+  listQuestionsTo(session: SessionKey, coordinationId: CoordinationId): Promise<readonly QuestionToSession[]>;
+  /** Puts a question to people, or to the parent of the session that asks. @throws CoordinationError when it could not be recorded. */
   ask(request: AskRequest): Promise<Asked>;
   /** Resolves when the question is closed, or with `open` when that takes longer than `waitMs`; what it tells is told then. */
   outcome(questionId: string, waitMs: number, signal?: AbortSignal): Promise<QuestionOutcome>;

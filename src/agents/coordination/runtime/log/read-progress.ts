@@ -1,0 +1,25 @@
+/** Owns: reading what agents say of how far they are, from beside the log. */
+import type { StepId } from "../../contracts/ids.ts";
+import type { ContentStore } from "../../ports/content-store.ts";
+import type { CoordinationView } from "./coordination-view.ts";
+
+/** Lines by the step that they are about, without those that are not kept any more. */
+export type ProgressLines = ReadonlyMap<StepId, string>;
+
+/** Reads the lines of a coordination, without those that are withheld. @throws CoordinationError as `getMany` */
+export async function readProgressLines(
+  content: Pick<ContentStore, "getMany">,
+  { steps }: Pick<CoordinationView, "steps">,
+): Promise<ProgressLines> {
+  const told = steps.flatMap(({ stepId, progress }) =>
+    progress && !progress.lineWithheld ? [{ stepId, sha256: progress.line.sha256 }] : [],
+  );
+  if (told.length === 0) return new Map();
+  const texts = await content.getMany(told.map(({ sha256 }) => sha256));
+  return new Map(
+    told.flatMap(({ stepId, sha256 }) => {
+      const text = texts.get(sha256);
+      return text === undefined ? [] : [[stepId, text] as const];
+    }),
+  );
+}

@@ -1,0 +1,53 @@
+/**
+ * Owns: what a child says of how far it is. The log has its hash and size; the line lies beside it. Which step it is about says the
+ * ledger, never the child (H3).
+ */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
+import type { SessionKey } from "../../contracts/ids.ts";
+import { findNextProgressTime } from "../../dispatch/decide-progress.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { removeUnseen } from "../questions/plain-text.ts";
+import type { Progress, ProgressAnswer } from "./plan-requests.ts";
+import { openStepOf, readAttempt } from "./take-report.ts";
+
+/** Returns the text as one line that can be shown beside words of ours, cut to its bound. */
+export function formatProgressLine(text: string): string {
+  const characters = Array.from(removeUnseen(text.toWellFormed()).replace(/\s+/gu, " ").trim());
+  if (characters.length <= BOUNDS.progressCharsMax) return characters.join("");
+  return `${characters.slice(0, BOUNDS.progressCharsMax - 1).join("")}…`;
+}
+
+export async function takeProgress(
+  parts: RuntimeParts,
+  childSessionKey: SessionKey,
+  { percent, line }: Progress,
+): Promise<ProgressAnswer> {
+  const text = formatProgressLine(line);
+  if (text === "") return { kind: "refused", reason: "the line says nothing that can be seen" };
+  const about = await openStepOf(parts, childSessionKey);
+  if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
+  const { stepId } = about.step.spec;
+  const content: ContentInput = { ref: parts.refOf(text), text };
+  const submitted = await parts.runs.submit(
+    about.state.coordinationId,
+    [
+      {
+        type: "recordProgress",
+        stepId,
+        attempt: readAttempt(parts, about, childSessionKey),
+        line: content.ref,
+        ...(percent !== undefined && { percent }),
+      },
+    ],
+    parts.settings.contentMs === 0 ? [] : [content],
+  );
+  if (submitted.kind === "refused" && submitted.code !== "TOO_SOON")
+    return { kind: "refused", reason: submitted.reason };
+  const { state } = submitted;
+  const step = state.kind === "unopened" ? undefined : state.steps.get(stepId);
+  const nextAtMs = step && findNextProgressTime(step);
+  assertInvariant(nextAtMs !== undefined, `step ${stepId} has told its progress`);
+  return { kind: submitted.kind === "refused" ? "too_soon" : "recorded", nextAtMs };
+}

@@ -1,0 +1,43 @@
+/** Owns: what a session is asked by its children. Words that are withheld are not its to read. */
+import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
+import type { Escalation, KnownCoordination } from "../../ledger/state.ts";
+import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { questionIdOf, type QuestionToSession } from "./question-requests.ts";
+import { readQuestion } from "./question-text.ts";
+
+const LISTED_MAX = 10;
+
+export async function listQuestionsTo(
+  parts: Pick<RuntimeParts, "runs" | "content">,
+  session: SessionKey,
+  coordinationId: CoordinationId,
+): Promise<readonly QuestionToSession[]> {
+  const state = await parts.runs.state(coordinationId);
+  if (state.kind === "unopened") return [];
+  const open = state.escalations
+    .valueSeq()
+    .toArray()
+    .filter(
+      ({ askedOf, forwardedAtMs, closed }) => askedOf === session && forwardedAtMs === undefined && !closed,
+    );
+  const newest = open.slice(-LISTED_MAX).toReversed();
+  return Promise.all(newest.map((question) => describeQuestionTo(parts, state, question)));
+}
+
+async function describeQuestionTo(
+  parts: Pick<RuntimeParts, "content">,
+  { coordinationId, steps }: KnownCoordination,
+  question: Escalation,
+): Promise<QuestionToSession> {
+  const { escalationId, deadlineAtMs, stepId } = question;
+  const isWithheld = isQuestionWithheld(steps, question);
+  const words = isWithheld ? undefined : await readQuestion(parts, question);
+  return {
+    questionId: questionIdOf(coordinationId, escalationId),
+    deadlineAtMs,
+    isWithheld,
+    ...(stepId && { stepId }),
+    ...(words && { words }),
+  };
+}

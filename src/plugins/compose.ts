@@ -89,7 +89,10 @@ export interface RunningCoordinator extends Coordinator {
   /** Whether an answer that came by webhook is one. */
   readonly signedAnswers: () => Promise<AnswerCheck>;
   /** Reading what the ledger says, without changing it. */
-  readonly reads: Pick<LedgerReader, "list" | "entry" | "get" | "getMany" | "claims" | "holders" | "read"> & {
+  readonly reads: Pick<
+    LedgerReader,
+    "list" | "entry" | "get" | "getMany" | "claims" | "holders" | "read" | "findRuns"
+  > & {
     /** `undefined` for a coordination that the ledger does not know. */
     view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   };
@@ -194,6 +197,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
     claims: (query) => store.claims(query),
     holders: (name, limit) => store.holders(name, limit),
     read: (runId, range) => store.read(runId, range),
+    findRuns: (query) => store.findRuns(query),
     view: (coordinationId) => coordinator.view(coordinationId),
   };
 }

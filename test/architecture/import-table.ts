@@ -296,9 +296,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/config core/ports plugins plugins/openclaw/host",
   },
   "plugins/openclaw/spawns": {
-    folders: "core/contracts core/runtime/held-results plugins/openclaw/host plugins/openclaw/runtime-access",
-    types: "core/ports core/runtime/spawns core/runtime plugins/hooks",
-    packages: "node:*",
+    folders:
+      "core/contracts core/runtime/held-results core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
+    types: "core/ports core/runtime/spawns plugins/hooks",
+    packages: "node:* zod",
   },
   "plugins/openclaw/withholding": {
     folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",

@@ -5,6 +5,7 @@
  * ledger. An event reaches one module instance, any of them: nothing is kept here but in the shared runtime.
  */
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationEnvelope } from "../../agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
 import { isTellingKey } from "../../agents/coordination/runtime/questions/tell-session.ts";
@@ -18,6 +19,7 @@ import {
   withRuntime,
   type SharedRuntime,
 } from "./runtime-access/shared-runtime.ts";
+import { noteCompaction, recallChildren } from "./spawns/forgotten-children.ts";
 import { createSpawnHandlers, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
 import { formatSentence } from "./host/spawn-result.ts";
 import { runWithinBudget } from "./host/within-budget.ts";
@@ -36,6 +38,7 @@ export interface HookHandlers extends SpawnHandlers, WriteHandlers {
     event: HookEvent<"before_prompt_build">,
     ctx: HookContext<"before_prompt_build">,
   ): Promise<HookResult<"before_prompt_build">>;
+  compacted(event: HookEvent<"after_compaction">, ctx: HookContext<"after_compaction">): Promise<void>;
   agentEnded(event: HookEvent<"agent_end">, ctx: HookContext<"agent_end">): Promise<void>;
   gates(spanOf: SpanOf): GateHandlers;
   start(): Promise<void>;
@@ -76,6 +79,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     },
     beforePromptBuild: (event: HookEvent<"before_prompt_build">, ctx: HookContext<"before_prompt_build">) =>
       runQuietly("before_prompt_build", (runtime) => beginTurn(runtime, event, ctx)),
+    compacted: (event, ctx) => onCompacted(runQuietly, event, ctx),
     agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>
       runQuietly("agent_end", async (runtime) => {
         const { sessionKey, runId } = ctx;
@@ -100,6 +104,18 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   };
 }
 
+type Quietly = <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+
+async function onCompacted(
+  quietly: Quietly,
+  { compactedCount }: HookEvent<"after_compaction">,
+  { sessionKey }: HookContext<"after_compaction">,
+): Promise<void> {
+  // The host also calls it where it found nothing to compact.
+  if (!sessionKey || compactedCount === 0) return;
+  await quietly("after_compaction", (runtime) => noteCompaction(runtime, sessionKey as SessionKey));
+}
+
 async function beginTurn(
   runtime: SharedRuntime,
   event: HookEvent<"before_prompt_build">,
@@ -113,8 +129,22 @@ async function beginTurn(
   const request =
     inputProvenance?.kind === "inter_session" ? undefined : (event.currentUserMessage ?? event.prompt);
   if (request) runtime.requests.set(session, request.slice(0, REQUEST_CHARS_MAX));
-  const envelope = await coordinator.envelopeForChild(session);
-  return envelope && { appendSystemContext: formatPromptContext(envelope) };
+  return createPrompt(
+    await coordinator.envelopeForChild(session),
+    await recallChildren(runtime, session, runId),
+  );
+}
+
+/** Returns what is added to a prompt: the place of a child, and the children of a session whose history was compacted. */
+function createPrompt(
+  envelope: CoordinationEnvelope | undefined,
+  children: string | undefined,
+): HookResult<"before_prompt_build"> {
+  if (!envelope && children === undefined) return undefined;
+  return {
+    ...(envelope && { appendSystemContext: formatPromptContext(envelope) }),
+    ...(children !== undefined && { prependContext: children }),
+  };
 }
 
 function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding {

@@ -24,6 +24,7 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
   api.on("before_prompt_build", async (event, ctx) => (await handlers()).beforePromptBuild(event, ctx), {
     timeoutMs: HOST_TIMEOUT_MS,
   });
+  api.on("after_compaction", async (event, ctx) => (await handlers()).compacted(event, ctx));
   api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));
   registerGates(api, async (spanOf) => (await handlers()).gates(spanOf));
   api.registerService({

@@ -35,11 +35,18 @@ export function findAnswerRefusal(
 ): AnswerRefusal | undefined {
   if (question.closed) return "closed";
   if (now >= question.deadlineAtMs) return "expired";
-  if (by.kind === "agent") {
-    if (question.askedOf === undefined || question.askedOf !== by.session) return "not_allowed";
-    if (question.forwardedAtMs !== undefined) return "expired";
-  }
+  const refusedAgent = by.kind === "agent" ? findAgentRefusal(question, by) : undefined;
+  if (refusedAgent) return refusedAgent;
   if (!listAnswers(question).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
   const isAsker = by.session !== undefined && by.session === question.askedBy;
   return question.requireDifferentApprover && isAsker ? "same_session" : undefined;
+}
+
+/** Returns why what the model of a session answers does not count: it was not asked, or people are asked now. */
+function findAgentRefusal(
+  { askedOf, forwardedAtMs }: Pick<AskedQuestion, "askedOf"> & { readonly forwardedAtMs?: EpochMs },
+  { session }: Answerer,
+): AnswerRefusal | undefined {
+  if (askedOf === undefined || askedOf !== session) return "not_allowed";
+  return forwardedAtMs === undefined ? undefined : "expired";
 }

@@ -25,28 +25,28 @@ export function projectForwarded(
 
 function draftInterrupt(
   state: KnownCoordination,
-  asked: Pick<Escalated, "eventId" | "payload">,
+  question: Pick<Escalated, "eventId" | "payload">,
 ): OpenWopDraft[] {
-  const { escalationId, stepId, kind, deadlineAtMs } = asked.payload;
+  const { escalationId, stepId, kind, deadlineAtMs } = question.payload;
   const nodeId = stepId ?? "orchestrator";
   const timeoutMs = Math.max(0, deadlineAtMs - state.changedAtMs);
   return [
     {
       type: "interrupt.requested",
       nodeId,
-      causationId: asked.eventId,
-      payload: { kind, key: escalationId, data: questionOf(asked.payload), timeoutMs },
+      causationId: question.eventId,
+      payload: { kind, key: escalationId, data: questionOf(question.payload), timeoutMs },
     },
     {
       type: "node.suspended",
       nodeId,
-      causationId: asked.eventId,
+      causationId: question.eventId,
       payload: {
         nodeId,
         interruptId: escalationId,
         kind,
         key: escalationId,
-        ...describeLowConfidence(state, asked),
+        ...describeLowConfidence(state, question),
       },
     },
   ];

@@ -19,6 +19,7 @@ import { createChatChannel } from "../runners/chat-channel.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { createHookHost } from "../../hooks/hook-host.ts";
 import { accessGateMemory } from "./gate-memory.ts";
+import { createCompactions } from "../host/compactions.ts";
 import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
@@ -84,6 +85,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     health: createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     folderOf: createWorkingFolders(api.runtime),
+    compactions: createCompactions(api.runtime.agent.session, logger),
     requests: createRecent<string>(REQUESTS_MAX),
     coordinator: opened.get,
     get closed() {

@@ -16,6 +16,7 @@ import type { HookHost } from "../../hooks/hook-host.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
+import type { Compactions } from "../host/compactions.ts";
 import type { Recent } from "../host/recent.ts";
 import type { WorkingFolders } from "../host/working-folder.ts";
 
@@ -34,6 +35,8 @@ export interface SharedRuntime {
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
+  /** Which sessions had their history compacted. */
+  readonly compactions: Compactions;
   /** The newest request to each session, the objective of a coordination that it opens. */
   readonly requests: Recent<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */

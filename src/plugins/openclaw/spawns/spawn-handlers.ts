@@ -12,6 +12,7 @@ import { explainUngateable } from "../../../agents/coordination/runtime/held-res
 import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { findRepetition } from "./forgotten-children.ts";
 import { findDenial } from "./spawn-decision.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
@@ -65,7 +66,8 @@ async function ruleOnSpawn(
       if (!isCoordinated(runtime, ctx)) return undefined;
       reading = readSpawnCall(callOf(runtime, event, ctx));
       const request = reading.kind === "spawn" ? reading.request : undefined;
-      const denial = await findDenial(runtime, request, decideUntilMs);
+      const denial =
+        (await findRepetition(runtime, reading)) ?? (await findDenial(runtime, request, decideUntilMs));
       return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
     }, SPAWN_BUDGET_MS);
   } catch (error) {

@@ -3,6 +3,7 @@
  * authority (H3).
  */
 import { hash } from "node:crypto";
+import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { coordinationEnvelopeSchema } from "../../../agents/coordination/contracts/envelope.ts";
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
@@ -35,6 +36,8 @@ export type SpawnReading =
       readonly request: SpawnRequest;
       readonly target: SpawnTarget;
       readonly problems: readonly InputProblem[];
+      /** The model says that it means the spawn although it repeats an earlier one. */
+      readonly isMeantAgain: boolean;
     }
   /** The call names no session or agent that could be recorded; `target` is absent where it names nobody at all. */
   | { readonly kind: "unreadable"; readonly session: string; readonly target?: SpawnTarget };
@@ -49,7 +52,9 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
     return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
   const problems = problemsOf(call.params, namedTarget !== undefined);
   const source = { sourceSession, sourceAgent };
-  return { kind: "spawn", request: requestOf(call, { source, target, problems }), target, problems };
+  const isMeantAgain = isAgain(call.params["coordination"]);
+  const request = requestOf(call, { source, target, problems });
+  return { kind: "spawn", request, target, problems, isMeantAgain };
 }
 
 function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnTarget | undefined {
@@ -103,13 +108,20 @@ function problemsOf(params: SpawnCall["params"], targetIsValid: boolean): InputP
   if (typeof params["task"] !== "string" || params["task"] === "")
     problems.push({ code: "PARAMS_MALFORMED", path: "task" });
   if (!targetIsValid) problems.push({ code: "PARAMS_MALFORMED", path: "agentId" });
-  if (params["coordination"] === undefined) return problems;
+  if (params["coordination"] === undefined || isAgain(params["coordination"])) return problems;
   const claimed = parseBounded(coordinationEnvelopeSchema, params["coordination"], ENVELOPE_BOUNDS);
   if (claimed.ok) problems.push({ code: "ENVELOPE_NOT_AUTHORITATIVE", path: "coordination" });
   for (const { path } of claimed.ok ? [] : claimed.problems.slice(0, 3)) {
     problems.push({ code: "ENVELOPE_MALFORMED", path: `coordination.${path}`.slice(0, 200) });
   }
   return problems;
+}
+
+const againSchema = z.strictObject({ again: z.literal(true) });
+
+/** True of `{"again": true}`, by which a model insists on a spawn. It describes a wish, and authorises nothing. */
+function isAgain(coordination: unknown): boolean {
+  return againSchema.safeParse(coordination).success;
 }
 
 function callOf({ toolCallId, runId, trace }: SpawnCall): SpawnRequest["spawn"]["call"] {

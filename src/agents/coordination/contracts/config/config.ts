@@ -165,6 +165,24 @@ const conflictsSchema = arbiterPolicySchema.extend({
 /** Settings of arbitration. */
 export type ConflictsConfig = z.output<typeof conflictsSchema>;
 
+const compactionSchema = z.strictObject({
+  tellChildren: z
+    .boolean()
+    .default(true)
+    .describe("Tell a session in its next prompt which subagents it has, after its history was compacted."),
+  repeats: z
+    .enum(["refuse", "allow"])
+    .default("refuse")
+    .describe(
+      "What happens to a spawn that repeats an open or just completed one from before the compaction: same session, agent and task.",
+    ),
+  repeatMs: declareDurationMs(0)
+    .default(3_600_000)
+    .describe("How long a completed subagent counts as just completed, in milliseconds."),
+});
+/** Settings of what follows a compaction of a session's history. */
+export type CompactionConfig = z.output<typeof compactionSchema>;
+
 /** `plugins.entries.coordination.config.coordination.phase1`. */
 const phase1Schema = z.strictObject({
   enabled: z
@@ -207,6 +225,7 @@ const phase1Schema = z.strictObject({
   conflicts: conflictsSchema.prefault({}),
   gates: gatesSchema.prefault({}),
   escalations: escalationsSchema.prefault({}),
+  compaction: compactionSchema.prefault({}),
   acpAgents: z
     .record(agentIdSchema, acpAgentSchema)
     .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)

@@ -11,13 +11,13 @@ export async function readProgressLines(
   content: Pick<ContentStore, "getMany">,
   { steps }: Pick<CoordinationView, "steps">,
 ): Promise<ProgressLines> {
-  const told = steps.flatMap(({ stepId, progress }) =>
+  const references = steps.flatMap(({ stepId, progress }) =>
     progress && !progress.lineWithheld ? [{ stepId, sha256: progress.line.sha256 }] : [],
   );
-  if (told.length === 0) return new Map();
-  const texts = await content.getMany(told.map(({ sha256 }) => sha256));
+  if (references.length === 0) return new Map();
+  const texts = await content.getMany(references.map(({ sha256 }) => sha256));
   return new Map(
-    told.flatMap(({ stepId, sha256 }) => {
+    references.flatMap(({ stepId, sha256 }) => {
       const text = texts.get(sha256);
       return text === undefined ? [] : [[stepId, text] as const];
     }),

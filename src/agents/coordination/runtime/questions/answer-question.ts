@@ -201,7 +201,7 @@ async function findContractProblem(
 async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
   const parent = request.to === "parent" ? await findParent(parts, request.askedBy) : undefined;
   if (request.to === "parent" && !parent) return { kind: "refused", code: "UNKNOWN_STEP", reason: NO_PARENT };
-  const content = contentOfQuestion(parts, request);
+  const content = createQuestionContent(parts, request);
   const place = await placeOf(parts, request);
   const command = draftAsking(parts, request, { parent, place, question: content.ref });
   const commands =
@@ -219,7 +219,7 @@ async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
   };
 }
 
-function contentOfQuestion(
+function createQuestionContent(
   { refOf }: QuestionParts,
   { question, options, otherwise }: AskRequest,
 ): ContentInput {

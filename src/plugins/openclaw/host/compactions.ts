@@ -1,0 +1,96 @@
+/**
+ * Owns: which sessions had their history compacted, when, and whether they were told of their children since. It lies in the host's
+ * entry of the session, so that a crash between the compaction and the next prompt loses nothing; in memory is a copy.
+ */
+import { z } from "zod";
+import { epochMsSchema } from "../../../agents/coordination/contracts/ids.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { messageOf, type HostRuntime } from "./host-runs.ts";
+import { createRecent } from "./recent.ts";
+import { agentOf } from "./session-agent.ts";
+
+const compactionSchema = z.object({
+  atMs: epochMsSchema,
+  /** The run whose prompts tell of the children; absent before the first prompt. */
+  toldIn: z.string().optional(),
+});
+/** The newest compaction of a session's history. */
+export type Compaction = z.infer<typeof compactionSchema>;
+
+export interface Compactions {
+  /** `undefined` for a session whose history was never compacted, as far as the host says. Never throws. */
+  find(session: string): Compaction | undefined;
+  /** Resolves when it is in the session's entry, or could not be brought there. */
+  record(session: string, compaction: Compaction): Promise<void>;
+}
+
+const SESSIONS_MAX = 10_000;
+
+type Session = HostRuntime["agent"]["session"];
+
+export function createCompactions(
+  session: Pick<Session, "getSessionEntry" | "patchSessionEntry">,
+  logger: Logger,
+): Compactions {
+  const compactions = createRecent<{ readonly compaction: Compaction | undefined }>(SESSIONS_MAX);
+  /** No spawn and no prompt depends on what the host cannot say. */
+  const readQuietly = (sessionKey: string): Compaction | undefined => {
+    try {
+      return readCompaction(session, sessionKey);
+    } catch (error) {
+      logger.debug({ session: sessionKey }, `a session's entry cannot be read: ${messageOf(error)}`);
+      return undefined;
+    }
+  };
+  return {
+    find: (sessionKey) => {
+      const seen = compactions.get(sessionKey) ?? { compaction: readQuietly(sessionKey) };
+      compactions.set(sessionKey, seen);
+      return seen.compaction;
+    },
+    record: async (sessionKey, compaction) => {
+      compactions.set(sessionKey, { compaction });
+      try {
+        await writeCompaction(session, sessionKey, compaction);
+      } catch (error) {
+        logger.warn(
+          { session: sessionKey },
+          `that a session was compacted is not in its entry: ${messageOf(error)}`,
+        );
+      }
+    },
+  };
+}
+
+function readCompaction(
+  session: Pick<Session, "getSessionEntry">,
+  sessionKey: string,
+): Compaction | undefined {
+  const entry = session.getSessionEntry({
+    sessionKey,
+    agentId: agentOf(sessionKey),
+    readConsistency: "latest",
+  });
+  const value = entry?.pluginExtensions?.["coordination"]?.["compaction"];
+  return compactionSchema.safeParse(value).data;
+}
+
+async function writeCompaction(
+  session: Pick<Session, "patchSessionEntry">,
+  sessionKey: string,
+  { atMs, toldIn }: Compaction,
+): Promise<void> {
+  const compaction = { atMs, ...(toldIn !== undefined && { toldIn }) };
+  await session.patchSessionEntry({
+    sessionKey,
+    agentId: agentOf(sessionKey),
+    preserveActivity: true,
+    // The host merges the result shallowly: keep what else is there.
+    update: ({ pluginExtensions }) => ({
+      pluginExtensions: {
+        ...pluginExtensions,
+        coordination: { ...pluginExtensions?.["coordination"], compaction },
+      },
+    }),
+  });
+}

@@ -1,0 +1,140 @@
+/** Owns: how the commands show what agents at work say of how far they are, and questions that a parent is asked. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { AgentId, CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/cli/questions/find-questions.ts";
+import { renderProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
+import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import { contentOf, nameChildSession, openingOf, OWNER } from "../support/ledger-fixtures.ts";
+import {
+  createManualClock,
+  createTempFolder,
+  openTestLedger,
+  TEST_EPOCH_MS,
+  type TempFolder,
+} from "../support/temp-ledger.ts";
+import { recordSaid, type Said } from "./recorded-questions.ts";
+import { PLAIN, runCli } from "./run-cli.ts";
+
+const RUN = "co-1f0c7a52-9e4b-4d6f-8a21-5b3c9d7e0f14" as CoordinationId;
+
+const spawn = (name: string, gate?: Gate): Command => ({
+  type: "admitSpawn",
+  runner: "subagent",
+  agentId: "main" as AgentId,
+  collect: false,
+  sourceSession: OWNER,
+  name,
+  ...(gate && { gate }),
+  input: contentOf(`task of ${name}`).ref,
+  timeoutMs: 600_000,
+  call: { toolCallId: `call-${name}` },
+  child: { childSessionKey: nameChildSession(name), childRunId: `run-${name}` },
+});
+
+function tell(
+  step: number,
+  line: string,
+  percent?: number,
+): readonly [Command, [ReturnType<typeof contentOf>]] {
+  const content = contentOf(line);
+  const share = percent === undefined ? {} : { percent };
+  return [
+    { type: "recordProgress", stepId: `step-${step}` as StepId, attempt: 1, line: content.ref, ...share },
+    [content],
+  ];
+}
+
+const QUESTION = contentOf(JSON.stringify({ question: "Which one?" }));
+
+const SAID: readonly Said[] = [
+  [0, openingOf("trace-1")],
+  [100, spawn("draft")],
+  [200, spawn("review", { threshold: 7_000, checks: ["facts"] })],
+  [10_000, ...tell(1, "reading", 40)],
+  [20_000, ...tell(2, "the answer is 42", 80)],
+  [
+    30_000,
+    {
+      type: "askPeople",
+      askedBy: nameChildSession("draft"),
+      askedOf: OWNER,
+      stepId: "step-1" as StepId,
+      kind: "clarification",
+      question: QUESTION.ref,
+      hasDefault: false,
+      openMax: 10,
+      answerMs: 600_000,
+    },
+    [QUESTION],
+  ],
+];
+
+let folder: TempFolder;
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  const store = await openTestLedger(folder.file("ledger.sqlite"), { clock: createManualClock() });
+  await recordSaid(store, RUN, SAID);
+  await store.close();
+});
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+async function run(...args: readonly string[]): Promise<string> {
+  const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", folder.file("ledger.sqlite")], {
+    nowMs: TEST_EPOCH_MS + 40_000,
+  });
+  expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
+  return stdout;
+}
+
+describe("progress", () => {
+  it.each(["status", "show", "timeline"])(
+    "is in %s, with when it was told, and withheld words are not",
+    async (command) => {
+      const shown = await run(command);
+      expect(shown).toContain("40%, reading (30.0s ago)");
+      expect(shown).toContain("80%, (withheld) (20.0s ago)");
+      expect(shown).not.toContain("42");
+    },
+  );
+
+  it.each(["status", "show", "timeline"])("is in the JSON of %s", async (command) => {
+    const shown = await run(command, "--json");
+    expect(shown).toMatch(/"progress":\s*\{\s*"percent":\s*40,\s*"line":\s*"reading"/u);
+    expect(shown).toMatch(/"lineWithheld":\s*true/u);
+    expect(shown).not.toContain("the answer is 42");
+  });
+
+  it("is in the line of a plan that is waited for", () => {
+    const steps = [
+      {
+        stepId: "draft",
+        status: "running",
+        attempt: 2,
+        agent: "main",
+        progress: { percent: 40, line: "reading", toldAt: "" },
+      },
+      { stepId: "check", status: "running", attempt: 1, agent: "main" },
+    ];
+    const report = {
+      counts: { total: 2, ended: 0, byStatus: {} },
+      steps,
+    } as unknown as CoordinationStatusReport;
+    expect(renderProgress(report, PLAIN)).toContain("running: draft (attempt 2, 40%, reading), check");
+  });
+});
+
+describe("a question to a parent", () => {
+  it("is shown as one, and is not the only question that people mean", async () => {
+    expect(await run("questions")).toContain("its agent asks its parent");
+    const reader = await openLedgerForReading(folder.file("ledger.sqlite"));
+    expect(await findOnlyQuestion(createQuestionReads(reader))).toEqual({ kind: "unknown" });
+    await reader.close();
+  });
+});

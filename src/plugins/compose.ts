@@ -207,10 +207,11 @@ function gatesOf(
   { config, hooks, model, workspaceOf, logger, channels, onAppended, onEvents }: ComposeOptions,
   { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
 ): GateParts & Pick<CoordinatorParts, "onAppended"> {
-  const { gates, escalations } = config;
+  const { gates, escalations, truth } = config;
   return {
     gates,
     escalations,
+    truth,
     verifier: createOnce(async () =>
       (await import("../infra/verify/create-verifier.ts")).createVerifier({
         contract,

@@ -84,8 +84,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
   },
   "core/runtime/spawns": {
-    folders: "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results",
-    types: "core/ports core/runtime/log",
+    folders: "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results core/runtime/log",
+    types: "core/gates core/ports core/runtime/environment",
   },
   "core/runtime/workflow-host/agents": {
     folders:
@@ -277,7 +277,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/openclaw/runtime-access": {
     folders:
       "core/contracts core/std core/contracts/config core/gates core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
-    types: "core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
+    types:
+      "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
   },
   "plugins/cli/conflicts": {
@@ -300,6 +301,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/runtime/held-results core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/ports core/runtime/spawns plugins/hooks",
     packages: "node:* zod",
+  },
+  "plugins/openclaw/children": {
+    folders: "core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
+    types: "core/contracts",
   },
   "plugins/openclaw/withholding": {
     folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
@@ -336,7 +341,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes",
+      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },

@@ -58,6 +58,7 @@ describe("status", () => {
       running: 0,
       openSteps: 0,
       openConflicts: 0,
+      mismatches: 0,
       openQuestions: 0,
       health: { state: "ok", uncoordinatedSpawns: 0 },
     });

@@ -1,17 +1,21 @@
 /** Owns: everything that gates and questions need of the world: the operator's defaults, and nobody to ask but who is given. */
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import {
+  parsePluginConfig,
+  type TruthConfig,
+} from "../../src/agents/coordination/contracts/config/config.ts";
 import type {
   EscalationsConfig,
   GatesConfig,
 } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { GateParts } from "../../src/agents/coordination/runtime/environment/gate-parts.ts";
 
-export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalations">> {
+export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalations" | "truth">> {
   readonly gates?: Partial<GatesConfig>;
   readonly escalations?: Partial<EscalationsConfig>;
+  readonly truth?: Partial<TruthConfig>;
 }
 
-export function createGateParts({ gates, escalations, ...input }: GivenGates = {}): GateParts {
+export function createGateParts({ gates, escalations, truth, ...input }: GivenGates = {}): GateParts {
   const defaults = parsePluginConfig({});
   return {
     verifier: () => Promise.reject(new Error("nothing is checked here")),
@@ -24,5 +28,6 @@ export function createGateParts({ gates, escalations, ...input }: GivenGates = {
     ...input,
     gates: { ...defaults.gates, ...gates },
     escalations: { ...defaults.escalations, ...escalations },
+    truth: { ...defaults.truth, ...truth },
   };
 }

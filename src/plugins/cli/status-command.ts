@@ -15,6 +15,7 @@ import {
   formatDuration,
   formatInstant,
 } from "../../agents/coordination/std/quantities.ts";
+import { MISMATCHES_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
 import { findNewestConflicts } from "./conflicts/find-conflicts.ts";
 import { findNewestQuestions, OPEN_QUESTIONS_MAX, createQuestionReads } from "./questions/find-questions.ts";
 import { describeProgress, findNewestProgress, type FoundProgress } from "./ledger/progress-text.ts";
@@ -93,6 +94,8 @@ interface Counts {
   readonly openSteps: number;
   readonly openConflicts: number;
   readonly openQuestions: number;
+  /** Coordinations with children that did not run as they were asked. */
+  readonly mismatches: number;
 }
 
 /** Of agents at work, those that told how far they are most recently. */
@@ -108,17 +111,26 @@ type Contents = { readonly error?: object } & (
   | Readonly<Record<keyof Counts, null>>
 );
 
-const NOTHING: Counts = { coordinations: 0, running: 0, openSteps: 0, openConflicts: 0, openQuestions: 0 };
+const NOTHING: Counts = {
+  coordinations: 0,
+  running: 0,
+  openSteps: 0,
+  openConflicts: 0,
+  openQuestions: 0,
+  mismatches: 0,
+};
 const UNKNOWN = {
   coordinations: null,
   running: null,
   openSteps: null,
   openConflicts: null,
   openQuestions: null,
+  mismatches: null,
 } as const;
 
 /** Of more, it is enough to know that there are many. */
 const CONFLICTS_MAX = 1_000;
+const MISMATCHES_MAX = 1_000;
 
 async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
   try {
@@ -133,7 +145,8 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
       const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
       const questions = await openQuestionsOf(reader);
       const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
-      const counts = { coordinations, running, openSteps, openConflicts: open.length };
+      const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
+      const counts = { coordinations, running, openSteps, openConflicts: open.length, mismatches };
       return { ...counts, ...questions, ...(progress.length > 0 && { progress }) };
     });
   } catch (error) {
@@ -172,6 +185,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
   const { configPath } = status;
   const contents = describeRunning(status, paint);
   const questions = describeQuestions(status, paint, now);
+  const mismatches = describeMismatches(status, paint);
   const renderField = (name: string, value: string): string =>
     `${paint.tone("faint", name.padEnd(13))} ${value}`;
   const lines = [
@@ -182,6 +196,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
     ...(contents === undefined ? [] : [renderField("running", contents)]),
     ...renderProgress(status, terminal, now).map((line) => renderField("progress", line)),
     ...(questions === undefined ? [] : [renderField("questions", questions)]),
+    ...(mismatches === undefined ? [] : [renderField("truth", mismatches)]),
     renderField("health", describeHealth(status, paint)),
     ...(configPath === undefined ? [] : [renderField("config", configPath)]),
   ];
@@ -246,6 +261,15 @@ function describeQuestions(status: Status, paint: Paint, now: number): string | 
   const when =
     answerByMs > now ? `the next is due in ${formatDuration(answerByMs - now)}` : "one is past its time";
   return paint.tone("warning", `${formatCount(openQuestions, "open question")}, ${when}`);
+}
+
+/** Describes how many coordinations have children that did not run as asked; `undefined` when there are none. */
+function describeMismatches({ mismatches }: Status, paint: Paint): string | undefined {
+  if (!mismatches) return undefined;
+  return paint.tone(
+    "warning",
+    `children of ${formatCount(mismatches, "coordination")} did not run as asked; \`events --type child.differed\` lists them`,
+  );
 }
 
 function describeHealth({ health }: Status, paint: Paint): string {

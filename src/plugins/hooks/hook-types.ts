@@ -158,7 +158,14 @@ export interface HookQuestion {
   readonly coordinationId: string;
   readonly escalationId: string;
   readonly cause:
-    "confidence" | "conflict" | "verifier" | "retries_exhausted" | "deadline" | "agent" | "budget";
+    | "confidence"
+    | "conflict"
+    | "verifier"
+    | "retries_exhausted"
+    | "deadline"
+    | "agent"
+    | "budget"
+    | "mismatch";
   readonly kind: "approval" | "clarification";
   /** One sentence, free of content. */
   readonly title: string;

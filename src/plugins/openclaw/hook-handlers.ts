@@ -9,6 +9,7 @@ import type { CoordinationEnvelope } from "../../agents/coordination/contracts/e
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
 import { isTellingKey } from "../../agents/coordination/runtime/questions/tell-session.ts";
+import { createObserveHandlers, type ObserveHandlers } from "./children/observe-handlers.ts";
 import { createGateHandlers, type GateHandlers } from "./withholding/gate-handlers.ts";
 import type { SpanOf } from "./withholding/text-transforms.ts";
 import { formatPromptContext } from "./runners/prompt-context.ts";
@@ -41,6 +42,7 @@ export interface HookHandlers extends SpawnHandlers, WriteHandlers {
   compacted(event: HookEvent<"after_compaction">, ctx: HookContext<"after_compaction">): Promise<void>;
   agentEnded(event: HookEvent<"agent_end">, ctx: HookContext<"agent_end">): Promise<void>;
   gates(spanOf: SpanOf): GateHandlers;
+  readonly observation: ObserveHandlers;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -70,6 +72,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       use: (work) => use(work, CALL_BUDGET_MS),
     }),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
+    observation: createObserveHandlers({ quietly: runQuietly }),
     subagentEnded: async (event: HookEvent<"subagent_ended">) => {
       // A session that was told something has ended a turn of ours, not its own work.
       if (event.runId !== undefined && isTellingKey(event.runId)) return;

@@ -1,4 +1,5 @@
 /** Owns: which hooks of the host the plugin listens to, with their order and budgets (docs/openclaw.md says why). */
+import { registerObservation } from "./children/register-observation.ts";
 import { registerGates } from "./withholding/register-gates.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 import { createOnce } from "../../agents/coordination/std/load-once.ts";
@@ -27,6 +28,7 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
   api.on("after_compaction", async (event, ctx) => (await handlers()).compacted(event, ctx));
   api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));
   registerGates(api, async (spanOf) => (await handlers()).gates(spanOf));
+  registerObservation(api, async () => (await handlers()).observation);
   api.registerService({
     id: "coordination",
     start: async () => (await handlers()).start(),

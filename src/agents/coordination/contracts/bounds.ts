@@ -16,6 +16,8 @@ export const BOUNDS = {
   /** OpenWOP allows 256 characters for `agent:` and the id. */
   agentIdCharsMax: 250,
   nameCharsMax: 64,
+  /** A provider and a model. */
+  modelNameCharsMax: 256,
   errorMessageCharsMax: 300,
   objectiveCharsMax: 2_000,
   taskCharsMax: 200_000,
@@ -99,6 +101,9 @@ export const BOUNDS = {
   reportsPerAttemptMax: 16,
   /** One line of progress, in characters as people count them. */
   progressCharsMax: 200,
+  /** Changes of what really runs that are recorded of one attempt, and differences from what was asked. */
+  observationsPerAttemptMax: 32,
+  differencesPerAttemptMax: 16,
   configCharsMax: 1_000_000,
   /** A JSON Schema of a check lies eight levels deep in it. */
   configDepthMax: 24,

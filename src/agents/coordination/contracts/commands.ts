@@ -1,5 +1,13 @@
 import type { AppliedStrategy, Contestant, MergeEvidence, PluginRuling } from "./arbitration.ts";
-import type { ContentRef, LearntVia, Requester, StepAdmitted, StepError, Usage } from "./fact-fields.ts";
+import type {
+  ChildRun,
+  ContentRef,
+  LearntVia,
+  Requester,
+  StepAdmitted,
+  StepError,
+  Usage,
+} from "./fact-fields.ts";
 import type { FactPayloads } from "./facts.ts";
 import type { Answerer, AnswerKind, Channel } from "./escalation.ts";
 import type { EpochMs, EventId, SessionKey, StepId } from "./ids.ts";
@@ -19,6 +27,7 @@ export type Command =
   | DispatchStep
   | ReportStep
   | RecordProgress
+  | ObserveChild
   | StopChild
   | SkipSteps
   | RetryStep
@@ -125,6 +134,17 @@ export interface RecordProgress {
   readonly attempt: number;
   readonly percent?: number;
   readonly line: ContentRef;
+}
+
+/** Records what the host says of the child of an attempt. */
+export interface ObserveChild {
+  readonly type: "observeChild";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  /** What is not named is not known, or did not change. */
+  readonly ran: ChildRun;
+  /** The run is stopped before its model is called, where it differs from what was asked. */
+  readonly refused?: true;
 }
 
 /** Records what became of the child of an attempt that was given up. */

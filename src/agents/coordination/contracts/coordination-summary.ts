@@ -25,5 +25,8 @@ export interface Reference {
 /** The reference that every coordination with conflicts holds, once for each. */
 export const CONFLICTS_NAME = "conflicts";
 
+/** The coordinations with children that did not run as they were asked. */
+export const MISMATCHES_NAME = "mismatches";
+
 /** The coordinations in which people were asked something. */
 export const QUESTIONS_NAME = "questions";

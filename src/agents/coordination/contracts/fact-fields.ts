@@ -72,6 +72,8 @@ export const stepErrorSchema = z.object({
     "withheld",
     /** What the agent said was held back and could not be kept: the disk, a crash, or too many texts. */
     "result_lost",
+    /** The child would not have run as it was asked, and was stopped before its model was called. */
+    "not_as_asked",
   ]),
   message: z.string().max(BOUNDS.errorMessageCharsMax),
 });
@@ -157,6 +159,44 @@ export const carriedSchema = z.object({
 /** A result that a fork took from its source. */
 export type Carried = z.infer<typeof carriedSchema>;
 
+const modelName = z.string().min(1).max(BOUNDS.modelNameCharsMax);
+const thinkingLevel = shortName;
+const folderPath = z.string().min(1).max(BOUNDS.resourceCharsMax);
+
+/** What a spawn asked for, besides its agent. What it does not name is the host's to choose. */
+export const childRequestSchema = z.object({
+  /** As `provider/model`; a model alone where the spawn named no provider. */
+  model: modelName.optional(),
+  thinking: thinkingLevel.optional(),
+  /** The real path of the folder that the child was to work in. */
+  folder: folderPath.optional(),
+});
+/** What was asked of a child. */
+export type ChildRequest = z.infer<typeof childRequestSchema>;
+
+/** What the host says of a child that runs. */
+export const childRunSchema = z.object({
+  agentId: agentIdSchema.optional(),
+  /** The model of its newest call, as `provider/model`. */
+  model: modelName.optional(),
+  thinking: thinkingLevel.optional(),
+  /** The folder from which its tools take relative paths. */
+  folder: folderPath.optional(),
+  /** The tools that its model was offered: how many, and the sha256 of their sorted names. */
+  tools: z.object({ count: z.int().min(0), sha256: contentRefSchema.shape.sha256 }).optional(),
+});
+/** What really ran. */
+export type ChildRun = z.infer<typeof childRunSchema>;
+
+/** `writes`: a file that the child changed outside of the folder that was asked. */
+export const childDifferenceSchema = z.object({
+  field: z.enum(["agent", "model", "thinking", "folder", "writes"]),
+  asked: z.string().min(1).max(BOUNDS.resourceCharsMax),
+  ran: z.string().min(1).max(BOUNDS.resourceCharsMax),
+});
+/** One thing in which a child did not run as it was asked. */
+export type ChildDifference = z.infer<typeof childDifferenceSchema>;
+
 /** What is fixed about a step from its admission on. */
 export const stepAdmittedSchema = z.object({
   stepId: stepIdSchema,
@@ -186,6 +226,8 @@ export const stepAdmittedSchema = z.object({
   decision: decisionSchema.optional(),
   /** Only in a fork. */
   carried: carriedSchema.optional(),
+  /** What was asked of the child besides its agent; absent where nothing was. */
+  requested: childRequestSchema.optional(),
 });
 /** All that is known of a step when it is admitted. */
 export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;

@@ -52,6 +52,8 @@ import {
   requesterSchema,
   askedSchema,
   attemptOf,
+  childDifferenceSchema,
+  childRunSchema,
   statedConfidence,
 } from "./fact-fields.ts";
 
@@ -152,6 +154,15 @@ export const FACT_PAYLOADS = {
     /** One line, as the agent wrote it. */
     line: contentRefSchema,
   }),
+  /** What really runs in an attempt: all that is known at first, then what changed. */
+  "child.observed": z.object({
+    ...attemptOf,
+    ran: childRunSchema,
+    /** It differs from what was asked, and the run was stopped before its model was called. */
+    refused: z.literal(true).optional(),
+  }),
+  /** A child does not run as it was asked. Each difference of an attempt is recorded once. */
+  "child.differed": z.object({ ...attemptOf, ...childDifferenceSchema.shape }),
   /** D3: an outcome that came too late to count. */
   "step.outcome_refused": z.object({
     ...attemptOf,
@@ -326,7 +337,16 @@ export const FACT_PAYLOADS = {
   "coordination.escalated": z.object({
     escalationId,
     stepId: stepIdSchema.optional(),
-    cause: z.enum(["confidence", "conflict", "verifier", "retries_exhausted", "deadline", "agent", "budget"]),
+    cause: z.enum([
+      "confidence",
+      "conflict",
+      "verifier",
+      "retries_exhausted",
+      "deadline",
+      "agent",
+      "budget",
+      "mismatch",
+    ]),
     kind: z.enum(["approval", "clarification"]),
     /** Present when confidence was the cause; basis points, 10,000 is certainty. */
     confidence: z

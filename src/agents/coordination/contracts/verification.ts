@@ -120,6 +120,8 @@ export const gateSchema = z.object({
   verifyMs: z.int().min(1).max(BOUNDS.durationMsMax).optional(),
   /** An agent may rule on its own results. */
   allowSelf: z.boolean().optional(),
+  /** People rule where the child did not run as it was asked. */
+  holdMismatch: z.literal(true).optional(),
 });
 /** Everything that holds a result: checks, a confidence floor, and how strictly its text is withheld. */
 export type Gate = z.infer<typeof gateSchema>;

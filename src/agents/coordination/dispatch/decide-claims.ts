@@ -9,8 +9,11 @@ import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
 import type { Contestant } from "../contracts/arbitration.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command, RequestResources, ResourceRequest, SettleReview } from "../contracts/commands.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { FILE, isFile } from "../contracts/resource-names.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
+import { findWriteDifference } from "../gates/child-differences.ts";
 import { holdingOf, type Conflict, type OpenCoordination } from "../ledger/state.ts";
 import {
   formatConflictId,
@@ -27,6 +30,7 @@ import {
 } from "./conflict-facts.ts";
 import { hasLapsed, canAskAbout, findOpenQuestion, putQuestion } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
+import { draftDifferences } from "./observe-child.ts";
 import { releaseClaims, draftRelease } from "./release-claims.ts";
 
 export type ClaimCommand = Command & {
@@ -48,7 +52,7 @@ export function decideOnClaims(state: OpenCoordination, command: ClaimCommand, n
 }
 
 /** True while an attempt of the step is under way. The owner can write for as long as the coordination is open. */
-function canWrite({ steps }: OpenCoordination, stepId: StepId): boolean {
+function canWrite({ steps }: Pick<OpenCoordination, "steps">, stepId: StepId): boolean {
   if (stepId === OWNER_STEP_ID) return true;
   const status = steps.get(stepId)?.phase.status;
   return status === "dispatched" || status === "running";
@@ -324,5 +328,16 @@ function recordWrite(
     return accept([{ type: "write.undetermined", payload }], stepId);
   }
   const { type: _, ...payload } = command;
-  return accept([{ type: "resource.changed", payload }], stepId);
+  return accept([{ type: "resource.changed", payload }, ...draftStrayWrite(state, payload)], stepId);
+}
+
+/** Drafts the difference where a child changed a file outside of the folder that was asked for it. */
+function draftStrayWrite(
+  { steps }: OpenCoordination,
+  { stepId, resource }: FactPayloads["resource.changed"],
+): FactDraft[] {
+  const step = steps.get(stepId);
+  if (!step || !canWrite({ steps }, stepId) || !isFile(resource)) return [];
+  const { folder } = step.spec.requested ?? {};
+  return draftDifferences(step, findWriteDifference(folder, resource.slice(FILE.length)));
 }

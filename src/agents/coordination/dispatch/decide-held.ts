@@ -17,7 +17,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Finding, Gate } from "../contracts/verification.ts";
-import { mustHold, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
+import { mustHold, mustHoldMismatch, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
 import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
@@ -53,7 +53,7 @@ export function draftHeldResult(
 ): FactDraft[] | undefined {
   const { gate, stepId } = step.spec;
   const stated = statedConfidenceOf(step, command);
-  if (!gate || !mustHold(gate, stated)) return undefined;
+  if (!gate || !(mustHold(gate, stated) || mustHoldMismatch(gate, step.differences))) return undefined;
   const { attempt, via, usage } = command;
   const { checks = [], verifyMs = BOUNDS.durationMsMax } = gate;
   const heldFact: FactDraft = {
@@ -84,7 +84,13 @@ function draftImmediateRuling(
   if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
   const { gate, stated, now } = hold;
   const revisions = step.revisions ?? 0;
-  const verdict = ruleOnVerdicts(gate, { stated, findings: [], failures: new Map(), revisions });
+  const verdict = ruleOnVerdicts(gate, {
+    stated,
+    findings: [],
+    failures: new Map(),
+    revisions,
+    ...(step.differences && { differences: step.differences }),
+  });
   return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, now })] : [];
 }
 
@@ -161,9 +167,9 @@ function addFinding(step: HeldStep, finding: Finding): HeldStep {
 
 /** Drafts what follows from the verdicts that have arrived so far. */
 function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochMs): FactDraft[] {
-  const { phase, spec, revisions = 0 } = step;
+  const { phase, spec, revisions = 0, differences = [] } = step;
   const { stated, findings, failures } = phase;
-  const verdict = ruleOnVerdicts(spec.gate, { stated, findings, failures, revisions });
+  const verdict = ruleOnVerdicts(spec.gate, { stated, findings, failures, revisions, differences });
   switch (verdict.outcome) {
     case "wait":
       return [];

@@ -48,6 +48,7 @@ import { decideOnGates } from "./decide-gates.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { refuseLate } from "./late-outcome.ts";
 import { chooseNextAttempt } from "./next-try.ts";
+import { explainRefusedRun, observeChild } from "./observe-child.ts";
 import { isPlanned, isWorkedOff, limitIn, type PlannedCoordination } from "./plan-rules.ts";
 import { settleObserved } from "./settle-observed.ts";
 
@@ -72,6 +73,8 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return reportStep(state, command);
     case "recordProgress":
       return recordProgress(state, command, now);
+    case "observeChild":
+      return observeChild(state, command);
     case "dispatchStep":
       return dispatchStep(state, command, now);
     case "cancelCoordination":
@@ -277,7 +280,7 @@ function endStep(
   const step = state.steps.get(ending.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${ending.stepId}`);
   const { phase } = step;
-  const command = applyReportedFailure(step, ending);
+  const command = applyKnownFailure(step, ending);
   if (phase.status === "waiting" && command.attempt === phase.attempt)
     return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
   const isAttemptOver =
@@ -294,11 +297,21 @@ function endStep(
   return { kind: "accepted", stepId: command.stepId, facts: draftEndingFacts(state, step, { command, now }) };
 }
 
-/** Turns a completion into a failure where the child itself reported that it could not do the work. */
-function applyReportedFailure(
-  { report }: Step,
+/**
+ * Turns a completion into a failure where the child itself reported that it could not do the work, and says of a run that was
+ * refused why.
+ */
+function applyKnownFailure(
+  step: Step,
   ending: CompleteStep | FailStep | TimeOutStep,
 ): CompleteStep | FailStep | TimeOutStep {
+  const { report } = step;
+  const refusedRun = explainRefusedRun(step);
+  if (refusedRun && ending.attempt === step.phase.attempt && ending.type !== "timeOutStep") {
+    const { stepId, attempt, via } = ending;
+    const cancelled = ending.type === "failStep" && ending.cancelled;
+    return { type: "failStep", stepId, attempt, via, error: refusedRun, cancelled };
+  }
   const isFailure = report?.outcome === "failed" && report.attempt === ending.attempt;
   if (ending.type !== "completeStep" || !isFailure) return ending;
   const { stepId, attempt, via, usage } = ending;

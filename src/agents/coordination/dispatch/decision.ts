@@ -32,6 +32,8 @@ export type RefusalCode =
   | "TOO_MANY_REPORTS"
   /** The attempt told how far it is a moment ago. */
   | "TOO_SOON"
+  /** What runs an attempt has changed often enough. */
+  | "TOO_MANY_CHANGES"
   /** One attempt has ended its turn with a text often enough. */
   | "TOO_MANY_TEXTS"
   /** A2: the claim has ended, or belongs to another step. */

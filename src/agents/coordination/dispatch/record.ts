@@ -71,6 +71,8 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "step.timed_out":
     case "step.reported":
     case "step.progressed":
+    case "child.observed":
+    case "child.differed":
     case "step.outcome_refused":
     case "step.skipped":
     case "step.retry_granted":

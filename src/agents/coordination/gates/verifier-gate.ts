@@ -5,6 +5,7 @@
  * verdicts does not matter. Either the actor's or a critic's confidence below its threshold holds.
  */
 import type { StatedConfidence } from "../contracts/commands.ts";
+import type { ChildDifference } from "../contracts/fact-fields.ts";
 import type { Finding, Gate, VerificationFailure } from "../contracts/verification.ts";
 import { ruleOnConfidence } from "./confidence-gate.ts";
 
@@ -14,6 +15,8 @@ export interface Verified {
   readonly failures: ReadonlyMap<string, VerificationFailure>;
   /** How often the result went back to its agent already. */
   readonly revisions: number;
+  /** Where the child did not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
 }
 
 export type ResultVerdict =
@@ -28,6 +31,7 @@ export type ResultVerdict =
       readonly cause: "verifier";
       readonly reason: "no_verdict" | "revisions_spent";
     }
+  | { readonly outcome: "hold"; readonly cause: "mismatch" }
   | {
       readonly outcome: "hold";
       readonly cause: "confidence";
@@ -39,6 +43,11 @@ export type ResultVerdict =
 /** True when the gate holds a result before anything was checked. */
 export function mustHold(gate: Gate, stated: StatedConfidence): boolean {
   return (gate.checks?.length ?? 0) > 0 || ruleOnActor(gate, stated).outcome === "hold";
+}
+
+/** True when the gate holds what a child says, because it does not run as it was asked. */
+export function mustHoldMismatch(gate: Gate, differences: readonly ChildDifference[] = []): boolean {
+  return gate.holdMismatch === true && differences.length > 0;
 }
 
 export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
@@ -56,7 +65,7 @@ export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
     : { outcome: "hold", cause: "verifier", reason: "revisions_spent" };
 }
 
-function ruleByConfidence(gate: Gate, { stated, findings }: Verified): ResultVerdict {
+function ruleByConfidence(gate: Gate, { stated, findings, differences }: Verified): ResultVerdict {
   const actor = ruleOnActor(gate, stated);
   if (actor.outcome === "hold") {
     const { measured, required } = actor;
@@ -65,9 +74,8 @@ function ruleByConfidence(gate: Gate, { stated, findings }: Verified): ResultVer
   }
   const required = gate.criticThreshold ?? 0;
   const measured = findings.reduce((least, { confidence = 10_000 }) => Math.min(least, confidence), 10_000);
-  return measured < required
-    ? { outcome: "hold", cause: "confidence", of: "verdict", measured, required }
-    : { outcome: "pass" };
+  if (measured < required) return { outcome: "hold", cause: "confidence", of: "verdict", measured, required };
+  return mustHoldMismatch(gate, differences) ? { outcome: "hold", cause: "mismatch" } : { outcome: "pass" };
 }
 
 function ruleOnActor(gate: Gate, stated: StatedConfidence) {

@@ -115,7 +115,8 @@ function evolveForwarded(
  * know.
  */
 export function isAboutResult({ cause, confidence }: FactPayloads["coordination.escalated"]): boolean {
-  return cause === "verifier" || (cause === "confidence" && (confidence?.of ?? "decision") !== "decision");
+  if (cause === "verifier" || cause === "mismatch") return true;
+  return cause === "confidence" && (confidence?.of ?? "decision") !== "decision";
 }
 
 function evolveAnswered(

@@ -3,7 +3,14 @@ import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { evolveHeld, type HeldEvent } from "./evolve-held.ts";
-import { childOf, type EndedPhase, type Failure, type Step, type StepPhase } from "./state.ts";
+import {
+  childOf,
+  type EndedPhase,
+  type Failure,
+  type ObservedRun,
+  type Step,
+  type StepPhase,
+} from "./state.ts";
 
 type OutcomeEvent = FactEvent & { type: "step.completed" | "step.failed" | "step.timed_out" };
 
@@ -15,6 +22,8 @@ export type StepEvent =
         | "step.acknowledged"
         | "step.reported"
         | "step.progressed"
+        | "child.observed"
+        | "child.differed"
         | "step.outcome_refused"
         | "step.retry_granted"
         | "step.skipped";
@@ -37,6 +46,11 @@ export function evolveStep(before: Step, event: StepEvent): Step {
     case "step.progressed":
       // It changes nothing, so nothing is caused by it.
       return evolveProgressed(before, event);
+    // Nothing is caused by what is only seen.
+    case "child.observed":
+      return { ...before, observed: evolveObserved(before, event) };
+    case "child.differed":
+      return evolveDiffered(before, event);
     case "step.outcome_refused": {
       const { attempt, outcome } = event.payload;
       // It changes nothing, so nothing is caused by it.
@@ -66,7 +80,14 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
   assertInvariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
-  const { report: _, reports: _reports, progress: _progress, withheldCount: _texts, ...rest } = step;
+  const {
+    report: _,
+    reports: _reports, progress: _progress, 
+    withheldCount: _texts,
+    observed: _observed,
+    differences: _differences,
+    ...rest
+  } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
     ...rest,
@@ -113,6 +134,25 @@ function evolveProgressed(step: Step, event: FactEvent & { type: "step.progresse
   checkAttempt(step.phase, event);
   const { stepId: _, attempt: _attempt, ...progress } = event.payload;
   return { ...step, progress: { ...progress, atMs: epochMsOf(event.timestamp) } };
+}
+
+function evolveObserved(
+  { phase, observed: before }: Step,
+  event: FactEvent & { type: "child.observed" },
+): ObservedRun {
+  checkAttempt(phase, event);
+  const { ran, refused } = event.payload;
+  return {
+    ran: { ...before?.ran, ...ran },
+    changes: (before?.changes ?? 0) + 1,
+    ...(refused && { refused }),
+  };
+}
+
+function evolveDiffered(step: Step, event: FactEvent & { type: "child.differed" }): Step {
+  checkAttempt(step.phase, event);
+  const { stepId: _, attempt: _attempt, ...difference } = event.payload;
+  return { ...step, differences: [...(step.differences ?? []), difference] };
 }
 
 function checkAttempt(

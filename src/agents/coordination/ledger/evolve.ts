@@ -72,6 +72,8 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "step.timed_out":
     case "step.reported":
     case "step.progressed":
+    case "child.observed":
+    case "child.differed":
     case "step.outcome_refused":
     case "step.retry_granted":
     case "step.skipped":

@@ -5,7 +5,15 @@
 import type { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import type { StatedConfidence } from "../contracts/commands.ts";
 import type { Lane } from "../contracts/envelope.ts";
-import type { ContentRef, Requester, StepAdmitted, StepError, Usage } from "../contracts/fact-fields.ts";
+import type {
+  ChildDifference,
+  ChildRun,
+  ContentRef,
+  Requester,
+  StepAdmitted,
+  StepError,
+  Usage,
+} from "../contracts/fact-fields.ts";
 import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import type { CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
@@ -149,6 +157,10 @@ export interface Step {
   readonly reports?: number;
   /** How far the child of the current attempt says it is. */
   readonly progress?: StepProgress;
+  /** What really runs in the current attempt. */
+  readonly observed?: ObservedRun;
+  /** Where the child of the current attempt does not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
   /** Of any attempt, because the same session may go on. */
   readonly withheld?: WithheldText;
   readonly withheldCount?: number;
@@ -166,6 +178,14 @@ export interface Step {
   readonly begunAtMs?: EpochMs;
   /** What all attempts used, and what the child of a planned step spawned. */
   readonly spent?: Spent;
+}
+
+export interface ObservedRun {
+  readonly ran: ChildRun;
+  /** How often something changed, the first observation included. */
+  readonly changes: number;
+  /** The run was stopped before its model was called. */
+  readonly refused?: true;
 }
 
 /** The newest text of the child that was kept back from its parent. */

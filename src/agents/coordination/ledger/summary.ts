@@ -7,6 +7,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import {
   CONFLICTS_NAME,
+  MISMATCHES_NAME,
   QUESTIONS_NAME,
   type Reference,
   type Summary,
@@ -45,6 +46,8 @@ export function referencesOf(event: RunEvent): Reference[] {
     case "resource.changed":
     case "conflict.detected":
       return listContestReferences(event);
+    case "child.differed":
+      return [{ name: MISMATCHES_NAME, stepId: event.payload.stepId }];
     case "coordination.escalated":
       return listQuestionReferences(event.payload);
     case "step.dispatched":

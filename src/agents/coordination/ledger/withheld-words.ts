@@ -21,9 +21,10 @@ export function isReleased({ phase }: Step): boolean {
   return phase.status === "completed" && phase.released !== "replaced";
 }
 
-/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
-function isHeldBack({ phase, withheld }: Step): boolean {
-  return withheld !== undefined || phase.status === "held";
+/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. What did not run as asked is held. */
+function isHeldBack({ phase, withheld, spec, differences = [] }: Step): boolean {
+  const isMismatch = spec.gate?.holdMismatch === true && differences.length > 0;
+  return withheld !== undefined || phase.status === "held" || isMismatch;
 }
 
 /** True when what an agent asks people may tell its result before that is ruled on. */

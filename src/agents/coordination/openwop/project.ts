@@ -76,6 +76,8 @@ function projectNothing(
       | "conflict.resolved"
       | "step.reported"
       | "step.progressed"
+      | "child.observed"
+      | "child.differed"
       | "step.outcome_refused"
       | "step.skipped"
       | "step.retry_granted"

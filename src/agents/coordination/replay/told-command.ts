@@ -38,6 +38,7 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
     case "step.acknowledged":
     case "step.reported":
     case "step.progressed":
+    case "child.observed":
     case "step.child_stopped":
     case "step.completed":
     case "step.failed":
@@ -114,6 +115,7 @@ type StepLead = Fact<
   | "step.acknowledged"
   | "step.reported"
   | "step.progressed"
+  | "child.observed"
   | "step.child_stopped"
   | "step.completed"
   | "step.failed"
@@ -136,6 +138,8 @@ function commandsFromStepFact(
     }
     case "step.acknowledged":
       return [{ type: "acknowledgeStep", ...lead.payload }];
+    case "child.observed":
+      return [{ type: "observeChild", ...read(lead.payload) }];
     case "step.reported":
       return [{ type: "reportStep", ...read(lead.payload) }];
     case "step.progressed":

@@ -140,6 +140,7 @@ function applyGatePolicyToStep(
   const checks = listChecksUnderPolicy(otherwise, ofAgent, verify);
   return {
     threshold: raiseThreshold(otherwise, ofAgent.confidenceThreshold ?? gates.confidenceThreshold, verify),
+    ...(otherwise.holdMismatch && { holdMismatch: true }),
     ...demandUnder(otherwise, ofAgent.requireConfidence ?? gates.requireConfidence, verify),
     ...(checks.length > 0 && { checks, ...applyCheckPolicy(otherwise, gates, verify) }),
   };

@@ -27,6 +27,7 @@ import type { LaneRunner } from "../ports/lane-runner.ts";
 import type { ContentStore } from "../ports/content-store.ts";
 import { admitSpawn, type Admission, type AdmitParts, type SpawnRequest } from "./spawns/admit-spawn.ts";
 import { viewCoordination, type CoordinationView } from "./log/coordination-view.ts";
+import { createChildWatch, type ChildWatch } from "./spawns/child-watch.ts";
 import { createArbiter, type Arbiter } from "./arbiter/arbiter.ts";
 import type { ArbitrationParts } from "./arbiter/arbiter-parts.ts";
 import { createDispatcher, type Dispatcher } from "./effects/dispatcher.ts";
@@ -87,6 +88,8 @@ export interface SpawnRequests {
 export interface Coordinator extends SpawnRequests, PlanRequests, QuestionRequests {
   /** Which sessions are gated, and what their agents say. */
   readonly heldSessions: HeldSessions;
+  /** What was asked of children, and what really runs. */
+  readonly childWatch: ChildWatch;
   /** Rules on what tool calls change. */
   readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
   /** What a coordination is like now; `undefined` for one that the ledger does not know. */
@@ -114,11 +117,16 @@ function createAdmitParts(parts: CoordinatorParts, runs: RunLog): AdmitParts {
  * refuse it.
  */
 function spawnGateOf(
-  { gates, pluginGates }: GateParts,
+  { gates, pluginGates, truth: { onMismatch } }: GateParts,
   agentId: AgentId,
   runner: RunnerKind,
 ): Gate | undefined {
-  const gate = gateOf(gates, { agentId, runner, plugins: pluginGates.verifiersFor(agentId) });
+  const gate = gateOf(gates, {
+    agentId,
+    runner,
+    plugins: pluginGates.verifiersFor(agentId),
+    onMismatch,
+  });
   return runner === "acp" && gate && !isStrict(gate) ? undefined : gate;
 }
 
@@ -195,6 +203,7 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     ...createPlanRequests(requested),
     ...createQuestionRequests({ ...requested, waits }),
     heldSessions: createHeldSessions(planning),
+    childWatch: createChildWatch(planning),
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),
   };
@@ -282,9 +291,19 @@ async function adopt(
   { coordinationId }: SpawnClaim,
   { step, child }: { readonly step: Step; readonly child: ObservedChild },
 ): Promise<CoordinationEnvelope | undefined> {
-  const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call, gate } =
-    step.spec;
-  const spawn = { runner, agentId, sourceSession, input, timeoutMs, collect, call, ...(gate && { gate }) };
+  const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call } = step.spec;
+  const { gate, requested } = step.spec;
+  const spawn = {
+    runner,
+    agentId,
+    sourceSession,
+    input,
+    timeoutMs,
+    collect,
+    call,
+    ...(gate && { gate }),
+    ...(requested && { requested }),
+  };
   const adopted = await submit(core, coordinationId, [
     { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },
   ]);

@@ -3,6 +3,7 @@
  * a terminal, which the callers do.
  */
 import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
+import type { ChildDifference } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
@@ -17,6 +18,7 @@ type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "ag
 function subjectOf({ cause, stepId, confidence }: Asked): Subject {
   switch (cause) {
     case "verifier":
+    case "mismatch":
       return "result";
     case "confidence":
       if ((confidence?.of ?? "decision") !== "decision") return "result";
@@ -45,12 +47,16 @@ export function describeSubject({ stepId, stepName, cause }: Asked): string {
 }
 
 /** Describes why the question is asked, after a colon. */
-export function describeCause(question: Asked & Pick<QuestionReport, "kind" | "checks">): string {
+export function describeCause(
+  question: Asked & Pick<QuestionReport, "kind" | "checks" | "differences">,
+): string {
   switch (question.cause) {
     case "confidence":
       return describeConfidence(question);
     case "verifier":
       return describeChecks(question);
+    case "mismatch":
+      return describeMismatch(question);
     case "conflict":
       return "others stand against its write";
     case "retries_exhausted":
@@ -64,6 +70,18 @@ export function describeCause(question: Asked & Pick<QuestionReport, "kind" | "c
         return "its agent asks its parent";
       return question.kind === "approval" ? "its agent asks for approval" : "its agent asks";
   }
+}
+
+function describeMismatch({ differences = [] }: Pick<QuestionReport, "differences">): string {
+  const details = differences.map(describeDifference).join("; ");
+  return `its agent did not run as it was asked${details === "" ? "" : `: ${details}`}`;
+}
+
+/** Describes a difference like `model openai/large was asked, and openai/small ran`. */
+export function describeDifference({ field, asked: requested, ran }: ChildDifference): string {
+  return field === "writes"
+    ? `it was to work in ${requested}, and wrote ${ran}`
+    : `${field} ${requested} was asked, and ${ran} ran`;
 }
 
 function describeConfidence({ confidence }: Asked): string {

@@ -1,6 +1,6 @@
 /** Owns: the form in which a question to people is shown to programs. Does not own: how it reads (`question-text.ts`). */
 import type { AnswerKind, Notice, QuestionText } from "../../../agents/coordination/contracts/escalation.ts";
-import type { ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
+import type { ChildDifference, ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Finding, VerificationFailure } from "../../../agents/coordination/contracts/verification.ts";
 import type {
@@ -43,6 +43,8 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
   readonly onExpiry: "deny" | "default";
   /** Of the result that it is about, while that is held. */
   readonly checks?: readonly CheckReport[];
+  /** Of the step that it is about: where its agent did not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
   /** Names the held result; its text is for people who read the ledger. */
   readonly result?: ContentRef;
   /** As an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
@@ -93,11 +95,12 @@ export async function createQuestionReport(
 }
 
 function createStepReport(
-  { name, held: heldView }: StepView,
-  { escalationId }: QuestionView,
+  { name, held: heldView, differences }: StepView,
+  { escalationId, cause }: QuestionView,
 ): Partial<QuestionReport> {
   return {
     ...(name !== undefined && { stepName: name }),
+    ...(cause === "mismatch" && differences && { differences }),
     ...(heldView?.escalationId === escalationId && createHeldReport(heldView)),
   };
 }

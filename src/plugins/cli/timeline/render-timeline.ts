@@ -14,6 +14,7 @@ import { formatCount, formatDuration, formatInstant } from "../../../agents/coor
 import { describeProgress } from "../ledger/progress-text.ts";
 import { isDelivery, stepName } from "../ledger/step-name.ts";
 import { ticksOf, type Axis } from "./time-axis.ts";
+import { renderTruthNotes } from "./child-truth.ts";
 import { placeConflicts, renderConflictNotes, chooseConflictSign } from "./timeline-conflicts.ts";
 import { renderGateNotes, placeQuestions, QUESTION_SIGN } from "./timeline-questions.ts";
 import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
@@ -46,12 +47,13 @@ export function renderTimeline(picture: TimelinePicture, terminal: Terminal): st
   const drawing: Drawing = { terminal, paint: paintFor(terminal), columns };
   const body =
     picture.timeline.rows.length > 0 ? renderChart(picture.timeline, drawing) : ["no step was admitted yet"];
-  const { timeline, log, program } = picture;
+  const { timeline, view, log, program } = picture;
   const conflicts = log ? renderConflictNotes(log, timeline, { ...drawing, program }) : [];
   const notes = [
     ...renderProgress(timeline, drawing),
     ...waitsOf(picture, drawing),
     ...conflicts,
+    ...renderTruthNotes(view, drawing),
     ...renderGateNotes(picture, drawing),
   ];
   return `${[...renderHeader(picture, drawing), "", ...body, "", ...notes, renderLegend(timeline, drawing)].join("\n")}\n`;

@@ -44,6 +44,7 @@ import {
   type ReaderOptions,
 } from "../terminal/run-command.ts";
 import { isDelivery, stepName } from "../ledger/step-name.ts";
+import { listTruthFields } from "./child-truth.ts";
 import { timelineOf } from "./timeline.ts";
 
 export function addShow(parent: CommandGroup, host: CliHost): void {
@@ -205,6 +206,10 @@ function renderStep(step: StepView, page: Page): string[] {
       ["output", output ? describeContent(output) : ""],
       ["progress", progress ? text(describeProgress(progress, now)) : ""],
       ["kept from", text(step.carriedFrom ?? "")],
+      ...listTruthFields(step).map(
+        ([name, value]) =>
+          [name, name === "differs" ? paint.tone("warning", text(value)) : text(value)] as const,
+      ),
       ...listGateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
       ...timeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],

@@ -22,7 +22,10 @@ type Shared =
   | "dependsOn"
   | "retryAtMs"
   | "answerByMs"
-  | "carriedFrom";
+  | "carriedFrom"
+  | "requested"
+  | "ran"
+  | "differences";
 
 export interface TimelineRow extends Pick<StepView, Shared> {
   /** 0 for a step of the owner, 1 for a step of such a step's child, and so on. */
@@ -247,12 +250,15 @@ function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepVi
 }
 
 function createSituationFields(step: StepView): Partial<TimelineRow> {
-  const { dependsOn = [], retryAtMs, answerByMs, carriedFrom } = step;
+  const { dependsOn = [], retryAtMs, answerByMs, carriedFrom, requested, ran, differences } = step;
   return {
     ...(dependsOn.length > 0 && { dependsOn }),
     ...(retryAtMs !== undefined && { retryAtMs }),
     ...(answerByMs !== undefined && { answerByMs }),
     ...(carriedFrom && { carriedFrom }),
+    ...(requested && { requested }),
+    ...(ran && { ran }),
+    ...(differences && { differences }),
   };
 }
 

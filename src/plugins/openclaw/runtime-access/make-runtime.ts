@@ -24,6 +24,7 @@ import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
+import { createHostNames } from "../host/host-names.ts";
 import { createHostLogger } from "../host/host-logger.ts";
 import { waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
@@ -31,7 +32,7 @@ import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
+import type { ChildNow, PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { createPlanShow } from "../runners/show-plan.ts";
 import { createSubagentRunner } from "../runners/subagent-runner.ts";
 import { CHILD_TOOLS } from "../host/tool-declarations.ts";
@@ -40,6 +41,7 @@ import { createWorkingFolders } from "../host/working-folder.ts";
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
 const PENDING_SPAWNS_MAX = 10_000;
 const REQUESTS_MAX = 1_000;
+const CHILDREN_MAX = 1_000;
 
 /** @throws CoordinationError `CONFIG_INVALID` */
 export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
@@ -76,6 +78,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       gateOf(config.gates, {
         agentId,
         runner: "subagent",
+        onMismatch: config.truth.onMismatch,
         plugins: hooks.verifiersFor(parseHostAgentId(agentId)),
       }),
     acpDefaultAgent: () => acpDefaultAgentOf(api),
@@ -86,6 +89,8 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     folderOf: createWorkingFolders(api.runtime),
     compactions: createCompactions(api.runtime.agent.session, logger),
+    names: createHostNames(api),
+    children: createRecent<ChildNow>(CHILDREN_MAX),
     requests: createRecent<string>(REQUESTS_MAX),
     coordinator: opened.get,
     get closed() {

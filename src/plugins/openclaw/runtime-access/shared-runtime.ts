@@ -6,6 +6,8 @@
  * runtime behind, so that a late hook of a disabled plugin opens nothing (H1). All truth is in the ledger.
  */
 import type { AgentId, CoordinationId, StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type { ChildRun } from "../../../agents/coordination/contracts/fact-fields.ts";
+import type { WatchedChild } from "../../../agents/coordination/runtime/spawns/child-watch.ts";
 import type { Gate } from "../../../agents/coordination/contracts/verification.ts";
 import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
@@ -13,6 +15,7 @@ import type { SpawnObserver } from "../../../agents/coordination/ports/spawn-obs
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { HookHost } from "../../hooks/hook-host.ts";
+import type { HostNames } from "../host/host-names.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
@@ -37,6 +40,10 @@ export interface SharedRuntime {
   readonly folderOf: WorkingFolders;
   /** Which sessions had their history compacted. */
   readonly compactions: Compactions;
+  /** What the host calls models and folders, in one form. */
+  readonly names: HostNames;
+  /** Children at work, by session; what is forgotten is asked of the ledger before the next run. */
+  readonly children: Recent<ChildNow>;
   /** The newest request to each session, the objective of a coordination that it opens. */
   readonly requests: Recent<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
@@ -45,6 +52,16 @@ export interface SharedRuntime {
   readonly openwop?: OpenWopFace;
   readonly closed: boolean;
   close(): Promise<void>;
+}
+
+/** What is known of a child at work. */
+export interface ChildNow {
+  readonly watched: WatchedChild;
+  readonly ran: ChildRun;
+  /** Of the tools that its model was offered. */
+  readonly toolNames?: readonly string[];
+  /** What of it came to the disk. */
+  readonly recorded?: ChildRun;
 }
 
 export interface PendingSpawn {

@@ -141,6 +141,7 @@ function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext):
     trace: ctx.trace,
     request: runtime.requests.get(sessionKey),
     acpDefaultAgent: runtime.acpDefaultAgent,
+    names: runtime.names,
   };
 }
 

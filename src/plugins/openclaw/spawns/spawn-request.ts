@@ -6,8 +6,13 @@ import { hash } from "node:crypto";
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { coordinationEnvelopeSchema } from "../../../agents/coordination/contracts/envelope.ts";
-import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
+import {
+  childRequestSchema,
+  type ChildRequest,
+  type InputProblem,
+} from "../../../agents/coordination/contracts/fact-fields.ts";
 import { agentIdSchema, sessionKeySchema, type AgentId } from "../../../agents/coordination/contracts/ids.ts";
+import type { HostNames } from "../host/host-names.ts";
 import { ENVELOPE_BOUNDS, parseBounded } from "../../../agents/coordination/contracts/validation.ts";
 import type { ContentInput } from "../../../agents/coordination/ports/content-store.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
@@ -23,6 +28,8 @@ export interface SpawnCall {
   readonly request?: string | undefined;
   /** Whom the host takes for a spawn over ACP that names no agent. */
   readonly acpDefaultAgent?: () => string | undefined;
+  /** What the host calls models and folders, in one form. */
+  readonly names: Pick<HostNames, "modelOf" | "folderOf">;
 }
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._:/#-]*$/u;
@@ -95,12 +102,32 @@ function spawnOf(call: SpawnCall): Omit<SpawnRequest["spawn"], "agentId" | "runn
   const { params } = call;
   const name = nameOf(params);
   const timeoutMs = timeoutOf(params["runTimeoutSeconds"]);
+  const requested = readRequested(call);
   return {
     ...(name && { name }),
     ...(timeoutMs && { timeoutMs }),
     collect: params["collect"] === true,
+    ...(requested && { requested }),
     call: callOf(call),
   };
+}
+
+/** What the spawn asks for, as far as it can be recorded. For the host an empty text is none. */
+function readRequested({ params, names }: SpawnCall): ChildRequest | undefined {
+  const model = readText(params["model"]);
+  const thinking = readText(params["thinking"]);
+  const folder = readText(params["cwd"]);
+  const requested = childRequestSchema.safeParse({
+    ...(model !== undefined && { model: names.modelOf(model) }),
+    ...(thinking !== undefined && { thinking }),
+    ...(folder !== undefined && { folder: names.folderOf(folder) }),
+  }).data;
+  return requested && Object.keys(requested).length > 0 ? requested : undefined;
+}
+
+function readText(value: unknown): string | undefined {
+  const text = typeof value === "string" ? value.trim() : "";
+  return text === "" || text.length > BOUNDS.resourceCharsMax ? undefined : text;
 }
 
 function problemsOf(params: SpawnCall["params"], targetIsValid: boolean): InputProblem[] {

@@ -183,6 +183,17 @@ const compactionSchema = z.strictObject({
 /** Settings of what follows a compaction of a session's history. */
 export type CompactionConfig = z.output<typeof compactionSchema>;
 
+const truthSchema = z.strictObject({
+  onMismatch: z
+    .enum(["record", "hold", "refuse"])
+    .default("record")
+    .describe(
+      "What happens to a child that does not run as it was asked. `hold`: its result waits for people. `refuse`: it is stopped before its model is called, and held where that is too late.",
+    ),
+});
+/** Settings of what is done about children that do not run as they were asked. */
+export type TruthConfig = z.output<typeof truthSchema>;
+
 /** `plugins.entries.coordination.config.coordination.phase1`. */
 const phase1Schema = z.strictObject({
   enabled: z
@@ -226,6 +237,7 @@ const phase1Schema = z.strictObject({
   gates: gatesSchema.prefault({}),
   escalations: escalationsSchema.prefault({}),
   compaction: compactionSchema.prefault({}),
+  truth: truthSchema.prefault({}),
   acpAgents: z
     .record(agentIdSchema, acpAgentSchema)
     .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)

@@ -1,4 +1,5 @@
 /** Owns: what gates and questions need of the world. */
+import type { TruthConfig } from "../../contracts/config/config.ts";
 import type { EscalationsConfig, GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { HumanChannel } from "../../ports/human-channel.ts";
@@ -17,6 +18,7 @@ export interface PluginGates {
 export interface GateParts {
   readonly gates: GatesConfig;
   readonly escalations: EscalationsConfig;
+  readonly truth: TruthConfig;
   readonly verifier: () => Promise<Verifier>;
   readonly pluginGates: PluginGates;
   /** `undefined` for a channel that there is none of. */

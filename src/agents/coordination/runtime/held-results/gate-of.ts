@@ -1,6 +1,7 @@
 /** Owns: what holds the results of an agent, from the operator's configuration, a step of a plan and the plugins that verify. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { HeldDecision, RunnerKind } from "../../contracts/fact-fields.ts";
+import type { TruthConfig } from "../../contracts/config/config.ts";
 import type { GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Gate, StepVerify } from "../../contracts/verification.ts";
@@ -17,6 +18,8 @@ export interface Gated {
   readonly verify?: StepVerify;
   /** Checks of plugins, by key. */
   readonly plugins: readonly string[];
+  /** Absent: a child that does not run as it was asked is recorded, and counts. */
+  readonly onMismatch?: TruthConfig["onMismatch"];
 }
 
 /** `undefined` where nothing can hold the result. A plan can ask for more than the operator, never for less. */
@@ -29,9 +32,15 @@ export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
   const checks = checksOf(ofAgent, gated);
   return {
     threshold: convertToBasisPointsUp(Math.max(operators, verify.confidenceThreshold ?? 0)),
+    ...createMismatchPart(gated),
     ...((isDemanded || verify.requireConfidence) && { requireConfidence: true }),
     ...(checks.length > 0 && createCheckPart(config, { checks, verify })),
   };
+}
+
+/** Holds the result where the child does not run as it was asked. Of other runners nothing is seen. */
+function createMismatchPart({ onMismatch = "record", runner }: Gated): Pick<Gate, "holdMismatch"> {
+  return onMismatch !== "record" && runner === "subagent" ? { holdMismatch: true } : {};
 }
 
 function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
@@ -74,10 +83,11 @@ export function findDoubt(config: GatesConfig, confidence: number | undefined): 
 }
 
 /** Creates the function that says what holds the results of a step, and whether people must let it begin. */
-export function createGating({ gates, pluginGates }: GateParts): Admitting["gateStep"] {
+export function createGating({ gates, pluginGates, truth }: GateParts): Admitting["gateStep"] {
   return ({ agent: agentId, verify, confidence }, runner) => {
     const plugins = pluginGates.verifiersFor(agentId);
-    const gate = gateOf(gates, { agentId, runner, plugins, ...(verify && { verify }) });
+    const { onMismatch } = truth;
+    const gate = gateOf(gates, { agentId, runner, plugins, onMismatch, ...(verify && { verify }) });
     const decision = findDoubt(gates, confidence);
     return { ...(gate && { gate }), ...(decision && { decision }) };
   };

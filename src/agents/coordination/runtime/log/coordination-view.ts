@@ -4,6 +4,9 @@
  */
 import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
 import type {
+  ChildDifference,
+  ChildRequest,
+  ChildRun,
   ContentRef,
   ForkedFrom,
   InputProblem,
@@ -135,6 +138,12 @@ export interface StepView {
   readonly deadlineAtMs?: EpochMs;
   readonly error?: StepError;
   readonly problems?: readonly InputProblem[];
+  /** What was asked of its child besides the agent. */
+  readonly requested?: ChildRequest;
+  /** What really ran in the newest attempt, as the host told it. */
+  readonly ran?: ChildRun;
+  /** Where the child of the newest attempt did not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
 }
 
 export function viewCoordination(state: KnownCoordination): CoordinationView {
@@ -208,6 +217,7 @@ function viewStep(coordinationId: CoordinationId, step: Step): StepView {
     ...viewProgress(step),
     ...(revisions !== undefined && { revisions }),
     ...(spec.problems && { problems: spec.problems }),
+    ...viewTruth(step),
     ...(spec.planned && viewPlanned(spec, phase)),
   };
 }
@@ -225,6 +235,18 @@ function viewProgress(step: Step): Pick<StepView, "progress"> {
       atMs,
       ...(isWithheld && { lineWithheld: true }),
     },
+  };
+}
+
+function viewTruth({
+  spec: { requested },
+  observed,
+  differences,
+}: Step): Pick<StepView, "requested" | "ran" | "differences"> {
+  return {
+    ...(requested && { requested }),
+    ...(observed && { ran: observed.ran }),
+    ...(differences && { differences }),
   };
 }
 

@@ -137,6 +137,8 @@ export function titleOf({
         : `The agent is not sure of the result of ${subject}. Let it count?`;
     case "verifier":
       return `The result of ${subject} could not be verified. Let it count?`;
+    case "mismatch":
+      return `The agent of ${subject} did not run as it was asked. Let its result count?`;
     case "conflict":
       return `A write of ${subject} is contested. Let it happen?`;
     case "retries_exhausted":

@@ -1,0 +1,142 @@
+/**
+ * Owns: the hooks that tell what a child really is: before a run its agent, folder, level of thinking and model, with the run's
+ * input its tools, with each call its model, with its last words the folder that its tools had.
+ *
+ * H2 a handler never throws into the host. H3 what was asked says the ledger. A call of a model that is known costs a comparison;
+ * only what is new is brought to the disk.
+ */
+import type { ChildRun } from "../../../agents/coordination/contracts/fact-fields.ts";
+import type { AgentId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import {
+  describeRefusedDifference,
+  findChildDifferences,
+} from "../../../agents/coordination/gates/child-differences.ts";
+import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
+import { formatSentence } from "../host/spawn-result.ts";
+import { accessGateMemory } from "../runtime-access/gate-memory.ts";
+import { findRuntime, type ChildNow, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+
+export interface ObserveHandlers {
+  beforeRun(ctx: HookContext<"before_agent_run">): Promise<HookResult<"before_agent_run">>;
+  runInput(event: HookEvent<"llm_input">, ctx: HookContext<"llm_input">): void;
+  modelCallStarted(event: HookEvent<"model_call_started">): void;
+  beforeFinalize(event: HookEvent<"before_agent_finalize">): Promise<undefined>;
+}
+
+export interface ObserveHandlerParts {
+  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+}
+
+/** Of more, the names are cut: a host offers some hundreds at most. */
+const TOOLS_MAX = 2_000;
+
+export function createObserveHandlers(parts: ObserveHandlerParts): ObserveHandlers {
+  return {
+    beforeRun: (ctx) => parts.quietly("before_agent_run", (runtime) => ruleOnRun(runtime, ctx)),
+    runInput: ({ tools = [] }, { sessionKey }) => {
+      const children = findRuntime()?.children;
+      const child = sessionKey === undefined ? undefined : children?.get(sessionKey);
+      if (child && sessionKey) children?.set(sessionKey, { ...child, toolNames: namesOf(tools) });
+    },
+    modelCallStarted: ({ sessionKey, provider, model }) => {
+      if (sessionKey !== undefined) noteCall(parts, sessionKey, `${provider}/${model}`);
+    },
+    beforeFinalize: ({ sessionKey, cwd }) =>
+      parts.quietly("before_agent_finalize", async (runtime) => {
+        const child = sessionKey === undefined ? undefined : runtime.children.get(sessionKey);
+        if (!child || !sessionKey) return undefined;
+        const folder = cwd === undefined ? {} : { folder: runtime.names.folderOf(cwd) };
+        await record(runtime, sessionKey, { ...child, ran: { ...child.ran, ...folder } });
+        return undefined;
+      }),
+  };
+}
+
+/** Notes what the host says before a run, and stops a run that would not be as it was asked where the operator wants that. */
+async function ruleOnRun(
+  runtime: SharedRuntime,
+  { sessionKey, agentId, modelProviderId, modelId }: HookContext<"before_agent_run">,
+): Promise<HookResult<"before_agent_run">> {
+  if (!sessionKey) return undefined;
+  const { childWatch } = await runtime.coordinator();
+  const watched = await childWatch.find(sessionKey as SessionKey);
+  if (!watched) {
+    runtime.children.delete(sessionKey);
+    return undefined;
+  }
+  const { names, folderOf } = runtime;
+  const agent = agentId ?? watched.asked.agentId;
+  const thinking = names.thinkingOf({
+    sessionKey,
+    agentId: agent,
+    provider: modelProviderId,
+    model: modelId,
+  });
+  const ran: ChildRun = {
+    agentId: agent as AgentId,
+    folder: names.folderOf(folderOf(sessionKey, agent)),
+    ...(modelProviderId && modelId && { model: `${modelProviderId}/${modelId}` }),
+    ...(thinking !== undefined && { thinking }),
+  };
+  runtime.children.set(sessionKey, { watched, ran });
+  const differences = findChildDifferences(watched.asked, ran);
+  if (runtime.config.truth.onMismatch !== "refuse" || differences.length === 0) return undefined;
+  // The fact first: whoever is told of the refusal finds it there.
+  await childWatch.observe(watched, { ran, refused: true });
+  const sentence = formatSentence(differences.map(describeRefusedDifference).join("; "));
+  return { outcome: "block", reason: sentence, message: sentence };
+}
+
+/** With the first call of a run all that is known of it is recorded, with others only another model. */
+function noteCall(parts: ObserveHandlerParts, session: string, model: string): void {
+  const child = findRuntime()?.children.get(session);
+  if (child?.recorded?.model === model) return;
+  if (child) recordCall(parts, session, { ...child, ran: { ...child.ran, model } });
+  else if (session.includes(":subagent:")) void learnFromCall(parts, session, model);
+}
+
+/** After a reload in the middle of a run, and where the host lets nobody hear of runs, a call is all that tells of a child. */
+async function learnFromCall(parts: ObserveHandlerParts, session: string, model: string): Promise<void> {
+  const watched = await parts.quietly("model_call_started", async (runtime) =>
+    (await runtime.coordinator()).childWatch.find(session as SessionKey),
+  );
+  if (watched) recordCall(parts, session, { watched, ran: { ...watched.ran, model } });
+}
+
+function recordCall(parts: ObserveHandlerParts, session: string, child: ChildNow): void {
+  findRuntime()?.children.set(session, child);
+  const isHeld = child.watched.isHeldOnMismatch && hasDifferences(child);
+  if (isHeld) keepEverythingBack(session);
+  const work = parts.quietly("model_call_started", (runtime) => record(runtime, session, child));
+  // What the agent says must not count before the ledger has why it is held.
+  if (isHeld) accessGateMemory().texts.keeping(session as SessionKey, work);
+}
+
+function hasDifferences({ watched, ran }: ChildNow): boolean {
+  return findChildDifferences(watched.asked, ran).length > 0;
+}
+
+/** From here on whatever the child says is kept from its parent, as it is of a child whose results are checked. */
+function keepEverythingBack(session: string): void {
+  const { gated } = accessGateMemory();
+  const gatedSession = gated.get(session);
+  if (gatedSession) gated.set(session, { ...gatedSession, isStrict: true });
+}
+
+async function record(runtime: SharedRuntime, session: string, child: ChildNow): Promise<true> {
+  const { watched, ran, toolNames } = child;
+  const { childWatch } = await runtime.coordinator();
+  await childWatch.observe(watched, { ran, ...(toolNames && { toolNames }) });
+  const newest = runtime.children.get(session);
+  // Another call may have been noted meanwhile.
+  if (newest) runtime.children.set(session, { ...newest, recorded: ran });
+  return true;
+}
+
+function namesOf(tools: readonly unknown[]): string[] {
+  const names = tools
+    .slice(0, TOOLS_MAX)
+    .map((tool) => (typeof tool === "string" ? tool : (tool as { readonly name?: unknown } | null)?.name))
+    .filter((name) => typeof name === "string");
+  return [...new Set(names)].toSorted();
+}

@@ -1,0 +1,83 @@
+/**
+ * Owns: the names that the host has for models, folders and levels of thinking, in one form, so that what was asked can be compared
+ * with what runs.
+ */
+import { realpathSync } from "node:fs";
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+export interface HostNames {
+  /** The model that a spawn means, as `provider/model` where the name says both: an alias is looked up, a profile left out. */
+  modelOf(name: string): string;
+  /** The real path of a folder; the path as it is where there is no such folder. */
+  folderOf(path: string): string;
+  /** How much a session is to think: not at all where its model cannot, whatever its entry says. */
+  thinkingOf(session: ThinkingSession): string | undefined;
+}
+
+export interface ThinkingSession {
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly provider?: string | undefined;
+  readonly model?: string | undefined;
+}
+
+interface HostConfig {
+  readonly agents?: { readonly defaults?: { readonly models?: Readonly<Record<string, unknown>> } };
+  readonly models?: { readonly providers?: Readonly<Record<string, ProviderConfig | undefined>> };
+}
+
+interface ProviderConfig {
+  readonly models?: readonly { readonly id?: unknown; readonly reasoning?: unknown }[];
+}
+
+export function createHostNames(api: OpenClawPluginApi): HostNames {
+  const readConfig = (): HostConfig => api.runtime.config.current() as HostConfig;
+  return {
+    modelOf: (written) => {
+      const name = removeProfile(written.trim());
+      return findAliased(readConfig(), name) ?? name;
+    },
+    folderOf: (path) => findRealPath(api.resolvePath(path)),
+    thinkingOf: ({ sessionKey, agentId, provider = "", model = "" }) => {
+      if (isUnthinking(readConfig(), provider, model)) return "off";
+      const entry = api.runtime.agent.session.getSessionEntry({
+        sessionKey,
+        agentId,
+        readConsistency: "latest",
+      });
+      return typeof entry?.thinkingLevel === "string" ? entry.thinkingLevel : undefined;
+    },
+  };
+}
+
+/** `provider/model@profile` names an account, too. A model's own name may have a date or a size behind an `@`. */
+function removeProfile(name: string): string {
+  const suffix = /(?<=[^/])@(?!\d{8}(?:@|$)|i?q\d+(?:_[a-z0-9]+)*(?:@|$)|\d+bit(?:@|$))[^/@]+$/iu.exec(name);
+  return suffix ? name.slice(0, suffix.index) : name;
+}
+
+function findAliased({ agents }: HostConfig, name: string): string | undefined {
+  const entries = Object.entries(agents?.defaults?.models ?? {});
+  return entries.find(([, entry]) => aliasOf(entry)?.toLowerCase() === name.toLowerCase())?.[0];
+}
+
+function aliasOf(entry: unknown): string | undefined {
+  const { alias } = (entry ?? {}) as { readonly alias?: unknown };
+  return typeof alias === "string" ? alias : undefined;
+}
+
+/** True when the configuration says that the model cannot think. */
+function isUnthinking({ models }: HostConfig, provider: string, model: string): boolean {
+  return (
+    models?.providers?.[provider]?.models?.some(({ id, reasoning }) => id === model && reasoning === false) ??
+    false
+  );
+}
+
+function findRealPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,159 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { ChildRequest, ChildRun } from "../../src/agents/coordination/contracts/fact-fields.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import type { Step } from "../../src/agents/coordination/ledger/state.ts";
+import { isEverythingWithheld } from "../../src/agents/coordination/ledger/withheld-words.ts";
+import {
+  acknowledge,
+  complete,
+  fail,
+  nameChild,
+  OPEN,
+  openScene,
+  spawn,
+  stepId,
+  type Scene,
+} from "./scene.ts";
+
+const ASKED: ChildRequest = { model: "mock/large", folder: "/srv/work" };
+const HOLDING: Gate = { threshold: 7_000, holdMismatch: true };
+const SMALL: ChildRun = { model: "mock/small" };
+const LARGE: ChildRun = { model: "mock/large" };
+
+const observe = (ran: ChildRun, change: Partial<Command & { type: "observeChild" }> = {}): Command => ({
+  type: "observeChild",
+  stepId: stepId(1),
+  attempt: 1,
+  ran,
+  ...change,
+});
+const change = (path: string): Command => ({
+  type: "recordChange",
+  stepId: stepId(1),
+  resource: path,
+  version: "v1",
+  tool: "write",
+});
+const openRunning = (fields: Partial<Command & { type: "admitSpawn" }> = { requested: ASKED }): Scene =>
+  openScene(OPEN, spawn("a", fields), acknowledge(1));
+
+function decideOn(scene: Scene, command: Command): string {
+  const decision = scene.when(command);
+  if (decision.kind === "accepted") return decision.facts.map(({ type }) => type).join(" ");
+  return decision.kind === "refused" ? decision.code : "replay";
+}
+
+function stepOf({ state }: Scene): Step {
+  const step = state.kind === "unopened" ? undefined : state.steps.get(stepId(1));
+  if (!step) throw new Error("there is no step");
+  return step;
+}
+
+describe("what the host says of a child", () => {
+  it("is one fact at first and one for each change, however often it is said", () => {
+    const scene = openRunning();
+    expect(decideOn(scene, observe(LARGE))).toBe("child.observed");
+    for (let calls = 0; calls < 500; calls += 1) expect(decideOn(scene, observe(LARGE))).toBe("replay");
+    expect(decideOn(scene, observe({ ...LARGE, folder: "/srv/work" }))).toBe("child.observed");
+    expect(scene.log.at(-1)?.payload).toEqual({ stepId: "step-1", attempt: 1, ran: { folder: "/srv/work" } });
+    expect(stepOf(scene).observed).toEqual({ ran: { ...LARGE, folder: "/srv/work" }, changes: 2 });
+  });
+
+  it("causes nothing: what follows is caused by what happened before", () => {
+    const scene = openRunning();
+    const { lastFactId } = stepOf(scene);
+    scene.when(observe(SMALL));
+    expect(stepOf(scene).lastFactId).toBe(lastFactId);
+  });
+
+  it("is a difference, once, where it is not what was asked", () => {
+    const scene = openRunning();
+    expect(decideOn(scene, observe(SMALL))).toBe("child.observed child.differed");
+    expect(decideOn(scene, observe(LARGE))).toBe("child.observed");
+    expect(decideOn(scene, observe(SMALL))).toBe("child.observed");
+    expect(stepOf(scene).differences).toEqual([{ field: "model", asked: "mock/large", ran: "mock/small" }]);
+  });
+
+  it("is refused of a step that is over, of another attempt and of no step", () => {
+    const scene = openRunning();
+    expect(decideOn(scene, observe(SMALL, { attempt: 2 }))).toBe("STALE_ATTEMPT");
+    expect(decideOn(scene, observe(SMALL, { stepId: stepId(7) }))).toBe("UNKNOWN_STEP");
+    scene.when(complete(1));
+    expect(decideOn(scene, observe(SMALL))).toBe("STEP_ENDED");
+  });
+
+  it("is bounded, whatever a host says", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 200 }), (models) => {
+        const scene = openRunning();
+        for (const model of models) scene.when(observe({ model: `mock/${model}` }));
+        const seen = scene.log.flatMap((event) =>
+          event.type === "child.observed" ? [event.payload.ran.model] : [],
+        );
+        const differed = scene.log.filter(({ type }) => type === "child.differed");
+        expect(seen.length).toBeLessThanOrEqual(BOUNDS.observationsPerAttemptMax);
+        expect(differed.length).toBe(Math.min(new Set(seen).size, BOUNDS.differencesPerAttemptMax));
+      }),
+    );
+  });
+});
+
+describe("a file that a child changes", () => {
+  it("outside of the folder that was asked is a difference, once", () => {
+    const scene = openRunning();
+    expect(decideOn(scene, change("file:/srv/work/a.md"))).toBe("resource.changed");
+    expect(decideOn(scene, change("file:/srv/b.md"))).toBe("resource.changed child.differed");
+    expect(decideOn(scene, change("file:/srv/c.md"))).toBe("resource.changed");
+    expect(decideOn(scene, change("queue:mail"))).toBe("resource.changed");
+    expect(stepOf(scene).differences).toEqual([{ field: "writes", asked: "/srv/work", ran: "/srv/b.md" }]);
+  });
+
+  it("anywhere is none where no folder was asked", () => {
+    expect(decideOn(openRunning({}), change("file:/srv/b.md"))).toBe("resource.changed");
+  });
+});
+
+describe("the result of a child that does not run as it was asked", () => {
+  it("counts where the operator only wants it recorded", () => {
+    const scene = openRunning({ requested: ASKED, gate: { threshold: 7_000 } });
+    scene.when(observe(SMALL));
+    expect(decideOn(scene, complete(1))).toBe("step.completed");
+  });
+
+  it("waits for people where the operator wants that, and all that it says is kept back", () => {
+    const scene = openRunning({ requested: ASKED, gate: HOLDING });
+    scene.when(observe(SMALL));
+    expect(isEverythingWithheld(stepOf(scene), nameChild(1))).toBe(true);
+    expect(decideOn(scene, complete(1))).toBe("result.held coordination.escalated");
+    expect(scene.log.find(({ type }) => type === "coordination.escalated")?.payload).toMatchObject({
+      cause: "mismatch",
+      stepId: "step-1",
+    });
+  });
+
+  it("counts where it runs as it was asked", () => {
+    const scene = openRunning({ requested: ASKED, gate: HOLDING });
+    scene.when(observe(LARGE));
+    expect(isEverythingWithheld(stepOf(scene), nameChild(1))).toBe(false);
+    expect(decideOn(scene, complete(1))).toBe("step.completed");
+  });
+
+  it.each([
+    ["as failed", fail(1)],
+    ["as completed", complete(1)],
+  ])("is a failure that says why where the run was refused, however the host tells its end: %s", (_, end) => {
+    const scene = openRunning();
+    expect(decideOn(scene, observe(SMALL, { refused: true }))).toBe("child.observed child.differed");
+    expect(decideOn(scene, observe(SMALL, { refused: true }))).toBe("replay");
+    expect(decideOn(scene, end)).toBe("step.failed");
+    expect(stepOf(scene).phase).toMatchObject({
+      error: {
+        code: "not_as_asked",
+        message: "model mock/large was asked, and mock/small would have run",
+      },
+    });
+  });
+});

@@ -1,0 +1,75 @@
+import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createHostNames, type HostNames } from "../../src/plugins/openclaw/host/host-names.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+
+function createNames(config: object, entry: object = {}): HostNames {
+  return createHostNames({
+    resolvePath: (path: string) => resolve(path),
+    runtime: { config: { current: () => config }, agent: { session: { getSessionEntry: () => entry } } },
+  } as unknown as OpenClawPluginApi);
+}
+
+const CONFIG = {
+  agents: { defaults: { models: { "openai/large": { alias: "Best" }, "openai/small": {} } } },
+  models: {
+    providers: {
+      openai: {
+        models: [
+          { id: "small", reasoning: false },
+          { id: "large", reasoning: true },
+        ],
+      },
+    },
+  },
+};
+
+describe("the model that a spawn means", () => {
+  it.each([
+    ["openai/large", "openai/large"],
+    [" best ", "openai/large"],
+    ["BEST@work", "openai/large"],
+    ["small", "small"],
+    ["openai/large@work", "openai/large"],
+    ["anthropic/sonnet@20250929", "anthropic/sonnet@20250929"],
+    ["anthropic/sonnet@20250929@work", "anthropic/sonnet@20250929"],
+    ["lmstudio/qwen@q4_k_m", "lmstudio/qwen@q4_k_m"],
+    ["workers-ai/@cf/meta", "workers-ai/@cf/meta"],
+  ])("%s is %s", (name, expected) => {
+    expect(createNames(CONFIG).modelOf(name)).toBe(expected);
+  });
+
+  it("is what was written where the configuration says nothing", () => {
+    expect(createNames({}).modelOf("best")).toBe("best");
+  });
+});
+
+describe("a folder", () => {
+  it("is its real path, and itself where there is none", () => {
+    using temp = createTempFolder();
+    mkdirSync(temp.file("real"));
+    symlinkSync(temp.file("real"), temp.file("link"));
+    const names = createNames({});
+    expect(names.folderOf(temp.file("link"))).toBe(realpathSync(temp.file("real")));
+    expect(names.folderOf(join(temp.path, "none"))).toBe(join(temp.path, "none"));
+  });
+});
+
+describe("how much a session thinks", () => {
+  const session = { sessionKey: "agent:main:subagent:1", agentId: "main", provider: "openai" };
+
+  it("is what its entry says", () => {
+    expect(createNames(CONFIG, { thinkingLevel: "high" }).thinkingOf({ ...session, model: "large" })).toBe(
+      "high",
+    );
+    expect(createNames(CONFIG).thinkingOf({ ...session, model: "large" })).toBe(undefined);
+  });
+
+  it("is nothing where its model cannot, whatever its entry says", () => {
+    expect(createNames(CONFIG, { thinkingLevel: "high" }).thinkingOf({ ...session, model: "small" })).toBe(
+      "off",
+    );
+  });
+});

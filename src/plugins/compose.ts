@@ -164,6 +164,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     files: createRealFiles(),
     textMerge: createOnce(async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge()),
     conflicts: config.conflicts,
+    privileges: config.privileges,
     workspaceOf: options.workspaceOf,
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
     clock: systemClock,

@@ -18,7 +18,8 @@ type TableLine = Readonly<Partial<Record<keyof ImportRule, string>>>;
 const TABLE: Readonly<Record<string, TableLine>> = {
   "core/contracts": { packages: "zod" },
   "core/std": {},
-  "core/arbitration": { folders: "core/contracts" },
+  "core/arbitration": { folders: "core/contracts core/std" },
+  "core/privileges": { folders: "core/contracts core/std" },
   "core/contracts/workflows": { folders: "core/contracts", packages: "zod" },
   "core/escalation": { folders: "core/contracts" },
   "core/lanes": { types: "core/contracts" },
@@ -69,6 +70,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/contracts core/arbitration core/ledger core/dispatch core/runtime/log",
     types: "core/contracts/config core/ports core/runtime/environment",
   },
+  "core/runtime/privileges": {
+    folders: "core/contracts core/privileges core/runtime/log",
+    types: "core/contracts/config core/ports core/runtime/arbiter",
+  },
   "core/runtime/held-results": {
     folders: "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log",
     types: "core/contracts/config core/ports core/runtime/environment",
@@ -84,8 +89,9 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
   },
   "core/runtime/spawns": {
-    folders: "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results core/runtime/log",
-    types: "core/gates core/ports core/runtime/environment",
+    folders:
+      "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results core/runtime/log core/runtime/privileges",
+    types: "core/contracts/config core/gates core/ports core/runtime/environment",
   },
   "core/runtime/workflow-host/agents": {
     folders:
@@ -104,7 +110,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/plans": {
     folders:
-      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/held-results core/runtime/attempts core/runtime/questions",
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions",
     types: "core/contracts/config core/ports core/runtime/environment",
   },
   "core/runtime/workflow-host/effects": {
@@ -124,7 +130,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime": {
     folders:
-      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
+      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
     types: "core/plan core/contracts/config core/ports",
   },
   "core/runtime/workflow-host": {
@@ -298,7 +304,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/spawns": {
     folders:
-      "core/contracts core/runtime/held-results core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
+      "core/contracts core/std core/runtime/held-results core/runtime/privileges plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/ports core/runtime/spawns plugins/hooks",
     packages: "node:* zod",
   },
@@ -315,9 +321,19 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/config core/runtime/arbiter plugins/openclaw/host",
     packages: "node:* zod",
   },
+  "plugins/openclaw/privileges": {
+    folders:
+      "core/contracts core/std core/privileges plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/writes",
+    types: "core/runtime/privileges",
+  },
+  "plugins/cli/privileges": {
+    folders:
+      "core/contracts core/std core/privileges core/runtime/log core/runtime/privileges plugins/cli/terminal plugins/cli/ledger",
+    types: "plugins",
+  },
   "plugins/cli/timeline": {
     folders:
-      "core/contracts core/std core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions",
+      "core/contracts core/std core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges",
     types: "core/runtime/log",
     packages: "node:*",
   },
@@ -336,12 +352,12 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/plans": {
     folders:
-      "core/contracts core/std core/plan core/runtime/held-results plugins/cli/files plugins/openclaw/host plugins/cli/terminal plugins/cli/ledger plugins/openclaw/plans",
+      "core/contracts core/std core/plan core/privileges core/runtime/held-results plugins/cli/files plugins/openclaw/host plugins/cli/terminal plugins/cli/ledger plugins/openclaw/plans",
     packages: "commander node:*",
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes",
+      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },
@@ -354,7 +370,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli": {
     folders:
-      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
+      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
     types: "plugins",
     lazy: "plugins",
     packages: "commander node:*",

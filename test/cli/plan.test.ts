@@ -52,6 +52,24 @@ async function problemsOf(text: string, extension?: string): Promise<readonly Pl
 const findExample = (): string => /```yaml\n(.*?)```/su.exec(page)?.[1] ?? "";
 
 describe("plan validate", () => {
+  test("a glob that catches everything is told to narrow nothing, and the plan is sound", async () => {
+    const open = JSON.stringify(
+      plan([step("a", [], { write: ["/**"] }), step("b", [], { write: ["src/**"] })]),
+    );
+    const { stdout, exitCode } = await validate(open, ".json");
+    expect({ stdout, exitCode }).toEqual({
+      stdout: expect.stringMatching(
+        /\nwarning {2}step a: write \/\*\* catches every file, so it narrows nothing\n$/u,
+      ) as string,
+      exitCode: 0,
+    });
+    const json = await runCli(["plan", "validate", "--json", fileOf(open, ".json")]);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      ok: true,
+      warnings: [expect.stringContaining("step a")],
+    });
+  });
+
   test("a sound plan has a summary, and the exit code is 0", async () => {
     const { stdout, stderr, exitCode } = await validate(JSON.stringify(SOUND), ".json");
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });

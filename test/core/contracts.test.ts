@@ -76,6 +76,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   "claim.acquired": ["base"],
   "resource.changed": ["token"],
   "write.undetermined": ["extractor"],
+  "privilege.refused": ["from.coordinationId", "resource"],
   "conflict.detected": [
     ...["contest", "contest.base", "contest.current", "contest.merge", "contest.reviewByMs"],
   ],
@@ -224,6 +225,7 @@ describe("the set of contracts", () => {
       ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
       ...["step.progressed", "escalation.forwarded"],
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
+      "privilege.refused",
     ];
     expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...ownProblems].toSorted());
     expect(QM2_EVENT_TYPES).toHaveLength(10);

@@ -21,6 +21,7 @@ const LISTED = [
   "claim.released.because",
   "write.undetermined.because",
   "write.undetermined.action",
+  "privilege.refused.rule",
   "conflict.detected.contest.cause",
   "conflict.detected.contest.from",
   "conflict.resolved.rule",

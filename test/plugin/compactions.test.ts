@@ -123,7 +123,12 @@ describe("a session whose history was compacted", () => {
   });
 
   const spawn = (params: object = {}) =>
-    readSpawnCall({ params: { task: TASK, ...params }, sessionKey: SESSION, agentId: "main" });
+    readSpawnCall({
+      params: { task: TASK, ...params },
+      sessionKey: SESSION,
+      agentId: "main",
+      names: { modelOf: String, folderOf: String },
+    });
 
   it("is refused a repeated spawn, unless the model insists or the operator allows it", async () => {
     const { sessions } = createHostSessions();

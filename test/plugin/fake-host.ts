@@ -34,7 +34,13 @@ export function createFakeHost(options: {
       state: { resolveStateDir: () => (typeof stateDir === "string" ? stateDir : stateDir()) },
       tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve(rows) }) } } },
       config: { current: () => ({}) },
-      agent: { session: { patchSessionEntry: recordPatch } },
+      agent: {
+        session: {
+          patchSessionEntry: recordPatch,
+          getSessionEntry: ({ sessionKey }: { sessionKey: string }) => entries.get(sessionKey),
+        },
+        resolveAgentWorkspaceDir: () => (typeof stateDir === "string" ? stateDir : stateDir()),
+      },
     },
   };
   return { api: api as unknown as OpenClawPluginApi, lines, entries };

@@ -261,6 +261,13 @@ export const FACTS: FactPayloads = {
     extractor: "board",
     action: "denied",
   },
+  "privilege.refused": {
+    stepId: STEP,
+    tool: "write",
+    rule: "write",
+    from: { by: "spawn", stepId: OTHER_STEP, coordinationId: "co-2" as CoordinationId },
+    resource: "file:/tmp/a",
+  },
   "conflict.detected": {
     conflictId: "conflict-1",
     resource: "file:/tmp/a",

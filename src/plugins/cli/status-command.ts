@@ -20,6 +20,10 @@ import { findNewestConflicts } from "./conflicts/find-conflicts.ts";
 import { findNewestQuestions, OPEN_QUESTIONS_MAX, createQuestionReads } from "./questions/find-questions.ts";
 import { describeProgress, findNewestProgress, type FoundProgress } from "./ledger/progress-text.ts";
 import { stepName } from "./ledger/step-name.ts";
+import { REFUSED_CALLS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { readCoordination } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { countRefusedCalls } from "./privileges/show-privileges.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import {
   createErrorJson,
@@ -96,6 +100,8 @@ interface Counts {
   readonly openQuestions: number;
   /** Coordinations with children that did not run as they were asked. */
   readonly mismatches: number;
+  /** Of coordinations that run: calls that privileges refused. */
+  readonly refusedCalls: number;
 }
 
 /** Of agents at work, those that told how far they are most recently. */
@@ -118,6 +124,7 @@ const NOTHING: Counts = {
   openConflicts: 0,
   openQuestions: 0,
   mismatches: 0,
+  refusedCalls: 0,
 };
 const UNKNOWN = {
   coordinations: null,
@@ -126,6 +133,7 @@ const UNKNOWN = {
   openConflicts: null,
   openQuestions: null,
   mismatches: null,
+  refusedCalls: null,
 } as const;
 
 /** Of more, it is enough to know that there are many. */
@@ -138,15 +146,25 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
       const { coordinations } = await reader.counts();
       let running = 0;
       let openSteps = 0;
-      for await (const { summary } of listRuns(reader, { status: "running" })) {
+      const runIds = new Set<CoordinationId>();
+      for await (const { runId, summary } of listRuns(reader, { status: "running" })) {
         running += 1;
+        runIds.add(runId);
         openSteps += summary.steps.open;
       }
       const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
       const questions = await openQuestionsOf(reader);
       const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
       const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
-      const counts = { coordinations, running, openSteps, openConflicts: open.length, mismatches };
+      const refusedCalls = await countRefused(reader, runIds);
+      const counts = {
+        coordinations,
+        running,
+        openSteps,
+        openConflicts: open.length,
+        mismatches,
+        refusedCalls,
+      };
       return { ...counts, ...questions, ...(progress.length > 0 && { progress }) };
     });
   } catch (error) {
@@ -154,6 +172,21 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
     if (error.code === "LEDGER_NOT_FOUND") return NOTHING;
     return { ...UNKNOWN, error: createErrorJson(error) };
   }
+}
+
+/** Coordinations that are looked into for refused calls. */
+const REFUSING_MAX = 1_000;
+
+/** Counts refused calls of running coordinations; only those that have some are read. */
+async function countRefused(reader: LedgerReader, running: ReadonlySet<CoordinationId>): Promise<number> {
+  if (running.size === 0) return 0;
+  const holders = await reader.holders(REFUSED_CALLS_NAME, REFUSING_MAX);
+  let count = 0;
+  for (const runId of holders.filter((holder) => running.has(holder))) {
+    const view = await readCoordination(reader, runId);
+    count += view ? countRefusedCalls(view.steps) : 0;
+  }
+  return count;
 }
 
 async function openQuestionsOf(
@@ -239,11 +272,14 @@ function describeLedger({ ledger }: Status, paint: Paint): string {
     : `${size}, ${formatCount(ledger.coordinations, "coordination")}`;
 }
 
-function describeRunning({ running, openSteps, openConflicts }: Status, paint: Paint): string | undefined {
+function describeRunning(status: Status, paint: Paint): string | undefined {
+  const { running, openSteps, openConflicts, refusedCalls } = status;
   if (running === null) return undefined;
+  const refused =
+    refusedCalls > 0 ? `, ${paint.tone("warning", formatCount(refusedCalls, "refused call"))}` : "";
   const open =
     openConflicts > 0 ? `, ${paint.tone("warning", formatCount(openConflicts, "open conflict"))}` : "";
-  return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}`;
+  return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}${refused}`;
 }
 
 function renderProgress(status: Status, { unicode }: Terminal, now: number): string[] {

@@ -12,6 +12,7 @@ import { isTellingKey } from "../../agents/coordination/runtime/questions/tell-s
 import { createObserveHandlers, type ObserveHandlers } from "./children/observe-handlers.ts";
 import { createGateHandlers, type GateHandlers } from "./withholding/gate-handlers.ts";
 import type { SpanOf } from "./withholding/text-transforms.ts";
+import { createPrivilegeHandlers, type PrivilegeHandlers } from "./privileges/privilege-handlers.ts";
 import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
 import {
@@ -29,6 +30,9 @@ import { describeError } from "../../agents/coordination/std/describe-error.ts";
 
 /** A session's request is kept to this length, as the objective of what it may spawn. */
 const REQUEST_CHARS_MAX = 2_000;
+
+/** Ruled on before its spawn is recorded, by the hook of spawns. */
+const SPAWN_TOOL = "sessions_spawn";
 
 /** A call may wait for another one to end, and for a lease where the operator wants it; the host waits longer. */
 const CALL_BUDGET_MS = 12_000;
@@ -64,13 +68,18 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       return undefined;
     }
   };
+  const privileges = createPrivilegeHandlers({ api, use });
+  const spawns = createSpawnHandlers({ api, use, quietly: runQuietly, isHeld: privileges.isHeld });
+  const writes = createWriteHandlers({ api, quietly: runQuietly, use: (work) => use(work, CALL_BUDGET_MS) });
   return {
-    ...createSpawnHandlers({ api, use, quietly: runQuietly }),
-    ...createWriteHandlers({
-      api,
-      quietly: runQuietly,
-      use: (work) => use(work, CALL_BUDGET_MS),
-    }),
+    ...spawns,
+    ...writes,
+    // What a session may not do is nothing to record, to claim or to ask about.
+    beforeSpawn: async (event, ctx) =>
+      (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx),
+    beforeCall: async (event, ctx) =>
+      (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
+      writes.beforeCall(event, ctx),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
     observation: createObserveHandlers({ quietly: runQuietly }),
     subagentEnded: async (event: HookEvent<"subagent_ended">) => {
@@ -81,7 +90,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       });
     },
     beforePromptBuild: (event: HookEvent<"before_prompt_build">, ctx: HookContext<"before_prompt_build">) =>
-      runQuietly("before_prompt_build", (runtime) => beginTurn(runtime, event, ctx)),
+      runQuietly("before_prompt_build", (runtime) => beginTurn({ runtime, privileges }, event, ctx)),
     compacted: (event, ctx) => onCompacted(runQuietly, event, ctx),
     agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>
       runQuietly("agent_end", async (runtime) => {
@@ -119,8 +128,13 @@ async function onCompacted(
   await quietly("after_compaction", (runtime) => noteCompaction(runtime, sessionKey as SessionKey));
 }
 
+interface TurnParts {
+  readonly runtime: SharedRuntime;
+  readonly privileges: PrivilegeHandlers;
+}
+
 async function beginTurn(
-  runtime: SharedRuntime,
+  { runtime, privileges }: TurnParts,
   event: HookEvent<"before_prompt_build">,
   { sessionKey, runId, inputProvenance }: HookContext<"before_prompt_build">,
 ): Promise<HookResult<"before_prompt_build">> {
@@ -132,20 +146,29 @@ async function beginTurn(
   const request =
     inputProvenance?.kind === "inter_session" ? undefined : (event.currentUserMessage ?? event.prompt);
   if (request) runtime.requests.set(session, request.slice(0, REQUEST_CHARS_MAX));
-  return createPrompt(
-    await coordinator.envelopeForChild(session),
-    await recallChildren(runtime, session, runId),
-  );
+  return createPrompt({
+    envelope: await coordinator.envelopeForChild(session),
+    children: await recallChildren(runtime, session, runId),
+    narrowed: await privileges.narrowPrompt(runtime, session),
+  });
 }
 
-/** Returns what is added to a prompt: the place of a child, and the children of a session whose history was compacted. */
-function createPrompt(
-  envelope: CoordinationEnvelope | undefined,
-  children: string | undefined,
-): HookResult<"before_prompt_build"> {
-  if (!envelope && children === undefined) return undefined;
+interface PromptParts {
+  /** The place of a child. */
+  readonly envelope: CoordinationEnvelope | undefined;
+  /** The children of a session whose history was compacted. */
+  readonly children: string | undefined;
+  /** The tools that a session is held to. */
+  readonly narrowed: HookResult<"before_prompt_build">;
+}
+
+/** Returns what is added to a prompt, and the tools that it offers where the session may not use all of them. */
+function createPrompt({ envelope, children, narrowed }: PromptParts): HookResult<"before_prompt_build"> {
+  const context = [envelope && formatPromptContext(envelope), narrowed?.appendSystemContext].filter(Boolean);
+  if (context.length === 0 && children === undefined) return undefined;
   return {
-    ...(envelope && { appendSystemContext: formatPromptContext(envelope) }),
+    ...narrowed,
+    ...(context.length > 0 && { appendSystemContext: context.join("\n\n") }),
     ...(children !== undefined && { prependContext: children }),
   };
 }

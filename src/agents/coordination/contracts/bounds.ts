@@ -134,6 +134,12 @@ export const BOUNDS = {
   withheldTextsMax: 64,
   webhooksMax: 32,
   verifiersMax: 64,
+  /** Entries of a list of tools that may or may not be called. */
+  privilegeToolsMax: 128,
+  /** Of one step; what is refused beyond is refused without a record. */
+  privilegeRefusalsMax: 32,
+  /** Sessions between a child and the owner that its privileges are looked up from. */
+  privilegeDepthMax: 64,
   openWopTokensMax: 64,
   openWopFoldersMax: 16,
   openWopOriginsMax: 64,

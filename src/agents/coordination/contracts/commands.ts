@@ -47,7 +47,8 @@ export type Command =
   | ReleaseClaims
   | SettleReview
   | ({ readonly type: "recordChange" } & FactPayloads["resource.changed"])
-  | ({ readonly type: "recordUndetermined" } & FactPayloads["write.undetermined"]);
+  | ({ readonly type: "recordUndetermined" } & FactPayloads["write.undetermined"])
+  | ({ readonly type: "recordRefusedCall" } & FactPayloads["privilege.refused"]);
 
 /** A spawn that a model asked for: admitted and dispatched at once, because the model decided and the host acts. */
 export interface AdmitSpawn extends Omit<

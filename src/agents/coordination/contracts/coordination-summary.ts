@@ -28,5 +28,8 @@ export const CONFLICTS_NAME = "conflicts";
 /** The coordinations with children that did not run as they were asked. */
 export const MISMATCHES_NAME = "mismatches";
 
+/** The coordinations in which calls were refused by the privileges of their sessions. */
+export const REFUSED_CALLS_NAME = "refused_calls";
+
 /** The coordinations in which people were asked something. */
 export const QUESTIONS_NAME = "questions";

@@ -10,6 +10,7 @@ import {
   sessionKeySchema,
   stepIdSchema,
 } from "./ids.ts";
+import { admittedPrivilegeSchema } from "./privilege.ts";
 import { gateSchema } from "./verification.ts";
 
 /** The schema of a duration, in milliseconds. */
@@ -224,6 +225,8 @@ export const stepAdmittedSchema = z.object({
   gate: gateSchema.optional(),
   /** How sure the planner is of this step; below the floor it waits for people before it begins (G2). */
   decision: decisionSchema.optional(),
+  /** What its child may do at most; absent where nobody said anything. */
+  privilege: admittedPrivilegeSchema.optional(),
   /** Only in a fork. */
   carried: carriedSchema.optional(),
   /** What was asked of the child besides its agent; absent where nothing was. */

@@ -27,6 +27,7 @@ import {
 import { laneSchema, prioritySchema } from "./envelope.ts";
 import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { conflictStrategySchema, failurePolicySchema } from "./plan.ts";
+import { privilegeOriginSchema, privilegeRuleSchema } from "./privilege.ts";
 import {
   criterionKeySchema,
   criterionMetSchema,
@@ -300,6 +301,17 @@ export const FACT_PAYLOADS = {
     /** Who could not tell, where it was an extractor of a plugin. */
     extractor: shortName.optional(),
     action: z.enum(["allowed", "asked", "denied"]),
+  }),
+  /** A call that its session may not make was refused before it happened. */
+  "privilege.refused": z.object({
+    /** The step whose child called. */
+    stepId: stepIdSchema,
+    tool: shortName,
+    rule: privilegeRuleSchema,
+    /** Whose rule it was. */
+    from: privilegeOriginSchema,
+    /** What the call would have changed. */
+    resource: resourceSchema.optional(),
   }),
   "conflict.detected": z.object({
     conflictId: z.string().min(1).max(BOUNDS.idCharsMax),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
 import { coordinationIdSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import { privilegeSchema } from "./privilege.ts";
 import { stepVerifySchema, successCriterionSchema } from "./verification.ts";
 import { parseBounded, PLAN_BOUNDS, type Parsed, type ValidationProblem } from "./validation.ts";
 
@@ -98,6 +99,7 @@ export const coordinationStepSchema = z.strictObject({
   /** How sure the planner is that the step is right, from 0 to 1; below the floor people are asked before it begins. */
   confidence: z.number().min(0).max(1).optional(),
   budget: budgetSchema.optional(),
+  ...privilegeSchema.shape,
 });
 /** A step as its author wrote it. */
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;

@@ -49,6 +49,7 @@ import { draftQuestion } from "./ask-people.ts";
 import { refuseLate } from "./late-outcome.ts";
 import { chooseNextAttempt } from "./next-try.ts";
 import { explainRefusedRun, observeChild } from "./observe-child.ts";
+import { recordRefusedCall } from "./refused-calls.ts";
 import { isPlanned, isWorkedOff, limitIn, type PlannedCoordination } from "./plan-rules.ts";
 import { settleObserved } from "./settle-observed.ts";
 
@@ -85,6 +86,8 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
     case "recordChange":
     case "recordUndetermined":
       return decideOnClaims(state, command, now);
+    case "recordRefusedCall":
+      return recordRefusedCall(state, command);
     case "settleCoordination":
       return isPlanned(state) ? settlePlan(state) : settleObserved(state);
     case "withholdText":

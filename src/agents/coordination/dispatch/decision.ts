@@ -50,7 +50,9 @@ export type RefusalCode =
   | "NOT_HELD"
   | "QUESTIONS_OPEN"
   /** The result would have to be held back, and the host cannot do that. */
-  | "UNGATEABLE";
+  | "UNGATEABLE"
+  /** The child would have to be held to its privileges, and its calls cannot be seen. */
+  | "UNENFORCEABLE";
 
 /** What `decide` answers to a command. */
 export type Decision =

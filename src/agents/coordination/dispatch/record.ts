@@ -87,6 +87,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "claim.renewed":
     case "resource.changed":
     case "write.undetermined":
+    case "privilege.refused":
       return state.steps.get(draft.payload.stepId)?.lastFactId ?? state.createdEventId;
     case "conflict.resolved":
       return state.conflicts.find(({ conflictId }) => conflictId === draft.payload.conflictId)

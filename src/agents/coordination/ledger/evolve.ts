@@ -102,6 +102,8 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "escalation.closed":
     case "session.told":
       return evolveQuestion(open, event satisfies QuestionEvent, updateStep);
+    case "privilege.refused":
+      return evolveRefusedCall(open, event);
     case "plan.judged":
       return { ...open, successCriteria: event.payload.successCriteria };
     case "coordination.terminal":
@@ -242,6 +244,19 @@ function evolveCancelRequested(
   const { by, stepId } = event.payload;
   if (stepId === undefined) return { ...state, cancelledBy: by };
   return updateStep(state, stepId, (step) => ({ ...step, cancelledBy: by, lastFactId: event.eventId }));
+}
+
+/** Notes a call that was refused. It changes nothing of the step, so nothing is caused by it. */
+function evolveRefusedCall(
+  state: OpenCoordination,
+  { payload, timestamp }: FactEvent & { type: "privilege.refused" },
+): OpenCoordination {
+  const { stepId, ...call } = payload;
+  const refused = { ...call, atMs: epochMsOf(timestamp) };
+  return updateStep(state, stepId, (step) => ({
+    ...step,
+    refusedCalls: [...(step.refusedCalls ?? []), refused],
+  }));
 }
 
 function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordination {

@@ -172,6 +172,8 @@ export interface Step {
   readonly isApproved?: true;
   /** Who asked for the end of this step alone. */
   readonly cancelledBy?: Requester;
+  /** Calls of its child that its privileges do not allow, in their order; no more than `BOUNDS.privilegeRefusalsMax`. */
+  readonly refusedCalls?: readonly RefusedCall[];
   /** Outcomes that came too late, as `attempt:outcome`. */
   readonly late?: readonly string[];
   /** When the first attempt of a planned step began. */
@@ -187,6 +189,9 @@ export interface ObservedRun {
   /** The run was stopped before its model was called. */
   readonly refused?: true;
 }
+
+/** A call that was refused before it happened. */
+export type RefusedCall = Omit<FactPayloads["privilege.refused"], "stepId"> & { readonly atMs: EpochMs };
 
 /** The newest text of the child that was kept back from its parent. */
 export type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;

@@ -8,6 +8,7 @@ import type { RunEvent } from "../contracts/run-event.ts";
 import {
   CONFLICTS_NAME,
   MISMATCHES_NAME,
+  REFUSED_CALLS_NAME,
   QUESTIONS_NAME,
   type Reference,
   type Summary,
@@ -50,6 +51,8 @@ export function referencesOf(event: RunEvent): Reference[] {
       return [{ name: MISMATCHES_NAME, stepId: event.payload.stepId }];
     case "coordination.escalated":
       return listQuestionReferences(event.payload);
+    case "privilege.refused":
+      return [{ name: REFUSED_CALLS_NAME, stepId: event.payload.stepId }];
     case "step.dispatched":
     case "step.acknowledged":
       return listChildReferences(event);

@@ -72,6 +72,7 @@ function projectNothing(
       | "claim.released"
       | "resource.changed"
       | "write.undetermined"
+      | "privilege.refused"
       | "conflict.detected"
       | "conflict.resolved"
       | "step.reported"

@@ -2,6 +2,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Carried, ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/fact-fields.ts";
 import type { AgentId, SessionKey, StepId } from "../contracts/ids.ts";
+import type { AdmittedPrivilege } from "../contracts/privilege.ts";
 import type { CompiledStep, StepGraph } from "./step-graph.ts";
 
 export interface Admitting {
@@ -11,6 +12,8 @@ export interface Admitting {
   readonly refOf: (text: string) => ContentRef;
   /** What holds the results of a step, and whether people are to begin it. */
   readonly gateStep: (step: CompiledStep, runner: RunnerKind) => Pick<StepAdmitted, "gate" | "decision">;
+  /** What the child of a step may do at most; absent where nobody narrows it. */
+  readonly privilegeOf?: (step: CompiledStep) => AdmittedPrivilege | undefined;
   /** Of a fork: the results that it has from its source. */
   readonly carried?: ReadonlyMap<StepId, Carried>;
 }
@@ -36,6 +39,7 @@ function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedSte
   const { ownerSession, runnerOf, refOf, gateStep: gated } = admitting;
   const runner = runnerOf(step.agent);
   const carried = admitting.carried?.get(step.stepId);
+  const privilege = admitting.privilegeOf?.(step);
   const { stepId, agent, lane, priority, deliveryMode, timeoutMs, retry } = step;
   return {
     stepId,
@@ -53,6 +57,7 @@ function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedSte
     call: {},
     // What is not to be done is neither held nor doubted.
     ...(carried ? { carried } : gated(step, runner)),
+    ...(privilege && { privilege }),
     planned: {
       dependsOn: [...step.dependsOn],
       fanIn: step.fanIn.count,

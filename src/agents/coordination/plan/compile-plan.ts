@@ -8,6 +8,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
+import type { Privilege } from "../contracts/privilege.ts";
 import { checkBindings } from "./check-bindings.ts";
 import { checkCriteria, checkVerify } from "./check-verify.ts";
 import { checkReach } from "./check-reach.ts";
@@ -121,7 +122,10 @@ function compileFields(
   step: CoordinationStep,
   defaults: CoordinationPlan["defaults"] = {},
   retryBudget: number,
-): Pick<CompiledStep, OwnField | "input" | "outputSchema" | "verify" | "confidence" | "budget"> {
+): Pick<
+  CompiledStep,
+  OwnField | "input" | "outputSchema" | "verify" | "confidence" | "budget" | "privilege"
+> {
   const { stepId, agent, task, input = {}, outputSchema, verify, confidence } = step;
   const budget = spendingLimitOf(step.budget);
   return {
@@ -138,7 +142,13 @@ function compileFields(
     ...(verify && { verify }),
     ...(confidence !== undefined && { confidence }),
     ...(budget && { budget }),
+    ...privilegeOf(step),
   };
+}
+
+function privilegeOf({ tools, write }: CoordinationStep): { readonly privilege?: Privilege } {
+  if (!tools && !write) return {};
+  return { privilege: { ...(tools && { tools }), ...(write && { write }) } };
 }
 
 function retryOf(

@@ -34,6 +34,7 @@ export const PLAN_PROBLEMS = {
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
   NESTED_LATE: "the step that the submitting session worked on is over",
   NESTED_BUDGET: "nothing is left of the budget of the plan around it",
+  PRIVILEGE_UNENFORCEABLE: "what an agent may do is narrowed, and its calls cannot be seen",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
   AGENT_NOT_ALLOWED: "the agent that submits the plan may not use the agent of a step",
   DENIED_BY_PLUGIN: "a plugin that decides about plans says no",

@@ -3,6 +3,7 @@ import type { DeliveryMode, Lane, Priority } from "../contracts/envelope.ts";
 import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { ArbiterPolicy, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
+import type { Privilege } from "../contracts/privilege.ts";
 import type { StepVerify, SuccessCriterion } from "../contracts/verification.ts";
 
 export type Json = NonNullable<CoordinationStep["input"]>[string];
@@ -74,6 +75,8 @@ export interface CompiledStep {
   /** How sure the planner is, from 0 to 1. */
   readonly confidence?: number;
   readonly budget?: SpendingLimit;
+  /** What its child may do at most. */
+  readonly privilege?: Privilege;
 }
 
 export interface StepGraph {

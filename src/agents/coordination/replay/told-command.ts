@@ -63,6 +63,8 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
       return [{ type: "recordChange", ...lead.payload }];
     case "write.undetermined":
       return [{ type: "recordUndetermined", ...lead.payload }];
+    case "privilege.refused":
+      return [{ type: "recordRefusedCall", ...read(lead.payload) }];
     case "claim.released":
     case "conflict.resolved":
       return commandsFromClaimFact(state, lead, facts);

@@ -41,6 +41,7 @@ import type { QuestionRequests } from "./questions/question-requests.ts";
 import { createQuestionWaits } from "./questions/question-waits.ts";
 import { createHeldSessions, type HeldSessions } from "./held-results/withhold-text.ts";
 import { createWithheldTexts, type WithheldTexts } from "./environment/withheld-texts.ts";
+import { createPrivilegeGuard, type PrivilegeGuard } from "./privileges/privilege-guard.ts";
 import type { PlanRequests } from "./plans/plan-requests.ts";
 import { createForkSources } from "./log/carried-results.ts";
 import { createPlanSource } from "./log/plan-source.ts";
@@ -92,6 +93,8 @@ export interface Coordinator extends SpawnRequests, PlanRequests, QuestionReques
   readonly childWatch: ChildWatch;
   /** Rules on what tool calls change. */
   readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
+  /** What sessions may do at most, by the ledger. */
+  readonly privileges: PrivilegeGuard;
   /** What a coordination is like now; `undefined` for one that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   turnBegan(session: SessionKey, runId: string): void;
@@ -200,6 +203,7 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
       await arbiter.turnEnded(session);
     },
     arbiter,
+    privileges: createPrivilegeGuard({ ...parts, runs }),
     ...createPlanRequests(requested),
     ...createQuestionRequests({ ...requested, waits }),
     heldSessions: createHeldSessions(planning),
@@ -292,7 +296,7 @@ async function adopt(
   { step, child }: { readonly step: Step; readonly child: ObservedChild },
 ): Promise<CoordinationEnvelope | undefined> {
   const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call } = step.spec;
-  const { gate, requested } = step.spec;
+  const { gate, requested, privilege } = step.spec;
   const spawn = {
     runner,
     agentId,
@@ -303,6 +307,7 @@ async function adopt(
     call,
     ...(gate && { gate }),
     ...(requested && { requested }),
+    ...(privilege && { privilege }),
   };
   const adopted = await submit(core, coordinationId, [
     { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },

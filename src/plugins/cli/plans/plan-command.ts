@@ -3,6 +3,7 @@ import { laneSchema } from "../../../agents/coordination/contracts/envelope.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import type { Compilation } from "../../../agents/coordination/plan/compile-plan.ts";
 import { chainOf } from "../../../agents/coordination/plan/plan-problem.ts";
+import { isCatchingAll } from "../../../agents/coordination/privileges/write-rule.ts";
 import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
 import { addPlanCancel } from "./cancel-command.ts";
 import { summaryOf } from "../../openclaw/plans/checked-plan.ts";
@@ -46,8 +47,15 @@ async function validatePlan(host: CliHost, file: string, options: JsonOption): P
   const checked = await checkFile(file);
   if (checked.kind === "refused")
     await tellProblems(host, checked.problems, { options, output: host.stdout });
-  else if (options.json) await writeJson(host, { ok: true, problems: [], summary: summaryOf(checked.graph) });
-  else await host.stdout.write(renderSummary(checked.graph, host.stdout.terminal));
+  else if (options.json) {
+    const warnings = listWarnings(checked.graph);
+    await writeJson(host, {
+      ok: true,
+      problems: [],
+      ...(warnings.length > 0 && { warnings }),
+      summary: summaryOf(checked.graph),
+    });
+  } else await host.stdout.write(renderSummary(checked.graph, host.stdout.terminal));
 }
 
 async function drawPlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
@@ -74,8 +82,24 @@ function renderSummary(graph: StepGraph, terminal: Terminal): string {
     `${paint.tone("good", "ok")}  ${formatCount(steps, "step")}, depth ${depth}, lanes: ${used.join(", ")}`,
     `    critical path, by timeouts: ${formatDuration(criticalPathMs)}  ${paint.tone("faint", chain)}`,
     ...(graph.budget ? [`    budget: ${budgetOf(graph.budget)}`] : []),
+    ...listWarnings(graph).map(
+      (warning) => `${paint.tone("warning", "warning")}  ${formatPrintable(warning, terminal.unicode)}`,
+    ),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+const WARNINGS_MAX = 20;
+
+/** Lists what a plan says that has no effect, a sentence each. */
+function listWarnings({ steps }: StepGraph): string[] {
+  return steps
+    .flatMap(({ stepId, privilege }) =>
+      (privilege?.write ?? [])
+        .filter(isCatchingAll)
+        .map((glob) => `step ${stepId}: write ${glob} catches every file, so it narrows nothing`),
+    )
+    .slice(0, WARNINGS_MAX);
 }
 
 function budgetOf({ spawns, tokens, costMicroUsd, wallMs }: NonNullable<StepGraph["budget"]>): string {

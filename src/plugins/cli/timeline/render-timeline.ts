@@ -12,6 +12,7 @@ import { paintFor, type Paint } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
+import { renderRefusalNotes } from "../privileges/show-privileges.ts";
 import { isDelivery, stepName } from "../ledger/step-name.ts";
 import { ticksOf, type Axis } from "./time-axis.ts";
 import { renderTruthNotes } from "./child-truth.ts";
@@ -54,6 +55,7 @@ export function renderTimeline(picture: TimelinePicture, terminal: Terminal): st
     ...waitsOf(picture, drawing),
     ...conflicts,
     ...renderTruthNotes(view, drawing),
+    ...renderRefusalNotes(view, drawing),
     ...renderGateNotes(picture, drawing),
   ];
   return `${[...renderHeader(picture, drawing), "", ...body, "", ...notes, renderLegend(timeline, drawing)].join("\n")}\n`;

@@ -37,6 +37,12 @@ import {
   type VerdictsOf,
 } from "../questions/show-questions.ts";
 import {
+  addEffectivePrivileges,
+  readEffectivePrivileges,
+  type EffectivePrivileges,
+} from "../privileges/effective-privileges.ts";
+import { describeRefusedCalls, listPrivilegeFields } from "../privileges/show-privileges.ts";
+import {
   runCommand,
   withExamples,
   withReaderOptions,
@@ -74,19 +80,26 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
     const log = await readChangeLog(reader, view.coordinationId);
     const gates = await readGateLog(reader, view.coordinationId);
     const progress = await readProgressReports(reader, view);
+    const privileges = await readEffectivePrivileges(reader, view);
     const { conflicts, changes } = log;
     const escalations = view.escalations.map(addStatus);
     if (options.json)
       await writeJson(host, {
         ...view,
-        steps: view.steps.map((step) => ({ ...step, ...addProgress(step, progress) })),
+        steps: addEffectivePrivileges(view.steps, privileges).map((step) => ({
+          ...step,
+          ...addProgress(step, progress),
+        })),
         escalations,
         conflicts,
         changes,
         objective,
         ...createGatesJson(gates),
       });
-    else await host.stdout.write(renderCoordination({ view, objective, log, gates, progress }, host));
+    else
+      await host.stdout.write(
+        renderCoordination({ view, objective, log, gates, progress, privileges }, host),
+      );
   });
 }
 
@@ -136,6 +149,7 @@ interface Page {
   readonly gates: GateLog;
   readonly verdicts: VerdictsOf;
   readonly progress: ProgressByStep;
+  readonly privileges: EffectivePrivileges;
 }
 
 interface Shown {
@@ -144,15 +158,17 @@ interface Shown {
   readonly log: ChangeLog;
   readonly gates: GateLog;
   readonly progress: ProgressByStep;
+  readonly privileges: EffectivePrivileges;
 }
 
-function renderCoordination({ view, objective, log, gates, progress }: Shown, host: CliHost): string {
+function renderCoordination(shown: Shown, host: CliHost): string {
+  const { view, objective, log, gates, progress, privileges } = shown;
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
   const verdicts = groupVerdictsByStep(gates);
-  const page: Page = { paint, text: print, now: host.now(), gates, verdicts, progress };
+  const page: Page = { paint, text: print, now: host.now(), gates, verdicts, progress, privileges };
   const title = objective === null ? "(the objective is no longer kept)" : print(objective);
   const ended = endedAtMs === undefined ? "" : `, ended ${formatInstant(endedAtMs)}`;
   const took = endedAtMs === undefined ? "" : ` (${formatDuration(endedAtMs - createdAtMs)})`;
@@ -170,6 +186,7 @@ function renderCoordination({ view, objective, log, gates, progress }: Shown, ho
       ["conflicts", describeConflicts(log)],
       ["claims", describeClaims(view, page.now)],
       ["changes", log.changes > 0 ? formatCount(log.changes, "write") : ""],
+      ["refused", describeRefusedCalls(view)],
       ["questions", describeQuestions(view)],
       ["criteria", print(describeCriteria(view))],
     ]),
@@ -188,7 +205,7 @@ function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>
 }
 
 function renderStep(step: StepView, page: Page): string[] {
-  const { paint, text, gates, verdicts, now } = page;
+  const { paint, text, gates, verdicts, now, privileges } = page;
   const { error, problems = [], output } = step;
   const progress = page.progress.get(step.stepId);
   return [
@@ -211,6 +228,9 @@ function renderStep(step: StepView, page: Page): string[] {
           [name, name === "differs" ? paint.tone("warning", text(value)) : text(value)] as const,
       ),
       ...listGateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
+      ...listPrivilegeFields(step, privileges.get(step.stepId)).map(
+        ([name, value]) => [name, text(value)] as const,
+      ),
       ...timeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
       ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],

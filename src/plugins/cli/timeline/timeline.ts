@@ -9,6 +9,7 @@ import type { Attempt, Attempts } from "../ledger/attempts.ts";
 import type { ProgressByStep, ProgressReport } from "../ledger/progress-text.ts";
 import type { ChangeLog, ConflictRecord, Resolution } from "../conflicts/conflict-log.ts";
 import { outcomeOf, type Outcome } from "../conflicts/conflict-text.ts";
+import { listTimelineRefusals, type TimelineRefusal } from "../privileges/show-privileges.ts";
 import type { GateLog, RevisionRecord, VerdictRecord } from "../questions/gate-log.ts";
 
 type Shared =
@@ -93,6 +94,8 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   /** As `conflicts`. */
   readonly questions?: readonly TimelineQuestion[];
   readonly verdicts?: readonly TimelineVerdict[];
+  /** Calls that privileges refused. */
+  readonly refusedCalls?: readonly TimelineRefusal[];
   readonly gaveUp?: true;
 }
 
@@ -120,6 +123,7 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
     ...(log && { conflicts: log.conflicts.map((conflict) => createTimelineConflict(conflict, createdAtMs)) }),
     ...questionsOf(view, gates),
     ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
+    ...refusedCallsOf(view),
     ...(view.gaveUp && { gaveUp: true }),
   };
 }
@@ -130,6 +134,11 @@ function nameTimeline({
   forkedFrom,
 }: CoordinationView): Pick<Timeline, "coordinationId" | "status" | "forkedFrom"> {
   return { coordinationId, status, ...(forkedFrom && { forkedFrom }) };
+}
+
+function refusedCallsOf(view: CoordinationView): Pick<Timeline, "refusedCalls"> {
+  const refusedCalls = listTimelineRefusals(view);
+  return refusedCalls.length > 0 ? { refusedCalls } : {};
 }
 
 function questionsOf(

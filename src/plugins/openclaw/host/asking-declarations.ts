@@ -1,16 +1,10 @@
 /** Owns: what models read of the tools by which they tell progress, ask, and answer. Does not own: what these do. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { declareDuration } from "./limit-declarations.ts";
 
 /** How long a call of `coordination_escalate` waits for an answer, in milliseconds. */
 export const ESCALATE_WAIT_MS = 60_000;
 export const ESCALATE_WAIT_MS_MAX = 600_000;
-
-export const declareDuration = (description: string) => ({
-  type: "integer",
-  minimum: 1,
-  maximum: BOUNDS.durationMsMax,
-  description,
-});
 
 export const PROGRESS_DESCRIPTION =
   "Tells whoever watches how far your step is. Optional; at most once in 5 seconds, and rarer in a long step. It goes into no prompt and is no result: report that as usual.";

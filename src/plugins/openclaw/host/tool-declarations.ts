@@ -8,12 +8,12 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import {
   ANSWER,
   ANSWER_DESCRIPTION,
-  declareDuration,
   ESCALATE,
   ESCALATE_DESCRIPTION,
   PROGRESS,
   PROGRESS_DESCRIPTION,
 } from "./asking-declarations.ts";
+import { BUDGET, declareDuration, TOOLS, WRITE } from "./limit-declarations.ts";
 
 export const TOOL_NAMES = [
   "coordination_plan",
@@ -55,17 +55,6 @@ const RETRY = {
   },
   required: ["budget"],
 };
-const BUDGET = {
-  type: "object",
-  description: "What may be used before the work stops.",
-  properties: {
-    spawns: { type: "integer", minimum: 1 },
-    tokens: { type: "integer", minimum: 1 },
-    costUsd: { type: "number", exclusiveMinimum: 0 },
-    wallMs: declareDuration("Wall time."),
-  },
-};
-
 const STEP = {
   type: "object",
   properties: {
@@ -154,6 +143,8 @@ const STEP = {
         "How sure you are that this step is right. Below the operator's floor a person is asked before it begins.",
     },
     budget: BUDGET,
+    tools: TOOLS,
+    write: WRITE,
   },
   required: ["stepId", "task"],
 };

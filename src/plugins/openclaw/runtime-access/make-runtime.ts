@@ -87,6 +87,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     runner,
     health: createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
+    narrowedSpawns: new Map(),
     folderOf: createWorkingFolders(api.runtime),
     compactions: createCompactions(api.runtime.agent.session, logger),
     names: createHostNames(api),

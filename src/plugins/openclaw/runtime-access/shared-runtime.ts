@@ -5,7 +5,12 @@
  * The service owns the runtime: its start makes it, replacing what was there; its stop closes it and leaves a closed
  * runtime behind, so that a late hook of a disabled plugin opens nothing (H1). All truth is in the ledger.
  */
-import type { AgentId, CoordinationId, StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type {
+  AgentId,
+  CoordinationId,
+  SessionKey,
+  StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
 import type { ChildRun } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { WatchedChild } from "../../../agents/coordination/runtime/spawns/child-watch.ts";
 import type { Gate } from "../../../agents/coordination/contracts/verification.ts";
@@ -36,6 +41,8 @@ export interface SharedRuntime {
   readonly acpDefaultAgent: () => string | undefined;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
+  /** Of those whose child is to be held to something, by tool call: the session that spawns. */
+  readonly narrowedSpawns: Map<string, SessionKey>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
   /** Which sessions had their history compacted. */

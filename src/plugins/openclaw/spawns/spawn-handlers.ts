@@ -8,6 +8,10 @@ import type { CoordinationEnvelope } from "../../../agents/coordination/contract
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
+import {
+  explainUnenforceable,
+  privilegeOf,
+} from "../../../agents/coordination/runtime/privileges/admitted-privilege.ts";
 import { explainUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
@@ -26,6 +30,8 @@ export interface SpawnHandlerParts {
   /** Runs `work` on the shared runtime. @throws CoordinationError `LEDGER_BUSY` after `budgetMs`; `work` itself goes on. */
   readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs: number) => Promise<T>;
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+  /** Whether a session is held to privileges, and so whatever it spawns. */
+  readonly isHeld: (runtime: SharedRuntime, session: SessionKey) => Promise<boolean>;
 }
 
 export interface SpawnHandlers {
@@ -51,11 +57,11 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
 }
 
 /** These say no to the spawn itself; others say only that it could not be recorded. */
-const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE"]);
+const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE", "UNENFORCEABLE"]);
 
 /** Enters the shared runtime once, within one budget for the whole path. */
 async function ruleOnSpawn(
-  { api, use }: SpawnHandlerParts,
+  { api, use, isHeld }: SpawnHandlerParts,
   event: BeforeEvent,
   ctx: BeforeContext,
 ): Promise<BeforeResult> {
@@ -63,16 +69,64 @@ async function ruleOnSpawn(
   let reading: SpawnReading | undefined;
   try {
     return await use(async (runtime) => {
-      if (!isCoordinated(runtime, ctx)) return undefined;
+      if (!isCoordinated(runtime, ctx))
+        return refuseUnrecorded(
+          runtime,
+          readSpawnCall(callOf(runtime, event, ctx)),
+          "this agent's spawns are not coordinated",
+        );
       reading = readSpawnCall(callOf(runtime, event, ctx));
+      const unheld = await findUnheld(runtime, reading, isHeld);
+      if (unheld !== undefined) return createRefusal("spawn", unheld);
       const request = reading.kind === "spawn" ? reading.request : undefined;
       const denial =
         (await findRepetition(runtime, reading)) ?? (await findDenial(runtime, request, decideUntilMs));
       return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
     }, SPAWN_BUDGET_MS);
   } catch (error) {
-    return refuseUngateable(event, ctx, reading) ?? continueOrRefuse(api, error, "spawn");
+    return (
+      refuseUngateable(event, ctx, reading) ??
+      refuseUnrecorded(findRuntime(), reading, "it could not be recorded") ??
+      continueOrRefuse(api, error, "spawn")
+    );
   }
+}
+
+/** Says why a child could not be held to what it may do; `undefined` where it can, or is held to nothing. */
+async function findUnheld(
+  runtime: SharedRuntime,
+  reading: SpawnReading,
+  isHeld: SpawnHandlerParts["isHeld"],
+): Promise<string | undefined> {
+  if (reading.kind === "unreadable") return undefined;
+  if (reading.privilegeProblem !== undefined) return reading.privilegeProblem;
+  const { target, request } = reading;
+  if (target.runner !== "acp") return undefined;
+  const isNarrowed = isAskedToHold(runtime, reading) || (await isHeld(runtime, request.sourceSession));
+  return explainUnenforceable(target, isNarrowed);
+}
+
+/** True where the spawn itself or the operator's rule for the agent holds the child to something. */
+function isAskedToHold({ config }: SharedRuntime, reading: SpawnReading): boolean {
+  const askedPrivilege = reading.kind === "spawn" ? reading.request.spawn.askedPrivilege : undefined;
+  const agentId = reading.target?.agentId;
+  return agentId !== undefined && privilegeOf(config.privileges, { agentId, askedPrivilege }) !== undefined;
+}
+
+/**
+ * Refuses a spawn that is not recorded although its child is to be held to something: only the ledger tells what that is. Others
+ * go on: what holds the session that spawns is found through the host's record of who spawned whom.
+ */
+function refuseUnrecorded(
+  runtime: SharedRuntime | undefined,
+  reading: SpawnReading | undefined,
+  because: string,
+): BeforeResult {
+  if (!runtime || !reading || !isAskedToHold(runtime, reading)) return undefined;
+  return createRefusal(
+    "spawn",
+    `what its child may do is narrowed, and ${because}, so nothing would hold it`,
+  );
 }
 
 /**
@@ -112,17 +166,24 @@ async function admit(
   runtime.health.succeeded();
   if (admission.kind === "refused") {
     if (strict || BLOCKING.has(admission.code)) return createRefusal("spawn", admission.reason);
+    const unrecorded = refuseUnrecorded(runtime, reading, "it could not be recorded");
+    if (unrecorded) return unrecorded;
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
   }
-  return handOverEnvelope(runtime, { coordinator, reading, event, envelope: admission.envelope });
+  const { envelope, state } = admission;
+  const step = state.kind === "unopened" ? undefined : state.steps.get(envelope.stepId);
+  const isNarrowed = step?.spec.privilege !== undefined;
+  return handOverEnvelope(runtime, { coordinator, reading, event, envelope, isNarrowed });
 }
 
 function admitUnreadable(
   runtime: SharedRuntime,
-  { session, target }: SpawnReading & { readonly kind: "unreadable" },
+  reading: SpawnReading & { readonly kind: "unreadable" },
 ): BeforeResult {
-  const ungateable = refuseTarget(runtime, target);
+  const { session, target } = reading;
+  const ungateable =
+    refuseTarget(runtime, target) ?? refuseUnrecorded(runtime, reading, "it cannot be recorded");
   if (ungateable) return ungateable;
   runtime.logger.warn({ session }, "a spawn without a usable session or agent goes on uncoordinated");
   return runtime.config.strict
@@ -150,11 +211,13 @@ interface HandOver {
   readonly reading: SpawnReading & { readonly kind: "spawn" };
   readonly event: BeforeEvent;
   readonly envelope: CoordinationEnvelope;
+  /** The child is to be held to something. */
+  readonly isNarrowed: boolean;
 }
 
 async function handOverEnvelope(
   runtime: SharedRuntime,
-  { coordinator, reading, event, envelope }: HandOver,
+  { coordinator, reading, event, envelope, isNarrowed }: HandOver,
 ): Promise<BeforeResult> {
   const { coordinationId, stepId, sourceSession } = envelope;
   for (const { code, path } of reading.problems) {
@@ -170,6 +233,7 @@ async function handOverEnvelope(
     return createRefusal("spawn", reason);
   }
   const key = callKey(sourceSession, event.runId, event.toolCallId);
+  if (isNarrowed) runtime.narrowedSpawns.set(key, sourceSession);
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
   // Whatever the model wrote there is replaced: the envelope comes from the ledger (H3).
   return { params: { ...event.params, coordination: envelope } };
@@ -186,6 +250,18 @@ async function settle(
     event,
     sessionKey,
   }: { readonly event: HookEvent<"after_tool_call">; readonly sessionKey: string | undefined },
+): Promise<void> {
+  try {
+    await settlePending(runtime, event, sessionKey);
+  } finally {
+    runtime.narrowedSpawns.delete(callKey(sessionKey ?? "", event.runId, event.toolCallId));
+  }
+}
+
+async function settlePending(
+  runtime: SharedRuntime,
+  event: HookEvent<"after_tool_call">,
+  sessionKey: string | undefined,
 ): Promise<void> {
   const pending = takePending(runtime, event, sessionKey);
   if (!pending || !sessionKey) return;

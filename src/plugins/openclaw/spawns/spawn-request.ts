@@ -15,7 +15,9 @@ import { agentIdSchema, sessionKeySchema, type AgentId } from "../../../agents/c
 import type { HostNames } from "../host/host-names.ts";
 import { ENVELOPE_BOUNDS, parseBounded } from "../../../agents/coordination/contracts/validation.ts";
 import type { ContentInput } from "../../../agents/coordination/ports/content-store.ts";
+import type { Privilege } from "../../../agents/coordination/contracts/privilege.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
+import { readAskedPrivilege } from "./asked-privilege.ts";
 
 export interface SpawnCall {
   readonly params: Readonly<Record<string, unknown>>;
@@ -45,6 +47,8 @@ export type SpawnReading =
       readonly problems: readonly InputProblem[];
       /** The model says that it means the spawn although it repeats an earlier one. */
       readonly isMeantAgain: boolean;
+      /** What the child is to be held to cannot be understood: why, in words for the model. */
+      readonly privilegeProblem?: string;
     }
   /** The call names no session or agent that could be recorded; `target` is absent where it names nobody at all. */
   | { readonly kind: "unreadable"; readonly session: string; readonly target?: SpawnTarget };
@@ -57,11 +61,17 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
   const target = readTarget(call, namedTarget ?? sourceAgent);
   if (!sourceSession || !sourceAgent || !target)
     return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
-  const problems = problemsOf(call.params, namedTarget !== undefined);
+  const privilege = readAskedPrivilege(call.params["coordination"]);
+  const problems = problemsOf(call.params, privilege.rest, namedTarget !== undefined);
   const source = { sourceSession, sourceAgent };
-  const isMeantAgain = isAgain(call.params["coordination"]);
-  const request = requestOf(call, { source, target, problems });
-  return { kind: "spawn", request, target, problems, isMeantAgain };
+  return {
+    kind: "spawn",
+    request: requestOf(call, { source, target, problems, askedPrivilege: privilege.asked }),
+    target,
+    problems,
+    isMeantAgain: isAgain(privilege.rest),
+    ...(privilege.problem !== undefined && { privilegeProblem: privilege.problem }),
+  };
 }
 
 function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnTarget | undefined {
@@ -72,9 +82,10 @@ interface ReadNames {
   readonly source: Pick<SpawnRequest, "sourceSession" | "sourceAgent">;
   readonly target: SpawnTarget;
   readonly problems: InputProblem[];
+  readonly askedPrivilege: Privilege | undefined;
 }
 
-function requestOf(call: SpawnCall, { source, target, problems }: ReadNames): SpawnRequest {
+function requestOf(call: SpawnCall, { source, target, problems, askedPrivilege }: ReadNames): SpawnRequest {
   const { params, trace } = call;
   const task = typeof params["task"] === "string" ? params["task"] : "";
   return {
@@ -82,7 +93,12 @@ function requestOf(call: SpawnCall, { source, target, problems }: ReadNames): Sp
     ...(trace?.traceId && { traceId: cutId(trace.traceId) }),
     input: contentOf(task),
     objective: contentOf(objectiveOf(call, nameOf(params) ?? task)),
-    spawn: { ...spawnOf(call), ...target, ...(problems.length > 0 && { problems }) },
+    spawn: {
+      ...spawnOf(call),
+      ...target,
+      ...(problems.length > 0 && { problems }),
+      ...(askedPrivilege && { askedPrivilege }),
+    },
   };
 }
 
@@ -98,7 +114,9 @@ function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
   return params["runtime"] === "acp" ? "acp" : "subagent";
 }
 
-function spawnOf(call: SpawnCall): Omit<SpawnRequest["spawn"], "agentId" | "runner" | "problems"> {
+function spawnOf(
+  call: SpawnCall,
+): Omit<SpawnRequest["spawn"], "agentId" | "runner" | "problems" | "askedPrivilege"> {
   const { params } = call;
   const name = nameOf(params);
   const timeoutMs = timeoutOf(params["runTimeoutSeconds"]);
@@ -130,13 +148,14 @@ function readText(value: unknown): string | undefined {
   return text === "" || text.length > BOUNDS.resourceCharsMax ? undefined : text;
 }
 
-function problemsOf(params: SpawnCall["params"], targetIsValid: boolean): InputProblem[] {
+/** `envelope`: what the parameter `coordination` holds besides what the child is to be held to. */
+function problemsOf(params: SpawnCall["params"], envelope: unknown, targetIsValid: boolean): InputProblem[] {
   const problems: InputProblem[] = [];
   if (typeof params["task"] !== "string" || params["task"] === "")
     problems.push({ code: "PARAMS_MALFORMED", path: "task" });
   if (!targetIsValid) problems.push({ code: "PARAMS_MALFORMED", path: "agentId" });
-  if (params["coordination"] === undefined || isAgain(params["coordination"])) return problems;
-  const claimed = parseBounded(coordinationEnvelopeSchema, params["coordination"], ENVELOPE_BOUNDS);
+  if (envelope === undefined || isAgain(envelope)) return problems;
+  const claimed = parseBounded(coordinationEnvelopeSchema, envelope, ENVELOPE_BOUNDS);
   if (claimed.ok) problems.push({ code: "ENVELOPE_NOT_AUTHORITATIVE", path: "coordination" });
   for (const { path } of claimed.ok ? [] : claimed.problems.slice(0, 3)) {
     problems.push({ code: "ENVELOPE_MALFORMED", path: `coordination.${path}`.slice(0, 200) });

@@ -13,6 +13,7 @@ import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtim
 import { extractorsOf } from "./extractor-registry.ts";
 import { isWatched, readToolCall } from "./read-tool-call.ts";
 import { rewriteCall } from "./rewrite-call.ts";
+import type { ToolReading } from "./tool-reading.ts";
 
 type BeforeEvent = HookEvent<"before_tool_call">;
 type BeforeContext = HookContext<"before_tool_call">;
@@ -72,7 +73,8 @@ function hasFailed({ error, result }: AfterEvent): boolean {
   return error !== undefined || NOT_RUN.has(details?.status);
 }
 
-interface Hooked {
+/** A call before it happens, as the hook tells it. */
+export interface HookedCall {
   readonly event: BeforeEvent;
   readonly ctx: BeforeContext;
 }
@@ -80,23 +82,13 @@ interface Hooked {
 async function ruleOn(
   { api }: WriteHandlerParts,
   runtime: SharedRuntime,
-  { event, ctx }: Hooked,
+  { event, ctx }: HookedCall,
 ): Promise<BeforeResult> {
   const { sessionKey } = ctx;
   if (!sessionKey) return undefined;
   const { arbiter } = await runtime.coordinator();
   if (!(await arbiter.concerns(sessionKey as SessionKey))) return undefined;
-  const reading = await readToolCall({
-    tool: event.toolName,
-    params: event.params,
-    session: sessionKey,
-    toolKind: event.toolKind,
-    derivedPaths: event.derivedPaths,
-    folder: runtime.folderOf(sessionKey, ctx.agentId ?? ""),
-    mainKey: mainKeyOf(api),
-    config: runtime.config.conflicts,
-    extractors: extractorsOf,
-  });
+  const reading = await readHookedCall(api, runtime, { event, ctx });
   if (!reading) return undefined;
   const answer = await arbiter.request({
     session: sessionKey as SessionKey,
@@ -107,6 +99,26 @@ async function ruleOn(
   });
   runtime.health.succeeded();
   return resultOf(runtime, answer);
+}
+
+/** Reads what a call of a session would change and looks at; `undefined` where that is nothing. */
+export function readHookedCall(
+  api: OpenClawPluginApi,
+  runtime: SharedRuntime,
+  { event, ctx }: HookedCall,
+): Promise<ToolReading | undefined> {
+  const { sessionKey = "", agentId = "" } = ctx;
+  return readToolCall({
+    tool: event.toolName,
+    params: event.params,
+    session: sessionKey,
+    toolKind: event.toolKind,
+    derivedPaths: event.derivedPaths,
+    folder: runtime.folderOf(sessionKey, agentId),
+    mainKey: mainKeyOf(api),
+    config: runtime.config.conflicts,
+    extractors: extractorsOf,
+  });
 }
 
 function resultOf(runtime: SharedRuntime, answer: WriteAnswer): BeforeResult {

@@ -3,6 +3,7 @@ import { BOUNDS } from "../bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";
 import { agentIdSchema } from "../ids.ts";
 import { openWopSchema } from "./openwop-config.ts";
+import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
 import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "../validation.ts";
@@ -234,6 +235,7 @@ const phase1Schema = z.strictObject({
     .describe("How long a question to people stays open before its default is taken, in milliseconds."),
   lanes: lanesSchema.prefault({}),
   conflicts: conflictsSchema.prefault({}),
+  privileges: privilegesSchema.prefault({}),
   gates: gatesSchema.prefault({}),
   escalations: escalationsSchema.prefault({}),
   compaction: compactionSchema.prefault({}),

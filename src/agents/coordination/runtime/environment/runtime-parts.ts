@@ -1,4 +1,5 @@
 /** Owns: what the parts of the runtime share. */
+import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { ContentRef, RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId } from "../../contracts/ids.ts";
@@ -46,6 +47,8 @@ export interface PlanParts {
   readonly refOf: (text: string) => ContentRef;
   /** What runs the steps of an agent. */
   readonly runnerOf: (agent: AgentId) => PlanRunner;
+  /** What the operator lets children do, by agent; absent: whatever the host lets them. */
+  readonly privileges?: PrivilegesConfig;
   /** Hears of every change of a plan, and of every open plan after a restart. */
   readonly onPlan?: (snapshot: PlanSnapshot) => void;
 }

@@ -14,6 +14,7 @@ import type {
   StepError,
 } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
+import type { AdmittedPrivilege } from "../../contracts/privilege.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../../contracts/verification.ts";
 import {
   createIdempotencyKey,
@@ -32,6 +33,7 @@ import {
   type Escalation,
   type HeldClaim,
   type HeldPhase,
+  type RefusedCall,
   type Step,
   type StepPhase,
   type KnownCoordination,
@@ -144,6 +146,10 @@ export interface StepView {
   readonly ran?: ChildRun;
   /** Where the child of the newest attempt did not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
+  /** What holds its child besides what holds the steps above it. */
+  readonly privilege?: AdmittedPrivilege;
+  /** Calls of its child that its privileges do not allow; no more than 32. */
+  readonly refusedCalls?: readonly RefusedCall[];
 }
 
 export function viewCoordination(state: KnownCoordination): CoordinationView {
@@ -193,7 +199,7 @@ function viewPlan({
 }
 
 function viewStep(coordinationId: CoordinationId, step: Step): StepView {
-  const { spec, phase, admittedAtMs, revisions } = step;
+  const { spec, phase, admittedAtMs, revisions, refusedCalls } = step;
   return {
     stepId: spec.stepId,
     ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
@@ -218,6 +224,8 @@ function viewStep(coordinationId: CoordinationId, step: Step): StepView {
     ...(revisions !== undefined && { revisions }),
     ...(spec.problems && { problems: spec.problems }),
     ...viewTruth(step),
+    ...(spec.privilege && { privilege: spec.privilege }),
+    ...(refusedCalls && { refusedCalls }),
     ...(spec.planned && viewPlanned(spec, phase)),
   };
 }

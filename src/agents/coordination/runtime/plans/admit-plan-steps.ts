@@ -3,8 +3,9 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { AdmitPlanSteps } from "../../contracts/commands.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import { plannedStepsOf } from "../../plan/admission-of.ts";
-import type { StepGraph } from "../../plan/step-graph.ts";
+import type { CompiledStep, StepGraph } from "../../plan/step-graph.ts";
 import { createGating } from "../held-results/gate-of.ts";
+import { privilegeOf } from "../privileges/admitted-privilege.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
 interface Admission {
@@ -27,6 +28,8 @@ export async function draftAdmission(
     runnerOf,
     refOf,
     gateStep: createGating(parts),
+    privilegeOf: ({ agent: agentId, privilege: askedPrivilege }: CompiledStep) =>
+      privilegeOf(parts.privileges, { agentId, askedPrivilege }),
     ...(carried && { carried }),
   };
   const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });

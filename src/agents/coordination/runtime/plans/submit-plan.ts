@@ -15,6 +15,8 @@ import { forkPlan, type ForkParts } from "./fork-plan.ts";
 import { findDoubt } from "../held-results/gate-of.ts";
 import { questionPolicyOf } from "../questions/question-policy.ts";
 import { draftAdmission } from "./admit-plan-steps.ts";
+import { explainUnenforceable, privilegeOf } from "../privileges/admitted-privilege.ts";
+import { findBoundsOfSession } from "../privileges/bounds-of-session.ts";
 import { placeOf, limitBudget, type PlanPlace } from "./plan-place.ts";
 import type {
   CoordinationRequest,
@@ -53,6 +55,8 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
+  const unenforceable = await findUnenforceable(parts, submission, graph);
+  if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const plan = textOf(parts, submission);
   const { coordinationId, objective } = graph;
   const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
@@ -94,11 +98,37 @@ async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Pro
   const { graph } = checked;
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
+  const unenforceable = await findUnenforceable(parts, submission, graph);
+  if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const { coordinationId, steps } = graph;
   const state = await parts.runs.state(coordinationId);
   return state.kind === "unopened"
     ? { kind: "accepted", coordinationId, steps: steps.length }
     : checkIdIsFree(state, { graph, plan: textOf(parts, submission), forkedFrom: submission.forkedFrom });
+}
+
+/** Finds steps whose agents' calls cannot be seen, although what they may do is narrowed here or above. */
+async function findUnenforceable(
+  parts: RuntimeParts,
+  { plan }: PlanSubmission,
+  { ownerSession, steps }: StepGraph,
+): Promise<PlanProblem[]> {
+  const unseen = steps.filter(({ agent }) => parts.runnerOf(agent) === "acp_stdio");
+  if (unseen.length === 0) return [];
+  const { bounds } = await findBoundsOfSession(parts, ownerSession, () => undefined);
+  const parsed = parsePlan(plan);
+  const written = parsed.ok ? parsed.value.steps : [];
+  return unseen
+    .flatMap(({ stepId, agent: agentId, privilege: askedPrivilege }): PlanProblem[] => {
+      const isHeld =
+        bounds.length > 0 || privilegeOf(parts.privileges, { agentId, askedPrivilege }) !== undefined;
+      const message = explainUnenforceable({ agentId, runner: parts.runnerOf(agentId) }, isHeld);
+      const index = written.findIndex((step) => step.stepId === stepId);
+      return message === undefined
+        ? []
+        : [createProblem(`steps[${index}].agent`, "PRIVILEGE_UNENFORCEABLE", message)];
+    })
+    .slice(0, BOUNDS.planProblemsMax);
 }
 
 function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput {

@@ -10,6 +10,8 @@ import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { QuestionPolicy } from "../../contracts/escalation.ts";
 import type { RunnerKind } from "../../contracts/fact-fields.ts";
+import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
+import type { Privilege } from "../../contracts/privilege.ts";
 import type { Gate } from "../../contracts/verification.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
@@ -19,6 +21,7 @@ import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
+import { privilegeOf } from "../privileges/admitted-privilege.ts";
 import type { RunLog, Submitted } from "../log/run-log.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
@@ -31,8 +34,10 @@ export interface SpawnRequest {
   readonly traceId?: string;
   readonly spawn: Omit<
     AdmitSpawn,
-    "type" | "child" | "parentStepId" | "sourceSession" | "input" | "timeoutMs"
+    "type" | "child" | "parentStepId" | "sourceSession" | "input" | "timeoutMs" | "gate" | "privilege"
   > & {
+    /** What the child may do at most, as the session that spawns it says. */
+    readonly askedPrivilege?: Privilege;
     /** Absent: the configured limit. */
     readonly timeoutMs?: number;
   };
@@ -57,6 +62,7 @@ export interface AdmitParts {
   /** What holds for the questions of a coordination that a spawn opens. */
   readonly questions: () => QuestionPolicy;
   readonly gateOf: (spawn: { readonly agentId: AgentId; readonly runner: RunnerKind }) => Gate | undefined;
+  readonly privileges?: PrivilegesConfig;
   readonly newCoordinationId: () => CoordinationId;
   /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
   readonly opening: Map<string, Promise<unknown>>;
@@ -179,15 +185,18 @@ function draftOpening(
 }
 
 function draftAdmissionOfSpawn(
-  { settings, gateOf }: AdmitParts,
+  { settings, gateOf, privileges }: AdmitParts,
   request: SpawnRequest,
   parentStepId?: StepId,
 ): AdmitSpawn {
-  const gate = gateOf(request.spawn);
+  const { askedPrivilege, ...spawn } = request.spawn;
+  const gate = gateOf(spawn);
+  const privilege = privilegeOf(privileges, { agentId: spawn.agentId, askedPrivilege });
   return {
     type: "admitSpawn",
-    ...request.spawn,
+    ...spawn,
     ...(gate && { gate }),
+    ...(privilege && { privilege }),
     ...(parentStepId && { parentStepId }),
     sourceSession: request.sourceSession,
     input: request.input.ref,

@@ -1,0 +1,50 @@
+/**
+ * Owns: what of the host's tools a session's model is shown. It is a help for the model; a call is ruled on whatever is shown.
+ *
+ * The host takes names, beginnings and groups, and can only narrow. What cannot be said so is shown and refused: a name that is
+ * denied below a beginning that is allowed.
+ */
+import type { PrivilegeBound } from "./privilege-bound.ts";
+import { ALWAYS_SHOWN, findToolRefusal, isMatchingTool, type ExpandTools } from "./tool-rule.ts";
+
+/** Groups of the host whose members only the host knows. */
+const UNLISTED = ["group:plugins", "bundle-mcp"] as const;
+const WRITING_TOOLS: ReadonlySet<string> = new Set(["write", "edit", "apply_patch"]);
+
+/** `undefined`: everything that the host offers. `hostTools`: every tool of the host itself. */
+export function listOfferedTools(
+  bounds: readonly PrivilegeBound[],
+  expand: ExpandTools,
+  hostTools: readonly string[],
+): string[] | undefined {
+  const isReadOnly = bounds.some(({ privilege }) => privilege.write?.length === 0);
+  const allowed = meetAll(bounds, expand);
+  const isHidden = (tool: string): boolean =>
+    (isReadOnly && WRITING_TOOLS.has(tool)) || findToolRefusal(bounds, tool, expand) !== undefined;
+  const isNarrowed = isReadOnly || bounds.some(({ privilege }) => privilege.tools !== undefined);
+  if (!isNarrowed) return undefined;
+  const offered = allowed.flatMap((entry) => {
+    if (entry === "*") return [...hostTools.filter((tool) => !isHidden(tool)), ...UNLISTED];
+    return isHidden(entry) && !entry.endsWith("*") ? [] : [entry];
+  });
+  return [...new Set([...offered, ...ALWAYS_SHOWN])].sort();
+}
+
+/** Returns the entries that every list of allowed tools lets through. */
+function meetAll(bounds: readonly PrivilegeBound[], expand: ExpandTools): readonly string[] {
+  return bounds
+    .flatMap(({ privilege }) => (privilege.tools?.allow ? [expand(privilege.tools.allow)] : []))
+    .reduce<readonly string[]>((met, list) => meet(met, list), ["*"]);
+}
+
+/** Of two entries that have something in common one always lies within the other. */
+function meet(some: readonly string[], others: readonly string[]): readonly string[] {
+  const common = some.flatMap((one) =>
+    others.flatMap((other) => (isWithin(one, other) ? [one] : isWithin(other, one) ? [other] : [])),
+  );
+  return [...new Set(common)];
+}
+
+function isWithin(inner: string, outer: string): boolean {
+  return isMatchingTool(outer, inner.endsWith("*") && outer.endsWith("*") ? inner.slice(0, -1) : inner);
+}

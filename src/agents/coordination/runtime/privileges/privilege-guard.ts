@@ -1,0 +1,89 @@
+/** Owns: what hosts ask before a call of a session: what holds it, whether its changes are allowed, and recording what was refused. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import { isCoordinationError } from "../../contracts/errors.ts";
+import type { SessionKey } from "../../contracts/ids.ts";
+import { FILE } from "../../contracts/resource-names.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { ResourceFiles } from "../../ports/resource-files.ts";
+import type { PrivilegeBound, PrivilegedStep } from "../../privileges/privilege-bound.ts";
+import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
+import type { RunLog } from "../log/run-log.ts";
+import {
+  findBoundsOfSession,
+  type BoundsParts,
+  type ParentOf,
+  type SessionBounds,
+} from "./bounds-of-session.ts";
+import { findWriteRefusal, type Changes, type WriteParts } from "./write-bounds.ts";
+
+/** Where relative globs begin: the operator's at the workspace of the agent, others at the folder of the session that they hold. */
+export interface Folders {
+  readonly ofSession: (session: SessionKey, agentId: string) => string;
+  readonly ofAgent: (bound: PrivilegeBound) => string;
+}
+
+export interface PrivilegeGuard {
+  /** @throws CoordinationError where it cannot be told; the caller must not let the call happen then. */
+  boundsOf(session: SessionKey, parentOf: ParentOf): Promise<SessionBounds>;
+  /** `undefined`: the call may change all that it changes. */
+  ruleOnChanges(
+    bounds: readonly PrivilegeBound[],
+    changes: Changes,
+    folders: Folders,
+  ): Promise<PrivilegeRefusal | undefined>;
+  /** Records a refused call. Never throws: the call is refused whether or not it could be recorded. */
+  record(step: PrivilegedStep, refusal: PrivilegeRefusal): Promise<void>;
+}
+
+export interface GuardParts extends BoundsParts {
+  readonly runs: RunLog;
+  readonly files: Pick<ResourceFiles, "locate" | "sharedName">;
+  readonly logger: Logger;
+}
+
+export function createPrivilegeGuard(parts: GuardParts): PrivilegeGuard {
+  return {
+    boundsOf: (session, parentOf) => findBoundsOfSession(parts, session, parentOf),
+    ruleOnChanges: (bounds, changes, folders) =>
+      findWriteRefusal(createWriteParts(parts, folders), bounds, changes),
+    record: (step, refusal) => recordRefusal(parts, step, refusal),
+  };
+}
+
+function createWriteParts({ files }: GuardParts, { ofSession, ofAgent }: Folders): WriteParts {
+  return {
+    files,
+    folderOf: (bound) => (bound.by === "policy" ? ofAgent(bound) : ofSession(bound.session, bound.agentId)),
+  };
+}
+
+async function recordRefusal(
+  { runs, logger }: GuardParts,
+  { coordinationId, stepId }: PrivilegedStep,
+  { tool, rule, bound, path }: PrivilegeRefusal,
+): Promise<void> {
+  const isElsewhere = bound.coordinationId !== coordinationId;
+  logger.info(
+    { runId: coordinationId, stepId, tool, rule },
+    "a call was refused by the privileges of its session",
+  );
+  try {
+    await runs.submit(coordinationId, [
+      {
+        type: "recordRefusedCall",
+        stepId,
+        tool: tool.slice(0, BOUNDS.nameCharsMax).toWellFormed(),
+        rule,
+        from: {
+          by: bound.by,
+          stepId: bound.stepId,
+          ...(isElsewhere && { coordinationId: bound.coordinationId }),
+        },
+        ...(path !== undefined && { resource: FILE + path }),
+      },
+    ]);
+  } catch (error) {
+    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    logger.warn({ runId: coordinationId, stepId, code }, "a refused call could not be recorded");
+  }
+}

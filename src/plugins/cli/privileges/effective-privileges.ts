@@ -1,0 +1,75 @@
+/** Owns: everything that holds each step of a coordination, its own privilege and those of the steps above it, read from a ledger. */
+import type { CoordinationId, SessionKey, StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type { Privilege } from "../../../agents/coordination/contracts/privilege.ts";
+import {
+  listBoundsOfStep,
+  type PrivilegeBound,
+} from "../../../agents/coordination/privileges/privilege-bound.ts";
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { readStoredState } from "../../../agents/coordination/runtime/log/read-state.ts";
+import { findBoundsOfSession } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
+import type { LedgerReader } from "../../compose.ts";
+
+/** By step, the nearest first; steps that nothing holds are left out. */
+export type EffectivePrivileges = ReadonlyMap<StepId, readonly PrivilegeBound[]>;
+
+/** @throws CoordinationError as `LedgerStore.find` and `readStoredState` */
+export async function readEffectivePrivileges(
+  reader: Pick<LedgerReader, "find" | "read">,
+  { coordinationId, steps }: CoordinationView,
+): Promise<EffectivePrivileges> {
+  const states = new Map<CoordinationId, ReturnType<typeof readStoredState>>();
+  const state = (runId: CoordinationId): ReturnType<typeof readStoredState> => {
+    const reading = states.get(runId) ?? readStoredState(reader, runId);
+    states.set(runId, reading);
+    return reading;
+  };
+  const above = new Map<SessionKey, readonly PrivilegeBound[]>();
+  const effective = new Map<StepId, readonly PrivilegeBound[]>();
+  for (const step of steps) {
+    const { sourceSession: source } = step;
+    const parts = { store: reader, runs: { state } };
+    const inherited = above.get(source) ?? (await findBoundsOfSession(parts, source, () => undefined)).bounds;
+    above.set(source, inherited);
+    const bounds = [...listOwnBounds(coordinationId, step), ...inherited];
+    if (bounds.length > 0) effective.set(step.stepId, bounds);
+  }
+  return effective;
+}
+
+function listOwnBounds(coordinationId: CoordinationId, step: StepView): PrivilegeBound[] {
+  const { stepId, agentId, childSessionKey, sourceSession, fanIn, privilege } = step;
+  return listBoundsOfStep({
+    coordinationId,
+    stepId,
+    agentId,
+    session: childSessionKey ?? sourceSession,
+    isPlanned: fanIn !== undefined,
+    ...(privilege && { privilege }),
+  });
+}
+
+/** What holds a step, as the commands print it with `--json`. */
+export interface EffectivePrivilege extends Privilege {
+  readonly by: PrivilegeBound["by"];
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+}
+
+/** Adds to each step what holds it. */
+export function addEffectivePrivileges(
+  steps: readonly StepView[],
+  effective: EffectivePrivileges,
+): (StepView & { readonly effectivePrivilege?: readonly EffectivePrivilege[] })[] {
+  return steps.map((step) => {
+    const bounds = effective.get(step.stepId);
+    return { ...step, ...(bounds && { effectivePrivilege: bounds.map(createJson) }) };
+  });
+}
+
+function createJson({ by, coordinationId, stepId, privilege }: PrivilegeBound): EffectivePrivilege {
+  return { by, coordinationId, stepId, ...privilege };
+}

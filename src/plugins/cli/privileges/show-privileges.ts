@@ -1,0 +1,92 @@
+/** Owns: what people read of privileges and of calls that they refused. */
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import type { PrivilegeBound } from "../../../agents/coordination/privileges/privilege-bound.ts";
+import { describeBound } from "../../../agents/coordination/privileges/privilege-sentence.ts";
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
+import type { Terminal } from "../terminal/cli-host.ts";
+import { stepName } from "../ledger/step-name.ts";
+import type { Paint } from "../terminal/paint.ts";
+import { formatPrintable, shorten } from "../terminal/printable.ts";
+
+/** The newest ones of each step, or of a timeline. */
+const LINES_MAX = 10;
+
+export interface TimelineRefusal {
+  readonly stepId: StepView["stepId"];
+  readonly tool: string;
+  readonly rule: RefusedCall["rule"];
+  readonly resource?: string;
+  readonly refusedMs: number;
+}
+
+type RefusedCall = NonNullable<StepView["refusedCalls"]>[number];
+
+/** Lists the fields of a step: what holds it, and what was refused. */
+export function listPrivilegeFields(
+  { refusedCalls = [] }: StepView,
+  bounds: readonly PrivilegeBound[] = [],
+): readonly (readonly [string, string])[] {
+  return [
+    ["may do", bounds.map(describeBound).join("; ")],
+    ["refused", refusedCalls.slice(-LINES_MAX).map(describeCall).join(", ")],
+  ];
+}
+
+/** Describes how many calls of a coordination were refused; empty where none was. */
+export function describeRefusedCalls({ steps }: CoordinationView): string {
+  const count = countRefusedCalls(steps);
+  return count > 0 ? formatCount(count, "call") : "";
+}
+
+export function countRefusedCalls(steps: readonly StepView[]): number {
+  return steps.reduce((sum, { refusedCalls = [] }) => sum + refusedCalls.length, 0);
+}
+
+/** Lists the refused calls of all steps on the time axis of a coordination, in the order in which they came. */
+export function listTimelineRefusals({ steps, createdAtMs }: CoordinationView): TimelineRefusal[] {
+  return steps
+    .flatMap(({ stepId, refusedCalls = [] }) =>
+      refusedCalls.map(({ tool, rule, resource, atMs }) => ({
+        stepId,
+        tool,
+        rule,
+        ...(resource !== undefined && { resource }),
+        refusedMs: Math.max(0, atMs - createdAtMs),
+      })),
+    )
+    .sort((a, b) => a.refusedMs - b.refusedMs);
+}
+
+/** Renders one line for each of the newest refused calls. */
+export function renderRefusalNotes(
+  view: CoordinationView,
+  {
+    terminal,
+    paint,
+    columns,
+  }: { readonly terminal: Terminal; readonly paint: Paint; readonly columns: number },
+): string[] {
+  const refusals = listTimelineRefusals(view);
+  if (refusals.length === 0) return [];
+  const names = new Map(view.steps.map((step) => [step.stepId, stepName(step)]));
+  const lines = refusals.slice(-LINES_MAX).map((refusal) => {
+    const at = formatDuration(refusal.refusedMs);
+    const subject = names.get(refusal.stepId) ?? refusal.stepId;
+    const sentence = formatPrintable(
+      `${subject} at ${at}: refused ${describeCall(refusal)}`,
+      terminal.unicode,
+    );
+    return `${paint.tone("warning", "!")} ${shorten(sentence, columns - 2, terminal.unicode)}`;
+  });
+  const left = refusals.length - lines.length;
+  return [...(left > 0 ? [`  and ${left} before`] : []), ...lines, ""];
+}
+
+function describeCall({ tool, rule, resource }: Pick<RefusedCall, "tool" | "rule" | "resource">): string {
+  const where = resource === undefined ? "" : ` of ${formatResource(resource)}`;
+  return `${tool}${where} (${rule})`;
+}

@@ -1,0 +1,168 @@
+/**
+ * Owns: holding sessions to their privileges: before every call, and in what their models are shown.
+ *
+ * It fails closed: where it cannot be told what a child may do, its calls are refused. A session that nobody spawned is held to
+ * nothing, and goes on. What a model wrote is never asked; what holds a session is in the ledger (H3).
+ */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { listOfferedTools } from "../../../agents/coordination/privileges/offered-tools.ts";
+import {
+  describeBound,
+  describeRefusedCall,
+  type PrivilegeRefusal,
+} from "../../../agents/coordination/privileges/privilege-sentence.ts";
+import { findToolRefusal } from "../../../agents/coordination/privileges/tool-rule.ts";
+import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
+import { createRecent } from "../host/recent.ts";
+import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
+import { createRefusal } from "../runtime-access/refuse-call.ts";
+import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { extractorsOf } from "../writes/extractor-registry.ts";
+import { isWatched } from "../writes/read-tool-call.ts";
+import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
+import { createSessionParents, isChildSession } from "./session-parents.ts";
+import { loadToolNames } from "./tool-names.ts";
+
+type BeforeResult = HookResult<"before_tool_call">;
+type PromptResult = NonNullable<HookResult<"before_prompt_build">>;
+
+export interface PrivilegeHandlerParts {
+  readonly api: OpenClawPluginApi;
+  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+}
+
+export interface PrivilegeHandlers {
+  /** Refuses a call that its session may not make; `undefined` for any other. Never throws. */
+  refuseCall(
+    event: HookEvent<"before_tool_call">,
+    ctx: HookContext<"before_tool_call">,
+  ): Promise<BeforeResult>;
+  /** What the model of a session is shown less, and told about it; `undefined` for one that is held to nothing. */
+  narrowPrompt(runtime: SharedRuntime, session: SessionKey): Promise<PromptResult | undefined>;
+  /** Why a child of the session must not run where its calls cannot be seen. */
+  readonly isHeld: (runtime: SharedRuntime, session: SessionKey) => Promise<boolean>;
+}
+
+/** What holds a step is fixed with its admission. */
+const SESSIONS_MAX = 1_000;
+
+/** A child may begin before the hook behind its spawn has told the ledger of it. */
+const UNRECORDED_MS_MAX = 3_000;
+const UNRECORDED_POLL_MS = 25;
+
+/** A program of the host's own sandbox: it reaches nothing but tools, and each of their calls is ruled on by itself. */
+const CODE_MODE = "code_mode_exec";
+
+export function createPrivilegeHandlers({ api, use }: PrivilegeHandlerParts): PrivilegeHandlers {
+  const parentOf = createSessionParents(api);
+  const knownSessions = createRecent<SessionBounds>(SESSIONS_MAX);
+  const boundsOf = async (runtime: SharedRuntime, session: SessionKey): Promise<SessionBounds> => {
+    const found = knownSessions.get(session) ?? (await findBounds(runtime, session, parentOf));
+    if (found.isKnown) knownSessions.set(session, found);
+    return found;
+  };
+  return {
+    refuseCall: async (event, ctx) => {
+      const { sessionKey } = ctx;
+      // Before there is a runtime nobody has spawned anything in this process, and older children have the keys of children.
+      if (!sessionKey || !(findRuntime() || isChildSession(sessionKey))) return undefined;
+      try {
+        return await use(async (runtime) => {
+          const sessionBounds = await boundsOf(runtime, sessionKey as SessionKey);
+          if (sessionBounds.bounds.length === 0) return undefined;
+          const refusal = await findRefusal({ api, runtime, sessionBounds }, { event, ctx });
+          if (!refusal || !sessionBounds.step) return undefined;
+          await (await runtime.coordinator()).privileges.record(sessionBounds.step, refusal);
+          return { block: true, blockReason: describeRefusedCall(refusal) };
+        });
+      } catch (error) {
+        if (!isChildSession(sessionKey)) return undefined;
+        findRuntime()?.health.failed(error, 0);
+        return createRefusal("call", UNTOLD);
+      }
+    },
+    narrowPrompt: async (runtime, session) => {
+      const { bounds } = await boundsOf(runtime, session);
+      if (bounds.length === 0) return undefined;
+      const { expand, hostTools } = await loadToolNames();
+      const toolsAllow = listOfferedTools(bounds, expand, hostTools);
+      const lines = [
+        "You may do no more than this here; a call beyond it is refused:",
+        ...bounds.map(describeBound),
+      ];
+      return {
+        ...(toolsAllow && { toolsAllow }),
+        appendSystemContext: `<coordination-privileges>\n${lines.join("\n- ")}\n</coordination-privileges>`,
+      };
+    },
+    isHeld: async (runtime, session) => (await boundsOf(runtime, session)).bounds.length > 0,
+  };
+}
+
+const UNTOLD =
+  "what this session may do cannot be told now; try again in a moment, and if it does not help report in your result that you could not go on";
+
+async function findBounds(
+  runtime: SharedRuntime,
+  session: SessionKey,
+  parentOf: (session: SessionKey) => SessionKey | undefined,
+): Promise<SessionBounds> {
+  const { privileges } = await runtime.coordinator();
+  const untilMs = performance.now() + UNRECORDED_MS_MAX;
+  for (;;) {
+    const found = await privileges.boundsOf(session, parentOf);
+    if (found.isKnown || !isChildSession(session) || !isBeingSpawned(runtime, parentOf(session)))
+      return found;
+    if (performance.now() >= untilMs)
+      throw new CoordinationError("LEDGER_BUSY", `the spawn of ${session} is not recorded yet`);
+    await new Promise((resolve) => setTimeout(resolve, UNRECORDED_POLL_MS));
+  }
+}
+
+/** True while a spawn of a session is under way whose child is to be held to something; of any session where that is not known. */
+function isBeingSpawned({ narrowedSpawns }: SharedRuntime, parent: SessionKey | undefined): boolean {
+  for (const session of narrowedSpawns.values()) if (parent === undefined || session === parent) return true;
+  return false;
+}
+
+interface Holding {
+  readonly api: OpenClawPluginApi;
+  readonly runtime: SharedRuntime;
+  readonly sessionBounds: SessionBounds;
+}
+
+async function findRefusal(holding: Holding, hooked: HookedCall): Promise<PrivilegeRefusal | undefined> {
+  const { toolName: tool, toolKind } = hooked.event;
+  if (toolKind !== CODE_MODE) {
+    const { expand } = await loadToolNames();
+    const refused = findToolRefusal(holding.sessionBounds.bounds, tool, expand);
+    if (refused) return { tool, ...refused };
+  }
+  return findRefusedChange(holding, hooked);
+}
+
+async function findRefusedChange(
+  { api, runtime, sessionBounds: { bounds } }: Holding,
+  hooked: HookedCall,
+): Promise<PrivilegeRefusal | undefined> {
+  const { toolName: tool } = hooked.event;
+  const isWriteHeld = bounds.some(({ privilege }) => privilege.write !== undefined);
+  if (!isWriteHeld || !isWatched({ tool, config: runtime.config.conflicts, extractors: extractorsOf }))
+    return undefined;
+  const reading = await readHookedCall(api, runtime, hooked);
+  if (!reading) return undefined;
+  const { targets, undetermined } = reading;
+  const { privileges } = await runtime.coordinator();
+  return privileges.ruleOnChanges(
+    bounds,
+    { tool, targets, ...(undetermined && { undetermined }) },
+    { ofSession: runtime.folderOf, ofAgent: ({ agentId }) => workspaceOf(api, agentId) },
+  );
+}
+
+function workspaceOf({ runtime }: OpenClawPluginApi, agentId: string): string {
+  // The host's own types of its config disagree about `undefined`.
+  const config = runtime.config.current() as Parameters<typeof runtime.agent.resolveAgentWorkspaceDir>[0];
+  return runtime.agent.resolveAgentWorkspaceDir(config, agentId);
+}

@@ -1,0 +1,266 @@
+/** Owns: children that try to do more than they may, through the real handlers and a real ledger. */
+import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
+import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { createFakeHost, type FakeHost } from "./fake-host.ts";
+
+const OWNER = "agent:main:main";
+let folder: TempFolder;
+let host: FakeHost;
+let handlers: HookHandlers;
+let calls = 0;
+
+// A gateway has loaded most of it with its first agent.
+beforeAll(loadToolNames);
+
+beforeEach(() => {
+  folder = createTempFolder();
+});
+
+afterEach(async () => {
+  await handlers.stop();
+  folder[Symbol.dispose]();
+});
+
+async function start(phase1: Record<string, unknown> = {}): Promise<void> {
+  host = createFakeHost({ stateDir: folder.path, phase1 });
+  handlers = createHookHandlers(host.api);
+  await handlers.start();
+}
+
+function contextOf(sessionKey: string): HookContext<"before_tool_call"> {
+  const trace = { traceId: "t".repeat(32) };
+  return { sessionKey, agentId: "main", runId: `run of ${sessionKey}`, trace } as never;
+}
+
+function eventOf(toolName: string, params: Record<string, unknown>): HookEvent<"before_tool_call"> {
+  calls += 1;
+  return { toolName, toolCallId: `call-${calls}`, runId: "run", params };
+}
+
+/** Plays both hooks around a spawn, as the host calls them; answers with the refusal where there is one. */
+async function spawn(
+  by: string,
+  child: string,
+  params: Record<string, unknown>,
+): Promise<string | undefined> {
+  const event = eventOf("sessions_spawn", { task: `work of ${child}`, ...params });
+  const before = await handlers.beforeSpawn(event, contextOf(by));
+  if (before?.block) return before.blockReason;
+  const details = { status: "accepted", childSessionKey: child, runId: `run of ${child}` };
+  await handlers.afterSpawn({ ...event, ...before, result: { details } }, contextOf(by));
+  return undefined;
+}
+
+/** What the model reads of a refused call; `undefined` for one that happens. */
+async function call(
+  by: string,
+  tool: string,
+  params: Record<string, unknown> = {},
+): Promise<string | undefined> {
+  const answer = await handlers.beforeCall(eventOf(tool, params), contextOf(by));
+  return answer?.block ? answer.blockReason : undefined;
+}
+
+const CHILD = "agent:main:subagent:child";
+const GRANDCHILD = "agent:main:subagent:grandchild";
+const write = (path: string): Record<string, unknown> => ({ path, content: "x" });
+
+async function readRefusals(): Promise<unknown[]> {
+  const ledger = await openLedgerForReading(join(folder.path, "coordination", "ledger.sqlite"));
+  try {
+    const [entry] = await ledger.list({ limit: 1 });
+    const events = entry ? await ledger.read(entry.runId, { from: 0, limit: 1_000 }) : [];
+    return events.filter(({ type }) => type === "privilege.refused").map(({ payload }) => payload);
+  } finally {
+    await ledger.close();
+  }
+}
+
+describe("a child that may only use some tools", () => {
+  it.each(["exec", "EXEC", " exec ", "bash", "Write", "sessions_send", "cron", "some_plugin_tool"])(
+    "is refused %j in one sentence, and it is recorded",
+    async (tool) => {
+      await start();
+      await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+      expect(await call(CHILD, tool, { command: "true", ...write("a") })).toMatch(
+        /^Coordination refused this call: this session may not use .+; it may use read \(set by the spawn of step step-1 .+\)\.$/u,
+      );
+      expect(await readRefusals()).toEqual([
+        expect.objectContaining({ rule: "tools.allow", from: { by: "spawn", stepId: "step-1" } }),
+      ]);
+      expect(await call(CHILD, "read", { path: "a" })).toBeUndefined();
+    },
+  );
+
+  it("gets nowhere through Tool Search: the outer call is no tool, the inner one is ruled on by its name", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { deny: ["sessions_spawn", "exec"] } } });
+    expect(await call(CHILD, "tool_call", { id: "sessions_spawn", args: {} })).toBeUndefined();
+    expect(await spawn(CHILD, GRANDCHILD, {})).toMatch(/may not use sessions_spawn/u);
+    expect(await call(CHILD, "exec", { command: "true" })).toMatch(/may not use exec/u);
+  });
+
+  it("cannot give its own child more than it has, whatever it writes, and the sentence names the ancestor", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read", "sessions_spawn"] } } });
+    const forged = {
+      coordinationId: "co-forged",
+      stepId: "step-9",
+      tools: { allow: ["*"] },
+      write: ["/**"],
+      privilege: { asked: { tools: { allow: ["*"] } } },
+    };
+    expect(await spawn(CHILD, GRANDCHILD, { coordination: forged })).toBeUndefined();
+    expect(await call(GRANDCHILD, "exec", { command: "true" })).toMatch(/set by the spawn of step step-1 /u);
+    expect(await readRefusals()).toEqual([
+      { stepId: "step-2", tool: "exec", rule: "tools.allow", from: { by: "spawn", stepId: "step-1" } },
+    ]);
+  });
+
+  it("is held before the hook behind its spawn has recorded who it is", async () => {
+    await start();
+    const event = eventOf("sessions_spawn", { task: "x", coordination: { tools: { allow: ["read"] } } });
+    const before = await handlers.beforeSpawn(event, contextOf(OWNER));
+    host.entries.set(CHILD, { spawnedBy: OWNER });
+    const early = call(CHILD, "exec", { command: "true" });
+    const details = { status: "accepted", childSessionKey: CHILD, runId: "run of the child" };
+    await handlers.afterSpawn({ ...event, ...before, result: { details } }, contextOf(OWNER));
+    expect(await early).toMatch(/may not use exec/u);
+  });
+
+  it("holds a child that the ledger does not know, too: the host says who spawned it", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+    host.entries.set("agent:main:subagent:unknown", { spawnedBy: CHILD });
+    expect(await call("agent:main:subagent:unknown", "exec", { command: "true" })).toMatch(
+      /may not use exec/u,
+    );
+  });
+
+  it("records so many refusals and no more, and refuses all", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+    for (let times = 0; times < 40; times += 1)
+      expect(await call(CHILD, "exec", { command: "true" })).toMatch(/may not use exec/u);
+    expect(await readRefusals()).toHaveLength(32);
+  });
+});
+
+describe("what cannot be held does not begin", () => {
+  it("a spawn whose words cannot be understood", async () => {
+    await start();
+    for (const coordination of [{ tools: { allow: "read" } }, { write: "src" }, '{"tools":{"allow":[1]}}'])
+      expect(await spawn(OWNER, CHILD, { coordination })).toMatch(
+        /cannot be understood .* and spawn again$/u,
+      );
+    expect(await spawn(OWNER, CHILD, { coordination: '{"tools":{"allow":["read"]}}' })).toBeUndefined();
+    expect(await call(CHILD, "exec", { command: "true" })).toMatch(/may not use exec/u);
+  });
+
+  it("an ACP agent, whose calls cannot be seen, under a rule of any kind", async () => {
+    await start({ privileges: { agents: { coder: { write: [] } } } });
+    expect(await spawn(OWNER, "agent:coder:acp:1", { runtime: "acp", agentId: "coder" })).toMatch(
+      /cannot be seen/u,
+    );
+    await spawn(OWNER, CHILD, { coordination: { tools: { deny: ["exec"] } } });
+    expect(await spawn(CHILD, "agent:other:acp:1", { runtime: "acp", agentId: "other" })).toMatch(
+      /cannot be seen/u,
+    );
+  });
+
+  it("a child of an agent whose spawns are not coordinated, where it is to be held", async () => {
+    await start({ agents: ["other"] });
+    expect(await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } })).toMatch(
+      /nothing would hold it/u,
+    );
+    expect(await spawn(OWNER, CHILD, {})).toBeUndefined();
+  });
+});
+
+describe("a child that may change one folder", () => {
+  const expectRefused = async (
+    tool: string,
+    params: Record<string, unknown>,
+    rule: RegExp,
+  ): Promise<void> => {
+    expect(await call(CHILD, tool, params)).toMatch(rule);
+  };
+
+  beforeEach(async () => {
+    await start({ conflicts: { commands: [{ command: "make out", outputs: ["out/made"] }] } });
+    mkdirSync(join(folder.path, "out"));
+    writeFileSync(join(folder.path, "secret.txt"), "secret");
+    await spawn(OWNER, CHILD, { coordination: { write: ["out/**"] } });
+  });
+
+  it("changes files in it", async () => {
+    for (const path of ["out/a", "./out/b/c", join(folder.path, "out", "d"), "out/../out/e"])
+      expect(await call(CHILD, "write", write(path))).toBeUndefined();
+    expect(await call(CHILD, "exec", { command: "make out" })).toBeUndefined();
+  });
+
+  it.each([
+    "secret.txt",
+    "out/../secret.txt",
+    "../x",
+    "/etc/passwd",
+    "@secret.txt",
+    "file:///etc/passwd",
+    "~/x",
+    "output/a",
+  ])("is refused %j", async (path) => {
+    await expectRefused(
+      "write",
+      write(path),
+      /lies outside of what this session may change, which is out\/\*\*/u,
+    );
+  });
+
+  it("is refused what a link in it leads to, and what has another name elsewhere", async () => {
+    symlinkSync(folder.path, join(folder.path, "out", "up"));
+    linkSync(join(folder.path, "secret.txt"), join(folder.path, "out", "innocent.txt"));
+    await expectRefused("write", write("out/up/secret.txt"), /lies outside/u);
+    await expectRefused("write", write("out/innocent.txt"), /several names/u);
+  });
+
+  it("is refused a patch of which one file lies outside, a command that says nothing, and a call that cannot be read", async () => {
+    const input = "*** Begin Patch\n*** Add File: out/a\n+a\n*** Add File: b\n+b\n*** End Patch";
+    await expectRefused("apply_patch", { input }, /lies outside/u);
+    await expectRefused("exec", { command: "rm secret.txt" }, /cannot be told/u);
+    await expectRefused("write", { path: 7 }, /cannot be told/u);
+    await expectRefused("write", write("secret.txt/x/\0"), /cannot be told|lies outside/u);
+  });
+
+  it("cannot move where its globs begin: those of its own child begin where that works", async () => {
+    await spawn(CHILD, GRANDCHILD, { cwd: "/", coordination: { write: ["/**"] } });
+    host.entries.set(GRANDCHILD, {
+      ...host.entries.get(GRANDCHILD),
+      spawnedCwd: join(folder.path, "elsewhere"),
+    });
+    expect(await call(GRANDCHILD, "write", write("out/a"))).toMatch(/lies outside/u);
+    expect(await call(GRANDCHILD, "write", write(join(folder.path, "out", "a")))).toBeUndefined();
+  });
+});
+
+describe("what the model of a child is shown", () => {
+  const readPrompt = (sessionKey: string) =>
+    handlers.beforePromptBuild({ prompt: "x", messages: [] }, contextOf(sessionKey));
+
+  it("is what it may use, with the reason in words, and everything where nobody narrows it", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read", "exec"] }, write: [] } });
+    const prompt = await readPrompt(CHILD);
+    expect(prompt?.toolsAllow).toEqual([
+      ...["coordination_*", "exec", "read", "tool_call", "tool_describe", "tool_search", "tool_search_code"],
+    ]);
+    expect(prompt?.appendSystemContext).toContain("tools: read, exec; files that may be changed: nothing");
+    await spawn(OWNER, GRANDCHILD, {});
+    expect(await readPrompt(GRANDCHILD)).not.toHaveProperty("toolsAllow");
+  });
+});

@@ -304,7 +304,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/spawns": {
     folders:
-      "core/contracts core/std core/runtime/held-results core/runtime/privileges plugins/openclaw/host plugins/openclaw/runtime-access",
+      "core/contracts core/std core/runtime/held-results core/runtime/privileges core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/ports core/runtime/spawns plugins/hooks",
     packages: "node:* zod",
   },

@@ -5,6 +5,7 @@
  * M2 Only the last message a person (or a spawning agent) wrote can carry a script. Messages which the host
  *    writes itself (internal context, announce and settle turns) never start one and never restart one.
  * M3 The turn index is the number of assistant messages after the message that carries the script.
+ * M4 What a request used differs from one to the next, and is counted here as it is told.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -54,8 +55,17 @@ export type Rule = Script & { readonly when: (text: string, request: ChatRequest
 /** "announce": a turn the host started itself. */
 export type Matched = "rule" | "script" | "announce" | "plain";
 
+/** What one answer used, by its own count. Cached tokens are a part of the prompt's. */
+export type TokenCount = {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+};
+
 export type RecordedRequest = {
   readonly receivedAt: number;
+  /** Absent while the answer is under way, and where there is none. */
+  used?: TokenCount;
   readonly body: ChatRequest;
   readonly traceparent: string | undefined;
   /** The message which decided the answer. */
@@ -139,8 +149,18 @@ async function serve(
   const body = JSON.parse(await readBody(request)) as ChatRequest;
   const answer = decide(body, rules);
   const traceparent = request.headers["traceparent"];
-  requests.push({ receivedAt, body, traceparent: traceparent?.toString(), ...answer });
-  await reply(response, body, answer.turn);
+  const recorded: RecordedRequest = { receivedAt, body, traceparent: traceparent?.toString(), ...answer };
+  const used = countTokens(requests.push(recorded));
+  if (await reply(response, body, { turn: answer.turn, used })) recorded.used = used;
+}
+
+/** Follows from the number of the request alone. Primes, so that no two sums of a few requests are equal. */
+function countTokens(number: number): TokenCount {
+  return {
+    promptTokens: 1_009 + 131 * (number % 17),
+    cachedTokens: 64 * (number % 3),
+    completionTokens: 53 + 29 * (number % 11),
+  };
 }
 
 type Answer = Pick<RecordedRequest, "text" | "matched" | "turnIndex" | "turn">;
@@ -278,27 +298,41 @@ function messageOf(turn: Turn, calls: readonly WireToolCall[]): object {
   };
 }
 
-async function reply(response: ServerResponse, request: ChatRequest, turn: Turn): Promise<void> {
+function formatUsage({ promptTokens, cachedTokens, completionTokens }: TokenCount): object {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+  };
+}
+
+/** Resolves with whether the model answered. */
+async function reply(
+  response: ServerResponse,
+  request: ChatRequest,
+  { turn, used }: { readonly turn: Turn; readonly used: TokenCount },
+): Promise<boolean> {
   if (turn.delayMs) {
     const controller = new AbortController();
     response.once("close", () => controller.abort());
     const waited = await delay(turn.delayMs, true, { signal: controller.signal }).catch(() => false);
-    if (!waited) return;
+    if (!waited) return false;
   }
   if (turn.httpError) {
     sendJson(response, turn.httpError, { error: { message: "scripted failure", type: "scripted" } });
-    return;
+    return false;
   }
   const calls = toolCallsOf(turn, request);
   const content = contentOf(turn, calls);
   const finish = turn.finish ?? (calls.length > 0 ? "tool_calls" : "stop");
   const base = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1000), model: "scripted" };
-  const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+  const usage = formatUsage(used);
   if (!request.stream) {
     const message = messageOf(turn, calls);
     const choices = [{ index: 0, message, finish_reason: finish }];
     sendJson(response, 200, { ...base, object: "chat.completion", choices, usage });
-    return;
+    return true;
   }
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   const send = (choices: readonly unknown[], more: object = {}): void => {
@@ -312,6 +346,7 @@ async function reply(response: ServerResponse, request: ChatRequest, turn: Turn)
   send([{ index: 0, delta: {}, finish_reason: finish }]);
   send([], { usage });
   response.end("data: [DONE]\n\n");
+  return true;
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

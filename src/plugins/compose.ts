@@ -6,6 +6,7 @@ import { hash, randomUUID } from "node:crypto";
 import { dirname, join } from "node:path";
 import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
+import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
@@ -34,6 +35,7 @@ import {
 } from "../agents/coordination/runtime/coordinator.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { Settings } from "../agents/coordination/runtime/environment/runtime-parts.ts";
+import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { createRealFiles } from "../infra/files/real-files.ts";
@@ -124,6 +126,8 @@ export interface ComposeOptions {
   readonly model: ModelClient;
   /** Texts that were kept back, over reloads. */
   readonly withheld: WithheldTexts;
+  /** What model calls used, over reloads. */
+  readonly usage: UsageBook;
   /** The host's own ways to people, which take answers back. */
   readonly channels: (take: TakeChannelAnswer) => Readonly<Record<"host" | "chat", HumanChannel>>;
 }
@@ -148,6 +152,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     const answered = await coordinator.answer({ ...request, through });
     return answered.kind === "refused" ? answered : undefined;
   };
+  const budget = treeBudgetOf(config.budget);
   const coordinator: Coordinator = createCoordinator({
     ...gatesOf(options, { contract, take }),
     store,
@@ -155,6 +160,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     logger,
     lanes,
     withheld: options.withheld,
+    usage: options.usage,
+    ...(budget && { budget }),
     hooks: options.hooks,
     content: store,
     runner: observer,

@@ -128,9 +128,13 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
     types: "core/ports",
   },
+  "core/runtime/usage": {
+    folders: "core/contracts core/ledger core/dispatch core/runtime/log",
+    types: "core/ports",
+  },
   "core/runtime": {
     folders:
-      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
+      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
     types: "core/plan core/contracts/config core/ports",
   },
   "core/runtime/workflow-host": {
@@ -249,7 +253,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders:
       "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens platform plugins/openwop/http plugins/openwop",
     types:
-      "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions infra/webhook plugins/hooks",
+      "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks",
     lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
     packages: "node:*",
   },
@@ -282,7 +286,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/runtime/usage core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
     types:
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
@@ -312,6 +316,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts",
   },
+  "plugins/openclaw/usage": {
+    folders: "core/contracts plugins/openclaw/runtime-access",
+    types: "core/runtime/usage plugins/openclaw/host",
+  },
   "plugins/openclaw/withholding": {
     folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts",
@@ -333,8 +341,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/timeline": {
     folders:
-      "core/contracts core/std core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges",
-    types: "core/runtime/log",
+      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges",
+    types: "plugins",
     packages: "node:*",
   },
   "plugins/openclaw/questions": {
@@ -357,7 +365,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
+      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },

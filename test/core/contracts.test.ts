@@ -49,6 +49,14 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
     ...["plan", "plan.deadlineAtMs", "parent", ...findLimitsAt("plan.budget")],
     ...["plan.decision", "plan.decision.confidence", "plan.successCriteria"],
     ...["questions", "questions.notify", "questions.requireDifferentApprover"],
+    "budget",
+    "budget.tokens",
+    "budget.costMicroUsd",
+    "budget.spawns",
+    "budget.depth",
+    "budget.agents",
+    "budget.agents.main",
+    "budget.agents.main.spawns",
   ],
   "step.admitted": [
     ...["parentStepId", "name", "call.toolCallId", "call.runId", "call.spanId", "problems"],
@@ -81,6 +89,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
     ...["contest", "contest.base", "contest.current", "contest.merge", "contest.reviewByMs"],
   ],
   "conflict.resolved": ["winner", "winnerCoordinationId", "rule"],
+  "budget.reached": ["agentId"],
   "coordination.escalated": [
     ...["stepId", "confidence", "confidence.measured", "confidence.of", "answers", "askedBy"],
     "askedOf",
@@ -226,6 +235,7 @@ describe("the set of contracts", () => {
       ...["step.progressed", "escalation.forwarded"],
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
       "privilege.refused",
+      ...["usage.recorded", "budget.reached"],
     ];
     expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...ownProblems].toSorted());
     expect(QM2_EVENT_TYPES).toHaveLength(10);

@@ -29,6 +29,8 @@ const LISTED = [
   "step.outcome_refused.because",
   "step.child_stopped.outcome",
   "step.completed.released",
+  "budget.reached.limit",
+  "budget.reached.stopped",
   "result.verified.verdict",
   "verification.failed.because",
   "session.told.delivery",

@@ -24,6 +24,8 @@ import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
+import type { UsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
@@ -164,13 +166,15 @@ export interface TestCoordinatorParts {
   /** The folder in which all agents work. */
   readonly workspace?: string;
   readonly gates?: GivenGates;
+  readonly usage?: UsageBook;
+  readonly budget?: TreeBudget;
 }
 
 const LANES: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
 
 export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
   const { store, clock, newCoordinationId, runner = createSilentRunner(), settings } = parts;
-  const { plans = createScriptedRunner(), conflicts, workspace, gates } = parts;
+  const { plans = createScriptedRunner(), conflicts, workspace, gates, usage, budget } = parts;
   return createCoordinator({
     store,
     content: store,
@@ -184,6 +188,8 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     lanes: createPQueueLanes(LANES, clock),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },
+    ...(usage && { usage }),
+    ...(budget && { budget }),
   });
 }
 

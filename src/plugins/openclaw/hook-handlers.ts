@@ -25,6 +25,7 @@ import { noteCompaction, recallChildren } from "./spawns/forgotten-children.ts";
 import { createSpawnHandlers, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
 import { formatSentence } from "./host/spawn-result.ts";
 import { runWithinBudget } from "./host/within-budget.ts";
+import { createUsageHandlers, type UsageHandlers } from "./usage/usage-handlers.ts";
 import { createWriteHandlers, type WriteHandlers } from "./writes/write-handlers.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 
@@ -47,6 +48,7 @@ export interface HookHandlers extends SpawnHandlers, WriteHandlers {
   agentEnded(event: HookEvent<"agent_end">, ctx: HookContext<"agent_end">): Promise<void>;
   gates(spanOf: SpanOf): GateHandlers;
   readonly observation: ObserveHandlers;
+  readonly usage: UsageHandlers;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -82,6 +84,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       writes.beforeCall(event, ctx),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
     observation: createObserveHandlers({ quietly: runQuietly }),
+    usage: createUsageHandlers(runQuietly),
     subagentEnded: async (event: HookEvent<"subagent_ended">) => {
       // A session that was told something has ended a turn of ours, not its own work.
       if (event.runId !== undefined && isTellingKey(event.runId)) return;

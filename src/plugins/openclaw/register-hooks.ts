@@ -1,6 +1,7 @@
 /** Owns: which hooks of the host the plugin listens to, with their order and budgets (docs/openclaw.md says why). */
 import { registerObservation } from "./children/register-observation.ts";
 import { registerGates } from "./withholding/register-gates.ts";
+import { registerUsage } from "./register-usage.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 import { createOnce } from "../../agents/coordination/std/load-once.ts";
 
@@ -29,6 +30,7 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
   api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));
   registerGates(api, async (spanOf) => (await handlers()).gates(spanOf));
   registerObservation(api, async () => (await handlers()).observation);
+  registerUsage(api, async () => (await handlers()).usage);
   api.registerService({
     id: "coordination",
     start: async () => (await handlers()).start(),

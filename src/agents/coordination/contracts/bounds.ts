@@ -97,6 +97,8 @@ export const BOUNDS = {
   /** What an owner is told at the end; more can be asked for. */
   deliveryCharsMax: 16_000,
   budgetMax: Number.MAX_SAFE_INTEGER,
+  /** In millionths it is still a safe integer. */
+  budgetCostUsdMax: 1_000_000_000,
   lateOutcomesPerStepMax: 16,
   reportsPerAttemptMax: 16,
   /** One line of progress, in characters as people count them. */
@@ -146,4 +148,12 @@ export const BOUNDS = {
   /** The name of an MCP server. */
   openWopServerCharsMax: 64,
   openWopSendersMax: 256,
+  /** Different models of one run. */
+  modelsPerRunMax: 8,
+  /** Runs of one coordination whose usage is recorded, each by every process that counted it. */
+  usageRunsMax: 50_000,
+  /** Agents with a part of the budget. */
+  budgetAgentsMax: 64,
+  /** Of one coordination; who is stopped beyond it is stopped without a record. */
+  budgetStopsMax: 1_000,
 } as const;

@@ -11,6 +11,7 @@ import type {
 import type { FactPayloads } from "./facts.ts";
 import type { Answerer, AnswerKind, Channel } from "./escalation.ts";
 import type { EpochMs, EventId, SessionKey, StepId } from "./ids.ts";
+import type { RunUsage } from "./usage.ts";
 import type { Finding, VerificationFailure } from "./verification.ts";
 import type { ObservedChild } from "./observation.ts";
 
@@ -48,7 +49,9 @@ export type Command =
   | SettleReview
   | ({ readonly type: "recordChange" } & FactPayloads["resource.changed"])
   | ({ readonly type: "recordUndetermined" } & FactPayloads["write.undetermined"])
-  | ({ readonly type: "recordRefusedCall" } & FactPayloads["privilege.refused"]);
+  | ({ readonly type: "recordRefusedCall" } & FactPayloads["privilege.refused"])
+  | RecordUsage
+  | StopAtBudget;
 
 /** A spawn that a model asked for: admitted and dispatched at once, because the model decided and the host acts. */
 export interface AdmitSpawn extends Omit<
@@ -58,6 +61,18 @@ export interface AdmitSpawn extends Omit<
   readonly type: "admitSpawn";
   /** A child that the host has made already: its step is acknowledged with its admission. */
   readonly child?: ObservedChild;
+}
+
+/** Records what the model calls of one run used up to now. */
+export interface RecordUsage extends RunUsage {
+  readonly type: "recordUsage";
+}
+
+/** Records that the operator's budget stops a session, where it does. */
+export interface StopAtBudget {
+  readonly type: "stopAtBudget";
+  readonly stepId: StepId;
+  readonly stopped: FactPayloads["budget.reached"]["stopped"];
 }
 
 /** Basis points. */

@@ -12,6 +12,8 @@ export interface Summary {
   readonly objective: ContentRef;
   readonly createdAtMs: EpochMs;
   readonly steps: { readonly total: number; readonly open: number; readonly failed: number };
+  /** What its model calls used; absent where nothing is known of it. */
+  readonly usage?: { readonly tokens: number; readonly costMicroUsd: number };
   /** Of a fork. */
   readonly forkedFrom?: ForkedFrom;
 }

@@ -236,10 +236,10 @@ export const stepAdmittedSchema = z.object({
 export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
 
 /**
- * Who asked: a person by command line or gateway, a session's model by tool, the host's own task flow, or the step whose
- * child submitted the plan.
+ * Who asked: a person by command line or gateway, a session's model by tool, the host's own task flow, the step whose
+ * child submitted the plan, or the operator's budget.
  */
-export const requesterSchema = z.enum(["operator", "agent", "task_flow", "parent"]);
+export const requesterSchema = z.enum(["operator", "agent", "task_flow", "parent", "budget"]);
 /** Who asked for a change of a coordination: an operator, a session or the host. */
 export type Requester = z.infer<typeof requesterSchema>;
 

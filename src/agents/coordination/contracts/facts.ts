@@ -28,6 +28,7 @@ import { laneSchema, prioritySchema } from "./envelope.ts";
 import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { conflictStrategySchema, failurePolicySchema } from "./plan.ts";
 import { privilegeOriginSchema, privilegeRuleSchema } from "./privilege.ts";
+import { budgetReachedSchema, treeBudgetSchema, usageRecordedSchema } from "./usage.ts";
 import {
   criterionKeySchema,
   criterionMetSchema,
@@ -99,6 +100,8 @@ export const FACT_PAYLOADS = {
     parent: z.object({ coordinationId: coordinationIdSchema, stepId: stepIdSchema }).optional(),
     /** The plan that this one is a fork of, and the first event there that it takes nothing from. */
     forkedFrom: forkedFromSchema.optional(),
+    /** What the sessions of an observed coordination may use together, by the operator's word. */
+    budget: treeBudgetSchema.optional(),
   }),
   "step.admitted": stepAdmittedSchema,
   "step.dispatched": z.object({
@@ -346,6 +349,9 @@ export const FACT_PAYLOADS = {
     /** Which part of the evaluation ruled (QM2 2.4); absent in ledgers of 0.1.0. */
     rule: z.enum(["ownership", "lease", "hook", "strategy", "people"]).optional(),
   }),
+  /** What the model calls of one run used up to now. It may follow the end of the coordination, and changes nothing else. */
+  "usage.recorded": usageRecordedSchema,
+  "budget.reached": budgetReachedSchema,
   "coordination.escalated": z.object({
     escalationId,
     stepId: stepIdSchema.optional(),

@@ -3,7 +3,7 @@
  *
  * D1 a dispatch is recorded before the host acts; its outcome is another command. D2 a duplicate is a replay, never new work.
  * D3 the outcome of an older attempt is refused. D4 attempts never exceed `retryBudget + 1`. D5 exactly one
- * `coordination.terminal`, and nothing after it.
+ * `coordination.terminal`, and nothing after it but what was used.
  */
 import type {
   AcknowledgeStep,
@@ -44,6 +44,7 @@ import {
 import { recordProgress } from "./decide-progress.ts";
 import { settlePlan } from "./settle-plan.ts";
 import { draftHeldResult } from "./decide-held.ts";
+import { recordUsage, refuseSpawnByBudget, stopAtBudget } from "./decide-budget.ts";
 import { decideOnGates } from "./decide-gates.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { refuseLate } from "./late-outcome.ts";
@@ -57,6 +58,7 @@ import { settleObserved } from "./settle-observed.ts";
 export function decide(state: Coordination, command: Command, now: EpochMs): Decision {
   if (command.type === "openCoordination") return openCoordination(state, command, now);
   if (state.kind === "unopened") return refuse("NOT_OPENED", "the coordination was never opened");
+  if (command.type === "recordUsage") return recordUsage(state, command);
   if (state.kind === "ended") {
     if (command.type === "settleCoordination") return { kind: "replay" };
     return refuse("COORDINATION_ENDED", `the coordination ended as ${state.status}`);
@@ -88,6 +90,8 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return decideOnClaims(state, command, now);
     case "recordRefusedCall":
       return recordRefusedCall(state, command);
+    case "stopAtBudget":
+      return stopAtBudget(state, command);
     case "settleCoordination":
       return isPlanned(state) ? settlePlan(state) : settleObserved(state);
     case "withholdText":
@@ -174,6 +178,9 @@ function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs):
   const spentOn = findExhaustedBudget(state, command);
   if (spentOn)
     return refuse("BUDGET_SPENT", `the spawn budget of ${spentOn} is spent; finish without another subagent`);
+  // A child that is there already is recorded, whatever it costs.
+  const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
+  if (overBudget) return overBudget;
   const stepId = createStepId(state);
   const spec: StepAdmitted = {
     ...admission,

@@ -40,6 +40,8 @@ export type RefusalCode =
   | "STALE_TOKEN"
   | "TOO_MANY_CLAIMS"
   | "TOO_MANY_CONFLICTS"
+  /** So many runs of one coordination have told what they used. */
+  | "TOO_MANY_RUNS"
   | "NOTHING_TO_RETRY"
   | "QUESTION_CLOSED"
   | "UNKNOWN_QUESTION"

@@ -88,6 +88,8 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "resource.changed":
     case "write.undetermined":
     case "privilege.refused":
+    case "usage.recorded":
+    case "budget.reached":
       return state.steps.get(draft.payload.stepId)?.lastFactId ?? state.createdEventId;
     case "conflict.resolved":
       return state.conflicts.find(({ conflictId }) => conflictId === draft.payload.conflictId)

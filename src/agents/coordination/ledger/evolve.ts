@@ -3,16 +3,24 @@
  * that cannot be folded breaks an invariant and is reported as damaged.
  *
  * L2 sequences are gapless. L4 the same log folds to the same state in every release: change the meaning of an old
- * event only by a new event version. D5 terminal states absorb; no fact follows `coordination.terminal`.
+ * event only by a new event version. D5 terminal states absorb; no fact follows `coordination.terminal` but what was used.
  */
 import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { type FactEvent, isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
-import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
+import {
+  epochMsOf,
+  OWNER_STEP_ID,
+  type CoordinationId,
+  type EpochMs,
+  type StepId,
+} from "../contracts/ids.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
+import { countSpawnOf, createBill } from "./bill.ts";
+import { evolveUsage, findSessionAgent, sumAfterSpending } from "./evolve-usage.ts";
 import {
   addAdmission,
   updateAfterPhase,
@@ -52,13 +60,17 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
     `L2: expected sequence ${state.nextSequence} at ${event.eventId}`,
   );
   const evolved = isFact(event) ? evolveFact(state, event) : evolveOpenWop(state, event);
-  return { ...evolved, nextSequence: event.sequence + 1, changedAtMs: epochMsOf(event.timestamp) };
+  const nextSequence = event.sequence + 1;
+  // Whoever waits for quiet waits for no bill.
+  if (event.type === "usage.recorded") return { ...evolved, nextSequence };
+  return { ...evolved, nextSequence, changedAtMs: epochMsOf(event.timestamp) };
 }
 
 function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   if (event.type === "coordination.created") return evolveCreated(state, event);
+  if (event.type === "usage.recorded" && state.kind !== "unopened") return evolveUsage(state, event);
   assertInvariant(
-    state.kind === "open",
+    state.kind === "open" && event.type !== "usage.recorded",
     `D5: ${event.type} on a coordination that is ${state.kind}: ${event.eventId}`,
   );
   const open = { ...state, lastFactId: event.eventId };
@@ -106,6 +118,8 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
       return evolveRefusedCall(open, event);
     case "plan.judged":
       return { ...open, successCriteria: event.payload.successCriteria };
+    case "budget.reached":
+      return { ...open, bill: { ...open.bill, stops: [...open.bill.stops, event.payload] } };
     case "coordination.terminal":
       return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
@@ -142,6 +156,7 @@ function evolveCreated(
     openQuestions: OrderedMap(),
     held: OrderedSet(),
     tellings: OrderedMap(),
+    bill: createBill(),
     ...(event.payload.plan && { plan: createProgress(epochMsOf(event.timestamp)) }),
   };
 }
@@ -168,11 +183,13 @@ function evolveAdmitted(
     !carried || (state.plan !== undefined && planned !== undefined),
     `a result for what is no step of a plan: ${event.eventId}`,
   );
-  if (!state.plan) return admittedState;
-  if (planned)
+  if (state.plan && planned)
     return evolveCarried({ ...admittedState, plan: addAdmission(state.plan, step, state.steps) }, event);
+  const spawner = findSessionAgent(state, parentStepId ?? OWNER_STEP_ID) ?? state.created.ownerAgent;
+  const counted = { ...admittedState, bill: countSpawnOf(state.bill, spawner) };
+  if (!state.plan) return counted;
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
-  return countSpawn({ ...admittedState, plan }, parentStepId);
+  return countSpawn({ ...counted, plan }, parentStepId);
 }
 
 /** D6: what is completed in the source is so in the fork from its admission on. */
@@ -212,8 +229,10 @@ function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination
     }
     case "step.completed":
     case "step.failed":
-    case "result.held":
-      return addSpending(withChildKnown, stepId, spentFromUsage(event.payload.usage));
+    case "result.held": {
+      const spent = addSpending(withChildKnown, stepId, spentFromUsage(event.payload.usage));
+      return sumAfterSpending(withChildKnown, spent, stepId);
+    }
     case "step.timed_out": {
       const mayBeAtWork = event.payload.via === "deadline" && before.spec.planned !== undefined;
       return mayBeAtWork

@@ -175,6 +175,11 @@ export function addSpending(state: OpenCoordination, stepId: StepId, spent: Spen
   };
 }
 
+/** Books what is no step's of the plan with the plan. */
+export function addPlanSpending(plan: PlanProgress, spent: Spent): PlanProgress {
+  return { ...plan, spent: addSpent(plan.spent, spent) };
+}
+
 /** A child of the plan spawned: that counts for the step that it works on, too. */
 export function countSpawn(
   state: OpenCoordination & { readonly plan: PlanProgress },
@@ -182,7 +187,7 @@ export function countSpawn(
 ): OpenCoordination {
   const parent = parentStepId && state.steps.get(parentStepId);
   if (parent?.spec.planned) return addSpending(state, parent.spec.stepId, ONE_SPAWN);
-  return { ...state, plan: { ...state.plan, spent: addSpent(state.plan.spent, ONE_SPAWN) } };
+  return { ...state, plan: addPlanSpending(state.plan, ONE_SPAWN) };
 }
 
 /** D3: the child of an attempt that we gave up at its deadline may still be at work. */

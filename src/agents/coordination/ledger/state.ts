@@ -17,6 +17,7 @@ import type {
 import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import type { CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
+import type { Bill } from "./bill.ts";
 
 export type Coordination = UnopenedCoordination | KnownCoordination;
 
@@ -46,7 +47,7 @@ interface KnownFields {
   readonly created: FactPayloads["coordination.created"];
   readonly createdEventId: EventId;
   readonly createdAtMs: EpochMs;
-  /** The time of the newest event. */
+  /** The time of the newest event that says more than what was used. */
   readonly changedAtMs: EpochMs;
   /** The newest fact, which causes the terminal event. */
   readonly lastFactId: EventId;
@@ -82,6 +83,8 @@ interface KnownFields {
   readonly successCriteria?: readonly CriterionMet[];
   /** Who asked for the end of the whole coordination. */
   readonly cancelledBy?: Requester;
+  /** What the model calls used. */
+  readonly bill: Bill;
   /** How far the plan is; absent where spawns are observed. */
   readonly plan?: PlanProgress;
 }

@@ -25,6 +25,7 @@ export function summarize(state: KnownCoordination): Summary {
     objective,
     createdAtMs: state.createdAtMs,
     steps: countSteps(state),
+    ...(state.bill.sum.tokens + state.bill.sum.costMicroUsd > 0 && { usage: state.bill.sum }),
     ...(forkedFrom && { forkedFrom }),
   };
 }

@@ -89,6 +89,8 @@ function projectNothing(
       | "result.revised"
       | "session.told"
       | "plan.judged"
+      | "usage.recorded"
+      | "budget.reached"
       | "escalation.answered"
       | "escalation.notified";
   },

@@ -1,8 +1,7 @@
 /** Owns: a plan's budget as it is enforced. */
 import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { Budget } from "../contracts/plan.ts";
-
-const MICRO_PER_USD = 1_000_000;
+import { convertToMicroUsd } from "../contracts/usage.ts";
 
 /** Returns the limit that a budget sets; `undefined` when it limits nothing. */
 export function spendingLimitOf(budget: Budget | undefined): SpendingLimit | undefined {
@@ -11,13 +10,8 @@ export function spendingLimitOf(budget: Budget | undefined): SpendingLimit | und
   const limit: SpendingLimit = {
     ...(spawns !== undefined && { spawns }),
     ...(tokens !== undefined && { tokens }),
-    ...(costUsd !== undefined && { costMicroUsd: microUsdOf(costUsd) }),
+    ...(costUsd !== undefined && { costMicroUsd: convertToMicroUsd(costUsd) }),
     ...(wallMs !== undefined && { wallMs }),
   };
   return Object.keys(limit).length > 0 ? limit : undefined;
-}
-
-/** Rounded up, at least 1; what binary fractions add far behind the point is not a millionth more. */
-function microUsdOf(costUsd: number): number {
-  return Math.max(1, Math.ceil(Number((costUsd * MICRO_PER_USD).toFixed(3))));
 }

@@ -27,6 +27,8 @@ export function commandsFromFacts(state: Coordination, facts: readonly FactEvent
   const [lead] = facts;
   if (!lead) return [];
   if (lead.type === "coordination.created") return [{ type: "openCoordination", ...lead.payload }];
+  // It may follow the end.
+  if (lead.type === "usage.recorded") return [{ type: "recordUsage", ...lead.payload }];
   return state.kind === "open" ? commandsFromLead(state, lead, facts) : [];
 }
 
@@ -65,6 +67,8 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
       return [{ type: "recordUndetermined", ...lead.payload }];
     case "privilege.refused":
       return [{ type: "recordRefusedCall", ...read(lead.payload) }];
+    case "budget.reached":
+      return [{ type: "stopAtBudget", stepId: lead.payload.stepId, stopped: lead.payload.stopped }];
     case "claim.released":
     case "conflict.resolved":
       return commandsFromClaimFact(state, lead, facts);

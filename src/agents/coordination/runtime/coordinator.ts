@@ -8,6 +8,7 @@
 import type { Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import { stepError, type RunnerKind } from "../contracts/fact-fields.ts";
+import type { TreeBudget } from "../contracts/usage.ts";
 import type { Gate } from "../contracts/verification.ts";
 import {
   createIdempotencyKey,
@@ -50,6 +51,8 @@ import type { PlanParts, RuntimeParts, Settings } from "./environment/runtime-pa
 import type { SpawnGate } from "./spawns/spawn-gate.ts";
 import { stepOfChild } from "./log/step-of-child.ts";
 import { createPlanRequests } from "./plans/submit-plan.ts";
+import { createUsageBook, type UsageBook } from "./usage/usage-book.ts";
+import { createUsageRecorder, type UsageRecorder } from "./usage/usage-recorder.ts";
 
 export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationParts, GateParts {
   readonly content: ContentStore;
@@ -58,6 +61,10 @@ export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationPar
   readonly gate: SpawnGate;
   readonly settings: Settings;
   readonly newCoordinationId: () => CoordinationId;
+  /** What model calls used and is not recorded yet, which may outlive this coordinator; absent: its own. */
+  readonly usage?: UsageBook;
+  /** What a coordination that a spawn opens may use. */
+  readonly budget?: TreeBudget;
   /** Texts that were kept back and may outlive this coordinator; absent: its own. */
   readonly withheld?: WithheldTexts;
 }
@@ -95,6 +102,8 @@ export interface Coordinator extends SpawnRequests, PlanRequests, QuestionReques
   readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
   /** What sessions may do at most, by the ledger. */
   readonly privileges: PrivilegeGuard;
+  /** Records what model calls used, and asks whether the budget stops a child. */
+  readonly usageRecorder: Omit<UsageRecorder, "stop">;
   /** What a coordination is like now; `undefined` for one that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   turnBegan(session: SessionKey, runId: string): void;
@@ -133,7 +142,8 @@ function spawnGateOf(
   return runner === "acp" && gate && !isStrict(gate) ? undefined : gate;
 }
 
-interface Core extends CoordinatorParts {
+interface Core extends Omit<CoordinatorParts, "usage"> {
+  readonly usage: UsageRecorder;
   readonly withheld: WithheldTexts;
   readonly runs: RunLog;
   readonly dispatcher: Dispatcher;
@@ -141,7 +151,11 @@ interface Core extends CoordinatorParts {
 
 function createSpawnRequests(core: Core, admission: Parameters<typeof admitThroughGate>[0]): SpawnRequests {
   return {
-    admitSpawn: (request) => admitThroughGate(admission, request),
+    admitSpawn: async (request) => {
+      // The budget is held against what the log says.
+      if (core.budget) await core.usage.flush();
+      return admitThroughGate(admission, request);
+    },
     confirmSpawn: (claim, child) => confirmSpawn(core, claim, child),
     refuseSpawn: (claim, message) => refuseSpawn(core, claim, message),
     failSpawn: (claim, message) => failSpawn(core, claim, message),
@@ -185,7 +199,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     onOpen: arbiter.opened,
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
-  const core: Core = { ...parts, runs, dispatcher, withheld };
+  const usage = createUsageRecorder({ ...parts, runs, book: parts.usage ?? createUsageBook("own") });
+  const core: Core = { ...parts, runs, dispatcher, withheld, usage };
   const { watch, giveBack } = dispatcher;
   const planning: RuntimeParts = { ...core, plans, forks, watch, giveBack };
   const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
@@ -200,16 +215,20 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     },
     turnEnded: async (session, runId) => {
       turns.ended(session, runId, parts.clock.now());
-      await arbiter.turnEnded(session);
+      await Promise.all([arbiter.turnEnded(session), usage.runEnded(session)]);
     },
     arbiter,
     privileges: createPrivilegeGuard({ ...parts, runs }),
+    usageRecorder: usage,
     ...createPlanRequests(requested),
     ...createQuestionRequests({ ...requested, waits }),
     heldSessions: createHeldSessions(planning),
     childWatch: createChildWatch(planning),
     start: () => dispatcher.start(),
-    stop: () => dispatcher.stop(),
+    stop: async () => {
+      await usage.stop();
+      await dispatcher.stop();
+    },
   };
 }
 

@@ -48,3 +48,18 @@ export function formatCount(number: number, noun: string): string {
   const digits = String(number).replace(/\B(?=(?:\d{3})+$)/gu, ",");
   return `${digits} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/** At most seven characters, up to ten thousand millions. */
+export function formatTokens(tokens: number): string {
+  if (tokens < 100_000) return String(tokens).replace(/\B(?=(?:\d{3})+$)/gu, ",");
+  if (tokens < 1_000_000) return `${Math.floor(tokens / 1_000)}k`;
+  return `${(Math.floor(tokens / 10_000) / 100).toFixed(2)}M`;
+}
+
+const MICRO = 1_000_000;
+
+/** Millionths of a US dollar as dollars: to the cent from one dollar on, to the hundredth of a cent below. */
+export function formatUsd(microUsd: number): string {
+  if (microUsd > 0 && microUsd < 100) return "<$0.0001";
+  return `$${(microUsd / MICRO).toFixed(microUsd < MICRO ? 4 : 2)}`;
+}

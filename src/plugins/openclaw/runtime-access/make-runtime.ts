@@ -20,6 +20,7 @@ import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-o
 import { createHookHost } from "../../hooks/hook-host.ts";
 import { accessGateMemory } from "./gate-memory.ts";
 import { createCompactions } from "../host/compactions.ts";
+import { accessUsageBook } from "./usage-memory.ts";
 import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
@@ -141,6 +142,7 @@ async function composeForHost(
     },
     model: createHostModel(runtime),
     withheld: gateMemory.texts,
+    usage: accessUsageBook(),
     channels: (take) => ({
       host: createHostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
       chat: createChatChannel(owner, () => systemClock.now()),

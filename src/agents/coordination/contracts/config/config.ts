@@ -195,6 +195,39 @@ const truthSchema = z.strictObject({
 /** Settings of what is done about children that do not run as they were asked. */
 export type TruthConfig = z.output<typeof truthSchema>;
 
+const declareTreeLimits = (whose: string) => ({
+  tokens: declareCount(BOUNDS.budgetMax)
+    .optional()
+    .describe(`How many tokens of all kinds ${whose} may use.`),
+  costUsd: z
+    .number()
+    .gt(0)
+    .max(BOUNDS.budgetCostUsdMax)
+    .optional()
+    .describe(`How many US dollars ${whose} may cost, by the prices of the host's configuration.`),
+  spawns: declareCount(BOUNDS.stepsPerCoordinationMax)
+    .optional()
+    .describe(`How many subagents ${whose} may spawn.`),
+  depth: declareCount(BOUNDS.stepsPerCoordinationMax)
+    .optional()
+    .describe(`How many levels below the owner the subagents may be that ${whose} spawn.`),
+});
+
+/** What the sessions of a coordination that a model's spawn opens may use. A plan says its own budget. */
+const budgetSchema = z.strictObject({
+  ...declareTreeLimits("all sessions of one coordination together"),
+  agents: z
+    .record(
+      agentIdSchema,
+      z.strictObject(declareTreeLimits("the sessions of this agent in one coordination")),
+    )
+    .refine((agents) => Object.keys(agents).length <= BOUNDS.budgetAgentsMax)
+    .default({})
+    .describe("What the sessions of single agents may use in one coordination, by the agent's id."),
+});
+/** The operator's budget of coordinations that spawns of models open. */
+export type BudgetConfig = z.output<typeof budgetSchema>;
+
 /** `plugins.entries.coordination.config.coordination.phase1`. */
 const phase1Schema = z.strictObject({
   enabled: z
@@ -234,6 +267,7 @@ const phase1Schema = z.strictObject({
     .default(24 * 3_600_000)
     .describe("How long a question to people stays open before its default is taken, in milliseconds."),
   lanes: lanesSchema.prefault({}),
+  budget: budgetSchema.prefault({}),
   conflicts: conflictsSchema.prefault({}),
   privileges: privilegesSchema.prefault({}),
   gates: gatesSchema.prefault({}),

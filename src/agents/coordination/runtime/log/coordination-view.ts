@@ -15,9 +15,11 @@ import type {
 } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { AdmittedPrivilege } from "../../contracts/privilege.ts";
+import type { BudgetReached, TreeBudget, UsageTotals } from "../../contracts/usage.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../../contracts/verification.ts";
 import {
   createIdempotencyKey,
+  OWNER_STEP_ID,
   type AgentId,
   type CoordinationId,
   type EpochMs,
@@ -26,6 +28,7 @@ import {
   type SessionKey,
   type StepId,
 } from "../../contracts/ids.ts";
+import { NO_USAGE, sumOfStep, type Bill, type UsageSum } from "../../ledger/bill.ts";
 import {
   childOf,
   sessionOf,
@@ -38,6 +41,7 @@ import {
   type StepPhase,
   type KnownCoordination,
 } from "../../ledger/state.ts";
+import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
@@ -56,6 +60,14 @@ export interface CoordinationView {
   /** Held now, expired ones included; absent where there are none. */
   readonly claims?: readonly HeldClaim[];
   readonly escalations: readonly QuestionView[];
+  /** What the model calls of all sessions used together; absent where nothing is known of it. */
+  readonly usage?: UsageSum;
+  /** What the owner's own model calls used on this coordination's trace; a part of `usage`. */
+  readonly ownerUsage?: UsageView;
+  /** The operator's bounds. */
+  readonly budget?: TreeBudget;
+  /** Who was stopped by them, and by which. */
+  readonly budgetStops?: readonly BudgetReached[];
   /** How far a plan reached what it is for; one that is not met makes its end a give-up. */
   readonly successCriteria?: readonly CriterionMet[];
   readonly gaveUp?: true;
@@ -71,6 +83,16 @@ export type QuestionView = Omit<Escalation, "notified"> & {
   /** What the agent asks is kept back as its result is; only operators read it, in the ledger. */
   readonly wordsWithheld?: true;
 };
+
+/** What the model calls of one session used. Where only its runner says it, the kinds of tokens are not known. */
+export interface UsageView extends UsageTotals {
+  /** Of all kinds. */
+  readonly tokens: number;
+  /** `provider/model` of the newest run, in the order in which they were first called. */
+  readonly models: readonly string[];
+  /** What its calls alone used, where its runner says more: of a step whose agent ran a plan, the plan's usage is in it. */
+  readonly ofCalls?: UsageSum;
+}
 
 /** A result that does not count before it is ruled on. Confidences in basis points. */
 export interface HeldView {
@@ -150,10 +172,12 @@ export interface StepView {
   readonly privilege?: AdmittedPrivilege;
   /** Calls of its child that its privileges do not allow; no more than 32. */
   readonly refusedCalls?: readonly RefusedCall[];
+  /** What its model calls used; absent where nothing is known of it. */
+  readonly usage?: UsageView;
 }
 
 export function viewCoordination(state: KnownCoordination): CoordinationView {
-  const { coordinationId, created, createdAtMs, conflicts, escalations } = state;
+  const { coordinationId, created, createdAtMs, conflicts, escalations, bill } = state;
   return {
     coordinationId,
     status: state.kind === "ended" ? state.status : "running",
@@ -162,17 +186,43 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
     createdAtMs,
     ...(state.kind === "ended" && { endedAtMs: state.endedAtMs }),
     trace: created.trace,
-    steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
+    steps: [...state.steps.values()].map((step) => ({
+      ...viewStep(coordinationId, step),
+      ...viewUsage("usage", bill, { stepId: step.spec.stepId, spent: step.spent }),
+    })),
     conflicts,
     ...(state.claims.size > 0 && { claims: state.claims.valueSeq().toArray() }),
     escalations: escalations
       .valueSeq()
       .toArray()
       .map((question) => viewQuestion(state, question)),
+    ...(bill.sum.tokens + bill.sum.costMicroUsd > 0 && { usage: bill.sum }),
+    ...viewUsage("ownerUsage", bill, { stepId: OWNER_STEP_ID }),
+    ...(created.budget && { budget: created.budget }),
+    ...(bill.stops.length > 0 && { budgetStops: bill.stops }),
     ...(state.successCriteria && viewCriteria(state.successCriteria)),
     ...(created.forkedFrom && { forkedFrom: created.forkedFrom }),
     ...(created.plan && { plan: viewPlan(created.plan) }),
   };
+}
+
+interface UserOfModels {
+  readonly stepId: StepId;
+  readonly spent?: UsageSum | undefined;
+}
+
+function viewUsage<N extends string>(
+  name: N,
+  bill: Bill,
+  { stepId, spent }: UserOfModels,
+): Partial<Record<N, UsageView>> {
+  const { tokens, costMicroUsd } = sumOfStep(bill, stepId, spent);
+  if (tokens + costMicroUsd === 0) return {};
+  const { totals, models } = bill.steps.get(stepId) ?? { totals: NO_USAGE, models: [] };
+  const ofCalls = sumOfStep(bill, stepId, undefined);
+  const isMore = tokens > ofCalls.tokens || costMicroUsd > ofCalls.costMicroUsd;
+  const view: UsageView = { ...totals, tokens, costMicroUsd, models, ...(isMore && { ofCalls }) };
+  return { [name]: view } as Record<N, UsageView>;
 }
 
 /** In a form that JSON can carry. */
@@ -303,6 +353,16 @@ function viewTimes(
     }),
     ...("deadlineAtMs" in phase && { deadlineAtMs: phase.deadlineAtMs }),
   };
+}
+
+/** The newest plan that the child of a step submitted; `undefined` where it submitted none. @throws CoordinationError as `readStoredState` */
+export async function readNestedPlan(
+  store: Pick<LedgerStore, "find" | "read">,
+  coordinationId: CoordinationId,
+  stepId: StepId,
+): Promise<CoordinationView | undefined> {
+  const found = await store.find(nameOfNested(coordinationId, stepId));
+  return found && readCoordination(store, found.runId);
 }
 
 /** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `readStoredState` */

@@ -12,6 +12,7 @@ import type { QuestionPolicy } from "../../contracts/escalation.ts";
 import type { RunnerKind } from "../../contracts/fact-fields.ts";
 import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
 import type { Privilege } from "../../contracts/privilege.ts";
+import type { TreeBudget } from "../../contracts/usage.ts";
 import type { Gate } from "../../contracts/verification.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { RefusalCode } from "../../dispatch/decision.ts";
@@ -63,6 +64,8 @@ export interface AdmitParts {
   readonly questions: () => QuestionPolicy;
   readonly gateOf: (spawn: { readonly agentId: AgentId; readonly runner: RunnerKind }) => Gate | undefined;
   readonly privileges?: PrivilegesConfig;
+  /** What a coordination that a spawn opens may use; absent where the operator sets no bound. */
+  readonly budget?: TreeBudget;
   readonly newCoordinationId: () => CoordinationId;
   /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
   readonly opening: Map<string, Promise<unknown>>;
@@ -159,7 +162,7 @@ function open(parts: AdmitParts, request: SpawnRequest, causalRef?: Coordination
 }
 
 function draftOpening(
-  { settings, questions }: AdmitParts,
+  { settings, questions, budget }: AdmitParts,
   request: SpawnRequest,
   causalRef?: CoordinationId,
 ): Command {
@@ -181,6 +184,7 @@ function draftOpening(
     settleMs: settings.settleMs,
     acknowledgeMs: settings.acknowledgeMs,
     questions: questions(),
+    ...(budget && { budget }),
   };
 }
 

@@ -1,0 +1,160 @@
+/**
+ * Owns: what model calls used as facts, and whom the operator's budget stops.
+ *
+ * U1 a record counts once, however often and late it comes. U2 whoever is stopped is stopped by what the log says was used:
+ * a model call that is under way when a bound is reached is the last one.
+ */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { RecordUsage, StopAtBudget } from "../contracts/commands.ts";
+import { OWNER_STEP_ID, type AgentId, type StepId } from "../contracts/ids.ts";
+import type { FactDraft } from "../contracts/run-event.ts";
+import type { BudgetReached, RunUsage, TreeLimits, UsageTotals } from "../contracts/usage.ts";
+import { addTotals, countTokens, mergeRunUsage, nameRun, NO_USAGE } from "../ledger/bill.ts";
+import { findSessionAgent } from "../ledger/evolve-usage.ts";
+import type { KnownCoordination, OpenCoordination } from "../ledger/state.ts";
+import { accept, refuse, type Decision } from "./decision.ts";
+
+/** Records what a run used; a record that says nothing new is a replay. Also after the end (D5): a bill may come late. */
+export function recordUsage(state: KnownCoordination, command: RecordUsage): Decision {
+  const { type: _, ...usage } = command;
+  if (findSessionAgent(state, usage.stepId) === undefined)
+    return refuse("UNKNOWN_STEP", `there is no step ${usage.stepId}`);
+  const known = state.bill.runs.get(nameRun(usage));
+  if (known ? isKnownUsage(known, usage) : usage.calls === 0) return { kind: "replay" };
+  if (!known && state.bill.runs.size >= BOUNDS.usageRunsMax)
+    return refuse("TOO_MANY_RUNS", `the usage of at most ${BOUNDS.usageRunsMax} runs is recorded`);
+  return accept([{ type: "usage.recorded", payload: usage }]);
+}
+
+function isKnownUsage(known: RunUsage, usage: RunUsage): boolean {
+  const merged = mergeRunUsage(known, usage);
+  const names = ["calls", "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const;
+  return (
+    names.every((name) => merged[name] === known[name]) &&
+    merged.costMicroUsd === known.costMicroUsd &&
+    merged.models.length === known.models.length
+  );
+}
+
+/** Records that the budget stops a session; a replay where it does not, or where that is recorded. */
+export function stopAtBudget(state: OpenCoordination, { stepId, stopped }: StopAtBudget): Decision {
+  const reached = findReachedBudget(state, { stepId, stopped });
+  const facts = reached ? draftStop(state, reached) : [];
+  return facts.length > 0 ? accept(facts) : { kind: "replay" };
+}
+
+/** Refuses a spawn that the operator's budget does not allow; `undefined` where it does. */
+export function refuseSpawnByBudget(
+  state: OpenCoordination,
+  parentStepId: StepId | undefined,
+): (Decision & { readonly kind: "refused" }) | undefined {
+  const reached = findReachedBudget(state, { stepId: parentStepId ?? OWNER_STEP_ID, stopped: "spawn" });
+  if (!reached) return undefined;
+  return { ...refuse("BUDGET_SPENT", describeReached(reached)), facts: draftStop(state, reached) };
+}
+
+function draftStop({ bill: { stops } }: OpenCoordination, reached: BudgetReached): FactDraft[] {
+  const isRecorded = stops.some(
+    ({ stepId, limit, agentId, stopped }) =>
+      stepId === reached.stepId &&
+      limit === reached.limit &&
+      agentId === reached.agentId &&
+      stopped === reached.stopped,
+  );
+  if (isRecorded || stops.length >= BOUNDS.budgetStopsMax) return [];
+  return [{ type: "budget.reached", payload: reached }];
+}
+
+/** What a session is about to do. */
+interface Wish {
+  readonly stepId: StepId;
+  readonly stopped: BudgetReached["stopped"];
+}
+
+/** Used by sessions of the coordination and not in the log yet, with the agents whose sessions they are. */
+export type Unrecorded = ReadonlyMap<AgentId, UsageTotals>;
+
+/** Finds the bound that stops a session: of the whole coordination first, then of its agent. */
+export function findReachedBudget(
+  state: OpenCoordination,
+  { stepId, stopped }: Wish,
+  unrecorded: Unrecorded = new Map(),
+): BudgetReached | undefined {
+  const { budget } = state.created;
+  const agentId = budget && findSessionAgent(state, stepId);
+  if (!budget || !agentId) return undefined;
+  const { bill } = state;
+  const depth = stopped === "spawn" ? 1 + countLevels(state, stepId) : 0;
+  const all = [...unrecorded.values()].reduce(addTotals, bill.total);
+  const ofAll = findLimit(budget, stopped, { totals: all, spawns: bill.spawnCount, depth });
+  if (ofAll) return { stepId, stopped, ...ofAll };
+  const limits = budget.agents?.[agentId];
+  if (!limits) return undefined;
+  const totals = addTotals(bill.agents.get(agentId) ?? NO_USAGE, unrecorded.get(agentId) ?? NO_USAGE);
+  const ofAgent = findLimit(limits, stopped, { totals, spawns: bill.spawns.get(agentId) ?? 0, depth });
+  return ofAgent && { stepId, stopped, agentId, ...ofAgent };
+}
+
+interface Used {
+  readonly totals: UsageTotals;
+  readonly spawns: number;
+  /** The level on which the new child would be. */
+  readonly depth: number;
+}
+
+type Reached = Pick<BudgetReached, "limit" | "allowed" | "used">;
+
+function findLimit(
+  limits: TreeLimits,
+  stopped: Wish["stopped"],
+  { totals, spawns, depth }: Used,
+): Reached | undefined {
+  const candidates: readonly Reached[] = [
+    { limit: "tokens", allowed: limits.tokens ?? Infinity, used: countTokens(totals) },
+    { limit: "costMicroUsd", allowed: limits.costMicroUsd ?? Infinity, used: totals.costMicroUsd },
+    ...(stopped === "spawn"
+      ? ([
+          { limit: "spawns", allowed: limits.spawns ?? Infinity, used: spawns },
+          // A child on the deepest level is allowed, one below it is not.
+          { limit: "depth", allowed: limits.depth ?? Infinity, used: depth - 1 },
+        ] as const)
+      : []),
+  ];
+  return candidates.find(({ allowed, used }) => used >= allowed);
+}
+
+/** Counts the spawns between a session and the owner. */
+function countLevels({ steps }: OpenCoordination, stepId: StepId): number {
+  let levels = 0;
+  for (let step = steps.get(stepId); step; levels += 1) {
+    const { parentStepId } = step.spec;
+    step = parentStepId && steps.get(parentStepId);
+  }
+  return levels;
+}
+
+const MICRO = 1_000_000;
+
+/** Says in words for a model which bound is reached, how much was used, and what to do. */
+export function describeReached({ limit, agentId, allowed, used }: BudgetReached): string {
+  const of = agentId ? `agent ${agentId} in this coordination` : "this coordination";
+  const bound = `the operator's budget of ${of} is reached: ${describeUse(limit, used, allowed)}`;
+  const advice =
+    limit === "depth"
+      ? "do the work yourself, or leave it to the session that spawned you"
+      : "finish with what you have, without another subagent, and say that the budget stopped you";
+  return `${bound}; ${advice}`;
+}
+
+function describeUse(limit: BudgetReached["limit"], used: number, allowed: number): string {
+  switch (limit) {
+    case "tokens":
+      return `${used} of ${allowed} tokens are used`;
+    case "costMicroUsd":
+      return `${used / MICRO} of ${allowed / MICRO} USD are spent`;
+    case "spawns":
+      return `${used} of ${allowed} subagents were spawned`;
+    case "depth":
+      return `subagents may be spawned ${allowed} level${allowed === 1 ? "" : "s"} deep, and this session is on level ${used}`;
+  }
+}

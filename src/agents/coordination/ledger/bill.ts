@@ -1,0 +1,144 @@
+/**
+ * Owns: what the model calls of a coordination used, summed over its tree.
+ *
+ * B1 of one run and meter the largest totals count, whatever the order and number of records: a sum never falls and
+ * counts nothing twice. B2 what a plan's runner says that its step used counts where it is more than the calls say:
+ * programs outside of the host have no calls that we hear of.
+ */
+import { Map as ImmutableMap } from "immutable";
+import type { AgentId, StepId } from "../contracts/ids.ts";
+import type { BudgetReached, RunUsage, UsageTotals } from "../contracts/usage.ts";
+
+export interface Bill {
+  /** Of all model calls that were recorded, of all steps and of the owner. */
+  readonly total: UsageTotals;
+  /** What the coordination used, its plan's programs included (B2). */
+  readonly sum: UsageSum;
+  /** `OWNER_STEP_ID` for the owner. */
+  readonly steps: ImmutableMap<StepId, StepBill>;
+  readonly agents: ImmutableMap<AgentId, UsageTotals>;
+  /** By run and meter, as `nameRun` names them. */
+  readonly runs: ImmutableMap<string, RunUsage>;
+  /** Spawns that models made, by the agent whose session made them. */
+  readonly spawns: ImmutableMap<AgentId, number>;
+  readonly spawnCount: number;
+  /** Who was stopped by the operator's budget. */
+  readonly stops: readonly BudgetReached[];
+}
+
+export interface UsageSum {
+  readonly tokens: number;
+  readonly costMicroUsd: number;
+}
+
+export interface StepBill {
+  readonly totals: UsageTotals;
+  /** The models of the newest run, in the order in which they were first called. */
+  readonly models: readonly string[];
+}
+
+export const NO_USAGE: UsageTotals = {
+  calls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costMicroUsd: 0,
+};
+
+export function createBill(): Bill {
+  return {
+    total: NO_USAGE,
+    sum: { tokens: 0, costMicroUsd: 0 },
+    steps: ImmutableMap(),
+    agents: ImmutableMap(),
+    runs: ImmutableMap(),
+    spawns: ImmutableMap(),
+    spawnCount: 0,
+    stops: [],
+  };
+}
+
+export function nameRun({ stepId, runId, meter }: Pick<RunUsage, "stepId" | "runId" | "meter">): string {
+  return `${stepId}\n${meter}\n${runId}`;
+}
+
+/** Adds what is new in a record. `agentId`: whose session it is. */
+export function addRunUsage(bill: Bill, usage: RunUsage, agentId: AgentId): Bill {
+  const name = nameRun(usage);
+  const known = bill.runs.get(name);
+  const merged = mergeRunUsage(known, usage);
+  const added = subtractTotals(merged, known ?? NO_USAGE);
+  const step = bill.steps.get(usage.stepId);
+  const totals = addTotals(step?.totals ?? NO_USAGE, added);
+  const models = merged.models.length > 0 ? merged.models : (step?.models ?? []);
+  return {
+    ...bill,
+    total: addTotals(bill.total, added),
+    steps: bill.steps.set(usage.stepId, { totals, models }),
+    agents: bill.agents.set(agentId, addTotals(bill.agents.get(agentId) ?? NO_USAGE, added)),
+    runs: bill.runs.set(name, merged),
+  };
+}
+
+/** Returns what a step used, or the owner (B2). `spent`: as the runner of a plan's step says. */
+export function sumOfStep(bill: Bill, stepId: StepId, spent: UsageSum | undefined): UsageSum {
+  const totals = bill.steps.get(stepId)?.totals ?? NO_USAGE;
+  return {
+    tokens: Math.max(countTokens(totals), spent?.tokens ?? 0),
+    costMicroUsd: Math.max(totals.costMicroUsd, spent?.costMicroUsd ?? 0),
+  };
+}
+
+/** Puts what a step uses now in the place of what it used before. */
+export function replaceSum(bill: Bill, { before, after }: Record<"before" | "after", UsageSum>): Bill {
+  const { tokens, costMicroUsd } = bill.sum;
+  const sum = {
+    tokens: tokens + after.tokens - before.tokens,
+    costMicroUsd: costMicroUsd + after.costMicroUsd - before.costMicroUsd,
+  };
+  return { ...bill, sum };
+}
+
+/** The larger of each (B1). */
+export function mergeRunUsage(known: RunUsage | undefined, usage: RunUsage): RunUsage {
+  if (!known) return usage;
+  const { stepId, runId, meter } = usage;
+  const models = known.models.length > usage.models.length ? known.models : usage.models;
+  return { stepId, runId, meter, models, ...combineTotals(known, usage, Math.max) };
+}
+
+/** Counts a spawn that a model made. */
+export function countSpawnOf(bill: Bill, agentId: AgentId): Bill {
+  const spawns = bill.spawns.set(agentId, (bill.spawns.get(agentId) ?? 0) + 1);
+  return { ...bill, spawns, spawnCount: bill.spawnCount + 1 };
+}
+
+export function addTotals(a: UsageTotals, b: UsageTotals): UsageTotals {
+  return combineTotals(a, b, (one, other) => one + other);
+}
+
+export function subtractTotals(a: UsageTotals, b: UsageTotals): UsageTotals {
+  return combineTotals(a, b, (one, other) => one - other);
+}
+
+function combineTotals(
+  a: UsageTotals,
+  b: UsageTotals,
+  combine: (a: number, b: number) => number,
+): UsageTotals {
+  return {
+    calls: combine(a.calls, b.calls),
+    inputTokens: combine(a.inputTokens, b.inputTokens),
+    outputTokens: combine(a.outputTokens, b.outputTokens),
+    cacheReadTokens: combine(a.cacheReadTokens, b.cacheReadTokens),
+    cacheWriteTokens: combine(a.cacheWriteTokens, b.cacheWriteTokens),
+    costMicroUsd: combine(a.costMicroUsd, b.costMicroUsd),
+  };
+}
+
+/** Sums the tokens of all kinds, as providers count them. */
+export function countTokens(totals: UsageTotals): number {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = totals;
+  return inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens;
+}

@@ -1,0 +1,52 @@
+/** Owns: what each fact about usage and the operator's budget means for the bill of a coordination. */
+import { assertInvariant } from "../contracts/errors.ts";
+import { OWNER_STEP_ID, type AgentId, type StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import { addRunUsage, countTokens, replaceSum, sumOfStep } from "./bill.ts";
+import { addPlanSpending } from "./plan-progress.ts";
+import type { KnownCoordination, OpenCoordination } from "./state.ts";
+
+/** Books what a run used. Also after the end of the coordination, which it does not change. */
+export function evolveUsage<S extends KnownCoordination>(
+  state: S,
+  { payload, eventId }: FactEvent & { type: "usage.recorded" },
+): S {
+  const agentId = findSessionAgent(state, payload.stepId);
+  assertInvariant(agentId !== undefined, `usage of no step: ${eventId}`);
+  const { stepId } = payload;
+  const step = state.steps.get(stepId);
+  const counted = addRunUsage(state.bill, payload, agentId);
+  const bill = replaceSum(counted, {
+    before: sumOfStep(state.bill, stepId, step?.spent),
+    after: sumOfStep(counted, stepId, step?.spent),
+  });
+  if (!state.plan || !step || step.spec.planned) return { ...state, bill };
+  // What runs the steps of a plan tells their usage itself; of what they spawned only the calls tell.
+  const spent = {
+    spawns: 0,
+    tokens: countTokens(bill.total) - countTokens(state.bill.total),
+    costMicroUsd: bill.total.costMicroUsd - state.bill.total.costMicroUsd,
+  };
+  return { ...state, bill, plan: addPlanSpending(state.plan, spent) };
+}
+
+/** Sums again after the runner of a plan's step said what it used. */
+export function sumAfterSpending(
+  before: OpenCoordination,
+  after: OpenCoordination,
+  stepId: StepId,
+): OpenCoordination {
+  const [spentBefore, spent] = [before.steps.get(stepId)?.spent, after.steps.get(stepId)?.spent];
+  if (spentBefore === spent) return after;
+  const { bill } = after;
+  const sums = { before: sumOfStep(bill, stepId, spentBefore), after: sumOfStep(bill, stepId, spent) };
+  return { ...after, bill: replaceSum(bill, sums) };
+}
+
+/** Returns the agent of the session that works on a step, or of the owner's; `undefined` for a step that there is not. */
+export function findSessionAgent(
+  { created, steps }: Pick<KnownCoordination, "created" | "steps">,
+  stepId: StepId,
+): AgentId | undefined {
+  return stepId === OWNER_STEP_ID ? created.ownerAgent : steps.get(stepId)?.spec.agentId;
+}

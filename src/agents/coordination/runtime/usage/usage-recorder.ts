@@ -1,0 +1,199 @@
+/**
+ * Owns: bringing what model calls used into the ledger, and asking whether the operator's budget stops a session.
+ *
+ * U3 a run is recorded at its end, and while it lasts the more rarely the longer it lasts: of a run of 500 calls there
+ * are some ten records. Each holds the totals up to now, so that one that is lost or repeated changes nothing.
+ */
+import {
+  addMs,
+  OWNER_STEP_ID,
+  type AgentId,
+  type CoordinationId,
+  type SessionKey,
+} from "../../contracts/ids.ts";
+import type { BudgetReached, UsageTotals } from "../../contracts/usage.ts";
+import { describeReached, findReachedBudget } from "../../dispatch/decide-budget.ts";
+import { addTotals, NO_USAGE, subtractTotals } from "../../ledger/bill.ts";
+import type { OpenCoordination } from "../../ledger/state.ts";
+import { formatTraceName } from "../../ledger/summary.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { RunLog } from "../log/run-log.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
+import { totalsOfRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-book.ts";
+
+/** From a call to its record, and how much longer with each record of the same run. */
+const RECORD_MS = 5_000;
+const RECORD_MS_MAX = 60_000;
+
+export interface UsageRecorderParts {
+  readonly book: UsageBook;
+  readonly store: Pick<LedgerStore, "find">;
+  readonly runs: Pick<RunLog, "state" | "submit">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface BudgetStop {
+  readonly reached: BudgetReached;
+  readonly coordinationId: CoordinationId;
+  /** For a model: which bound, how much was used, and what to do. */
+  readonly sentence: string;
+}
+
+export interface UsageRecorder {
+  /** A run has used something: it is recorded in a while. */
+  noted(run: RunCount): void;
+  /** Records what is not recorded yet. Never throws. */
+  flush(): Promise<void>;
+  /** Records what the run of a session used that has ended. Never throws. */
+  runEnded(session: SessionKey): Promise<void>;
+  /** Finds and records what of the budget stops a child; the owner's own session is never stopped, only its spawns. */
+  stopChild(session: SessionKey, stopped: "call" | "run"): Promise<BudgetStop | undefined>;
+  /** Records what there is and stops looking. */
+  stop(): Promise<void>;
+}
+
+export function createUsageRecorder(parts: UsageRecorderParts): UsageRecorder {
+  const { book, clock } = parts;
+  let wake: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  const wakeForNext = (): void => {
+    const due = book.listUnrecorded().flatMap(({ dueAtMs }) => dueAtMs ?? []);
+    if (due.length === 0) return;
+    const atMs = due.reduce((first, time) => (time < first ? time : first));
+    if (wake && wake.atMs <= atMs) return;
+    wake?.cancel();
+    const cancel = clock.wakeAt(atMs, () => {
+      wake = undefined;
+      const now = clock.now();
+      const runs = book.listUnrecorded().filter(({ dueAtMs }) => dueAtMs !== undefined && dueAtMs <= now);
+      void recordAll(parts, runs).then(wakeForNext);
+    });
+    wake = { atMs, cancel };
+  };
+  return {
+    noted: (run) => {
+      run.dueAtMs ??= addMs(clock.now(), Math.min(RECORD_MS * (run.records + 1), RECORD_MS_MAX));
+      wakeForNext();
+    },
+    flush: () => recordAll(parts, book.listUnrecorded()),
+    runEnded: async (session) => {
+      const runs = book.listUnrecorded().filter((run) => run.session === session);
+      await recordAll(parts, runs);
+      // A child may end before its spawn is confirmed: what belongs to no coordination is looked at once more.
+      for (const run of runs) if (!run.place) lookOnceMore(run, clock);
+      wakeForNext();
+    },
+    stopChild: (session, stopped) => stopChild(parts, session, stopped),
+    stop: async () => {
+      wake?.cancel();
+      wake = undefined;
+      await recordAll(parts, book.listUnrecorded());
+    },
+  };
+}
+
+function lookOnceMore(run: RunCount, clock: Clock): void {
+  run.isOver = true;
+  run.dueAtMs = addMs(clock.now(), RECORD_MS);
+}
+
+async function recordAll(parts: UsageRecorderParts, runs: readonly RunCount[]): Promise<void> {
+  for (const run of runs) {
+    try {
+      await recordRun(parts, run);
+    } catch (error) {
+      parts.logger.warn({ session: run.session }, `what a run used is recorded later: ${String(error)}`);
+      run.dueAtMs = addMs(parts.clock.now(), RECORD_MS_MAX);
+    }
+  }
+}
+
+async function recordRun(parts: UsageRecorderParts, run: RunCount): Promise<void> {
+  const place = await placeRun(parts, run);
+  delete run.dueAtMs;
+  if (!place) {
+    // Its coordination may be opened, or its spawn confirmed, later.
+    if (run.isOver) parts.book.drop(run);
+    return;
+  }
+  const totals = totalsOfRun(run);
+  const { coordinationId, stepId } = place;
+  const { runId, models } = run;
+  const submitted = await parts.runs.submit(coordinationId, [
+    { type: "recordUsage", stepId, runId, meter: parts.book.meter, models: [...models], ...totals },
+  ]);
+  if (submitted.kind === "refused") {
+    parts.logger.warn({ runId: coordinationId, refusal: submitted.code }, `refused: ${submitted.reason}`);
+    parts.book.drop(run);
+    return;
+  }
+  run.recorded = totals;
+  run.records += 1;
+}
+
+/** Finds the coordination of a run once: what it uses stays there, whatever the session does later. */
+async function placeRun(parts: UsageRecorderParts, run: RunCount): Promise<UsagePlace | undefined> {
+  const place = run.place ?? (await findPlace(parts, run));
+  if (place) run.place = place;
+  return place;
+}
+
+async function findPlace(
+  { store, runs }: UsageRecorderParts,
+  { session, traceId, runId }: Pick<RunCount, "session" | "traceId" | "runId">,
+): Promise<UsagePlace | undefined> {
+  const child = await stepOfChild({ store, runs }, session);
+  if (child) {
+    const { stepId, agentId } = child.step.spec;
+    return { coordinationId: child.state.coordinationId, stepId, agentId };
+  }
+  const found = await store.find(formatTraceName(session, traceId ?? runId));
+  const state = found && (await runs.state(found.runId));
+  if (!state || state.kind === "unopened") return undefined;
+  const { coordinationId, created } = state;
+  return { coordinationId, stepId: OWNER_STEP_ID, agentId: created.ownerAgent };
+}
+
+async function stopChild(
+  parts: UsageRecorderParts,
+  session: SessionKey,
+  stopped: "call" | "run",
+): Promise<BudgetStop | undefined> {
+  const child = await stepOfChild(parts, session);
+  if (child?.state.kind !== "open" || !child.state.created.budget) return undefined;
+  const { state, step } = child;
+  const { coordinationId } = state;
+  const { stepId } = step.spec;
+  const unrecorded = await listUnrecordedOf(parts, state);
+  if (!findReachedBudget(state, { stepId, stopped }, sumByAgent(unrecorded))) return undefined;
+  await recordAll(parts, unrecorded);
+  const submitted = await parts.runs.submit(coordinationId, [{ type: "stopAtBudget", stepId, stopped }]);
+  if (submitted.state.kind !== "open") return undefined;
+  const reached = findReachedBudget(submitted.state, { stepId, stopped });
+  return reached && { reached, coordinationId, sentence: describeReached(reached) };
+}
+
+async function listUnrecordedOf(
+  parts: UsageRecorderParts,
+  { coordinationId }: OpenCoordination,
+): Promise<readonly RunCount[]> {
+  const runs: RunCount[] = [];
+  for (const run of parts.book.listUnrecorded()) {
+    const place = await placeRun(parts, run);
+    if (place?.coordinationId === coordinationId) runs.push(run);
+  }
+  return runs;
+}
+
+function sumByAgent(runs: readonly RunCount[]): ReadonlyMap<AgentId, UsageTotals> {
+  const sums = new Map<AgentId, UsageTotals>();
+  for (const run of runs) {
+    if (!run.place) continue;
+    const { agentId } = run.place;
+    const more = subtractTotals(totalsOfRun(run), run.recorded ?? NO_USAGE);
+    sums.set(agentId, addTotals(sums.get(agentId) ?? NO_USAGE, more));
+  }
+  return sums;
+}

@@ -1,0 +1,46 @@
+/**
+ * Owns: which hooks of the host tell what model calls use, and where the operator's budget stops a child. Counting is
+ * synchronous and needs no ledger; everything else is loaded with the first count.
+ */
+import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
+import { accessUsageBook } from "./runtime-access/usage-memory.ts";
+import { readUsage } from "./usage/read-usage.ts";
+import type { UsageHandlers } from "./usage/usage-handlers.ts";
+
+const HOST_TIMEOUT_MS = 10_000;
+
+/** Before our other hooks: a call that is stopped claims nothing and is recorded nowhere else. */
+const BEFORE_OURS = -900;
+
+export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<UsageHandlers>): void {
+  api.on("model_call_started", ({ runId }, { sessionKey, trace }) => {
+    if (sessionKey) beginCall(sessionKey as SessionKey, runId, trace?.traceId);
+  });
+  api.on("before_message_write", ({ message }: HookEvent<"before_message_write">, ctx: MessageContext) => {
+    const usage = ctx.sessionKey ? readUsage(message) : undefined;
+    const run = usage && accessUsageBook().addUsage(ctx.sessionKey as SessionKey, usage);
+    if (run && run.dueAtMs === undefined) void handlers().then(({ noted }) => noted(run));
+    return undefined;
+  });
+  if (!hasBudget(api)) return;
+  api.on("before_agent_run", async (_, ctx) => (await handlers()).beforeRun(ctx), {
+    timeoutMs: HOST_TIMEOUT_MS,
+  });
+  api.on("before_tool_call", async (_, ctx) => (await handlers()).beforeCall(ctx), {
+    priority: BEFORE_OURS,
+    timeoutMs: HOST_TIMEOUT_MS,
+  });
+}
+
+type MessageContext = HookContext<"before_message_write">;
+
+function beginCall(session: SessionKey, runId: string, traceId: string | undefined): void {
+  accessUsageBook().beginCall({ session, runId, ...(traceId && { traceId }) });
+}
+
+/** Without one no call waits for the ledger. */
+function hasBudget({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as { phase1?: { budget?: object } } | undefined;
+  return Object.keys(coordination?.phase1?.budget ?? {}).length > 0;
+}

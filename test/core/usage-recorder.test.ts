@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { formatTraceName, nameOfChild } from "../../src/agents/coordination/ledger/summary.ts";
+import { createUsageBook, type CallUsage } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
+import {
+  createUsageRecorder,
+  type UsageRecorderParts,
+} from "../../src/agents/coordination/runtime/usage/usage-recorder.ts";
+import { quietLogger } from "../support/ledger-fixtures.ts";
+import { createManualClock } from "../support/temp-ledger.ts";
+import { acknowledge, nameChild, OPEN, openScene, OWNER, RUN, spawn, stepId } from "./scene.ts";
+
+const CHILD = nameChild(1);
+const USED: CallUsage = {
+  model: "mock/scripted",
+  inputTokens: 80,
+  outputTokens: 20,
+  cacheReadTokens: 40,
+  cacheWriteTokens: 10,
+  costNanoUsd: 400,
+};
+
+/** A coordination with one child, which uses models; what is told is recorded in it. */
+function openPlay({ tokens }: { readonly tokens?: number } = {}) {
+  const clock = createManualClock();
+  const book = createUsageBook("meter-1");
+  const opening = { ...OPEN, ...(tokens !== undefined && { budget: { tokens } }) } as typeof OPEN;
+  let state: Coordination = openScene(opening, spawn("a"), acknowledge(1)).state;
+  const places = new Map<string, { runId: CoordinationId; stepId?: StepId }>([
+    [nameOfChild(CHILD), { runId: RUN, stepId: stepId(1) }],
+  ]);
+  let appends = 0;
+  const parts: UsageRecorderParts = {
+    book,
+    clock,
+    logger: quietLogger,
+    store: { find: (name) => Promise.resolve(places.get(name)) },
+    runs: {
+      state: () => Promise.resolve(state),
+      submit: (_, commands) => {
+        for (const command of commands) {
+          const decision = decide(state, command, clock.now());
+          if (decision.kind !== "accepted") continue;
+          appends += 1;
+          state = record(state, decision.facts, clock.now()).state;
+        }
+        return Promise.resolve({ kind: "accepted", state });
+      },
+    },
+  };
+  const recorder = createUsageRecorder(parts);
+  return {
+    book,
+    recorder,
+    places,
+    pass: async (ms: number): Promise<void> => {
+      clock.set(clock.now() + ms);
+      clock.fire();
+      await settle();
+    },
+    call: (session: SessionKey = CHILD, runId = "run-1") => {
+      book.beginCall({ session, runId, traceId: "trace-1" });
+      const run = book.addUsage(session, USED);
+      if (run) recorder.noted(run);
+    },
+    appends: () => appends,
+    bill: () => (state.kind === "unopened" ? undefined : state.bill),
+  };
+}
+
+const settle = async (): Promise<void> => {
+  for (let turns = 0; turns < 50; turns += 1) await Promise.resolve();
+};
+
+describe("the book of usage", () => {
+  it("counts one use for each call, and none of a copy that the host writes", () => {
+    const book = createUsageBook("meter-1");
+    expect(book.addUsage(CHILD, USED)).toBeUndefined();
+    book.beginCall({ session: CHILD, runId: "run-1" });
+    expect(book.addUsage(CHILD, USED)?.calls).toBe(1);
+    expect(book.addUsage(CHILD, USED)).toBeUndefined();
+    book.beginCall({ session: CHILD, runId: "run-1" });
+    expect(book.addUsage(CHILD, USED)?.calls).toBe(2);
+  });
+});
+
+describe("recording usage", () => {
+  it("takes a few records for a run of 500 calls, and counts every call", async () => {
+    const play = openPlay();
+    for (let call = 0; call < 500; call += 1) {
+      play.call();
+      await play.pass(500);
+    }
+    await play.recorder.runEnded(CHILD);
+    expect(play.bill()?.total).toMatchObject({ calls: 500, inputTokens: 40_000, costMicroUsd: 200 });
+    expect(play.appends()).toBeLessThanOrEqual(12);
+  });
+
+  it("records at the end of a run at once, and nothing twice", async () => {
+    const play = openPlay();
+    play.call();
+    await play.recorder.runEnded(CHILD);
+    await play.recorder.runEnded(CHILD);
+    await play.recorder.flush();
+    expect(play.appends()).toBe(1);
+    play.call(CHILD, "run-2");
+    await play.recorder.runEnded(CHILD);
+    expect(play.bill()?.total.calls).toBe(2);
+  });
+
+  it("keeps the owner's calls from before its first spawn until its coordination is there", async () => {
+    const play = openPlay();
+    play.call(OWNER);
+    await play.recorder.flush();
+    expect(play.appends()).toBe(0);
+    play.places.set(formatTraceName(OWNER, "trace-1"), { runId: RUN });
+    play.call(OWNER);
+    await play.recorder.runEnded(OWNER);
+    expect(play.bill()?.steps.get("@owner" as StepId)?.totals.calls).toBe(2);
+  });
+
+  it("forgets a run that belongs to no coordination when it is over", async () => {
+    const play = openPlay();
+    play.call(OWNER);
+    await play.recorder.runEnded(OWNER);
+    expect(play.book.listUnrecorded()).toHaveLength(1);
+    await play.pass(5_000);
+    expect(play.book.listUnrecorded()).toHaveLength(0);
+  });
+
+  it("stops a child by what is not recorded yet, and records it with that", async () => {
+    const play = openPlay({ tokens: 300 });
+    play.call();
+    expect(await play.recorder.stopChild(CHILD, "call")).toBeUndefined();
+    play.call();
+    const stop = await play.recorder.stopChild(CHILD, "call");
+    expect(stop).toMatchObject({ reached: { limit: "tokens", allowed: 300, used: 300, stopped: "call" } });
+    expect(stop?.sentence).toContain("300 of 300 tokens are used");
+    expect(play.bill()).toMatchObject({
+      total: { calls: 2 },
+      stops: [{ stepId: "step-1", stopped: "call" }],
+    });
+    expect(await play.recorder.stopChild(OWNER, "call")).toBeUndefined();
+  });
+});

@@ -3,6 +3,13 @@ import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coord
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
+import {
+  createUsageBook,
+  type CallUsage,
+  type ModelCall,
+  type UsageBook,
+} from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import {
   nameChildSession,
@@ -26,6 +33,8 @@ export interface SpawnScript {
   readonly atMs: number;
   readonly confirmedAtMs?: number;
   readonly ends?: ChildEnding & { readonly atMs: number };
+  /** How often its model was called by the time it was confirmed. */
+  readonly calls?: number;
 }
 
 export interface CoordinationScript {
@@ -33,6 +42,8 @@ export interface CoordinationScript {
   readonly objective: string;
   readonly trace: string;
   readonly spawns: readonly SpawnScript[];
+  /** How often the owner's model was called by the end. */
+  readonly ownerCalls?: number;
   /** When it is settled; absent: it stays open. */
   readonly settledAtMs?: number;
 }
@@ -41,28 +52,60 @@ interface Recorder {
   readonly coordinator: Coordinator;
   readonly clock: ManualClock;
   readonly store: LedgerStore;
+  readonly usage: UsageBook;
+}
+
+/** What each call of a model uses: 10,150 tokens and 0.0333 USD. */
+const USED: CallUsage = {
+  model: "mock/scripted",
+  inputTokens: 8_000,
+  outputTokens: 150,
+  cacheReadTokens: 2_000,
+  cacheWriteTokens: 0,
+  costNanoUsd: 33_300_000,
+};
+
+function callModel(usage: UsageBook, call: ModelCall, calls: number): void {
+  for (let number = 0; number < calls; number += 1) {
+    usage.beginCall(call);
+    usage.addUsage(call.session, USED);
+  }
 }
 
 /** Times in scripts count from `TEST_EPOCH_MS`. */
-export async function recordLedger(path: string, scripts: readonly CoordinationScript[]): Promise<void> {
+export async function recordLedger(
+  path: string,
+  scripts: readonly CoordinationScript[],
+  budget?: TreeBudget,
+): Promise<void> {
   const clock = createManualClock();
   const store = await openTestLedger(path, { clock });
   const ids = scripts.map(({ id }) => id as CoordinationId);
   const takeCoordinationId = (): CoordinationId => ids.shift() ?? ("co-unexpected" as CoordinationId);
-  const coordinator = testCoordinator({ store, clock, newCoordinationId: takeCoordinationId });
-  for (const script of scripts) await record({ coordinator, clock, store }, script);
+  const usage = createUsageBook("meter-1");
+  const coordinator = testCoordinator({
+    store,
+    clock,
+    usage,
+    newCoordinationId: takeCoordinationId,
+    ...(budget && { budget }),
+  });
+  for (const script of scripts) await record({ coordinator, clock, store, usage }, script);
   await coordinator.stop();
   await store.close();
 }
 
-async function record({ coordinator, clock, store }: Recorder, script: CoordinationScript): Promise<void> {
+async function record(recorder: Recorder, script: CoordinationScript): Promise<void> {
+  const { coordinator, clock, store, usage } = recorder;
   const acts = script.spawns
-    .flatMap((spawn) => actsOf(coordinator, script, spawn))
+    .flatMap((spawn) => actsOf(recorder, script, spawn))
     .toSorted((a, b) => a.atMs - b.atMs);
   for (const { atMs, act } of acts) {
     clock.set(TEST_EPOCH_MS + atMs);
     await act();
   }
+  callModel(usage, { session: OWNER, runId: "owner-run", traceId: script.trace }, script.ownerCalls ?? 0);
+  await coordinator.usageRecorder.flush();
   if (script.settledAtMs === undefined) return;
   clock.set(TEST_EPOCH_MS + script.settledAtMs);
   clock.fire();
@@ -74,8 +117,12 @@ async function record({ coordinator, clock, store }: Recorder, script: Coordinat
   throw new Error(`${script.id} was not settled`);
 }
 
-function actsOf(coordinator: Coordinator, { objective, trace }: CoordinationScript, spawn: SpawnScript) {
-  const { name, agent = "main", under, atMs, confirmedAtMs = atMs + 200, ends } = spawn;
+function actsOf(
+  { coordinator, usage }: Recorder,
+  { objective, trace }: CoordinationScript,
+  spawn: SpawnScript,
+) {
+  const { name, agent = "main", under, atMs, confirmedAtMs = atMs + 200, ends, calls = 0 } = spawn;
   const sourceSession: SessionKey = under === undefined ? OWNER : nameChildSession(`${trace}-${under}`);
   const child = nameChildSession(`${trace}-${name}`);
   const call = `call-${trace}-${name}`;
@@ -97,6 +144,7 @@ function actsOf(coordinator: Coordinator, { objective, trace }: CoordinationScri
       { coordinationId, stepId, sourceSession, toolCallId: call },
       { childSessionKey: child, childRunId: `run-of-${name}` },
     );
+    callModel(usage, { session: child, runId: `run-of-${name}` }, calls);
   };
   return [
     { atMs, act: admit },

@@ -20,6 +20,7 @@ import { addReplay } from "./ledger/replay-command.ts";
 import { addRetry } from "./plans/retry-command.ts";
 import { addRuns } from "./workflows/runs-command.ts";
 import { addShow, addTimeline } from "./timeline/show-command.ts";
+import { addTree } from "./timeline/tree-command.ts";
 import { addStatus } from "./status-command.ts";
 import { addDisable, addEnable } from "./switch-command.ts";
 import { addVerify } from "./ledger/verify-command.ts";
@@ -31,6 +32,7 @@ const ADDITIONS = [
   addList,
   addShow,
   addTimeline,
+  addTree,
   addEvents,
   addConflicts,
   addClaims,

@@ -1,10 +1,12 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import { existsSync, statSync } from "node:fs";
+import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
 import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
+import { describeUsage } from "./timeline/budget-text.ts";
 import { resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
@@ -107,15 +109,22 @@ interface Counts {
 /** Of agents at work, those that told how far they are most recently. */
 const PROGRESS_MAX = 5;
 
-type Contents = { readonly error?: object } & (
-  | (Counts & {
-      /** The most urgent deadline of the open questions. */
-      readonly answerByMs?: number;
-      /** Absent where no agent at work says how far it is. */
-      readonly progress?: readonly FoundProgress[];
-    })
-  | Readonly<Record<keyof Counts, null>>
-);
+interface LedgerReport {
+  readonly error?: object;
+  /** What the running coordinations used up to now. */
+  readonly runningUsage?: NonNullable<Summary["usage"]>;
+}
+
+type Contents = LedgerReport &
+  (
+    | (Counts & {
+        /** The most urgent deadline of the open questions. */
+        readonly answerByMs?: number;
+        /** Absent where no agent at work says how far it is. */
+        readonly progress?: readonly FoundProgress[];
+      })
+    | Readonly<Record<keyof Counts, null>>
+  );
 
 const NOTHING: Counts = {
   coordinations: 0,
@@ -147,10 +156,13 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
       let running = 0;
       let openSteps = 0;
       const runIds = new Set<CoordinationId>();
+      const runningUsage = { tokens: 0, costMicroUsd: 0 };
       for await (const { runId, summary } of listRuns(reader, { status: "running" })) {
         running += 1;
         runIds.add(runId);
         openSteps += summary.steps.open;
+        runningUsage.tokens += summary.usage?.tokens ?? 0;
+        runningUsage.costMicroUsd += summary.usage?.costMicroUsd ?? 0;
       }
       const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
       const questions = await openQuestionsOf(reader);
@@ -165,7 +177,12 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
         mismatches,
         refusedCalls,
       };
-      return { ...counts, ...questions, ...(progress.length > 0 && { progress }) };
+      return {
+        ...counts,
+        ...questions,
+        ...(progress.length > 0 && { progress }),
+        ...(runningUsage.tokens > 0 && { runningUsage }),
+      };
     });
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
@@ -279,7 +296,8 @@ function describeRunning(status: Status, paint: Paint): string | undefined {
     refusedCalls > 0 ? `, ${paint.tone("warning", formatCount(refusedCalls, "refused call"))}` : "";
   const open =
     openConflicts > 0 ? `, ${paint.tone("warning", formatCount(openConflicts, "open conflict"))}` : "";
-  return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}${refused}`;
+  const used = status.runningUsage ? `, ${describeUsage(status.runningUsage)}` : "";
+  return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}${refused}${used}`;
 }
 
 function renderProgress(status: Status, { unicode }: Terminal, now: number): string[] {

@@ -15,7 +15,12 @@ import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-fou
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
-import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
+import {
+  formatCount,
+  formatDuration,
+  formatTokens,
+  formatUsd,
+} from "../../../agents/coordination/std/quantities.ts";
 import {
   oneOf,
   runCommand,
@@ -31,6 +36,8 @@ const STATUSES = ["running", "ended", "success", "partial", "failed", "escalated
 const LIMIT_MAX = 100_000;
 /** `co-` and eight digits. */
 const ID_CHARS_MIN = 11;
+/** A narrower terminal has no room for tokens and cost. */
+const BILLED_COLUMNS = 120;
 
 interface ListOptions extends ReaderOptions, QueryOptions {
   readonly status?: string;
@@ -127,9 +134,9 @@ async function entriesOf(
 }
 
 function listedOf({ runId, summary }: RunEntry, objective: string | null) {
-  const { status, ownerSession, createdAtMs, steps, forkedFrom } = summary;
+  const { status, ownerSession, createdAtMs, steps, forkedFrom, usage } = summary;
   const listed = { coordinationId: runId, status, objective, ownerSession, createdAtMs, steps };
-  return { ...listed, ...(forkedFrom && { forkedFrom }) };
+  return { ...listed, ...(forkedFrom && { forkedFrom }), ...(usage && { usage }) };
 }
 
 function renderList(listed: readonly Listed[], terminal: Terminal, now: number): string {
@@ -139,8 +146,10 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
   const idChars = measureUniqueChars(listed.map(({ coordinationId }) => coordinationId));
   const owners = listed.map(({ ownerSession }) => print(ownerSession));
   const owner = Math.min(26, Math.max(5, ...owners.map(cellsOf)));
-  const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${fit("OWNER", owner, unicode)}  OBJECTIVE`;
-  const rest = Math.max(12, terminal.columns - idChars - owner - 11 - 7 - 20 - 10);
+  const isBilled = terminal.columns >= BILLED_COLUMNS && listed.some(({ usage }) => usage !== undefined);
+  const bill = isBilled ? `${"TOKENS".padStart(7)}  ${"COST".padStart(8)}  ` : "";
+  const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${bill}${fit("OWNER", owner, unicode)}  OBJECTIVE`;
+  const rest = Math.max(12, terminal.columns - idChars - owner - bill.length - 11 - 7 - 20 - 10);
   const lines = listed.map((entry, index) => {
     const { coordinationId, status, objective, createdAtMs, steps } = entry;
     const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
@@ -151,11 +160,17 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
       word,
       age,
       stepsOf(steps).padEnd(20),
+      ...(isBilled ? billOf(entry) : []),
       fit(owners[index] ?? "", owner, unicode),
       shorten(print(about), rest, unicode),
     ].join("  ");
   });
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
+}
+
+function billOf({ usage }: Listed): string[] {
+  const [tokens, cost] = usage ? [formatTokens(usage.tokens), formatUsd(usage.costMicroUsd)] : ["-", "-"];
+  return [tokens.padStart(7), cost.padStart(8)];
 }
 
 function stepsOf({ total, open, failed }: Listed["steps"]): string {

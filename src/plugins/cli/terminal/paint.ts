@@ -56,12 +56,19 @@ const COORDINATION_LOOKS: Readonly<Record<CoordinationStatus, Look>> = {
   cancelled: STEP_LOOKS.cancelled,
 };
 
+const LOOKS: Readonly<Record<StepStatus | CoordinationStatus, Look>> = {
+  ...COORDINATION_LOOKS,
+  ...STEP_LOOKS,
+};
+
 export interface Paint {
   tone(tone: Tone, text: string): string;
   lane(lane: Lane, text: string): string;
   /** The sign of a step's status. */
   stepSign(status: StepStatus): string;
   stepStatus(status: StepStatus, text: string): string;
+  /** The sign of a step's status or of a coordination's: what both may be looks alike. */
+  sign(status: StepStatus | CoordinationStatus): string;
   /** Sign and word. */
   coordinationStatus(status: CoordinationStatus): string;
 }
@@ -75,6 +82,7 @@ export function paintFor({ colour, unicode }: Terminal): Paint {
     lane: (lane, text) => paint(LANE_STYLES[lane], text),
     stepSign: (status) => paint(STEP_LOOKS[status].style, sign(STEP_LOOKS[status])),
     stepStatus: (status, text) => paint(STEP_LOOKS[status].style, text),
+    sign: (status) => paint(LOOKS[status].style, sign(LOOKS[status])),
     coordinationStatus: (status) => {
       const look = COORDINATION_LOOKS[status];
       return paint(look.style, `${sign(look)} ${status}`);

@@ -16,6 +16,7 @@ import { renderRefusalNotes } from "../privileges/show-privileges.ts";
 import { isDelivery, stepName } from "../ledger/step-name.ts";
 import { ticksOf, type Axis } from "./time-axis.ts";
 import { renderTruthNotes } from "./child-truth.ts";
+import { describeUsage } from "./budget-text.ts";
 import { placeConflicts, renderConflictNotes, chooseConflictSign } from "./timeline-conflicts.ts";
 import { renderGateNotes, placeQuestions, QUESTION_SIGN } from "./timeline-questions.ts";
 import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
@@ -78,6 +79,7 @@ function renderHeader(
     ...listConflictsFact(view, paint),
     ...listQuestionsFact(view, paint),
     ...(view.gaveUp ? [paint.tone("warning", print(formatUnmetCriteria(view.successCriteria)))] : []),
+    ...(view.usage ? [describeUsage(view.usage)] : []),
     `started ${formatInstant(timeline.startedAtMs)}`,
   ];
   const { traceId, causalRef } = view.trace;

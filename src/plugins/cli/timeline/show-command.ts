@@ -26,6 +26,7 @@ import {
   formatDuration,
   formatInstant,
 } from "../../../agents/coordination/std/quantities.ts";
+import { describeBudget, describeStop, describeUsage } from "./budget-text.ts";
 import { renderTimeline } from "./render-timeline.ts";
 import { claimLines, describeClaims, renderConflicts, describeConflicts } from "../conflicts/show-claims.ts";
 import {
@@ -189,6 +190,12 @@ function renderCoordination(shown: Shown, host: CliHost): string {
       ["refused", describeRefusedCalls(view)],
       ["questions", describeQuestions(view)],
       ["criteria", print(describeCriteria(view))],
+      ["used", describeUsage(view.usage)],
+      ["budget", view.budget ? print(describeBudget(view.budget)) : ""],
+      [
+        "stopped",
+        (view.budgetStops ?? []).map((stop) => paint.tone("warning", print(describeStop(stop)))).join(", "),
+      ],
     ]),
     ...renderConflicts(log, terminal),
     ...claimLines(view, { names: log.names, now: page.now, terminal }),
@@ -227,6 +234,7 @@ function renderStep(step: StepView, page: Page): string[] {
         ([name, value]) =>
           [name, name === "differs" ? paint.tone("warning", text(value)) : text(value)] as const,
       ),
+      ["used", text(describeStepUsage(step))],
       ...listGateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
       ...listPrivilegeFields(step, privileges.get(step.stepId)).map(
         ([name, value]) => [name, text(value)] as const,
@@ -236,6 +244,12 @@ function renderStep(step: StepView, page: Page): string[] {
       ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],
     ]),
   ];
+}
+
+function describeStepUsage({ usage }: StepView): string {
+  if (!usage) return "";
+  const calls = usage.calls > 0 ? [formatCount(usage.calls, "model call")] : [];
+  return [describeUsage(usage), ...calls, ...usage.models].join(", ");
 }
 
 const NAMED_MAX = 20;

@@ -97,6 +97,8 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   /** Calls that privileges refused. */
   readonly refusedCalls?: readonly TimelineRefusal[];
   readonly gaveUp?: true;
+  /** What the model calls of all sessions used together. */
+  readonly usage?: NonNullable<CoordinationView["usage"]>;
 }
 
 interface Past {
@@ -125,6 +127,7 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
     ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
     ...refusedCallsOf(view),
     ...(view.gaveUp && { gaveUp: true }),
+    ...(view.usage && { usage: view.usage }),
   };
 }
 

@@ -1,0 +1,45 @@
+/** Owns: what is used and what may be used, in words for people. */
+import type { BudgetReached, TreeBudget, TreeLimits } from "../../../agents/coordination/contracts/usage.ts";
+import { OWNER_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
+import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { formatCount, formatTokens, formatUsd } from "../../../agents/coordination/std/quantities.ts";
+
+/** Empty where nothing is known of it. */
+export function describeUsage(usage: CoordinationView["usage"]): string {
+  return usage ? `${formatTokens(usage.tokens)} tokens, ${formatUsd(usage.costMicroUsd)}` : "";
+}
+
+export function describeBudget({ agents = {}, ...limits }: TreeBudget): string {
+  const ofAgents = Object.entries(agents).map(([id, agent]) => `${id}: ${describeLimits(agent)}`);
+  return [describeLimits(limits), ...ofAgents].filter(Boolean).join("; ");
+}
+
+function describeLimits({ tokens, costMicroUsd, spawns, depth }: TreeLimits): string {
+  return [
+    ...(tokens === undefined ? [] : [`${formatTokens(tokens)} tokens`]),
+    ...(costMicroUsd === undefined ? [] : [formatUsd(costMicroUsd)]),
+    ...(spawns === undefined ? [] : [formatCount(spawns, "spawn")]),
+    ...(depth === undefined ? [] : [formatCount(depth, "level")]),
+  ].join(", ");
+}
+
+const WHAT = { spawn: "a spawn", call: "a further call", run: "a run" } as const;
+
+export function describeStop({ stepId, limit, agentId, allowed, used, stopped }: BudgetReached): string {
+  const who = stepId === OWNER_STEP_ID ? "the owner" : stepId;
+  const whose = agentId ? ` of agent ${agentId}` : "";
+  return `budget${whose} reached: ${describeUse(limit, used, allowed)}; ${WHAT[stopped]} of ${who} was stopped`;
+}
+
+function describeUse(limit: BudgetReached["limit"], used: number, allowed: number): string {
+  switch (limit) {
+    case "tokens":
+      return `${formatTokens(used)} of ${formatTokens(allowed)} tokens`;
+    case "costMicroUsd":
+      return `${formatUsd(used)} of ${formatUsd(allowed)}`;
+    case "spawns":
+      return `${used} of ${formatCount(allowed, "spawn")}`;
+    case "depth":
+      return `level ${used} of ${allowed}`;
+  }
+}

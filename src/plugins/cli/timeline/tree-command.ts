@@ -1,0 +1,101 @@
+/** Owns: `tree`. */
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type { LedgerReader } from "../../compose.ts";
+import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { formatJson } from "../terminal/printable.ts";
+import {
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+import { createWaiting } from "../terminal/waiting-line.ts";
+import { renderTree } from "./render-tree.ts";
+import { readTree, type AgentTree } from "./tree.ts";
+
+const POLL_MS = 1_000;
+/** Moves the cursor to the top left and clears what is there. */
+const CLEAR = "\u001b[H\u001b[2J";
+
+interface TreeOptions extends ReaderOptions {
+  readonly watch?: boolean;
+}
+
+export function addTree(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("tree"))
+    .description("Draw the owner, its children and theirs, with what each used and cost")
+    .argument("[id]", "its id or a unique prefix; the newest one when left out")
+    .option(
+      "--watch",
+      "draw it again whenever it changes, until it ends or Ctrl-C; with --json a line each time",
+    )
+    .action((id: string | undefined, options: TreeOptions) =>
+      runCommand(host, options, () =>
+        withLedger(host, options, (reader) => tree(host, reader, { id, options })),
+      ),
+    );
+  withExamples(command, host, ["tree", "tree co-1f0c --watch", "tree co-1f0c --json"]);
+}
+
+interface Asked {
+  readonly id: string | undefined;
+  readonly options: TreeOptions;
+}
+
+interface Picture {
+  readonly agents: AgentTree;
+  readonly objective: string | null;
+}
+
+async function tree(host: CliHost, reader: LedgerReader, { id, options }: Asked): Promise<void> {
+  const picture = await takePicture(host, reader, id);
+  if (options.watch) await watch(host, reader, { first: picture, isJson: options.json ?? false });
+  else if (options.json) await writeJson(host, asJson(picture));
+  else await host.stdout.write(`${draw(host, picture)}\n`);
+}
+
+async function takePicture(host: CliHost, reader: LedgerReader, id: string | undefined): Promise<Picture> {
+  const view = await findCoordination(reader, id);
+  return {
+    agents: await readTree(reader, view, host.now()),
+    objective: await textOf(reader, view.objective),
+  };
+}
+
+function asJson({ agents, objective }: Picture): object {
+  return { ...agents, objective };
+}
+
+function draw({ stdout }: CliHost, { agents, objective }: Picture): string {
+  return renderTree(agents, objective, stdout.terminal);
+}
+
+interface Watched {
+  readonly first: Picture;
+  readonly isJson: boolean;
+}
+
+/** Shows every change, and on a terminal the passing of time, until the coordination ends. */
+async function watch(host: CliHost, reader: LedgerReader, { first, isJson }: Watched): Promise<void> {
+  using waiting = (host.waiting ?? createWaiting)();
+  const id: CoordinationId = first.agents.coordinationId;
+  const { stdout } = host;
+  const isLive = stdout.terminal.isTTY && !isJson;
+  let shown = "";
+  for (let picture = first; ; picture = await takePicture(host, reader, id)) {
+    const state = JSON.stringify(picture, (key, value: unknown) =>
+      key === "durationMs" ? undefined : value,
+    );
+    if (isLive || state !== shown) {
+      const text = isJson ? formatJson(asJson(picture)) : draw(host, picture);
+      const isRead = await stdout.write(isLive ? `${CLEAR}${text}\n` : `${text}\n${isJson ? "" : "\n"}`);
+      if (!isRead) return;
+    }
+    shown = state;
+    if (picture.agents.status !== "running" || waiting.isInterrupted()) return;
+    await waiting.pause(POLL_MS);
+    if (waiting.isInterrupted()) return;
+  }
+}

@@ -40,7 +40,14 @@ export function openWritesStage(
     env: { WRITING_TOOLS_SOURCE: new URL("../../src/", import.meta.url).href },
     configPatch: {
       tools: { exec: { host: "gateway", security: "full", ask: "off" } },
-      agents: { defaults: { maxConcurrent: 8, subagents: { maxConcurrent: 16 } } },
+      agents: {
+        defaults: {
+          maxConcurrent: 8,
+          subagents: { maxConcurrent: 16 },
+          // A history is compacted when a test asks for it, however short it is.
+          compaction: { mode: "default", keepRecentTokens: 1 },
+        },
+      },
     },
   };
   return openStage({ ...base, ...options }, rules);

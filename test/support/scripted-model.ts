@@ -52,8 +52,8 @@ export type ChatRequest = {
 
 export type Rule = Script & { readonly when: (text: string, request: ChatRequest) => boolean };
 
-/** "announce": a turn the host started itself. */
-export type Matched = "rule" | "script" | "announce" | "plain";
+/** "announce": a turn the host started itself. "summary": the host compacts a history. */
+export type Matched = "rule" | "script" | "announce" | "summary" | "plain";
 
 /** What one answer used, by its own count. Cached tokens are a part of the prompt's. */
 export type TokenCount = {
@@ -82,6 +82,8 @@ export type ScriptedModel = {
 };
 
 const INTERNAL_CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
+/** How the host begins the prompt of the model that is to summarise a history. It quotes scripts, and starts none (M2). */
+const SUMMARIZER = "You are a context summarization assistant.";
 const DIRECTIVE = "SCRIPT:";
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -171,6 +173,9 @@ function decide(request: ChatRequest, rules: readonly Rule[]): Answer {
   const lastText = readTextAt(messages, last);
   const rule = rules.find((candidate) => candidate.when(lastText, request));
   if (rule) return answerFrom("rule", rule, messages, last);
+
+  if (textOf(messages[0] ?? { role: "system" }).startsWith(SUMMARIZER))
+    return { text: lastText, matched: "summary", turnIndex: 0, turn: { say: "There was work before." } };
 
   const owner = messages.findLastIndex((message) => isDecisive(message) && !isAnnounce(textOf(message)));
   const text = readTextAt(messages, owner);

@@ -13,6 +13,9 @@ import { begin, childOf, ownerOf, resultsOf, taskOf } from "../e2e/writes-stage.
 
 export const WAIT_MS_MAX = 90_000;
 
+/** The first turn of a gateway took more than a minute, on a machine with other work. */
+const TIMEOUT_MS = 300_000;
+
 /** Whether the model of an agent has said its last words. */
 export const hasSaid = ({ model }: Stage, label: string): boolean =>
   model.requests.some(({ turn }) => turn.say === `${label} is at its end`);
@@ -73,7 +76,7 @@ export function planOf(label: string, steps: readonly Json[], fields: Json = {})
     ownerSession: ownerOf(label),
     conflictPolicy: {},
     failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-    defaults: { timeoutMs: 60_000 },
+    defaults: { timeoutMs: TIMEOUT_MS },
     steps,
     ...fields,
   };
@@ -82,7 +85,7 @@ export function planOf(label: string, steps: readonly Json[], fields: Json = {})
 /** The failure policy of a plan whose steps are tried again at once. */
 export const TRIED_AGAIN: Json = {
   failurePolicy: { retryBudget: 1, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-  defaults: { timeoutMs: 60_000, retry: { budget: 1, backoffMs: 200 } },
+  defaults: { timeoutMs: TIMEOUT_MS, retry: { budget: 1, backoffMs: 200 } },
 };
 
 export const stepOf = (stepId: string, turns: readonly Turn[], fields: Json = {}): Json => ({

@@ -1,0 +1,93 @@
+/** P13 and P16: what a full gateway cannot do, and what a killed one leaves. The gateways are killed between `begin` and `end`. */
+import { randomUUID } from "node:crypto";
+import { expect } from "vitest";
+import { connectOnUse, type Json } from "../support/gateway-client.ts";
+import type { Turn } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import type { Stage } from "../e2e/stage.ts";
+import {
+  begin,
+  call,
+  childOf,
+  gate,
+  open,
+  openGate,
+  ownerOf,
+  taskOf,
+  waitForEnd,
+} from "../e2e/writes-stage.ts";
+import type { Pair } from "./pair.ts";
+import { countWorkers, planOf, runPlan, stepOf, WAIT_MS_MAX } from "./story-parts.ts";
+
+export interface RestartStory {
+  readonly begin: (pair: Pair) => Promise<void>;
+  readonly end: (pair: Pair) => Promise<void>;
+}
+
+/** P16: people were asked, and answer after the restart. */
+export function createLostApprovals(): RestartStory {
+  let approvalId: unknown;
+  return {
+    begin: async ({ plain, coordinated }) => {
+      approvalId = await requestApproval(plain, "approval");
+      const steps = [stepOf("approved-step", [], { confidence: 0.3 })];
+      await runPlan(coordinated, planOf("approval", steps));
+      await coordinated.until(ownerOf("approval"), ({ escalations }) => escalations.size > 0);
+    },
+    end: async ({ plain, coordinated }) => {
+      const state = await coordinated.until(ownerOf("approval"), () => true);
+      const questionId = `${state.coordinationId}:${state.escalations.first()?.escalationId}`;
+      await coordinated.gateway.call("coordination.answer", { questionId, answer: "approve" });
+      expect(await waitForEnd(coordinated, "approval")).toMatchObject({ status: "success" });
+      expect(countWorkers(coordinated, "approved-step")).toBe(1);
+
+      const params = { id: approvalId, decision: "allow-once" };
+      await expect(plain.gateway.call("plugin.approval.resolve", params)).rejects.toThrow(/approval/iu);
+      const answer = await plain.gateway.call("writing-tools.done");
+      expect((answer["done"] as Json[]).filter(({ tool }) => tool === "notify")).toEqual([]);
+    },
+  };
+}
+
+/** A person chats with a session, whose call has to be approved by somebody who can be asked. */
+async function requestApproval({ gateway }: Stage, label: string): Promise<unknown> {
+  const requests: Json[] = [];
+  const client = connectOnUse(gateway.port, gateway.token, {
+    caps: ["approvals"],
+    hear: (event, payload) => {
+      if (event === "plugin.approval.requested") requests.push(payload);
+    },
+  });
+  await client.request({ method: "health", params: {}, timeoutMs: 10_000 });
+  const message = taskOf(label, [call({ name: "notify", args: { to: "people" } })]);
+  await gateway.call("chat.send", { sessionKey: ownerOf(label), message, idempotencyKey: randomUUID() });
+  const request = await waitFor(() => requests[0], { what: "the approval", timeoutMs: WAIT_MS_MAX });
+  client.close();
+  return request["id"];
+}
+
+/** P13: who waits for the work of others holds the place that they need. Every place is taken so. */
+export async function tellDeadlock({ plain, coordinated }: Pair): Promise<void> {
+  const places = [1, 2];
+  const innerOf = (place: number): readonly Turn[] => [gate({ opens: [`inner ${place} began`] })];
+  const spawn = places.map((place) =>
+    childOf(
+      `outer-${place}`,
+      { spawn: [childOf(`inner-${place}`, ...innerOf(place))] },
+      gate({ opens: [`outer ${place} waits`], awaits: [`inner ${place} began`] }),
+    ),
+  );
+  await begin(plain, "deep", { spawn });
+  for (const place of places) await openGate(plain, `outer ${place} waits`);
+
+  const steps = places.map((place) => {
+    const plan = planOf(`deep-${place}`, [stepOf(`inner-${place}`, innerOf(place))]);
+    return stepOf(`outer-${place}`, [call({ name: "coordination_plan", args: { plan } })]);
+  });
+  await runPlan(coordinated, planOf("deep", steps));
+  expect(await waitForEnd(coordinated, "deep")).toMatchObject({ status: "success" });
+  expect(places.map((place) => countWorkers(coordinated, `inner-${place}`))).toEqual([1, 1]);
+
+  expect(places.map((place) => countWorkers(plain, `inner-${place}`))).toEqual([0, 0]);
+  for (const place of places) await open(plain, `inner ${place} began`);
+}

@@ -2,7 +2,7 @@
  * What the plugin's hooks cost the host, in this process: the real handlers, the real durable ledger, and a host that
  * answers at once. One spawn after the other, 8 to a coordination; beside each spawn one raw durable commit of one row,
  * which is the least that a recorded intent can cost on this disk. Each child writes one file of 4 kB twice, as the host's
- * `write` would: the first write acquires a claim, the second has it.
+ * `write` would: the first write acquires a claim, the second has it. Every other child is held to some tools and files.
  */
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -103,7 +103,14 @@ async function spawn(
       owner as HookContext<"before_prompt_build">,
     ),
   );
-  const before = { ...call, params: { task, label: `file ${index}` } } as HookEvent<"before_tool_call">;
+  const isHeld = index % 2 === 1;
+  const privilege = isHeld
+    ? { coordination: { tools: { allow: ["group:fs"], deny: ["exec"] }, write: ["*.txt"] } }
+    : {};
+  const before = {
+    ...call,
+    params: { task, label: `file ${index}`, ...privilege },
+  } as HookEvent<"before_tool_call">;
   const answer = await timeCall(times, "before_tool_call", () =>
     handlers.beforeSpawn(before, owner as HookContext<"before_tool_call">),
   );
@@ -114,11 +121,13 @@ async function spawn(
   await timeCall(times, "after_tool_call", () =>
     handlers.afterSpawn(after, owner as HookContext<"after_tool_call">),
   );
-  const prompt = await timeCall(times, "before_prompt_build of a child", () =>
+  const whose = isHeld ? "a held child" : "a child";
+  const prompt = await timeCall(times, `before_prompt_build of ${whose}`, () =>
     handlers.beforePromptBuild(createPromptEvent(task), ofChild as HookContext<"before_prompt_build">),
   );
   if (!prompt) throw new Error("the child got no context");
-  for (const which of ["first", "further"]) await write(handlers, { index, which, times, child: ofChild });
+  for (const which of ["first", "further"])
+    await write(handlers, { index, which: isHeld ? `held ${which}` : which, times, child: ofChild });
   const end = { messages: [], success: true } as unknown as HookEvent<"agent_end">;
   await timeCall(times, "agent_end", () => handlers.agentEnded(end, ofChild as HookContext<"agent_end">));
   const ended = { targetSessionKey: child.sessionKey, outcome: "ok" } as HookEvent<"subagent_ended">;

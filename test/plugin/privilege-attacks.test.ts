@@ -16,7 +16,9 @@ let handlers: HookHandlers;
 let calls = 0;
 
 // A gateway has loaded most of it with its first agent.
-beforeAll(loadToolNames);
+beforeAll(async () => {
+  await loadToolNames();
+}, 120_000);
 
 beforeEach(() => {
   folder = createTempFolder();
@@ -141,6 +143,17 @@ describe("a child that may only use some tools", () => {
     expect(await call("agent:main:subagent:unknown", "exec", { command: "true" })).toMatch(
       /may not use exec/u,
     );
+  });
+
+  it("has a call of a tool that it was not shown recorded, which the host answers without asking us", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+    const endCall = (tool: string, error?: string) =>
+      handlers.afterCall({ ...eventOf(tool, {}), ...(error && { error }) }, contextOf(CHILD));
+    await endCall("exec", "Tool exec not found");
+    await endCall("read", "no such file");
+    await endCall("read");
+    expect(await readRefusals()).toMatchObject([{ tool: "exec", rule: "tools.allow" }]);
   });
 
   it("records so many refusals and no more, and refuses all", async () => {

@@ -70,18 +70,12 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       return undefined;
     }
   };
-  const privileges = createPrivilegeHandlers({ api, use });
+  const privileges = createPrivilegeHandlers({ api, use, quietly: runQuietly });
   const spawns = createSpawnHandlers({ api, use, quietly: runQuietly, isHeld: privileges.isHeld });
   const writes = createWriteHandlers({ api, quietly: runQuietly, use: (work) => use(work, CALL_BUDGET_MS) });
   return {
-    ...spawns,
-    ...writes,
-    // What a session may not do is nothing to record, to claim or to ask about.
-    beforeSpawn: async (event, ctx) =>
-      (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx),
-    beforeCall: async (event, ctx) =>
-      (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
-      writes.beforeCall(event, ctx),
+    afterSpawn: (event, ctx) => spawns.afterSpawn(event, ctx),
+    ...holdCalls(privileges, spawns, writes),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
     observation: createObserveHandlers({ quietly: runQuietly }),
     usage: createUsageHandlers(runQuietly),
@@ -129,6 +123,25 @@ async function onCompacted(
   // The host also calls it where it found nothing to compact.
   if (!sessionKey || compactedCount === 0) return;
   await quietly("after_compaction", (runtime) => noteCompaction(runtime, sessionKey as SessionKey));
+}
+
+interface HeldCalls extends WriteHandlers {
+  readonly beforeSpawn: SpawnHandlers["beforeSpawn"];
+}
+
+/** Holds sessions to their privileges first: a call that may not happen is nothing to record, to claim or to ask about. */
+function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes: WriteHandlers): HeldCalls {
+  return {
+    beforeSpawn: async (event, ctx) =>
+      (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx),
+    beforeCall: async (event, ctx) =>
+      (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
+      writes.beforeCall(event, ctx),
+    afterCall: async (event, ctx) => {
+      await privileges.noteUnshownCall(event, ctx);
+      await writes.afterCall(event, ctx);
+    },
+  };
 }
 
 interface TurnParts {

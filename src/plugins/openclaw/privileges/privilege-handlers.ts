@@ -25,11 +25,13 @@ import { createSessionParents, isChildSession } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
 
 type BeforeResult = HookResult<"before_tool_call">;
+type AfterEvent = HookEvent<"after_tool_call">;
 type PromptResult = NonNullable<HookResult<"before_prompt_build">>;
 
 export interface PrivilegeHandlerParts {
   readonly api: OpenClawPluginApi;
   readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 }
 
 export interface PrivilegeHandlers {
@@ -38,6 +40,10 @@ export interface PrivilegeHandlers {
     event: HookEvent<"before_tool_call">,
     ctx: HookContext<"before_tool_call">,
   ): Promise<BeforeResult>;
+  /**
+   * Records a call of a tool that its session may not use and was not shown: the host answers it itself, without asking us before.
+   */
+  noteUnshownCall(event: AfterEvent, ctx: HookContext<"after_tool_call">): Promise<void>;
   /** What the model of a session is shown less, and told about it; `undefined` for one that is held to nothing. */
   narrowPrompt(runtime: SharedRuntime, session: SessionKey): Promise<PromptResult | undefined>;
   /** Why a child of the session must not run where its calls cannot be seen. */
@@ -47,6 +53,9 @@ export interface PrivilegeHandlers {
 /** What holds a step is fixed with its admission. */
 const SESSIONS_MAX = 1_000;
 
+/** Calls between their two hooks. */
+const CALLS_MAX = 1_000;
+
 /** A child may begin before the hook behind its spawn has told the ledger of it. */
 const UNRECORDED_MS_MAX = 3_000;
 const UNRECORDED_POLL_MS = 25;
@@ -54,8 +63,9 @@ const UNRECORDED_POLL_MS = 25;
 /** A program of the host's own sandbox: it reaches nothing but tools, and each of their calls is ruled on by itself. */
 const CODE_MODE = "code_mode_exec";
 
-export function createPrivilegeHandlers({ api, use }: PrivilegeHandlerParts): PrivilegeHandlers {
+export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeHandlerParts): PrivilegeHandlers {
   const parentOf = createSessionParents(api);
+  const recordedCalls = createRecent<true>(CALLS_MAX);
   const knownSessions = createRecent<SessionBounds>(SESSIONS_MAX);
   const boundsOf = async (runtime: SharedRuntime, session: SessionKey): Promise<SessionBounds> => {
     const found = knownSessions.get(session) ?? (await findBounds(runtime, session, parentOf));
@@ -74,6 +84,7 @@ export function createPrivilegeHandlers({ api, use }: PrivilegeHandlerParts): Pr
           const refusal = await findRefusal({ api, runtime, sessionBounds }, { event, ctx });
           if (!refusal || !sessionBounds.step) return undefined;
           await (await runtime.coordinator()).privileges.record(sessionBounds.step, refusal);
+          recordedCalls.set(nameCall(event, sessionKey), true);
           return { block: true, blockReason: describeRefusedCall(refusal) };
         });
       } catch (error) {
@@ -81,6 +92,18 @@ export function createPrivilegeHandlers({ api, use }: PrivilegeHandlerParts): Pr
         findRuntime()?.health.failed(error, 0);
         return createRefusal("call", UNTOLD);
       }
+    },
+    noteUnshownCall: async (event, { sessionKey }) => {
+      if (!sessionKey || !isChildSession(sessionKey) || !findRuntime()) return;
+      if (recordedCalls.get(nameCall(event, sessionKey))) return;
+      await quietly("after_tool_call", async (runtime) => {
+        const { bounds, step } = await boundsOf(runtime, sessionKey as SessionKey);
+        if (bounds.length === 0 || !step || event.error === undefined) return;
+        const { expand } = await loadToolNames();
+        const refused = findToolRefusal(bounds, event.toolName, expand);
+        const { privileges } = await runtime.coordinator();
+        if (refused) await privileges.record(step, { tool: event.toolName, ...refused });
+      });
     },
     narrowPrompt: async (runtime, session) => {
       const { bounds } = await boundsOf(runtime, session);
@@ -98,6 +121,13 @@ export function createPrivilegeHandlers({ api, use }: PrivilegeHandlerParts): Pr
     },
     isHeld: async (runtime, session) => (await boundsOf(runtime, session)).bounds.length > 0,
   };
+}
+
+function nameCall(
+  { toolCallId, toolName }: { readonly toolCallId?: string | undefined; readonly toolName: string },
+  session: string,
+): string {
+  return JSON.stringify([session, toolCallId, toolName]);
 }
 
 const UNTOLD =

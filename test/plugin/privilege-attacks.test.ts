@@ -6,6 +6,7 @@ import { openLedgerForReading } from "../../src/plugins/compose.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
+import { runCli } from "../cli/run-cli.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
 
@@ -275,5 +276,33 @@ describe("what the model of a child is shown", () => {
     expect(prompt?.appendSystemContext).toContain("tools: read, exec; files that may be changed: nothing");
     await spawn(OWNER, GRANDCHILD, {});
     expect(await readPrompt(GRANDCHILD)).not.toHaveProperty("toolsAllow");
+  });
+});
+
+describe("what people are shown", () => {
+  it("is what holds each step, and what was refused, in show, timeline and status", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read", "sessions_spawn"] } } });
+    await spawn(CHILD, GRANDCHILD, { coordination: { write: ["out/**"] } });
+    await call(GRANDCHILD, "exec", { command: "true" });
+    const ledger = ["--ledger", join(folder.path, "coordination", "ledger.sqlite")];
+    const readJson = async (command: string) =>
+      JSON.parse((await runCli([command, "--json", ...ledger])).stdout) as Record<string, unknown>;
+    const bound = { by: "spawn", tools: { allow: ["read", "sessions_spawn"] }, stepId: "step-1" };
+    expect((await readJson("show"))["steps"]).toMatchObject([
+      { effectivePrivilege: [bound] },
+      {
+        effectivePrivilege: [{ write: ["out/**"], stepId: "step-2" }, bound],
+        refusedCalls: [{ tool: "exec" }],
+      },
+    ]);
+    expect((await runCli(["show", ...ledger])).stdout).toMatch(/refused +1 call\n/u);
+    expect(await readJson("timeline")).toMatchObject({
+      refusedCalls: [{ stepId: "step-2", tool: "exec", rule: "tools.allow" }],
+    });
+    expect((await runCli(["timeline", ...ledger])).stdout).toMatch(
+      /! step-2 at .+: refused exec \(tools\.allow\)/u,
+    );
+    expect(await readJson("status")).toMatchObject({ refusedCalls: 1 });
   });
 });

@@ -60,6 +60,7 @@ describe("status", () => {
       openConflicts: 0,
       mismatches: 0,
       openQuestions: 0,
+      refusedCalls: 0,
       health: { state: "ok", uncoordinatedSpawns: 0 },
     });
     expect(readdirSync(state.path)).toEqual([]);

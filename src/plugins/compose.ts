@@ -259,6 +259,7 @@ function settingsOf({ lanes, contentRetentionDays, ...config }: Phase1Config): S
     ...(perSessionMax !== undefined && { perSessionMax }),
     ...(perAgentMax !== undefined && { perAgentMax }),
     contentMs: contentRetentionDays * DAY_MS,
+    parentCharsMax: config.results.parentCharsMax,
   };
 }
 

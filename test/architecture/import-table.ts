@@ -32,6 +32,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/contracts core/std core/contracts/workflows",
     packages: "immutable re2js",
   },
+  "core/results": { types: "core/contracts" },
   "core/gates": { folders: "core/contracts", types: "core/contracts/config" },
   "core/workflow/node-contract": {
     folders: "core/contracts core/std core/workflow/state",
@@ -83,9 +84,13 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow",
     types: "core/ports core/runtime/workflow-host/records",
   },
+  "core/runtime/results": {
+    folders: "core/runtime/log",
+    types: "core/contracts core/ports core/runtime/environment",
+  },
   "core/runtime/attempts": {
     folders:
-      "core/contracts core/std core/ledger core/plan core/gates core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
+      "core/contracts core/std core/ledger core/plan core/gates core/results core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
     types: "core/ports",
   },
   "core/runtime/spawns": {
@@ -100,7 +105,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/questions": {
     folders:
-      "core/contracts core/std core/escalation core/ledger core/plan core/runtime/log core/runtime/attempts",
+      "core/contracts core/std core/escalation core/ledger core/plan core/results core/runtime/log core/runtime/attempts",
     types: "core/ports core/dispatch core/runtime/environment",
   },
   "core/runtime/workflow-host/driving": {
@@ -134,7 +139,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime": {
     folders:
-      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
+      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
     types: "core/plan core/contracts/config core/ports",
   },
   "core/runtime/workflow-host": {
@@ -286,7 +291,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/runtime/usage core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
     types:
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
@@ -322,7 +327,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/withholding": {
     folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
-    types: "core/contracts",
+    types: "core/contracts core/runtime/results",
   },
   "plugins/openclaw/writes": {
     folders: "core/contracts core/std plugins/openclaw/runtime-access",
@@ -354,8 +359,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/plans": {
     folders:
-      "core/contracts core/std core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log",
-    types: "core/runtime/plans core/runtime/questions",
+      "core/contracts core/std core/plan core/results core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log",
+    types: "core/ledger core/runtime/plans core/runtime/questions",
     packages: "node:* zod",
   },
   "plugins/cli/plans": {

@@ -231,6 +231,7 @@ describe("the set of contracts", () => {
         "escalation.closed",
       ],
       ...["result.withheld", "result.held", "result.verified", "verification.failed", "result.revised"],
+      ...["result.shortened", "message.suppressed"],
       ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
       ...["step.progressed", "escalation.forwarded"],
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],

@@ -22,6 +22,7 @@ import { timeAt, complete } from "./scene.ts";
 const WORDS = contentRef("words");
 const keepTexts = (texts: Readonly<Record<string, string>>) => ({
   content: { get: (sha256: string) => Promise.resolve(texts[sha256]) },
+  settings: { parentCharsMax: 16_000 },
 });
 const NOTHING = keepTexts({});
 
@@ -42,7 +43,10 @@ const createHeldWith = (gate = DOUBTING): PlanScene =>
     complete(1),
   );
 
-const keepWords = (words: string): typeof NOTHING => ({ content: { get: () => Promise.resolve(words) } });
+const keepWords = (words: string): typeof NOTHING => ({
+  content: { get: () => Promise.resolve(words) },
+  settings: { parentCharsMax: 16_000 },
+});
 
 describe("what a parent is told of a result that was kept back", () => {
   const parts = keepTexts({

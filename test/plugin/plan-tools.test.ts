@@ -257,6 +257,7 @@ describe("every tool", () => {
     coordination_plan: { plan: PLAN },
     coordination_report: { outcome: "completed", outputs: {} },
     coordination_status: {},
+    coordination_result: {},
     coordination_escalate: { question: "may I?" },
     coordination_progress: { line: "reading" },
     coordination_answer: { questionId: "co-1:escalation-1", answer: "yes" },

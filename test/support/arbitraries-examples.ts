@@ -215,6 +215,8 @@ export const FACTS: FactPayloads = {
   "step.child_stopped": { ...about, childSessionKey: CHILD, outcome: "stopped" },
   "coordination.cancel_requested": { by: "agent", stepId: STEP },
   "result.withheld": { ...about, text: ref, ...stated },
+  "result.shortened": { ...about, text: ref, chars: 100_000, shownChars: 16_000 },
+  "message.suppressed": { ...about, through: "reply", channel: "slack", chars: 120, media: 1 },
   "result.held": { ...about, via: "hook", output: ref, usage: used, ...stated, verifyByMs: AT_MS },
   "result.verified": {
     ...about,

@@ -27,6 +27,7 @@ import { createGateParts, type GivenGates } from "./gate-parts.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
 export const SETTINGS: Settings = {
+  parentCharsMax: 16_000,
   stepTimeoutMs: 600_000,
   settleMs: 3_000,
   acknowledgeMs: 30_000,

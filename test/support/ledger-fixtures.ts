@@ -151,6 +151,7 @@ export const TEST_SETTINGS: Settings = {
   settleMs: 1_000,
   acknowledgeMs: 30_000,
   sweepMs: 60_000,
+  parentCharsMax: 16_000,
   contentMs: 7 * 24 * 3_600_000,
 };
 

@@ -11,6 +11,7 @@ import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { writeLongText, type LongText } from "./long-text.ts";
 
 export type SpawnArgs = { readonly task: string } & Readonly<Record<string, unknown>>;
 export type ToolCall = { readonly name: string; readonly args: Readonly<Record<string, unknown>> };
@@ -19,6 +20,8 @@ export type ToolCall = { readonly name: string; readonly args: Readonly<Record<s
 export type Turn = {
   readonly delayMs?: number;
   readonly say?: string;
+  /** Says a text of this kind, in place of `say`. */
+  readonly sayLong?: LongText;
   readonly spawn?: readonly SpawnArgs[];
   readonly call?: readonly ToolCall[];
   /** Answers with this HTTP status instead. The host retries: the same turn is asked again. */
@@ -290,7 +293,8 @@ function wireCall(name: string, args: string): WireToolCall {
   return { id, type: "function", function: { name, arguments: args } };
 }
 
-function contentOf({ say }: Turn, calls: readonly WireToolCall[]): string | null {
+function contentOf({ say, sayLong }: Turn, calls: readonly WireToolCall[]): string | null {
+  if (sayLong) return writeLongText(sayLong);
   return say ?? (calls.length > 0 ? null : "");
 }
 

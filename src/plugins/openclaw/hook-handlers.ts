@@ -10,6 +10,7 @@ import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
 import { isTellingKey } from "../../agents/coordination/runtime/questions/tell-session.ts";
 import { createObserveHandlers, type ObserveHandlers } from "./children/observe-handlers.ts";
+import { createChatGuard, type ChatGuard } from "./withholding/chat-guard.ts";
 import { createGateHandlers, type GateHandlers } from "./withholding/gate-handlers.ts";
 import type { SpanOf } from "./withholding/text-transforms.ts";
 import { createPrivilegeHandlers, type PrivilegeHandlers } from "./privileges/privilege-handlers.ts";
@@ -49,6 +50,7 @@ export interface HookHandlers extends SpawnHandlers, WriteHandlers {
   gates(spanOf: SpanOf): GateHandlers;
   readonly observation: ObserveHandlers;
   readonly usage: UsageHandlers;
+  readonly chatGuard: ChatGuard;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -76,6 +78,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   return {
     afterSpawn: (event, ctx) => spawns.afterSpawn(event, ctx),
     ...holdCalls(privileges, spawns, writes),
+    chatGuard: createChatGuard({ quietly: runQuietly }),
     gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
     observation: createObserveHandlers({ quietly: runQuietly }),
     usage: createUsageHandlers(runQuietly),

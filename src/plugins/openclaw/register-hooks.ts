@@ -2,6 +2,7 @@
 import { registerObservation } from "./children/register-observation.ts";
 import { registerGates } from "./withholding/register-gates.ts";
 import { registerUsage } from "./register-usage.ts";
+import { registerChatGuard } from "./withholding/register-chat-guard.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 import { createOnce } from "../../agents/coordination/std/load-once.ts";
 
@@ -31,6 +32,7 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
   registerGates(api, async (spanOf) => (await handlers()).gates(spanOf));
   registerObservation(api, async () => (await handlers()).observation);
   registerUsage(api, async () => (await handlers()).usage);
+  registerChatGuard(api, async () => (await handlers()).chatGuard);
   api.registerService({
     id: "coordination",
     start: async () => (await handlers()).start(),

@@ -134,6 +134,12 @@ export const BOUNDS = {
   refusedAnswersMax: 32,
   /** Of one attempt; the newest counts, and with one more the result is lost. */
   withheldTextsMax: 64,
+  /** What an operator may choose for a parent to be shown of one result. */
+  parentCharsMin: 2_000,
+  parentCharsMax: 1_000_000,
+  /** Of one step: texts that its parent is shown a part of, and messages that did not go to a chat. */
+  shortenedTextsMax: 64,
+  suppressedMessagesMax: 64,
   webhooksMax: 32,
   verifiersMax: 64,
   /** Entries of a list of tools that may or may not be called. */

@@ -39,6 +39,8 @@ export type Command =
   | ({ readonly type: "recordNotice" } & FactPayloads["escalation.notified"])
   | ({ readonly type: "recordTelling" } & FactPayloads["session.told"])
   | ({ readonly type: "withholdText" } & FactPayloads["result.withheld"])
+  | ({ readonly type: "recordShortened" } & FactPayloads["result.shortened"])
+  | ({ readonly type: "recordSuppressed" } & FactPayloads["message.suppressed"])
   | RecordFinding
   | RecordNoVerdict
   | ({ readonly type: "judgePlan" } & FactPayloads["plan.judged"])

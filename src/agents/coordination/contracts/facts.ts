@@ -193,6 +193,24 @@ export const FACT_PAYLOADS = {
     text: contentRefSchema,
     ...statedConfidence,
   }),
+  /** The child said more than its parent is shown: the whole text is kept here. */
+  "result.shortened": z.object({
+    ...attemptOf,
+    text: contentRefSchema,
+    chars: z.int().min(1),
+    /** How many its parent is shown. */
+    shownChars: z.int().min(1),
+  }),
+  /** What the child said did not go to a chat: only its parent, or a person, may say it there. */
+  "message.suppressed": z.object({
+    ...attemptOf,
+    /** How the host was about to send it. */
+    through: z.enum(["message", "reply"]),
+    channel: shortName,
+    chars: z.int().min(0),
+    /** How many files or images it had. */
+    media: z.int().min(0),
+  }),
   /** The child has ended; its result does not count before it is ruled on (G1). */
   "result.held": z.object({
     ...attemptOf,

@@ -95,6 +95,8 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
     case "settleCoordination":
       return isPlanned(state) ? settlePlan(state) : settleObserved(state);
     case "withholdText":
+    case "recordShortened":
+    case "recordSuppressed":
     case "recordFinding":
     case "recordNoVerdict":
     case "answerEscalation":

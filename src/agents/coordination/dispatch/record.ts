@@ -78,6 +78,8 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "step.retry_granted":
     case "step.child_stopped":
     case "result.withheld":
+    case "result.shortened":
+    case "message.suppressed":
     case "result.held":
     case "result.verified":
     case "verification.failed":

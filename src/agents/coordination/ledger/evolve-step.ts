@@ -26,7 +26,9 @@ export type StepEvent =
         | "child.differed"
         | "step.outcome_refused"
         | "step.retry_granted"
-        | "step.skipped";
+        | "step.skipped"
+        | "result.shortened"
+        | "message.suppressed";
     })
   | HeldEvent;
 
@@ -60,6 +62,12 @@ export function evolveStep(before: Step, event: StepEvent): Step {
       return grantRetry(step, event);
     case "step.skipped":
       return { ...step, phase: evolveSkipped(step.phase, event) };
+    case "result.shortened": {
+      const { stepId: _, ...shortened } = event.payload;
+      return { ...before, shortened: [...(before.shortened ?? []), shortened] };
+    }
+    case "message.suppressed":
+      return { ...before, suppressed: (before.suppressed ?? 0) + 1 };
     case "result.withheld":
     case "result.held":
     case "result.verified":

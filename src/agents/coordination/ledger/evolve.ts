@@ -90,6 +90,8 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "step.retry_granted":
     case "step.skipped":
     case "result.withheld":
+    case "result.shortened":
+    case "message.suppressed":
     case "result.held":
     case "result.verified":
     case "verification.failed":

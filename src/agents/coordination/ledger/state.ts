@@ -167,6 +167,10 @@ export interface Step {
   /** Of any attempt, because the same session may go on. */
   readonly withheld?: WithheldText;
   readonly withheldCount?: number;
+  /** Texts of any attempt that its parent is shown a part of, the newest last. */
+  readonly shortened?: readonly ShortenedText[];
+  /** How many messages of any attempt did not go to a chat. */
+  readonly suppressed?: number;
   /** Attempts that people granted beyond the budget. */
   readonly granted?: number;
   /** How often its result went back to its agent. */
@@ -198,6 +202,8 @@ export type RefusedCall = Omit<FactPayloads["privilege.refused"], "stepId"> & { 
 
 /** The newest text of the child that was kept back from its parent. */
 export type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;
+
+export type ShortenedText = Omit<FactPayloads["result.shortened"], "stepId">;
 
 export type StepReport = Omit<FactPayloads["step.reported"], "stepId">;
 

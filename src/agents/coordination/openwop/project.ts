@@ -85,6 +85,8 @@ function projectNothing(
       | "step.child_stopped"
       | "coordination.cancel_requested"
       | "result.withheld"
+      | "result.shortened"
+      | "message.suppressed"
       | "verification.failed"
       | "result.revised"
       | "session.told"

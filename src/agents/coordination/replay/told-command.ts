@@ -50,6 +50,8 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
     case "step.retry_granted":
       return commandsFromStepFact(state, lead, facts);
     case "result.withheld":
+    case "result.shortened":
+    case "message.suppressed":
     case "result.held":
     case "result.verified":
     case "verification.failed":
@@ -241,7 +243,14 @@ function commandsFromRetry(
   return stepId === undefined ? [all] : [all, { ...all, stepId }];
 }
 
-type ResultLead = Fact<"result.withheld" | "result.held" | "result.verified" | "verification.failed">;
+type ResultLead = Fact<
+  | "result.withheld"
+  | "result.shortened"
+  | "message.suppressed"
+  | "result.held"
+  | "result.verified"
+  | "verification.failed"
+>;
 
 function commandsFromResultFact({ steps }: OpenCoordination, lead: ResultLead): Command[] {
   const { stepId, attempt } = lead.payload;
@@ -250,6 +259,10 @@ function commandsFromResultFact({ steps }: OpenCoordination, lead: ResultLead): 
   switch (lead.type) {
     case "result.withheld":
       return [{ type: "withholdText", ...lead.payload }];
+    case "result.shortened":
+      return [{ type: "recordShortened", ...lead.payload }];
+    case "message.suppressed":
+      return [{ type: "recordSuppressed", ...lead.payload }];
     case "result.held": {
       const { verifyByMs: _, confidence, confidenceUnreadable, ...payload } = lead.payload;
       const stated = {

@@ -252,6 +252,8 @@ const QUIET: ReadonlySet<Command["type"]> = new Set([
   "recordNotice",
   "recordTelling",
   "withholdText",
+  "recordShortened",
+  "recordSuppressed",
   "reportStep",
   "releaseClaims",
   "settleReview",

@@ -41,6 +41,7 @@ import { questionPolicyOf } from "./questions/question-policy.ts";
 import type { QuestionRequests } from "./questions/question-requests.ts";
 import { createQuestionWaits } from "./questions/question-waits.ts";
 import { createHeldSessions, type HeldSessions } from "./held-results/withhold-text.ts";
+import { createChildWords, type ChildWords } from "./results/child-words.ts";
 import { createWithheldTexts, type WithheldTexts } from "./environment/withheld-texts.ts";
 import { createPrivilegeGuard, type PrivilegeGuard } from "./privileges/privilege-guard.ts";
 import type { PlanRequests } from "./plans/plan-requests.ts";
@@ -98,6 +99,8 @@ export interface Coordinator extends SpawnRequests, PlanRequests, QuestionReques
   readonly heldSessions: HeldSessions;
   /** What was asked of children, and what really runs. */
   readonly childWatch: ChildWatch;
+  /** Whose child a session is, and what becomes of what it says. */
+  readonly childWords: ChildWords;
   /** Rules on what tool calls change. */
   readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
   /** What sessions may do at most, by the ledger. */
@@ -224,6 +227,7 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     ...createQuestionRequests({ ...requested, waits }),
     heldSessions: createHeldSessions(planning),
     childWatch: createChildWatch(planning),
+    childWords: createChildWords(planning),
     start: () => dispatcher.start(),
     stop: async () => {
       await usage.stop();

@@ -229,6 +229,8 @@ function renderStep(step: StepView, page: Page): string[] {
       ["input", isDelivery(step) ? "" : describeContent(step.input)],
       ["output", output ? describeContent(output) : ""],
       ["progress", progress ? text(describeProgress(progress, now)) : ""],
+      ["long words", describeLongWords(step)],
+      ["chats", describeSuppressed(step)],
       ["kept from", text(step.carriedFrom ?? "")],
       ...listTruthFields(step).map(
         ([name, value]) =>
@@ -263,6 +265,16 @@ function describeDependencies({ dependsOn = [], fanIn }: StepView, text: Page["t
 
 function describeContent({ bytes: size, sha256 }: StepView["input"]): string {
   return `${formatBytes(size)}, sha256 ${sha256.slice(0, 12)}`;
+}
+
+/** Describes what its parent was shown a part of. */
+function describeLongWords({ results = [] }: StepView): string {
+  const texts = results.filter(({ kind }) => kind === "text");
+  return texts.map(({ content }) => describeContent(content)).join("; ");
+}
+
+function describeSuppressed({ suppressedMessages: count = 0 }: StepView): string {
+  return count === 0 ? "" : `${formatCount(count, "message")} of its own did not go there`;
 }
 
 function timeFields(step: StepView, { paint, now }: Page): [string, string][] {

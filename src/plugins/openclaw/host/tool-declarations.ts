@@ -14,11 +14,13 @@ import {
   PROGRESS_DESCRIPTION,
 } from "./asking-declarations.ts";
 import { BUDGET, declareDuration, TOOLS, WRITE } from "./limit-declarations.ts";
+import { RESULT_DECLARATION } from "./result-declaration.ts";
 
 export const TOOL_NAMES = [
   "coordination_plan",
   "coordination_report",
   "coordination_status",
+  "coordination_result",
   "coordination_escalate",
   "coordination_progress",
   "coordination_answer",
@@ -325,11 +327,7 @@ export const TOOL_DECLARATIONS: readonly ToolDeclaration[] = [
     name: "coordination_plan",
     label: "Run a plan",
     description: PLAN_DESCRIPTION,
-    parameters: {
-      type: "object",
-      properties: { plan: PLAN },
-      required: ["plan"],
-    },
+    parameters: { type: "object", properties: { plan: PLAN }, required: ["plan"] },
   },
   {
     name: "coordination_report",
@@ -343,6 +341,7 @@ export const TOOL_DECLARATIONS: readonly ToolDeclaration[] = [
     description: STATUS_DESCRIPTION,
     parameters: STATUS,
   },
+  RESULT_DECLARATION,
   {
     name: "coordination_escalate",
     label: "Ask a person",

@@ -7,8 +7,11 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import {
   DELIVERY_STEP_ID,
   formatTimestamp,
+  type CoordinationId,
   type StepId,
 } from "../../../agents/coordination/contracts/ids.ts";
+import { createReadOn } from "../../../agents/coordination/results/read-on.ts";
+import { shortenValue, type JsonValue } from "../../../agents/coordination/results/shorten-json.ts";
 import type {
   CoordinationView,
   StepView,
@@ -249,19 +252,25 @@ function reportProgress({ stepId, progress }: StepView, lines: ProgressLines): P
 
 export type OutputsReport =
   | { readonly kind: "outputs"; readonly stepId: StepId; readonly outputs: unknown }
-  /** The beginning of outputs that are too long to tell, as JSON text. */
-  | { readonly kind: "cut"; readonly stepId: StepId; readonly outputsText: string; readonly chars: number }
+  /** Outputs that are too long to tell: long texts lost their middle, and members are left out. */
+  | { readonly kind: "shortened"; readonly stepId: StepId; readonly outputs: unknown; readonly chars: number }
   | { readonly kind: "none"; readonly reason: string };
 
 /** The outputs of a completed step. */
-export async function reportOutputs(reads: PlanReads, step: StepView): Promise<OutputsReport> {
-  const { stepId, status, output } = step;
+export async function reportOutputs(
+  reads: PlanReads,
+  coordinationId: CoordinationId,
+  { stepId, status, output }: StepView,
+): Promise<OutputsReport> {
   if (status !== "completed") return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
   if (!output) return { kind: "none", reason: `step ${stepId} completed without outputs` };
-  const kept = await reads.get(output.sha256);
+  const { sha256 } = output;
+  const kept = await reads.get(sha256);
   if (kept === undefined) return { kind: "none", reason: `the outputs of step ${stepId} are no longer kept` };
-  if (kept.length <= OUTPUTS_CHARS_MAX)
-    return { kind: "outputs", stepId, outputs: JSON.parse(kept) as unknown };
-  const outputsText = kept.slice(0, OUTPUTS_CHARS_MAX).toWellFormed();
-  return { kind: "cut", stepId, outputsText, chars: kept.length };
+  const outputs = JSON.parse(kept) as JsonValue;
+  const chars = kept.length;
+  if (chars <= OUTPUTS_CHARS_MAX) return { kind: "outputs", stepId, outputs };
+  const readOn = createReadOn({ sha256, chars, of: { coordinationId, stepId } });
+  const shortened = shortenValue(outputs, { charsMax: OUTPUTS_CHARS_MAX, readOn });
+  return { kind: "shortened", stepId, outputs: shortened, chars };
 }

@@ -213,5 +213,5 @@ async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: St
   if (!outputsOf) return answer(status);
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
   const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };
-  return answer({ ...status, outputs: step ? await reportOutputs(reads, step) : none });
+  return answer({ ...status, outputs: step ? await reportOutputs(reads, id, step) : none });
 }

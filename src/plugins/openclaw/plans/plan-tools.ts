@@ -26,10 +26,6 @@ import {
   type ValueBounds,
 } from "../../../agents/coordination/contracts/validation.ts";
 import type {
-  CoordinationView,
-  StepView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import type {
   PlanSubmitted,
   Report,
   ReportAnswer,
@@ -39,7 +35,9 @@ import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts
 import { noteReported } from "../runtime-access/gate-memory.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
 import { reportOutputs, reportStatus } from "./coordination-status.ts";
+import { placeIn, maySee } from "./place-in.ts";
 import { tellProgress } from "./progress-tool.ts";
+import { readResults } from "./result-tool.ts";
 import { answerChild } from "../questions/answer-tool.ts";
 import { escalate } from "../questions/escalate-tool.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
@@ -69,6 +67,7 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_plan: submitPlan,
   coordination_report: report,
   coordination_status: tellStatus,
+  coordination_result: readResults,
   coordination_escalate: escalate,
   coordination_progress: tellProgress,
   coordination_answer: answerChild,
@@ -287,7 +286,7 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
       },
     };
   }
-  return { ...answer, outputs: await reportOutputs(reads, step) };
+  return { ...answer, outputs: await reportOutputs(reads, view.coordinationId, step) };
 }
 
 function reportQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }: QuestionToSession): object {
@@ -299,22 +298,6 @@ function reportQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }:
     ...(words && { question: words.question }),
     ...(words?.options && { options: words.options }),
   };
-}
-
-type Place = { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };
-
-/** Returns the session's part in a coordination; `undefined` when it has none (H3). */
-async function placeIn({ plans, session }: Calling, view: CoordinationView): Promise<Place | undefined> {
-  if (view.ownerSession === session) return { kind: "owner" };
-  const envelope = await plans.envelopeForChild(session);
-  if (envelope?.coordinationId !== view.coordinationId) return undefined;
-  return { kind: "worker", step: view.steps.find(({ stepId }) => stepId === envelope.stepId) };
-}
-
-/** A child sees what its own step was given: the outputs of the steps that it depends on. */
-function maySee(place: Place, { stepId }: StepView): boolean {
-  if (place.kind === "owner") return true;
-  return place.step?.stepId === stepId || (place.step?.dependsOn ?? []).includes(stepId);
 }
 
 const NEWEST_MAX = 10;

@@ -10,6 +10,9 @@ import {
   createWithheldTexts,
   type WithheldTexts,
 } from "../../../agents/coordination/runtime/environment/withheld-texts.ts";
+import type { KeptText } from "../../../agents/coordination/results/read-on.ts";
+import { createSpokenWords, type SpokenWords } from "./spoken-words.ts";
+import { createLongTexts, type LongTexts } from "./long-texts.ts";
 import { createRecent, type Recent } from "../host/recent.ts";
 
 export interface GatedNow extends GatedSession {
@@ -19,18 +22,38 @@ export interface GatedNow extends GatedSession {
   readonly isProvisional?: true;
 }
 
+/** A session whose words reach others: its parent, or a chat. */
+export interface ChildNow {
+  readonly session: SessionKey;
+  /** Absent where the ledger does not say yet whose child it is. */
+  readonly of?: KeptText["of"];
+  /** The session that spawned it. */
+  readonly parent?: SessionKey;
+  readonly isPlanned?: boolean;
+}
+
 export interface GateMemory {
   /** The session of a run, by the span that its model calls have as parent. */
   readonly spans: Recent<SessionKey>;
   readonly gated: Recent<GatedNow>;
   readonly texts: WithheldTexts;
+  readonly children: Recent<ChildNow>;
+  readonly longTexts: LongTexts;
+  /** Sessions whose children's words might go to a chat in their name. */
+  readonly spoken: SpokenWords;
+  /** Sessions that people wrote to in a chat, by channel and session. */
+  readonly addressed: Recent<true>;
+  /** How much of a result a parent is shown; the operator's, once a coordinator has opened. */
+  parentCharsMax: number;
   /** Makes the names of texts that are kept back; the one that outlives the process, once a coordinator has opened. */
   key: Uint8Array;
 }
 
-const KEY = Symbol.for("openclaw-coordination.gate-memory.2");
+const KEY = Symbol.for("openclaw-coordination.gate-memory.3");
 /** Before the key of the state folder is read. */
 const KEY_BYTES = 32;
+/** Before the configuration is read. */
+const PARENT_CHARS_MAX = 16_000;
 const SPANS_MAX = 20_000;
 const SESSIONS_MAX = 10_000;
 
@@ -45,6 +68,11 @@ export function accessGateMemory(): GateMemory {
     texts: createWithheldTexts((session, text) =>
       createHmac("sha256", memory.key).update(`${session}\0${text}`).digest("hex"),
     ),
+    children: createRecent<ChildNow>(SESSIONS_MAX),
+    longTexts: createLongTexts(),
+    spoken: createSpokenWords(),
+    addressed: createRecent<true>(SESSIONS_MAX),
+    parentCharsMax: PARENT_CHARS_MAX,
     key: randomBytes(KEY_BYTES),
   };
   (globalThis as Holder)[KEY] = memory;

@@ -124,6 +124,7 @@ async function composeForHost(
   const { logger } = options;
   const gateMemory = accessGateMemory();
   gateMemory.key = readWithheldKey(options.ledgerPath);
+  gateMemory.parentCharsMax = options.config.results.parentCharsMax;
   const mirror = createFlowMirror({
     runtime,
     logger,

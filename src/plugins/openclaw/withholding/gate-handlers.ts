@@ -17,6 +17,8 @@ import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
+import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
+import type { LongText } from "../runtime-access/long-texts.ts";
 import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
@@ -42,6 +44,12 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateH
     );
     accessGateMemory().texts.keeping(session, work);
   };
+  const keepLong = (session: SessionKey, { text, shown }: LongText): void => {
+    const work = quietly("before_message_write", async (runtime) =>
+      (await runtime.coordinator()).childWords.keepWhole(session, text, shown.length),
+    );
+    accessGateMemory().texts.following(session, work);
+  };
   return {
     beforeRun: async ({ sessionKey, trace }) => {
       if (!sessionKey) return undefined;
@@ -57,12 +65,63 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateH
       if (!sessionKey) return;
       forgetMessage(sessionKey);
       // Confirmed meanwhile: what is still to come is gated as it should be.
-      if (accessGateMemory().gated.get(sessionKey)?.isProvisional)
+      if (isProvisional(sessionKey))
         void quietly("model_call_started", (runtime) => learn(runtime, sessionKey as SessionKey, 0));
     },
-    beforeMessageWrite: ({ message }, { sessionKey }) =>
-      sessionKey ? keepWritten(message, { session: sessionKey as SessionKey, keep }) : undefined,
+    beforeMessageWrite: ({ message }, { sessionKey }) => {
+      if (!sessionKey) return undefined;
+      const session = sessionKey as SessionKey;
+      if (message.role === "assistant") {
+        keepLongTexts(message, { session, keepLong });
+        noteSpoken(message, session);
+      }
+      return keepWritten(message, { session, keep });
+    },
   };
+}
+
+/** What a session says itself, it may say in a chat; what its child says, it may not be made to. */
+function noteSpoken(message: WrittenMessage, session: SessionKey): void {
+  const { children, spoken } = accessGateMemory();
+  const parts = partsOf(message.content);
+  const words = textsOf(parts).join("\n");
+  const parent = children.get(session)?.parent;
+  if (parent !== undefined) spoken.noteOfChild(parent, session, words);
+  const toTools = parts
+    .filter(({ type }) => type === "toolCall")
+    .flatMap((part) => listTexts(part.arguments));
+  spoken.noteOwn(session, [words, ...toTools].join("\n"));
+}
+
+/** Lists the texts in the arguments of a call, the first of them. */
+function listTexts(value: unknown, depth = 4): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null || depth === 0) return [];
+  return Object.values(value)
+    .slice(0, TEXTS_MAX)
+    .flatMap((each) => listTexts(each, depth - 1));
+}
+
+const TEXTS_MAX = 20;
+
+function isProvisional(session: string): boolean {
+  const { gated, children } = accessGateMemory();
+  const child = children.get(session);
+  return gated.get(session)?.isProvisional === true || (child !== undefined && !child.of);
+}
+
+/** What the parent is shown a part of goes to the ledger as a whole. */
+function keepLongTexts(
+  message: WrittenMessage,
+  {
+    session,
+    keepLong,
+  }: { readonly session: SessionKey; readonly keepLong: (session: SessionKey, text: LongText) => void },
+): void {
+  const { children, longTexts } = accessGateMemory();
+  if (!children.get(session)) return;
+  const written = textsOf(partsOf(message.content)).join("\n");
+  for (const text of longTexts.takeWritten(session, written)) keepLong(session, text);
 }
 
 /** Forgets what the last message stated, which says nothing of the next one. */
@@ -79,17 +138,29 @@ const LOOK_MS = 25;
 /** Resolves with whether the ledger says what the session is. */
 async function learn(runtime: SharedRuntime, session: SessionKey, waitMs = KNOWN_MS_MAX): Promise<boolean> {
   const { gated: memory } = accessGateMemory();
-  const { heldSessions } = await runtime.coordinator();
+  const { heldSessions, childWords } = await runtime.coordinator();
   const untilMs = performance.now() + waitMs;
   for (;;) {
-    const gated = await heldSessions.gated(session);
-    const mayCome = !gated && isChild(session) && runtime.pendingSpawns.size > 0;
+    const child = await childWords.childOf(session);
+    noteChild(child, session);
+    const gated = child && (await heldSessions.gated(session));
+    const mayCome = !child && isChild(session) && runtime.pendingSpawns.size > 0;
     if (gated) memory.set(session, gated);
     else if (!mayCome) memory.delete(session);
     if (!mayCome) return true;
     if (performance.now() >= untilMs) return false;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
+}
+
+function noteChild(child: ChildSession | undefined, session: SessionKey): void {
+  const { children } = accessGateMemory();
+  if (!child) {
+    children.delete(session);
+    return;
+  }
+  const { coordinationId, stepId, parent, isPlanned } = child;
+  children.set(session, { session, of: { coordinationId, stepId }, parent, isPlanned });
 }
 
 function isChild(session: string): boolean {
@@ -101,8 +172,10 @@ function isChild(session: string): boolean {
  * unchecked; where only a stated doubt would hold a result, the child goes on as any that is not coordinated.
  */
 function holdUntilKnown(session: SessionKey): void {
-  const { gated: memory } = accessGateMemory();
-  if (memory.get(session) || !isChild(session)) return;
+  const { gated: memory, children } = accessGateMemory();
+  if (!isChild(session)) return;
+  if (!children.get(session)) children.set(session, { session });
+  if (memory.get(session)) return;
   const gate = findRuntime()?.gateOfAgent(agentOf(session));
   if (!gate || !isStrict(gate)) return;
   const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
@@ -133,9 +206,7 @@ function keepWritten(
   const gated = accessGateMemory().gated.get(session);
   if (!gated || message.role !== "assistant") return undefined;
   const parts = partsOf(message.content);
-  const shown = parts.flatMap(({ type, text }) =>
-    type === "text" && typeof text === "string" ? [text] : [],
-  );
+  const shown = textsOf(parts);
   const isReplaced = shown.some((text) => isOnlyPlaceholders(text));
   for (const text of shown)
     replaceHeldBack(text, (name, put) => (accessGateMemory().texts.keepWhole(session, name), put));
@@ -162,6 +233,10 @@ interface Part {
 function partsOf(content: unknown): readonly Part[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return Array.isArray(content) ? (content as Part[]) : [];
+}
+
+function textsOf(parts: readonly Part[]): string[] {
+  return parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : []));
 }
 
 /** Removes the outputs of a report, because they are in the ledger and are held there. */

@@ -2,7 +2,7 @@
  * Owns: what is done to the texts that go to and come from models, so that what a gated child says reaches nobody else before it is
  * ruled on (docs/openclaw.md, held results).
  *
- * T1 what comes from the model of a gated child is replaced before the host has a message, hence in its transcript, its records and
+ * T0 what comes from the model of a child and is too long for its parent is shortened; the whole of it goes to the ledger. T1 what comes from the model of a gated child is replaced before the host has a message, hence in its transcript, its records and
  * everything that is built from them. T2 what goes to the model of that same child has its own words again. T3 arguments of tool
  * calls stay what they are: a tool needs them, and the host passes them on to nobody.
  *
@@ -15,6 +15,7 @@ import {
 } from "../../../agents/coordination/gates/placeholder.ts";
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import { readStatedConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
 
 /** The span of the run in whose model call the caller is. */
@@ -28,22 +29,41 @@ export interface TextTransforms {
 export function createTextTransforms(spanOf: SpanOf): TextTransforms {
   return {
     fromModel: createReplacer((text) => {
-      const gated = findGatedSession(spanOf());
-      return gated && !isToolArgument() ? keepBack(gated, text) : text;
+      const session = findSession(spanOf());
+      const gated = session && accessGateMemory().gated.get(session);
+      const isLong = session !== undefined && isTooLong(session, text);
+      if ((!gated && !isLong) || isToolArgument()) return text;
+      const shown = gated ? keepBack(gated, text) : text;
+      return isLong && shown === text ? shortenForParent(session, text) : shown;
     }),
     toModel: createReplacer((text) => {
-      const gated = findGatedSession(spanOf());
+      const session = findSession(spanOf());
+      if (session === undefined) return text;
+      const { gated: memory, children, longTexts } = accessGateMemory();
+      const gated = memory.get(session);
+      const restored = children.get(session) ? longTexts.restore(session, text) : text;
       return gated
-        ? replaceHeldBack(text, (name, placeholder) => ownWords(gated, name) ?? placeholder)
-        : text;
+        ? replaceHeldBack(restored, (name, placeholder) => ownWords(gated, name) ?? placeholder)
+        : restored;
     }),
   };
 }
 
-function findGatedSession(span: string | undefined): GatedNow | undefined {
-  const { spans, gated } = accessGateMemory();
-  const session = span === undefined ? undefined : spans.get(span);
-  return session === undefined ? undefined : gated.get(session);
+function findSession(span: string | undefined): SessionKey | undefined {
+  return span === undefined ? undefined : accessGateMemory().spans.get(span);
+}
+
+/** The host tells a parent what its child says. What a step of a plan says, its plan tells. */
+function isTooLong(session: SessionKey, text: string): boolean {
+  const { children, parentCharsMax } = accessGateMemory();
+  if (text.length <= parentCharsMax) return false;
+  const child = children.get(session);
+  return child !== undefined && !child.isPlanned;
+}
+
+function shortenForParent(session: SessionKey, text: string): string {
+  const { children, longTexts, parentCharsMax } = accessGateMemory();
+  return longTexts.shorten(session, text, parentCharsMax, children.get(session)?.of);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";
+import { chatSchema, resultsSchema } from "./results-config.ts";
 import { agentIdSchema } from "../ids.ts";
 import { openWopSchema } from "./openwop-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
@@ -270,6 +271,8 @@ const phase1Schema = z.strictObject({
   budget: budgetSchema.prefault({}),
   conflicts: conflictsSchema.prefault({}),
   privileges: privilegesSchema.prefault({}),
+  results: resultsSchema.prefault({}),
+  chat: chatSchema.prefault({}),
   gates: gatesSchema.prefault({}),
   escalations: escalationsSchema.prefault({}),
   compaction: compactionSchema.prefault({}),

@@ -33,6 +33,8 @@ export interface Settings {
   readonly escalateMs: number;
   /** Waiting this long counts as much as one level of priority. */
   readonly agingMs: number;
+  /** How much of a child's result its parent is shown. */
+  readonly parentCharsMax: number;
   /** How many steps of one owner session, and of one agent, run at once. */
   readonly perSessionMax?: number;
   readonly perAgentMax?: number;

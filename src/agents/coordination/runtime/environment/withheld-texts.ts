@@ -28,6 +28,8 @@ export interface WithheldTexts {
   textOf(session: SessionKey, name: string): string | undefined;
   /** Work that brings a text of a session to the disk; what does not resolve to `true` has lost it. */
   keeping(session: SessionKey, work: Promise<true | undefined>): void;
+  /** Other work on the texts of a session that `settled` waits for; it does not reject. */
+  following(session: SessionKey, work: Promise<unknown>): void;
   /** Whether the newest text of a session did not come to the disk. */
   isLost(session: SessionKey): boolean;
   /** Resolves when nothing of the session is on its way to the disk any more. */
@@ -47,6 +49,12 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
     const texts = sessions.get(session);
     return texts?.whole.get(name) ?? texts?.pieces.get(name);
   };
+  const follow = (session: SessionKey, work: (before: Promise<unknown> | undefined) => Promise<unknown>) => {
+    const mine = work(underway.get(session)).then(() => {
+      if (underway.get(session) === mine) underway.delete(session);
+    });
+    underway.set(session, mine);
+  };
   return {
     add: (session, text) => {
       const name = nameOf(session, text);
@@ -61,13 +69,14 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
     textOf,
     isLost: (session) => lostSessions.has(session),
     keeping: (session, work) => {
-      const before = underway.get(session);
-      const mine = Promise.allSettled([before, work]).then(([, kept]) => {
+      follow(session, async (before) => {
+        const [, kept] = await Promise.allSettled([before, work]);
         if (kept.status === "fulfilled" && kept.value) lostSessions.delete(session);
         else lostSessions.add(session);
-        if (underway.get(session) === mine) underway.delete(session);
       });
-      underway.set(session, mine);
+    },
+    following: (session, work) => {
+      follow(session, (before) => Promise.all([before, work]));
     },
     settled: async (session) => {
       for (let work = underway.get(session); work; work = underway.get(session)) await work;

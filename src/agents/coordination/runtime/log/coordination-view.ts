@@ -41,6 +41,7 @@ import {
   type StepPhase,
   type KnownCoordination,
 } from "../../ledger/state.ts";
+import { listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
@@ -154,6 +155,10 @@ export interface StepView {
   readonly carriedFrom?: EventId;
   readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
   readonly output?: ContentRef;
+  /** What may be read of its results, the newest last; absent where there is nothing. */
+  readonly results?: readonly ReadableResult[];
+  /** How many messages of its agent did not go to a chat. */
+  readonly suppressedMessages?: number;
   readonly dispatchedAtMs?: EpochMs;
   readonly acknowledgedAtMs?: EpochMs;
   readonly endedAtMs?: EpochMs;
@@ -249,7 +254,8 @@ function viewPlan({
 }
 
 function viewStep(coordinationId: CoordinationId, step: Step): StepView {
-  const { spec, phase, admittedAtMs, revisions, refusedCalls } = step;
+  const { spec, phase, admittedAtMs, revisions, refusedCalls, suppressed } = step;
+  const results = listReadableResults(step);
   return {
     stepId: spec.stepId,
     ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
@@ -272,6 +278,8 @@ function viewStep(coordinationId: CoordinationId, step: Step): StepView {
     ...(phase.status === "held" && { held: viewHeld(phase, spec) }),
     ...viewProgress(step),
     ...(revisions !== undefined && { revisions }),
+    ...(results.length > 0 && { results }),
+    ...(suppressed !== undefined && { suppressedMessages: suppressed }),
     ...(spec.problems && { problems: spec.problems }),
     ...viewTruth(step),
     ...(spec.privilege && { privilege: spec.privilege }),

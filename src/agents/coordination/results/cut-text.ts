@@ -1,0 +1,72 @@
+/** Owns: cutting texts into pieces without cutting a character: a pair of surrogates stays together. */
+
+/** Returns the first `chars` characters, or one fewer where the last one would be half of a pair. */
+export function cutHead(text: string, chars: number): string {
+  return text.slice(0, isWithinPair(text, chars) ? chars - 1 : chars);
+}
+
+/** Returns the last `chars` characters, or one fewer. */
+export function cutTail(text: string, chars: number): string {
+  const start = Math.max(0, text.length - chars);
+  return text.slice(isWithinPair(text, start) ? start + 1 : start);
+}
+
+/** True when a cut before the character at `index` would leave half of a pair on both sides. */
+function isWithinPair(text: string, index: number): boolean {
+  if (index <= 0 || index >= text.length) return false;
+  return isHighSurrogate(text.charCodeAt(index - 1)) && isLowSurrogate(text.charCodeAt(index));
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff;
+}
+
+function isLowSurrogate(code: number): boolean {
+  return code >= 0xdc00 && code <= 0xdfff;
+}
+
+export interface Page {
+  readonly from: number;
+  readonly text: string;
+  /** Where the next page begins; absent on the last one. */
+  readonly next?: number;
+}
+
+/**
+ * Reads the page that begins at a character. Pages read one after the other are the whole text. A page is shorter where JSON would
+ * make it more than twice as long as was asked for.
+ */
+export function readPage(text: string, from: number, charsMax: number): Page {
+  const bounded = Math.min(Math.max(0, from), text.length);
+  const start = isWithinPair(text, bounded) ? bounded - 1 : bounded;
+  let page = cutHead(text.slice(start), Math.max(2, charsMax));
+  while (page.length > 2 && JSON.stringify(page).length > 2 * charsMax)
+    page = cutHead(page, Math.max(2, page.length >> 1));
+  const next = start + page.length;
+  return { from: start, text: page, ...(next < text.length && { next }) };
+}
+
+export interface Match {
+  readonly at: number;
+  /** What stands around it. */
+  readonly around: string;
+}
+
+/** Finds the places of a text from a character on, as many as are asked for. */
+export function findPlaces(
+  text: string,
+  { wanted, from, placesMax }: { readonly wanted: string; readonly from: number; readonly placesMax: number },
+): Match[] {
+  const places: Match[] = [];
+  for (let at = text.indexOf(wanted, from); at !== -1; at = text.indexOf(wanted, at + wanted.length)) {
+    const before = cutTail(text.slice(0, at), AROUND_CHARS);
+    places.push({
+      at,
+      around: cutHead(text.slice(at - before.length), before.length + wanted.length + AROUND_CHARS),
+    });
+    if (places.length === placesMax) break;
+  }
+  return places;
+}
+
+const AROUND_CHARS = 80;

@@ -1,0 +1,41 @@
+/**
+ * Owns: what a session is shown of a text that is too long for it: its beginning and its end, and between them how long it is and how
+ * to read on. Never longer than it may be, however the text is made; never half a character; JSON stays JSON.
+ */
+import { cutHead, cutTail } from "./cut-text.ts";
+import { shortenJsonText, type Shortening } from "./shorten-json.ts";
+
+export function shortenText(text: string, shortening: Shortening): string {
+  if (text.length <= shortening.charsMax) return text;
+  return shortenJsonText(text, shortening) ?? leaveOutMiddle(text, shortening);
+}
+
+function leaveOutMiddle(text: string, { charsMax, readOn }: Shortening): string {
+  // The number of the last character is the longest.
+  const room = Math.max(0, charsMax - readOn(text.length).length - 2 * BREAK.length);
+  const tail = endOf(text, room >> 2, readOn);
+  const head = cutAfterLine(cutHead(text, room - tail.length));
+  return `${head}${BREAK}${readOn(head.length)}${BREAK}${tail}`;
+}
+
+const BREAK = "\n";
+
+/** The end says mostly what it came to: the last line is whole, or stays JSON where it is. */
+function endOf(text: string, charsMax: number, readOn: Shortening["readOn"]): string {
+  const lastLine = text.slice(text.lastIndexOf("\n") + 1);
+  const json = lastLine.length > charsMax ? shortenJsonText(lastLine, { charsMax, readOn }) : undefined;
+  return json !== undefined && json.length <= charsMax ? json : cutBeforeLine(cutTail(text, charsMax));
+}
+
+/** Ends with a line where one ends near. */
+function cutAfterLine(head: string): string {
+  const end = head.lastIndexOf("\n");
+  return end > head.length * (1 - NEAR) ? head.slice(0, end + 1) : head;
+}
+
+function cutBeforeLine(tail: string): string {
+  const start = tail.indexOf("\n") + 1;
+  return start > 0 && start < tail.length * NEAR ? tail.slice(start) : tail;
+}
+
+const NEAR = 0.1;

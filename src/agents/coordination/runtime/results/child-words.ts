@@ -1,0 +1,85 @@
+/**
+ * Owns: whose child a session is, and recording what became of its words: its parent is shown a part of them, or they did not go to a
+ * chat. H3: whose child a session is says the ledger.
+ */
+import type { Command } from "../../contracts/commands.ts";
+import type { FactPayloads } from "../../contracts/facts.ts";
+import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
+
+export interface ChildSession {
+  readonly session: SessionKey;
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+  /** The session that spawned it. */
+  readonly parent: SessionKey;
+  /** The host tells no parent what it says: its plan does, bounded. */
+  readonly isPlanned: boolean;
+}
+
+/** A message that did not go to a chat. */
+export type SuppressedMessage = Omit<FactPayloads["message.suppressed"], "stepId" | "attempt">;
+
+export interface ChildWords {
+  /** `undefined` for a session that is nobody's child. */
+  childOf(session: SessionKey): Promise<ChildSession | undefined>;
+  /** Keeps the whole of a text that the parent is shown a part of. */
+  keepWhole(session: SessionKey, text: string, shownChars: number): Promise<void>;
+  recordSuppressed(session: SessionKey, message: SuppressedMessage): Promise<void>;
+}
+
+export function createChildWords(parts: RuntimeParts): ChildWords {
+  return {
+    childOf: async (session) => {
+      const found = await stepOfChild(parts, session);
+      if (!found) return undefined;
+      const { state, step } = found;
+      const { stepId, sourceSession: parent, planned } = step.spec;
+      return {
+        session,
+        coordinationId: state.coordinationId,
+        stepId,
+        parent,
+        isPlanned: planned !== undefined,
+      };
+    },
+    keepWhole: async (session, text, shownChars) => {
+      const ref = parts.refOf(text);
+      const shortened = { text: ref, chars: text.length, shownChars };
+      const content: ContentInput = { ref, text, keepWhileRunning: true };
+      await record(parts, session, (about) => ({ type: "recordShortened", ...about, ...shortened }), [
+        content,
+      ]);
+    },
+    recordSuppressed: (session, message) =>
+      record(parts, session, (about) => ({ type: "recordSuppressed", ...about, ...message })),
+  };
+}
+
+interface About {
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
+async function record(
+  parts: RuntimeParts,
+  session: SessionKey,
+  commandOf: (about: About) => Command,
+  contents: readonly ContentInput[] = [],
+): Promise<void> {
+  const found = await stepOfChild(parts, session);
+  if (!found) return;
+  const { coordinationId } = found.state;
+  const { spec, phase } = found.step;
+  const command = commandOf({ stepId: spec.stepId, attempt: phase.attempt });
+  const submitted = await parts.runs.submit(coordinationId, [command], contents);
+  parts.watch(submitted.state);
+  if (submitted.kind !== "refused") return;
+  const { code, reason } = submitted;
+  parts.logger.warn(
+    { runId: coordinationId, refusal: code, command: command.type },
+    `not recorded: ${reason}`,
+  );
+}

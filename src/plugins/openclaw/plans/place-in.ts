@@ -1,0 +1,28 @@
+/** Owns: what a session may see of a coordination. H3: its part in it is what the ledger says. */
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { Calling } from "../runtime-access/tool-call.ts";
+
+export type Place =
+  { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };
+
+/** Returns the session's part in a coordination; `undefined` when it has none (H3). */
+export async function placeIn(
+  { plans, session }: Calling,
+  view: CoordinationView,
+): Promise<Place | undefined> {
+  if (view.ownerSession === session) return { kind: "owner" };
+  const envelope = await plans.envelopeForChild(session);
+  if (envelope?.coordinationId !== view.coordinationId) return undefined;
+  return { kind: "worker", step: view.steps.find(({ stepId }) => stepId === envelope.stepId) };
+}
+
+/** A child sees its own step, those that it spawned, and what its step was given: the steps that it depends on. */
+export function maySee(place: Place, { stepId, parentStepId }: StepView): boolean {
+  if (place.kind === "owner") return true;
+  const { step } = place;
+  if (!step) return false;
+  return step.stepId === stepId || step.stepId === parentStepId || (step.dependsOn ?? []).includes(stepId);
+}

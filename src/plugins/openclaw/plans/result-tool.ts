@@ -1,0 +1,147 @@
+/**
+ * Owns: what the tool `coordination_result` does: it lists the results that a session may read, and reads and searches them bit by bit,
+ * so that none of them floods a context.
+ */
+import { z } from "zod";
+import {
+  coordinationIdSchema,
+  stepIdSchema,
+  type CoordinationId,
+} from "../../../agents/coordination/contracts/ids.ts";
+import {
+  describeProblems,
+  ENVELOPE_BOUNDS,
+  parseBounded,
+} from "../../../agents/coordination/contracts/validation.ts";
+import type { ReadableResult } from "../../../agents/coordination/ledger/readable-results.ts";
+import { findPlaces, readPage } from "../../../agents/coordination/results/cut-text.ts";
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { maySee, placeIn } from "./place-in.ts";
+import { PAGE_CHARS, PAGE_CHARS_MAX, WANTED_CHARS_MAX } from "../host/result-declaration.ts";
+
+const resultParams = z.strictObject({
+  coordinationId: coordinationIdSchema.optional(),
+  stepId: stepIdSchema.optional(),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/u)
+    .optional(),
+  from: z.int().min(0).optional(),
+  chars: z.int().min(1).max(PAGE_CHARS_MAX).default(PAGE_CHARS),
+  find: z.string().min(1).max(WANTED_CHARS_MAX).optional(),
+});
+type ResultParams = z.output<typeof resultParams>;
+
+export async function readResults(use: Use, params: unknown): Promise<ToolAnswer> {
+  const parsed = parseBounded(resultParams, params ?? {}, ENVELOPE_BOUNDS);
+  if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
+  const wanted = parsed.value;
+  if (wanted.stepId === undefined) return use((calling) => list(calling, wanted.coordinationId));
+  if (wanted.coordinationId === undefined) return createToolError("stepId needs the coordinationId");
+  return use((calling) => readOne(calling, wanted));
+}
+
+/** Of the newest coordinations, and of their results. */
+const LOOKED_MAX = 2_000;
+const COORDINATIONS_MAX = 20;
+const LISTED_MAX = 50;
+
+async function list(calling: Calling, coordinationId: CoordinationId | undefined): Promise<ToolAnswer> {
+  const ids = coordinationId ? [coordinationId] : await findOwn(calling);
+  const results: object[] = [];
+  for (const id of ids)
+    for (const step of (await lookUp(calling, id))?.steps ?? [])
+      for (const result of step.results ?? []) results.push(describe(id, step, result));
+  const leftOut = results.length - LISTED_MAX;
+  return {
+    status: "ok",
+    results: results.slice(-LISTED_MAX),
+    ...(leftOut > 0 && { leftOut }),
+    note: "Read one with its coordinationId, stepId and sha256. What is not listed was told as a whole, or is not let through yet.",
+  };
+}
+
+/** The newest last. */
+async function findOwn({ plans, session }: Calling): Promise<CoordinationId[]> {
+  const ids = new Set<CoordinationId>();
+  const envelope = await plans.envelopeForChild(session);
+  if (envelope) ids.add(envelope.coordinationId);
+  let looked = 0;
+  for await (const { runId, summary } of listRuns(plans.reads)) {
+    looked += 1;
+    if (summary.ownerSession === session) ids.add(runId);
+    if (looked === LOOKED_MAX || ids.size === COORDINATIONS_MAX) break;
+  }
+  return [...ids].reverse();
+}
+
+interface Found {
+  readonly view: CoordinationView;
+  /** Those that the session may see. */
+  readonly steps: readonly StepView[];
+}
+
+async function lookUp(calling: Calling, id: CoordinationId): Promise<Found | undefined> {
+  const view = await calling.plans.reads.view(id);
+  const place = view && (await placeIn(calling, view));
+  return view && place && { view, steps: view.steps.filter((step) => maySee(place, step)) };
+}
+
+function describe(coordinationId: CoordinationId, step: StepView, result: ReadableResult): object {
+  const { stepId, name, agentId, status } = step;
+  return {
+    coordinationId,
+    stepId,
+    ...(name !== undefined && { name }),
+    agent: agentId,
+    stepStatus: status,
+    ...nameResult(result),
+  };
+}
+
+function nameResult({ kind, attempt, content: { sha256, bytes } }: ReadableResult): object {
+  return { kind, attempt, sha256, bytes };
+}
+
+async function readOne(calling: Calling, wanted: ResultParams): Promise<ToolAnswer> {
+  const { coordinationId, stepId, sha256 } = wanted;
+  const found = coordinationId && (await lookUp(calling, coordinationId));
+  const step = found && found.steps.find((each) => each.stepId === stepId);
+  // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
+  if (!step) return createToolError(`no result of a step ${JSON.stringify(stepId)} belongs to this session`);
+  const results = step.results ?? [];
+  const result =
+    sha256 === undefined ? results.at(-1) : results.find(({ content }) => content.sha256 === sha256);
+  if (!result) return createToolError(explainNothing(step, sha256));
+  const text = await calling.plans.reads.get(result.content.sha256);
+  if (text === undefined)
+    return createToolError(`the result of step ${step.stepId} is not kept any more: its time is over`);
+  const head = { status: "ok", coordinationId, stepId, ...nameResult(result), chars: text.length };
+  const { find, from = 0, chars } = wanted;
+  return find === undefined
+    ? { ...head, ...readPage(text, from, chars) }
+    : { ...head, ...search(text, find, from) };
+}
+
+const MATCHES_MAX = 20;
+
+function search(text: string, find: string, from: number): object {
+  const matches = findPlaces(text, { wanted: find, from, placesMax: MATCHES_MAX });
+  const last = matches.at(-1);
+  const isCutOff = matches.length === MATCHES_MAX && last !== undefined;
+  return { matches, ...(isCutOff && { next: last.at + find.length }) };
+}
+
+function explainNothing({ stepId, status }: StepView, sha256: string | undefined): string {
+  if (status === "held")
+    return `the result of step ${stepId} is held until it is ruled on, and cannot be read before`;
+  if (sha256 !== undefined) return `step ${stepId} has no such result that may be read`;
+  return status === "completed"
+    ? `step ${stepId} left nothing here: what it said was told as a whole`
+    : `step ${stepId} is ${status} and has no result that may be read`;
+}

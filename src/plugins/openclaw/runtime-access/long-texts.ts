@@ -1,0 +1,76 @@
+/**
+ * Owns: the long texts of children in memory, from the moment that they are said until they are in the ledger, and shorter ones for
+ * the next calls of the child's own model. No truth: what is forgotten is read from the ledger by pages, like by everybody else.
+ */
+import { hash } from "node:crypto";
+import { createReadOn, SHORTENED, type KeptText } from "../../../agents/coordination/results/read-on.ts";
+import { shortenText } from "../../../agents/coordination/results/shorten-text.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+
+/** Of all sessions: on their way to the disk, and for their own models. */
+const UNKEPT_CHARS_MAX = 64_000_000;
+const KEPT_CHARS_MAX = 1_000_000;
+/** The host gives its child no longer text again than this. */
+const OWN_CHARS_MAX = 200_000;
+
+export interface LongText {
+  readonly session: SessionKey;
+  readonly text: string;
+  /** What stands for it in the transcript. */
+  readonly shown: string;
+  readonly sha256: string;
+}
+
+export interface LongTexts {
+  /** Returns what others are shown of a text. */
+  shorten(session: SessionKey, text: string, charsMax: number, of?: KeptText["of"]): string;
+  /** Takes the texts that became part of a message, so that they are brought to the disk once. */
+  takeWritten(session: SessionKey, message: string): readonly LongText[];
+  /** Puts the session's own words in the place of what stands for them, as far as they are remembered. */
+  restore(session: SessionKey, text: string): string;
+}
+
+export function createLongTexts(): LongTexts {
+  let unkept: readonly LongText[] = [];
+  let kept: readonly LongText[] = [];
+  return {
+    shorten: (session, text, charsMax, of) => {
+      const newest = unkept.findLast((each) => each.session === session);
+      if (newest?.text === text) return newest.shown;
+      const longText = createLongText(session, text, charsMax, of);
+      // One that is still being written comes again and again, longer each time.
+      const others = unkept.filter((each) => each !== newest || !text.startsWith(newest.text));
+      unkept = keepNewest([...others, longText], UNKEPT_CHARS_MAX);
+      return longText.shown;
+    },
+    takeWritten: (session, message) => {
+      const written = unkept.filter((each) => each.session === session && message.includes(each.sha256));
+      if (written.length === 0) return [];
+      unkept = unkept.filter((each) => each.session !== session);
+      const ownTexts = written.filter(({ text }) => text.length <= OWN_CHARS_MAX);
+      kept = keepNewest([...kept, ...ownTexts], KEPT_CHARS_MAX);
+      return written;
+    },
+    restore: (session, text) => {
+      if (!text.includes(SHORTENED)) return text;
+      const ownTexts = kept.filter((each) => each.session === session);
+      return ownTexts.reduce(
+        (restored, { shown, text: words }) => restored.replace(shown, () => words),
+        text,
+      );
+    },
+  };
+}
+
+function createLongText(session: SessionKey, text: string, charsMax: number, of: KeptText["of"]): LongText {
+  const sha256 = hash("sha256", text);
+  const readOn = createReadOn({ sha256, chars: text.length, ...(of && { of }) });
+  return { session, text, sha256, shown: shortenText(text, { charsMax, readOn }) };
+}
+
+/** The newest one stays, however long it is. */
+function keepNewest(texts: readonly LongText[], charsMax: number): readonly LongText[] {
+  let chars = 0;
+  const first = texts.findLastIndex(({ text }) => (chars += text.length) > charsMax);
+  return first === -1 ? texts : texts.slice(Math.min(first + 1, texts.length - 1));
+}

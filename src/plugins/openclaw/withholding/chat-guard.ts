@@ -1,0 +1,107 @@
+/**
+ * Owns: what a child says does not go to a chat: neither in its own name, nor in that of its parent, which did not say it. Its parent
+ * may say it there, and a person who writes to the child's own session is answered.
+ *
+ * H2 a handler never throws into the host. H3 whose child a session is says the ledger.
+ */
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { SuppressedMessage } from "../../../agents/coordination/runtime/results/child-words.ts";
+import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
+import { accessGateMemory } from "../runtime-access/gate-memory.ts";
+import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
+
+export interface ChatGuard {
+  messageReceived(ctx: HookContext<"message_received">): void;
+  messageSending(
+    event: HookEvent<"message_sending">,
+    ctx: HookContext<"message_sending">,
+  ): Promise<HookResult<"message_sending">>;
+  replySending(
+    event: HookEvent<"reply_payload_sending">,
+    ctx: HookContext<"reply_payload_sending">,
+  ): Promise<HookResult<"reply_payload_sending">>;
+}
+
+export interface ChatGuardParts {
+  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+}
+
+export function createChatGuard({ quietly }: ChatGuardParts): ChatGuard {
+  const isSuppressed = async (message: ChatMessage): Promise<boolean> =>
+    (await quietly("message_sending", (runtime) => holdBackFromChat(runtime, message))) ?? false;
+  return {
+    messageReceived: ({ sessionKey, channelId }) => {
+      if (sessionKey) accessGateMemory().addressed.set(conversationOf(sessionKey, channelId), true);
+    },
+    messageSending: async ({ content, metadata }, { sessionKey, channelId }) => {
+      const media = mediaOf(metadata?.["mediaUrls"]);
+      const message = { through: "message", sessionKey, channel: channelId, text: content, media } as const;
+      return (await isSuppressed(message)) ? { cancel: true, cancelReason: REASON } : undefined;
+    },
+    replySending: async ({ payload, channel, sessionKey: key }, { sessionKey = key, channelId }) => {
+      const { text = "", mediaUrl, mediaUrls } = payload;
+      const media = mediaOf(mediaUrls ?? (mediaUrl === undefined ? [] : [mediaUrl]));
+      const message = { through: "reply", sessionKey, channel: channel ?? channelId, text, media } as const;
+      return (await isSuppressed(message)) ? { cancel: true, reason: REASON } : undefined;
+    },
+  };
+}
+
+/** The host tells it where it shows what became of a message. */
+const REASON = "coordination: what a subagent says goes to a chat through its parent only (chat.childText)";
+
+interface ChatMessage {
+  readonly through: SuppressedMessage["through"];
+  readonly sessionKey: string | undefined;
+  readonly channel: string;
+  readonly text: string;
+  readonly media: readonly string[];
+}
+
+function mediaOf(urls: unknown): string[] {
+  return Array.isArray(urls) ? urls.filter((url) => typeof url === "string") : [];
+}
+
+function conversationOf(sessionKey: string, channel: string): string {
+  return `${channel}\0${sessionKey}`;
+}
+
+/** Resolves with whether a message is a child's, and was recorded as such. */
+async function holdBackFromChat(runtime: SharedRuntime, message: ChatMessage): Promise<boolean> {
+  const { through, channel, text, media } = message;
+  const { childWords } = await runtime.coordinator();
+  const child = await findSpeaker(runtime, message);
+  if (child === undefined) return false;
+  await childWords.recordSuppressed(child, {
+    through,
+    channel: channel.slice(0, CHANNEL_CHARS_MAX) || "unknown",
+    chars: text.length,
+    media: media.length,
+  });
+  runtime.logger.warn(
+    { session: child, channel, chars: text.length },
+    "words of a subagent did not go to a chat",
+  );
+  return true;
+}
+
+const CHANNEL_CHARS_MAX = 64;
+
+/** Returns the child whose words a message is; `undefined` where it is somebody else's, or may be sent. */
+async function findSpeaker(
+  runtime: SharedRuntime,
+  { sessionKey, channel, text, media }: ChatMessage,
+): Promise<SessionKey | undefined> {
+  if (sessionKey === undefined) return undefined;
+  const { addressed, spoken } = accessGateMemory();
+  // Who writes to a child's own session in a chat wants its answer there.
+  if (addressed.get(conversationOf(sessionKey, channel))) return undefined;
+  const { childWords } = await runtime.coordinator();
+  if (await childWords.childOf(sessionKey as SessionKey)) return sessionKey as SessionKey;
+  const files = media.map(nameOfFile).join(" ");
+  return spoken.findChild(sessionKey, text || files) as SessionKey | undefined;
+}
+
+function nameOfFile(url: string): string {
+  return url.slice(url.lastIndexOf("/") + 1);
+}

@@ -1,0 +1,21 @@
+/** Owns: listening to what goes to chats, unless the operator lets children say what they like there. */
+import type { OpenClawPluginApi } from "../host/sdk.ts";
+import type { ChatGuard } from "./chat-guard.ts";
+
+const HOST_TIMEOUT_MS = 10_000;
+/** Before other plugins: they need not work on what is not sent. */
+const FIRST = 1_000;
+
+export function registerChatGuard(api: OpenClawPluginApi, guard: () => Promise<ChatGuard>): void {
+  if (isAllowed(api)) return;
+  const options = { priority: FIRST, timeoutMs: HOST_TIMEOUT_MS };
+  api.on("message_sending", async (event, ctx) => (await guard()).messageSending(event, ctx), options);
+  api.on("reply_payload_sending", async (event, ctx) => (await guard()).replySending(event, ctx), options);
+  api.on("message_received", async (_, ctx) => (await guard()).messageReceived(ctx));
+}
+
+function isAllowed({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as
+    { phase1?: { chat?: { childText?: unknown } } } | undefined;
+  return coordination?.phase1?.chat?.childText === "allow";
+}

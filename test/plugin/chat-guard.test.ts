@@ -1,0 +1,119 @@
+/** Words of children on their way to a chat. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { createChatGuard, type ChatGuard } from "../../src/plugins/openclaw/withholding/chat-guard.ts";
+import { createSpokenWords } from "../../src/plugins/openclaw/runtime-access/spoken-words.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { listEvents, waitUntilQuiet } from "../core/gates-world.ts";
+import { OWNER } from "../support/fake-clock-host.ts";
+import { call, createText, forgetAll, onStage, type OnStage } from "./gates-scene.ts";
+
+beforeEach(forgetAll);
+
+interface Scene extends OnStage {
+  readonly guard: ChatGuard;
+}
+
+async function createScene(): Promise<Scene> {
+  const stage = await onStage();
+  const logger = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: () => undefined,
+    error: () => undefined,
+  };
+  const runtime = { logger, coordinator: () => Promise.resolve(stage.coordinator) };
+  const guard = createChatGuard({
+    quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
+  });
+  return { ...stage, guard };
+}
+
+const CHAT = { channelId: "slack" };
+
+const send = ({ guard }: Scene, sessionKey: string | undefined, content: string, mediaUrls: string[] = []) =>
+  guard.messageSending(
+    { to: "#team", content, metadata: { mediaUrls } },
+    {
+      ...CHAT,
+      ...(sessionKey && { sessionKey }),
+    },
+  );
+const reply = ({ guard }: Scene, sessionKey: string, payload: object) =>
+  guard.replySending({ payload, kind: "final", channel: "slack", sessionKey }, { ...CHAT, sessionKey });
+
+const STOPPED = { cancel: true };
+const listSuppressed = ({ world }: Scene) =>
+  listEvents(world, "message.suppressed").map(({ payload }) => payload);
+
+describe("what a child's session says", () => {
+  it("does not go to a chat as a message or a reply, and is recorded without its words", async () => {
+    const scene = await createScene();
+    expect(await send(scene, scene.child.session, "The code is 4711.")).toMatchObject(STOPPED);
+    expect(await reply(scene, scene.child.session, { text: "4711", mediaUrl: "/a.png" })).toMatchObject(
+      STOPPED,
+    );
+    await waitUntilQuiet(scene.world);
+    expect(listSuppressed(scene)).toEqual([
+      { stepId: "step-1", attempt: 1, through: "message", channel: "slack", chars: 17, media: 0 },
+      { stepId: "step-1", attempt: 1, through: "reply", channel: "slack", chars: 4, media: 1 },
+    ]);
+    await scene.coordinator.stop();
+  });
+
+  it("does not go there in the name of its parent, which did not say it", async () => {
+    const scene = await createScene();
+    await scene.host.says(scene.child.session, [
+      createText("Found it: **the code** is 4711.\nMEDIA:/tmp/plan.png"),
+    ]);
+    expect(await send(scene, OWNER, "Found it: the code is 4711.")).toMatchObject(STOPPED);
+    expect(await send(scene, OWNER, "", ["/tmp/plan.png"])).toMatchObject(STOPPED);
+    expect(await send(scene, OWNER, "Something went wrong; please try again.")).toBeUndefined();
+    expect(await send(scene, "agent:main:other", "Found it: the code is 4711.")).toBeUndefined();
+    await scene.coordinator.stop();
+  });
+
+  it("goes there when its parent says the same, in words or to a tool", async () => {
+    const scene = await createScene();
+    await scene.host.says(scene.child.session, [createText("The code is 4711.")]);
+    await scene.host.says(OWNER, [createText("My helper says: the code is 4711. Good night.")]);
+    expect(await send(scene, OWNER, "the code is 4711")).toBeUndefined();
+    await scene.host.says(scene.child.session, [createText("The door is open.")]);
+    await scene.host.says(OWNER, [call("message", { action: "send", message: "The door is open." })]);
+    expect(await send(scene, OWNER, "The door is open.")).toBeUndefined();
+    expect(listSuppressed(scene)).toEqual([]);
+    await scene.coordinator.stop();
+  });
+
+  it("answers a person who wrote to its own session in that chat, and in no other", async () => {
+    const scene = await createScene();
+    const { session } = scene.child;
+    scene.guard.messageReceived({ ...CHAT, sessionKey: session });
+    expect(await reply(scene, session, { text: "Here I am." })).toBeUndefined();
+    expect(
+      await scene.guard.messageSending(
+        { to: "x", content: "Here I am." },
+        { channelId: "sms", sessionKey: session },
+      ),
+    ).toMatchObject(STOPPED);
+    await scene.coordinator.stop();
+  });
+});
+
+describe("what others say", () => {
+  it("goes to a chat: owners, sessions that are nobody's child, and messages of no session", async () => {
+    const scene = await createScene();
+    for (const session of [OWNER, "agent:main:subagent:of-another", undefined])
+      expect(await send(scene, session, "Hello.")).toBeUndefined();
+    await scene.coordinator.stop();
+  });
+
+  it("is remembered for so long as there is room", () => {
+    const words = createSpokenWords();
+    for (let number = 0; number < 20; number += 1)
+      words.noteOfChild("p", `c-${number}`, `text number ${number}.`);
+    expect(words.findChild("p", "Text number 19!")).toBe("c-19");
+    expect(words.findChild("p", "text number 1.")).toBe("c-19");
+    expect(words.findChild("p", "text number 11.")).toBeUndefined();
+    expect(words.findChild("p", "...")).toBeUndefined();
+  });
+});

@@ -1,0 +1,123 @@
+import { describe, expect, it } from "vitest";
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
+import { contentOf } from "../support/ledger-fixtures.ts";
+import { writeLongText } from "../support/long-text.ts";
+import { createStubPlans, SESSION, stepView, viewOf } from "./stub-plans.ts";
+
+const LONG = contentOf(writeLongText({ chars: 60_000, head: "BEGIN", middle: "MIDDLE", tail: "END" }));
+const GONE = contentOf("deleted by retention");
+const OUTPUTS = contentOf(JSON.stringify({ points: ["fast"] }));
+const CHILD = "agent:research:subagent:1" as SessionKey;
+
+const createResults = (...contents: readonly ReturnType<typeof contentOf>[]) =>
+  contents.map(({ ref }) => ({ kind: ref === OUTPUTS.ref ? "outputs" : "text", attempt: 1, content: ref }));
+
+const view = viewOf([
+  stepView("long", { name: "scout", status: "completed", results: createResults(LONG) }),
+  stepView("both", { status: "completed", results: createResults(LONG, OUTPUTS) }),
+  stepView("gone", { status: "completed", results: createResults(GONE) }),
+  stepView("short", { status: "completed" }),
+  stepView("held", { status: "held", held: { checks: [], findings: [], failures: {} } }),
+  stepView("busy", { status: "running", childSessionKey: CHILD, dependsOn: ["long"] }),
+  stepView("below", { status: "completed", parentStepId: "busy", results: createResults(LONG) }),
+]);
+
+const stub = createStubPlans({
+  envelopeForChild: (session) =>
+    Promise.resolve(
+      session === CHILD ? ({ coordinationId: "co-1", stepId: "busy" } as CoordinationEnvelope) : undefined,
+    ),
+  reads: {
+    view: (id) => Promise.resolve(id === "co-1" ? view : undefined),
+    get: (sha256) => Promise.resolve([LONG, OUTPUTS].find(({ ref }) => ref.sha256 === sha256)?.text),
+    list: () => Promise.resolve([{ runId: "co-1", summary: { ownerSession: SESSION } }] as never),
+  },
+});
+
+interface Answer {
+  readonly status: string;
+  readonly message?: string;
+  readonly [field: string]: unknown;
+}
+
+const ask = (params: unknown, sessionKey: string = SESSION): Promise<Answer> =>
+  createPlanTools(stub.use, () => true)("coordination_result", { sessionKey }, params);
+const readStep = (stepId: string, more: object = {}, session: string = SESSION): Promise<Answer> =>
+  ask({ coordinationId: "co-1", stepId, ...more }, session);
+
+describe("coordination_result", () => {
+  it("lists what a session may read, and no text", async () => {
+    const { results: listed } = (await ask({})) as unknown as { results: readonly { stepId: string }[] };
+    expect(listed.map(({ stepId }) => stepId)).toEqual(["long", "both", "both", "gone", "below"]);
+    expect(listed[0]).toEqual({
+      coordinationId: "co-1",
+      stepId: "long",
+      name: "scout",
+      agent: "main",
+      stepStatus: "completed",
+      kind: "text",
+      attempt: 1,
+      ...LONG.ref,
+    });
+  });
+
+  it("reads a result by pages that are the whole of it", async () => {
+    let read = "";
+    for (let from: unknown = 0; from !== undefined;) {
+      const page = await readStep("long", { from });
+      expect(JSON.stringify(page).length).toBeLessThan(20_000);
+      read += String(page["text"]);
+      from = page["next"];
+    }
+    expect(read).toBe(LONG.text);
+  });
+
+  it("searches in a result, from a character on", async () => {
+    const answer = await readStep("long", { find: "MIDDLE" });
+    expect(answer["matches"]).toMatchObject([{ at: LONG.text.indexOf("MIDDLE") }]);
+    const many = await readStep("long", { find: "lorem" });
+    expect(many["matches"]).toHaveLength(20);
+    const next = await readStep("long", { find: "lorem", from: many["next"] });
+    expect(next["matches"]).toHaveLength(20);
+    expect(JSON.stringify(next)).not.toBe(JSON.stringify(many));
+  });
+
+  it("reads the newest result of a step, or the one that is named", async () => {
+    expect(await readStep("both")).toMatchObject({ kind: "outputs", text: OUTPUTS.text });
+    expect(await readStep("both", { sha256: LONG.ref.sha256 })).toMatchObject({ kind: "text" });
+    expect(await readStep("both", { sha256: "0".repeat(64) })).toMatchObject({ status: "error" });
+  });
+
+  it.each([
+    ["gone", "is not kept any more"],
+    ["held", "is held until it is ruled on"],
+    ["short", "left nothing here"],
+    ["busy", "is running and has no result"],
+  ])("says of the step %s in a sentence that its result %s", async (stepId, why) => {
+    expect(await readStep(stepId)).toEqual({
+      status: "error",
+      message: expect.stringContaining(why) as string,
+    });
+  });
+
+  it("shows a child what its step was given and what it spawned, and nothing else", async () => {
+    expect(await readStep("long", {}, CHILD)).toMatchObject({ status: "ok" });
+    expect(await readStep("below", {}, CHILD)).toMatchObject({ status: "ok" });
+    const refused = { status: "error", message: 'no result of a step "both" belongs to this session' };
+    expect(await readStep("both", {}, CHILD)).toEqual(refused);
+    expect(await readStep("both", {}, "agent:other:main")).toEqual(refused);
+  });
+
+  it.each([
+    { stepId: "long" },
+    { coordinationId: "co-1", stepId: "long", from: -1 },
+    { coordinationId: "co-1", stepId: "long", chars: 1_000_000 },
+    { coordinationId: "co-1", stepId: "long", find: "" },
+    { sha256: "x" },
+    { all: true },
+  ])("refuses %j in a sentence", async (params) => {
+    expect(await ask(params)).toMatchObject({ status: "error" });
+  });
+});

@@ -1,0 +1,101 @@
+/** Words of children that reach a user's chat, by every way that the host has to it. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Json } from "../support/gateway.ts";
+import { scriptOf, type Turn } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { createPluginConfig, hasEnded, openStage, PHASE1, type Stage } from "../e2e/stage.ts";
+import { factsOf } from "../e2e/writes-stage.ts";
+
+const WAIT_MS_MAX = 120_000;
+const CHAT = "chat-recorder";
+
+let plain: Stage;
+let coordinated: Stage;
+
+/** A gateway with a chat that writes down what it is sent. */
+function openChatStage(phase1: Json): Promise<Stage> {
+  return openStage({
+    pluginConfig: createPluginConfig(phase1),
+    toolSearch: false,
+    extraPluginPaths: [join(import.meta.dirname, "..", "e2e", "fixtures", CHAT)],
+    configPatch: { channels: { [CHAT]: { enabled: true } } },
+  });
+}
+
+beforeAll(async () => {
+  plain = await openChatStage({ enabled: false });
+  coordinated = await openChatStage(PHASE1);
+});
+
+afterAll(async () => {
+  await coordinated.close();
+  await plain.close();
+});
+
+const ownerOf = (label: string): string => `agent:main:${CHAT}:direct:${label}`;
+
+/** A person's message, in a chat of its own, on which the agent spawns a child. */
+async function write(stage: Stage, label: string, turn: Turn, onAnnounce: string): Promise<void> {
+  const task = scriptOf({ turns: [turn, { say: `${label} is done` }] });
+  const message = scriptOf({
+    turns: [{ spawn: [{ label, task }] }, { say: "I asked somebody." }],
+    onAnnounce,
+  });
+  const chat = { channel: CHAT, to: label, deliver: true };
+  const run = { message, agentId: "main", sessionKey: ownerOf(label), idempotencyKey: randomUUID(), ...chat };
+  await stage.gateway.call("agent", run, WAIT_MS_MAX);
+}
+
+interface Sent {
+  readonly to: string;
+  readonly text?: string;
+}
+
+async function readChat({ gateway }: Stage, to: string): Promise<string[]> {
+  const { sent } = (await gateway.call(`${CHAT}.seen`)) as unknown as { readonly sent: readonly Sent[] };
+  return sent.filter((message) => message.to.includes(to)).map(({ text = "" }) => text);
+}
+
+function waitUntilSent(stage: Stage, to: string, words: string): Promise<unknown> {
+  const isSent = async (): Promise<boolean> =>
+    (await readChat(stage, to)).some((text) => text.includes(words));
+  return waitFor(isSent, { what: `${words} in the chat`, timeoutMs: WAIT_MS_MAX, everyMs: 250 });
+}
+
+async function waitUntilSuppressed(stage: Stage, label: string): Promise<Json[]> {
+  const readFacts = async (): Promise<Json[]> => {
+    const [state] = (await stage.of(ownerOf(label))).slice(-1);
+    return state ? factsOf(await stage.events(state), "message.suppressed") : [];
+  };
+  return waitFor(async () => ((await readFacts()).length > 0 ? readFacts() : undefined), {
+    what: `a suppressed message of ${label}`,
+    timeoutMs: WAIT_MS_MAX,
+  });
+}
+
+const SECRET = "raw words of the child";
+
+it("P22 raw child text: when its parent has nothing to say, a child's own words reach the user's chat", async () => {
+  const label = "silent-parent";
+  const turn = { say: `${SECRET} of ${label}` };
+  await write(plain, label, turn, "");
+  await waitUntilSent(plain, label, turn.say);
+
+  await write(coordinated, label, turn, "");
+  const [fact] = await waitUntilSuppressed(coordinated, label);
+  expect(fact).toMatchObject({ channel: CHAT, chars: turn.say.length, media: 0 });
+  await coordinated.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+  expect((await readChat(coordinated, label)).join("\n")).not.toContain(SECRET);
+  expect(await coordinated.verify()).toMatchObject({ ok: true, problems: [] });
+});
+
+it("lets the parent say in the chat what its child found, in the same words", async () => {
+  const label = "telling-parent";
+  const words = `${SECRET} of ${label}`;
+  for (const stage of [plain, coordinated]) {
+    await write(stage, label, { say: words }, words);
+    await waitUntilSent(stage, label, words);
+  }
+});

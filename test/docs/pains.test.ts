@@ -12,10 +12,10 @@ const rows = readTableRows(readFileSync(join(ROOT, "docs", "pains.md"), "utf8"),
     test: cells[4],
   }),
 );
-const FOLDERSTORIES = join(ROOT, "test", "pains");
-const titles = readdirSync(FOLDERSTORIES)
+const FOLDER = join(ROOT, "test", "pains");
+const titles = readdirSync(FOLDER)
   .filter((name) => name.endsWith(".test.ts"))
-  .flatMap((name) => [...readFileSync(join(FOLDERSTORIES, name), "utf8").matchAll(/^it\("(P\d+ [^"]+)"/gmu)])
+  .flatMap((name) => [...readFileSync(join(FOLDER, name), "utf8").matchAll(/^it\("(P\d+ [^"]+)"/gmu)])
   .map(([, title = ""]) => title);
 
 describe("docs/pains.md", () => {

@@ -33,11 +33,12 @@ const floodOf = (label: string, chars: number, lineChars?: number): Flood => ({
   ...(lineChars !== undefined && { lineChars }),
 });
 
+/** In small letters: the host names sessions so. */
 const FLOODS: readonly Flood[] = [
-  floodOf("flood-1kB", 1_000, 80),
-  floodOf("flood-100kB", 100_000, 80),
-  floodOf("flood-10MB", 10_000_000, 80),
-  floodOf("flood-10MB-line", 10_000_000),
+  floodOf("flood-1kb", 1_000, 80),
+  floodOf("flood-100kb", 100_000, 80),
+  floodOf("flood-10mb", 10_000_000, 80),
+  floodOf("flood-10mb-line", 10_000_000),
 ];
 
 function spawn({ gateway }: Stage, { label, ...sayLong }: Flood, fields: Json = {}): Promise<unknown> {

@@ -35,6 +35,8 @@ describe("a child that says more than its parent is to be shown", () => {
     const sha256 = (fact?.payload as { text: { sha256: string } }).text.sha256;
     expect(shown).toContain(sha256);
     expect(stage.world.ledger.contents.get(sha256)?.text).toBe(LONG);
+    await stage.world.clock.advance(10_000);
+    expect(listEvents(stage.world, "coordination.terminal")).toHaveLength(1);
     await stage.coordinator.stop();
   });
 

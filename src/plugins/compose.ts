@@ -152,7 +152,6 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     const answered = await coordinator.answer({ ...request, through });
     return answered.kind === "refused" ? answered : undefined;
   };
-  const budget = treeBudgetOf(config.budget);
   const coordinator: Coordinator = createCoordinator({
     ...gatesOf(options, { contract, take }),
     store,
@@ -161,7 +160,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     lanes,
     withheld: options.withheld,
     usage: options.usage,
-    ...(budget && { budget }),
+    ...budgetOf(config),
     hooks: options.hooks,
     content: store,
     runner: observer,
@@ -194,6 +193,11 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
       }
     },
   };
+}
+
+function budgetOf({ budget: limits }: Phase1Config): Pick<CoordinatorParts, "budget"> {
+  const budget = treeBudgetOf(limits);
+  return budget ? { budget } : {};
 }
 
 function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {

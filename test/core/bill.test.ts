@@ -14,7 +14,7 @@ import { usageOf } from "./usage-scene.ts";
 
 const AGENT = "main" as AgentId;
 
-/** What processes told of the runs of a few steps: of each run and meter the totals up to some call. */
+/** What processes entry of the runs of a few steps: of each run and meter the totals up to some call. */
 const arbitraryRecords = fc.array(
   fc.record({
     step: fc.integer({ min: 1, max: 3 }),
@@ -31,7 +31,7 @@ const recordOf = ({ step, run, meter, calls }: Told): RunUsage =>
   usageOf(stepId(step), calls, { runId: `run-${step}-${run}`, meter });
 
 const foldBill = (records: readonly Told[]): Bill =>
-  records.reduce((bill, told) => addRunUsage(bill, recordOf(told), AGENT), createBill());
+  records.reduce((bill, entry) => addRunUsage(bill, recordOf(entry), AGENT), createBill());
 
 describe("a bill", () => {
   it("is the sum of the largest totals of each run and meter, in whatever order and however often they come", () => {
@@ -44,8 +44,8 @@ describe("a bill", () => {
         }
         const calls = [...largest.values()].reduce((sum, count) => sum + count, 0);
         const repeated = again.flatMap((at) => records[at % Math.max(1, records.length)] ?? []);
-        for (const told of [records, records.toReversed(), [...records, ...repeated]]) {
-          const { total, agents, steps } = foldBill(told);
+        for (const order of [records, records.toReversed(), [...records, ...repeated]]) {
+          const { total, agents, steps } = foldBill(order);
           expect(total.calls).toBe(calls);
           expect(agents.get(AGENT)?.calls ?? 0).toBe(calls);
           expect(steps.reduce((sum, step) => sum + step.totals.calls, 0)).toBe(calls);
@@ -58,8 +58,8 @@ describe("a bill", () => {
   it("never falls", () => {
     fc.assert(
       fc.property(arbitraryRecords, (records) => {
-        records.reduce((bill, told) => {
-          const next = addRunUsage(bill, recordOf(told), AGENT);
+        records.reduce((bill, entry) => {
+          const next = addRunUsage(bill, recordOf(entry), AGENT);
           expect(countTokens(next.total)).toBeGreaterThanOrEqual(countTokens(bill.total));
           expect(next.sum.tokens).toBeGreaterThanOrEqual(bill.sum.tokens);
           return next;

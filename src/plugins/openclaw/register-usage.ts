@@ -20,7 +20,7 @@ export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<Us
   api.on("before_message_write", ({ message }: HookEvent<"before_message_write">, ctx: MessageContext) => {
     const usage = ctx.sessionKey ? readUsage(message) : undefined;
     const run = usage && accessUsageBook().addUsage(ctx.sessionKey as SessionKey, usage);
-    if (run && run.dueAtMs === undefined) void handlers().then(({ noted }) => noted(run));
+    if (run && run.dueAtMs === undefined) void handlers().then((usage) => usage.noted(run));
     return undefined;
   });
   if (!hasBudget(api)) return;

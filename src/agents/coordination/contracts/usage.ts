@@ -25,9 +25,8 @@ const usageTotalsShape = {
   cacheWriteTokens: declareTotal(),
   costMicroUsd: declareTotal(),
 };
-const usageTotalsSchema = z.object(usageTotalsShape);
 /** What a number of model calls used together. */
-export type UsageTotals = z.infer<typeof usageTotalsSchema>;
+export type UsageTotals = z.infer<z.ZodObject<typeof usageTotalsShape>>;
 
 /**
  * What the model calls of one run of a session have used up to now, as one process counted it: the totals of one run and

@@ -19,20 +19,20 @@ export function recordUsage(state: KnownCoordination, command: RecordUsage): Dec
   const { type: _, ...usage } = command;
   if (findSessionAgent(state, usage.stepId) === undefined)
     return refuse("UNKNOWN_STEP", `there is no step ${usage.stepId}`);
-  const known = state.bill.runs.get(nameRun(usage));
-  if (known ? isKnownUsage(known, usage) : usage.calls === 0) return { kind: "replay" };
-  if (!known && state.bill.runs.size >= BOUNDS.usageRunsMax)
+  const counted = state.bill.runs.get(nameRun(usage));
+  if (counted ? isKnownUsage(counted, usage) : usage.calls === 0) return { kind: "replay" };
+  if (!counted && state.bill.runs.size >= BOUNDS.usageRunsMax)
     return refuse("TOO_MANY_RUNS", `the usage of at most ${BOUNDS.usageRunsMax} runs is recorded`);
   return accept([{ type: "usage.recorded", payload: usage }]);
 }
 
-function isKnownUsage(known: RunUsage, usage: RunUsage): boolean {
-  const merged = mergeRunUsage(known, usage);
+function isKnownUsage(counted: RunUsage, usage: RunUsage): boolean {
+  const merged = mergeRunUsage(counted, usage);
   const names = ["calls", "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const;
   return (
-    names.every((name) => merged[name] === known[name]) &&
-    merged.costMicroUsd === known.costMicroUsd &&
-    merged.models.length === known.models.length
+    names.every((name) => merged[name] === counted[name]) &&
+    merged.costMicroUsd === counted.costMicroUsd &&
+    merged.models.length === counted.models.length
   );
 }
 
@@ -77,22 +77,30 @@ export type Unrecorded = ReadonlyMap<AgentId, UsageTotals>;
 /** Finds the bound that stops a session: of the whole coordination first, then of its agent. */
 export function findReachedBudget(
   state: OpenCoordination,
-  { stepId, stopped }: Wish,
+  wish: Wish,
   unrecorded: Unrecorded = new Map(),
 ): BudgetReached | undefined {
   const { budget } = state.created;
-  const agentId = budget && findSessionAgent(state, stepId);
+  const agentId = budget && findSessionAgent(state, wish.stepId);
   if (!budget || !agentId) return undefined;
-  const { bill } = state;
-  const depth = stopped === "spawn" ? 1 + countLevels(state, stepId) : 0;
-  const all = [...unrecorded.values()].reduce(addTotals, bill.total);
-  const ofAll = findLimit(budget, stopped, { totals: all, spawns: bill.spawnCount, depth });
-  if (ofAll) return { stepId, stopped, ...ofAll };
+  const depth = wish.stopped === "spawn" ? 1 + countLevels(state, wish.stepId) : 0;
+  const { total, spawnCount: spawns } = state.bill;
+  const totals = [...unrecorded.values()].reduce(addTotals, total);
+  const reached = findLimit(budget, wish.stopped, { totals, spawns, depth });
+  if (reached) return { ...wish, ...reached };
   const limits = budget.agents?.[agentId];
-  if (!limits) return undefined;
+  const reachedByAgent =
+    limits && findLimit(limits, wish.stopped, { ...sumAgent(state, agentId, unrecorded), depth });
+  return reachedByAgent && { ...wish, agentId, ...reachedByAgent };
+}
+
+function sumAgent(
+  { bill }: OpenCoordination,
+  agentId: AgentId,
+  unrecorded: Unrecorded,
+): Pick<Used, "totals" | "spawns"> {
   const totals = addTotals(bill.agents.get(agentId) ?? NO_USAGE, unrecorded.get(agentId) ?? NO_USAGE);
-  const ofAgent = findLimit(limits, stopped, { totals, spawns: bill.spawns.get(agentId) ?? 0, depth });
-  return ofAgent && { stepId, stopped, agentId, ...ofAgent };
+  return { totals, spawns: bill.spawns.get(agentId) ?? 0 };
 }
 
 interface Used {

@@ -66,9 +66,9 @@ export function nameRun({ stepId, runId, meter }: Pick<RunUsage, "stepId" | "run
 /** Adds what is new in a record. `agentId`: whose session it is. */
 export function addRunUsage(bill: Bill, usage: RunUsage, agentId: AgentId): Bill {
   const name = nameRun(usage);
-  const known = bill.runs.get(name);
-  const merged = mergeRunUsage(known, usage);
-  const added = subtractTotals(merged, known ?? NO_USAGE);
+  const counted = bill.runs.get(name);
+  const merged = mergeRunUsage(counted, usage);
+  const added = subtractTotals(merged, counted ?? NO_USAGE);
   const step = bill.steps.get(usage.stepId);
   const totals = addTotals(step?.totals ?? NO_USAGE, added);
   const models = merged.models.length > 0 ? merged.models : (step?.models ?? []);
@@ -101,11 +101,11 @@ export function replaceSum(bill: Bill, { before, after }: Record<"before" | "aft
 }
 
 /** The larger of each (B1). */
-export function mergeRunUsage(known: RunUsage | undefined, usage: RunUsage): RunUsage {
-  if (!known) return usage;
+export function mergeRunUsage(counted: RunUsage | undefined, usage: RunUsage): RunUsage {
+  if (!counted) return usage;
   const { stepId, runId, meter } = usage;
-  const models = known.models.length > usage.models.length ? known.models : usage.models;
-  return { stepId, runId, meter, models, ...combineTotals(known, usage, Math.max) };
+  const models = counted.models.length > usage.models.length ? counted.models : usage.models;
+  return { stepId, runId, meter, models, ...combineTotals(counted, usage, Math.max) };
 }
 
 /** Counts a spawn that a model made. */

@@ -229,10 +229,7 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     childWatch: createChildWatch(planning),
     childWords: createChildWords(planning),
     start: () => dispatcher.start(),
-    stop: async () => {
-      await usage.stop();
-      await dispatcher.stop();
-    },
+    stop: () => usage.stop().then(() => dispatcher.stop()),
   };
 }
 

@@ -26,9 +26,9 @@ function describeLimits({ tokens, costMicroUsd, spawns, depth }: TreeLimits): st
 const WHAT = { spawn: "a spawn", call: "a further call", run: "a run" } as const;
 
 export function describeStop({ stepId, limit, agentId, allowed, used, stopped }: BudgetReached): string {
-  const who = stepId === OWNER_STEP_ID ? "the owner" : stepId;
+  const session = stepId === OWNER_STEP_ID ? "the owner" : stepId;
   const whose = agentId ? ` of agent ${agentId}` : "";
-  return `budget${whose} reached: ${describeUse(limit, used, allowed)}; ${WHAT[stopped]} of ${who} was stopped`;
+  return `budget${whose} reached: ${describeUse(limit, used, allowed)}; ${WHAT[stopped]} of ${session} was stopped`;
 }
 
 function describeUse(limit: BudgetReached["limit"], used: number, allowed: number): string {

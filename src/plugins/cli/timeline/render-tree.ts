@@ -107,11 +107,11 @@ function layOut(rows: readonly Row[], columns: number): Layout {
       )
     : 0;
   const optional = [agent, lane, model].filter((cells) => cells > 0);
-  const taken = optional.reduce((sum, cells) => sum + cells + 2, 0);
+  const optionalCells = optional.reduce((sum, cells) => sum + cells + 2, 0);
   const fixed = 2 + STATE_CELLS + TOKENS_CELLS + COST_CELLS + TIME_CELLS + 4 * 2;
   const name = measureWidest(
     rows.map(({ label }) => label),
-    Math.max(12, columns - taken - fixed),
+    Math.max(12, columns - optionalCells - fixed),
   );
   return { name, agent, lane, model };
 }

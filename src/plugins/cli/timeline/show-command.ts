@@ -171,15 +171,17 @@ function renderCoordination(shown: Shown, host: CliHost): string {
   const verdicts = groupVerdictsByStep(gates);
   const page: Page = { paint, text: print, now: host.now(), gates, verdicts, progress, privileges };
   const title = objective === null ? "(the objective is no longer kept)" : print(objective);
-  const ended = endedAtMs === undefined ? "" : `, ended ${formatInstant(endedAtMs)}`;
-  const took = endedAtMs === undefined ? "" : ` (${formatDuration(endedAtMs - createdAtMs)})`;
+  const ended =
+    endedAtMs === undefined
+      ? ""
+      : `, ended ${formatInstant(endedAtMs)} (${formatDuration(endedAtMs - createdAtMs)})`;
   const lines = [
     `${print(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
     paint.tone("strong", title),
     ...(view.gaveUp ? [paint.tone("warning", print(formatUnmetCriteria(view.successCriteria)))] : []),
     ...renderFields(paint, [
       ["owner", print(view.ownerSession)],
-      ["started", `${formatInstant(createdAtMs)}${ended}${took}`],
+      ["started", `${formatInstant(createdAtMs)}${ended}`],
       ["trace", print(trace.traceId ?? "")],
       ["after", print(trace.causalRef ?? "")],
       ["plan", view.plan ? planText(view.plan) : ""],
@@ -191,11 +193,7 @@ function renderCoordination(shown: Shown, host: CliHost): string {
       ["questions", describeQuestions(view)],
       ["criteria", print(describeCriteria(view))],
       ["used", describeUsage(view.usage)],
-      ["budget", view.budget ? print(describeBudget(view.budget)) : ""],
-      [
-        "stopped",
-        (view.budgetStops ?? []).map((stop) => paint.tone("warning", print(describeStop(stop)))).join(", "),
-      ],
+      ...listBudgetFields(view, page),
     ]),
     ...renderConflicts(log, terminal),
     ...claimLines(view, { names: log.names, now: page.now, terminal }),
@@ -203,6 +201,16 @@ function renderCoordination(shown: Shown, host: CliHost): string {
     ...view.steps.flatMap((step) => ["", ...renderStep(step, page)]),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function listBudgetFields(
+  { budget, budgetStops = [] }: CoordinationView,
+  { paint, text }: Page,
+): [string, string][] {
+  return [
+    ["budget", budget ? text(describeBudget(budget)) : ""],
+    ["stopped", budgetStops.map((stop) => paint.tone("warning", text(describeStop(stop)))).join(", ")],
+  ];
 }
 
 function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>): string {

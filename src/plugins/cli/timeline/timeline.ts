@@ -126,9 +126,12 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
     ...questionsOf(view, gates),
     ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
     ...refusedCallsOf(view),
-    ...(view.gaveUp && { gaveUp: true }),
-    ...(view.usage && { usage: view.usage }),
+    ...viewEnd(view),
   };
+}
+
+function viewEnd({ gaveUp, usage }: CoordinationView): Pick<Timeline, "gaveUp" | "usage"> {
+  return { ...(gaveUp && { gaveUp }), ...(usage && { usage }) };
 }
 
 function nameTimeline({

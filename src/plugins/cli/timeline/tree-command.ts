@@ -33,7 +33,7 @@ export function addTree(parent: CommandGroup, host: CliHost): void {
     )
     .action((id: string | undefined, options: TreeOptions) =>
       runCommand(host, options, () =>
-        withLedger(host, options, (reader) => tree(host, reader, { id, options })),
+        withLedger(host, options, (reader) => showTree(host, reader, { id, options })),
       ),
     );
   withExamples(command, host, ["tree", "tree co-1f0c --watch", "tree co-1f0c --json"]);
@@ -49,7 +49,7 @@ interface Picture {
   readonly objective: string | null;
 }
 
-async function tree(host: CliHost, reader: LedgerReader, { id, options }: Asked): Promise<void> {
+async function showTree(host: CliHost, reader: LedgerReader, { id, options }: Asked): Promise<void> {
   const picture = await takePicture(host, reader, id);
   if (options.watch) await watch(host, reader, { first: picture, isJson: options.json ?? false });
   else if (options.json) await writeJson(host, asJson(picture));
@@ -81,21 +81,32 @@ interface Watched {
 async function watch(host: CliHost, reader: LedgerReader, { first, isJson }: Watched): Promise<void> {
   using waiting = (host.waiting ?? createWaiting)();
   const id: CoordinationId = first.agents.coordinationId;
-  const { stdout } = host;
-  const isLive = stdout.terminal.isTTY && !isJson;
+  const isLive = host.stdout.terminal.isTTY && !isJson;
   let shown = "";
-  for (let picture = first; ; picture = await takePicture(host, reader, id)) {
-    const state = JSON.stringify(picture, (key, value: unknown) =>
-      key === "durationMs" ? undefined : value,
-    );
-    if (isLive || state !== shown) {
-      const text = isJson ? formatJson(asJson(picture)) : draw(host, picture);
-      const isRead = await stdout.write(isLive ? `${CLEAR}${text}\n` : `${text}\n${isJson ? "" : "\n"}`);
-      if (!isRead) return;
-    }
-    shown = state;
-    if (picture.agents.status !== "running" || waiting.isInterrupted()) return;
+  let picture = first;
+  while (!waiting.isInterrupted()) {
+    const changeable = formatChangeable(picture);
+    const isNew = isLive || changeable !== shown;
+    if (isNew && !(await host.stdout.write(formatFrame(host, picture, { isJson, isLive })))) return;
+    shown = changeable;
+    if (picture.agents.status !== "running") return;
     await waiting.pause(POLL_MS);
-    if (waiting.isInterrupted()) return;
+    picture = await takePicture(host, reader, id);
   }
+}
+
+/** Formats all of a picture but what changes with time alone. */
+function formatChangeable(picture: Picture): string {
+  return JSON.stringify(picture, (key, value: unknown) => (key === "durationMs" ? undefined : value));
+}
+
+interface Manner {
+  readonly isJson: boolean;
+  /** Drawn over what was there before. */
+  readonly isLive: boolean;
+}
+
+function formatFrame(host: CliHost, picture: Picture, { isJson, isLive }: Manner): string {
+  if (isJson) return `${formatJson(asJson(picture))}\n`;
+  return isLive ? `${CLEAR}${draw(host, picture)}\n` : `${draw(host, picture)}\n\n`;
 }

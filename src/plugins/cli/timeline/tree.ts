@@ -98,9 +98,10 @@ function sumUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
     const plan = nested.get(stepId);
     if (!plan) continue;
     const more = sumUsage(plan);
-    const [all, own] = [usage ?? NOTHING, usage?.ofCalls ?? usage ?? NOTHING];
-    tokens += more.tokens + own.tokens - all.tokens;
-    costMicroUsd += more.costMicroUsd + own.costMicroUsd - all.costMicroUsd;
+    const whole = usage ?? NOTHING;
+    const ofCalls = usage?.ofCalls ?? whole;
+    tokens += more.tokens + ofCalls.tokens - whole.tokens;
+    costMicroUsd += more.costMicroUsd + ofCalls.costMicroUsd - whole.costMicroUsd;
   }
   return { tokens, costMicroUsd };
 }
@@ -108,20 +109,20 @@ function sumUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
 const NOTHING = { tokens: 0, costMicroUsd: 0 };
 
 /** What the step's own model calls used, without the plan of its agent. */
-function ownUsageOf({ usage }: StepView, submitted: NestedPlan | undefined): UsageView | undefined {
+function readOwnUsage({ usage }: StepView, submitted: NestedPlan | undefined): UsageView | undefined {
   return usage && submitted ? { ...usage, ...usage.ofCalls } : usage;
 }
 
 /** In the order of admission. */
 function childrenOf(plan: NestedPlan, parent: StepId | undefined, now: EpochMs): TreeNode[] {
   const byParent = Map.groupBy(plan.view.steps, ({ parentStepId }) => parentStepId);
-  const nodesUnder = (stepId: StepId | undefined): TreeNode[] =>
+  const listNodesUnder = (stepId: StepId | undefined): TreeNode[] =>
     (byParent.get(stepId) ?? []).map((step) => {
       const submitted = plan.nested.get(step.stepId);
       const ofPlan = submitted ? childrenOf(submitted, undefined, now) : [];
-      return nodeOf(step, { now, submitted, children: [...nodesUnder(step.stepId), ...ofPlan] });
+      return nodeOf(step, { now, submitted, children: [...listNodesUnder(step.stepId), ...ofPlan] });
     });
-  return nodesUnder(parent);
+  return listNodesUnder(parent);
 }
 
 interface Surroundings {
@@ -132,7 +133,7 @@ interface Surroundings {
 
 function nodeOf(step: StepView, { now, submitted, children }: Surroundings): TreeNode {
   const { stepId, agentId, lane, status, childSessionKey, dispatchedAtMs, endedAtMs } = step;
-  const usage = ownUsageOf(step, submitted);
+  const usage = readOwnUsage(step, submitted);
   return {
     name: stepName(step),
     stepId,

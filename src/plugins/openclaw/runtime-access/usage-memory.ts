@@ -10,5 +10,9 @@ const KEY = Symbol.for("openclaw-coordination.usage-book");
 type Holder = { [KEY]?: UsageBook };
 
 export function accessUsageBook(): UsageBook {
-  return ((globalThis as Holder)[KEY] ??= createUsageBook(randomUUID()));
+  const existing = (globalThis as Holder)[KEY];
+  if (existing) return existing;
+  const book = createUsageBook(randomUUID());
+  (globalThis as Holder)[KEY] = book;
+  return book;
 }

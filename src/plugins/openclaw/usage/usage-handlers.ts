@@ -15,7 +15,7 @@ const ABORT_MS_MAX = 3_000;
 
 export interface UsageHandlers {
   /** A run has used something that is not recorded yet. */
-  noted(run: RunCount): void;
+  readonly noted: (run: RunCount) => void;
   beforeRun(ctx: HookContext<"before_agent_run">): Promise<HookResult<"before_agent_run">>;
   beforeCall(ctx: HookContext<"before_tool_call">): Promise<HookResult<"before_tool_call">>;
 }

@@ -80,8 +80,8 @@ export function createUsageBook(meter: string): UsageBook {
   return {
     meter,
     beginCall: (call) => {
-      const known = newest.get(call.session);
-      const run = known?.runId === call.runId ? known : createRunCount(call);
+      const newestRun = newest.get(call.session);
+      const run = newestRun?.runId === call.runId ? newestRun : createRunCount(call);
       run.isCalling = true;
       newest.delete(call.session);
       newest.set(call.session, run);
@@ -139,7 +139,7 @@ function addToRun(run: RunCount, usage: CallUsage): void {
 const NANO_PER_MICRO = 1_000;
 
 /** Returns what a run used, as the ledger has it. */
-export function totalsOfRun(run: RunCount): UsageTotals {
+export function sumRun(run: RunCount): UsageTotals {
   return {
     calls: run.calls,
     inputTokens: run.inputTokens,

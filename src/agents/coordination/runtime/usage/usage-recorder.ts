@@ -21,7 +21,7 @@ import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { RunLog } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
-import { totalsOfRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-book.ts";
+import { sumRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-book.ts";
 
 /** From a call to its record, and how much longer with each record of the same run. */
 const RECORD_MS = 5_000;
@@ -118,7 +118,7 @@ async function recordRun(parts: UsageRecorderParts, run: RunCount): Promise<void
     if (run.isOver) parts.book.drop(run);
     return;
   }
-  const totals = totalsOfRun(run);
+  const totals = sumRun(run);
   const { coordinationId, stepId } = place;
   const { runId, models } = run;
   const submitted = await parts.runs.submit(coordinationId, [
@@ -192,7 +192,7 @@ function sumByAgent(runs: readonly RunCount[]): ReadonlyMap<AgentId, UsageTotals
   for (const run of runs) {
     if (!run.place) continue;
     const { agentId } = run.place;
-    const more = subtractTotals(totalsOfRun(run), run.recorded ?? NO_USAGE);
+    const more = subtractTotals(sumRun(run), run.recorded ?? NO_USAGE);
     sums.set(agentId, addTotals(sums.get(agentId) ?? NO_USAGE, more));
   }
   return sums;

@@ -156,6 +156,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/clock": { types: "core/contracts core/ports" },
   "infra/files": { folders: "core/contracts platform", types: "core/ports", packages: "node:*" },
+  "infra/git": { folders: "core/contracts core/std", types: "core/ports", packages: "node:*" },
   "infra/health": { folders: "platform", types: "core/ports", packages: "node:*" },
   "infra/http": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
   "infra/json-schema": { folders: "core/contracts", types: "core/ports", packages: "ajv re2js" },

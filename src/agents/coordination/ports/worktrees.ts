@@ -1,0 +1,88 @@
+/** Folders in which attempts work alone, and bringing back what they left there. */
+
+/** A worktree that an attempt works in. */
+export interface OpenWorktree {
+  /** Follows from the attempt, so that it is found again after any crash. */
+  readonly name: string;
+  /** The folder that the repository is checked out in, where the work is to be merged back. */
+  readonly repository: string;
+  /** The commit that the worktree was made from. */
+  readonly base: string;
+}
+
+/** What opening a worktree came to. */
+export type WorktreeOpened =
+  /** `folder`: where the agent is to work. It is below the worktree where its own folder is below the repository. */
+  | {
+      readonly kind: "opened";
+      readonly repository: string;
+      readonly base: string;
+      readonly folder: string;
+      readonly branch: string;
+    }
+  | { readonly kind: "refused"; readonly message: string };
+
+/**
+ * One file that differs from the base, in three places. A version is `absent`, a mode of git and the id of the content, or
+ * `folder` or `other` for what cannot be merged.
+ */
+export interface WorktreeChange {
+  /** From the top of the repository, with `/`. */
+  readonly path: string;
+  readonly base: string;
+  /** In the worktree. */
+  readonly theirs: string;
+  /** In the folder of the repository. */
+  readonly ours: string;
+}
+
+/** What an attempt left in its worktree. */
+export type WorktreeCompared =
+  | { readonly kind: "compared"; readonly changes: readonly WorktreeChange[] }
+  /** There is more than is merged by a host. */
+  | { readonly kind: "too_much"; readonly message: string }
+  | { readonly kind: "failed"; readonly message: string };
+
+/** The texts of one file. */
+export interface WorktreeTexts {
+  readonly base: string;
+  readonly theirs: string;
+  readonly ours: string;
+}
+
+/** One file to be written into the folder of the repository. */
+export interface WorktreeWrite {
+  readonly path: string;
+  /** What must be there; else nothing is written. */
+  readonly before: string;
+  /** What is there afterwards, or already. */
+  readonly after: string;
+  /** Absent: the file of the worktree is taken, or its absence. */
+  readonly text?: string;
+}
+
+/** What writing one file came to. */
+export type WorktreeWritten = "written" | "changed_meanwhile" | "not_writable";
+
+/** Worktrees of git. No method throws for what is wrong with a repository, and none takes longer than its bounds. */
+export interface Worktrees {
+  /** Says in a sentence why no worktree can be made for a folder; `undefined` where one can. */
+  findObstacle(folder: string): Promise<string | undefined>;
+  /** Makes a worktree from the HEAD of the repository of a folder. What is left of one with this name is removed first. */
+  open(name: string, folder: string): Promise<WorktreeOpened>;
+  /** Compares every file that was changed, added or deleted, committed or not. Ignored files are left out. */
+  compare(worktree: OpenWorktree): Promise<WorktreeCompared>;
+  /** The texts of a file that is a text in all three places; `undefined` where it is not. */
+  texts(worktree: OpenWorktree, path: string): Promise<WorktreeTexts | undefined>;
+  /** The version that a file of the repository would have with this text. */
+  versionOf(
+    worktree: OpenWorktree,
+    file: { readonly path: string; readonly text: string; readonly mode: string },
+  ): Promise<string | undefined>;
+  /** Writes one file as a whole. Writing it again changes nothing. */
+  write(worktree: OpenWorktree, write: WorktreeWrite): Promise<WorktreeWritten>;
+  /** Commits what is there to the worktree's branch, for people to merge; returns the branch, its folder and whether that worked. */
+  keep(worktree: OpenWorktree): Promise<{ readonly branch: string; readonly folder: string }>;
+  /** Removes a worktree and its branch, or what is left of them. Returns what could not be removed, as a sentence. */
+  remove(name: string): Promise<string | undefined>;
+}

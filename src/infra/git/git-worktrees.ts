@@ -1,0 +1,141 @@
+/**
+ * Owns: `Worktrees` with the git program. Every worktree has a folder, a branch and a note of its repository under one name,
+ * below a folder of ours that only its owner may enter.
+ *
+ * 1. The note is written before the worktree is made and deleted after it is gone: whatever a crash leaves can be removed.
+ * 2. Git works on one worktree at a time here: two at once could get the same place in the repository.
+ */
+import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { OpenWorktree, WorktreeOpened, Worktrees } from "../../agents/coordination/ports/worktrees.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
+import { lookAtRepository } from "./look-at-repository.ts";
+import { createRunGit, type GitEnd, type RunGit } from "./run-git.ts";
+import { readTexts, writeFileWhole } from "./worktree-files.ts";
+import { compareWorktree, hashText } from "./worktree-changes.ts";
+
+const BRANCH_PREFIX = "coordination/";
+const AUTHOR = ["-c", "user.name=openclaw-coordination", "-c", "user.email=coordination@localhost"];
+
+export interface GitWorktreesOptions {
+  /** Where the worktrees are; made with the first one. */
+  readonly root: string;
+  readonly clock: Clock;
+  /** The git program. */
+  readonly program?: string;
+}
+
+interface Parts {
+  readonly root: string;
+  readonly git: RunGit;
+}
+
+export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions): Worktrees {
+  const parts: Parts = { root, git: createRunGit(clock, program) };
+  const turns = createTurnsByName();
+  const treeOf = ({ name }: OpenWorktree): string => join(root, name);
+  return {
+    findObstacle: async (folder) => {
+      const look = await lookAtRepository(parts.git, folder);
+      return look.kind === "unusable" ? look.message : undefined;
+    },
+    open: (name, folder) => turns.run(root, () => openWorktree(parts, name, folder)),
+    compare: (worktree) => compareWorktree(parts.git, { ...worktree, tree: treeOf(worktree) }),
+    texts: (worktree, path) => readTexts(parts.git, { ...worktree, tree: treeOf(worktree) }, path),
+    versionOf: (worktree, file) => hashText(parts.git, worktree.repository, file),
+    write: (worktree, write) => writeFileWhole(parts.git, { ...worktree, tree: treeOf(worktree) }, write),
+    keep: (worktree) => turns.run(root, () => commitWork(parts, worktree)),
+    remove: (name) => turns.run(root, () => removeWorktree(parts, name)),
+  };
+}
+
+async function openWorktree(parts: Parts, name: string, folder: string): Promise<WorktreeOpened> {
+  const look = await lookAtRepository(parts.git, folder);
+  if (look.kind === "unusable") return { kind: "refused", message: look.message };
+  const { top, below, head } = look;
+  const tree = join(parts.root, name);
+  try {
+    await makeRoot(parts.root);
+    const left = await removeWorktree(parts, name);
+    if (left !== undefined) return { kind: "refused", message: left };
+    await writeFile(notePathOf(parts, name), top, { mode: 0o600 });
+  } catch (error) {
+    return { kind: "refused", message: `the folder for worktrees cannot be used: ${describeError(error)}` };
+  }
+  const branch = BRANCH_PREFIX + name;
+  const added = await parts.git({
+    folder: top,
+    args: ["worktree", "add", "--quiet", "--no-track", "-b", branch, tree, head],
+  });
+  if (added.kind === "failed") {
+    await removeWorktree(parts, name);
+    return { kind: "refused", message: `no worktree could be made of ${top}: ${added.message}` };
+  }
+  await mkdir(join(tree, below), { recursive: true });
+  return { kind: "opened", repository: top, base: head, folder: join(tree, below), branch };
+}
+
+async function makeRoot(root: string): Promise<void> {
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const facts = await lstat(root);
+  if (!facts.isDirectory()) throw new Error(`${root} is not a folder`);
+  await chmod(root, 0o700);
+}
+
+function notePathOf({ root }: Parts, name: string): string {
+  return join(root, `${name}.repository`);
+}
+
+/** Commits everything to the branch, for people to merge. A commit that fails leaves the folder as it is. */
+async function commitWork(
+  { root, git }: Parts,
+  { name }: OpenWorktree,
+): Promise<{ branch: string; folder: string }> {
+  const folder = join(root, name);
+  const branch = BRANCH_PREFIX + name;
+  const added = await git({ folder, args: ["add", "--all"] });
+  if (added.kind === "done")
+    await git({
+      folder,
+      args: [...AUTHOR, "commit", "--quiet", "--no-verify", "--message", "Work of a step"],
+    });
+  // The agent may have left its branch.
+  await git({ folder, args: ["branch", "--force", branch, "HEAD"] });
+  return { branch, folder };
+}
+
+/** Removes what there is under the name. Returns what could not be removed. */
+async function removeWorktree(parts: Parts, name: string): Promise<string | undefined> {
+  const tree = join(parts.root, name);
+  try {
+    const repository = await readNote(parts, name);
+    if (repository !== undefined)
+      await parts.git({ folder: repository, args: ["worktree", "remove", "--force", "--force", tree] });
+    await rm(tree, { recursive: true, force: true });
+    if (repository !== undefined) await forgetWorktree(parts, repository, name);
+    await rm(notePathOf(parts, name), { force: true });
+    return undefined;
+  } catch (error) {
+    return `the worktree ${tree} could not be removed: ${describeError(error)}`;
+  }
+}
+
+/** The repository itself may be gone. */
+async function forgetWorktree({ root, git }: Parts, repository: string, name: string): Promise<GitEnd> {
+  const tree = join(root, name);
+  // A locked worktree is not pruned; one that is unlocked already only makes git complain.
+  await git({ folder: repository, args: ["worktree", "unlock", tree] });
+  await git({ folder: repository, args: ["worktree", "prune"] });
+  return git({ folder: repository, args: ["branch", "--quiet", "-D", BRANCH_PREFIX + name] });
+}
+
+async function readNote(parts: Parts, name: string): Promise<string | undefined> {
+  try {
+    return await readFile(notePathOf(parts, name), "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}

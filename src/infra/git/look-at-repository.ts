@@ -1,0 +1,75 @@
+/** Owns: whether a folder is in a repository that a worktree can be made of, and from which commit. */
+import { realpath, stat } from "node:fs/promises";
+import type { RunGit } from "./run-git.ts";
+
+/** Files of one checkout; and their bytes, as far as git knows them. */
+const FILES_MAX = 200_000;
+const BYTES_MAX = 4_000_000_000;
+
+export type RepositoryLook =
+  | {
+      readonly kind: "usable";
+      /** Where the repository is checked out. */
+      readonly top: string;
+      /** Where the folder is below it; empty at the top. */
+      readonly below: string;
+      /** The commit that is checked out. */
+      readonly head: string;
+    }
+  | { readonly kind: "unusable"; readonly message: string };
+
+export async function lookAtRepository(git: RunGit, folder: string): Promise<RepositoryLook> {
+  if (!(await isFolder(folder))) return createUnusable(`the folder ${folder} is not there`);
+  const inside = await git({ folder, args: ["rev-parse", "--is-inside-work-tree"] });
+  if (inside.kind === "failed")
+    return createUnusable(
+      /not a git repository/u.test(inside.message)
+        ? `the folder ${folder} is in no git repository; run git init and commit there`
+        : `the folder ${folder} cannot be used: ${inside.message}`,
+    );
+  if (inside.output.toString("utf8").trim() !== "true")
+    return createUnusable(`the repository of ${folder} is bare, or the folder is inside of .git`);
+  // One by one: the name of a folder may have a newline.
+  const top = await readLine(git, folder, ["rev-parse", "--show-toplevel"]);
+  const below = await readLine(git, folder, ["rev-parse", "--show-prefix"]);
+  if (top === undefined || below === undefined)
+    return createUnusable(`git does not say where the repository of ${folder} is`);
+  const head = await git({ folder, args: ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"] });
+  if (head.kind === "failed")
+    return createUnusable(`the repository of ${folder} has no commit yet; commit something there first`);
+  const excess = await findExcess(git, folder);
+  if (excess !== undefined) return createUnusable(excess);
+  const commit = head.output.toString("utf8").trim();
+  return { kind: "usable", top: await realpath(top), below: below.replace(/\/$/u, ""), head: commit };
+}
+
+async function readLine(git: RunGit, folder: string, args: readonly string[]): Promise<string | undefined> {
+  const answer = await git({ folder, args });
+  return answer.kind === "done" ? answer.output.toString("utf8").replace(/\n$/u, "") : undefined;
+}
+
+/** A checkout of that many files would fill the disk with every attempt. */
+async function findExcess(git: RunGit, folder: string): Promise<string | undefined> {
+  const tree = await git({ folder, args: ["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"] });
+  if (tree.kind === "failed") return tree.message;
+  const entries = tree.output.toString("latin1").split("\0");
+  const bytes = entries.reduce(
+    (sum, entry) => sum + (Number(/^\S+ \S+ \S+ +(\d+)\t/u.exec(entry)?.[1]) || 0),
+    0,
+  );
+  return entries.length > FILES_MAX || bytes > BYTES_MAX
+    ? `the repository of ${folder} has ${entries.length} files with ${bytes} bytes, too many to check out for every attempt (at most ${FILES_MAX} files and ${BYTES_MAX} bytes)`
+    : undefined;
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+function createUnusable(message: string): RepositoryLook {
+  return { kind: "unusable", message };
+}

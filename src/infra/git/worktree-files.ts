@@ -1,0 +1,124 @@
+/**
+ * Owns: reading the texts of a file in the base, the worktree and the folder of the repository, and writing one file there as a
+ * whole: under a name of its own first, which only the same write uses.
+ */
+import { isUtf8 } from "node:buffer";
+import { hash } from "node:crypto";
+import {
+  copyFile,
+  chmod,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  rmdir,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import type {
+  WorktreeTexts,
+  WorktreeWrite,
+  WorktreeWritten,
+} from "../../agents/coordination/ports/worktrees.ts";
+import type { RunGit } from "./run-git.ts";
+import { readVersions, type WorktreeOnDisk } from "./worktree-changes.ts";
+
+export async function readTexts(
+  git: RunGit,
+  { tree, repository, base }: WorktreeOnDisk,
+  path: string,
+): Promise<WorktreeTexts | undefined> {
+  const stored = await git({ folder: tree, args: ["cat-file", "--filters", `${base}:${path}`] });
+  const texts = {
+    base: stored.kind === "done" ? decodeText(stored.output) : undefined,
+    theirs: await readText(join(tree, path)),
+    ours: await readText(join(repository, path)),
+  };
+  if (texts.base === undefined || texts.theirs === undefined || texts.ours === undefined) return undefined;
+  return { base: texts.base, theirs: texts.theirs, ours: texts.ours };
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    const facts = await lstat(path);
+    if (!facts.isFile() || facts.size > BOUNDS.mergeBytesMax) return undefined;
+    return decodeText(await readFile(path));
+  } catch {
+    return undefined;
+  }
+}
+
+function decodeText(bytes: Buffer): string | undefined {
+  const isText = bytes.length <= BOUNDS.mergeBytesMax && isUtf8(bytes) && !bytes.includes(0);
+  return isText ? bytes.toString("utf8") : undefined;
+}
+
+/** Writes where the file is what it is taken for, and nothing where it is written already. */
+export async function writeFileWhole(
+  git: RunGit,
+  worktree: WorktreeOnDisk,
+  write: WorktreeWrite,
+): Promise<WorktreeWritten> {
+  const { repository } = worktree;
+  const { path, before, after } = write;
+  const current = (await readVersions(git, repository, [path]))?.get(path);
+  if (current === after) return "written";
+  if (current !== before) return "changed_meanwhile";
+  try {
+    if (after === "absent") await deleteFile(repository, path);
+    else await replaceFile(worktree, write);
+    return "written";
+  } catch {
+    return "not_writable";
+  }
+}
+
+async function replaceFile({ tree, repository }: WorktreeOnDisk, write: WorktreeWrite): Promise<void> {
+  const { path, after, text } = write;
+  const target = join(repository, path);
+  await mkdir(dirname(target), { recursive: true });
+  const name = hash("sha256", `${path}\0${after}`).slice(0, 16);
+  const staged = join(dirname(target), `.coordination-${name}.tmp`);
+  await rm(staged, { force: true });
+  try {
+    const source = join(tree, path);
+    if (after.startsWith("120000 ")) await symlink(await readlink(source), staged);
+    else await writeStaged(staged, { source, target, text, isProgram: after.startsWith("100755 ") });
+    await rename(staged, target);
+  } finally {
+    await rm(staged, { force: true });
+  }
+}
+
+interface Staging {
+  readonly source: string;
+  readonly target: string;
+  readonly text: string | undefined;
+  readonly isProgram: boolean;
+}
+
+/** The file keeps who may read and write it. */
+async function writeStaged(staged: string, { source, target, text, isProgram }: Staging): Promise<void> {
+  if (text === undefined) await copyFile(source, staged);
+  else await writeFile(staged, text);
+  const before = await lstat(target).catch(() => undefined);
+  const { mode: allBits } = before?.isFile() ? before : await lstat(staged);
+  const mode = allBits & 0o777;
+  await chmod(staged, isProgram ? mode | ((mode & 0o444) >> 2) : mode & ~0o111);
+}
+
+/** Like git, it leaves no folder behind that has nothing in it. */
+async function deleteFile(repository: string, path: string): Promise<void> {
+  await rm(join(repository, path));
+  for (let parent = dirname(path); parent !== "."; parent = dirname(parent)) {
+    try {
+      await rmdir(join(repository, parent));
+    } catch {
+      return;
+    }
+  }
+}

@@ -3,7 +3,7 @@
  * lazily, because it pulls in the native database driver.
  */
 import { hash, randomUUID } from "node:crypto";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
@@ -20,6 +20,7 @@ import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
 import type { Lane } from "../agents/coordination/contracts/envelope.ts";
 import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
 import type { ModelClient } from "../agents/coordination/ports/model-client.ts";
+import type { Worktrees } from "../agents/coordination/ports/worktrees.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
@@ -119,6 +120,8 @@ export interface ComposeOptions {
   /** Hears of every change of a plan. */
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
+  /** The folder from which an agent of the host takes relative paths. */
+  readonly workingFolderOf: (agent: AgentId) => string;
   readonly logger: Logger;
   /** Hooks that other plugins registered. */
   readonly hooks: HookHost;
@@ -167,6 +170,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
     runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
+    worktrees: createLazyWorktrees(`${dirname(ledgerPath)}-worktrees`),
+    folderOf: createFolderOf(options),
     files: createRealFiles(),
     textMerge: createOnce(async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge()),
     conflicts: config.conflicts,
@@ -264,6 +269,36 @@ function settingsOf({ lanes, contentRetentionDays, ...config }: Phase1Config): S
     ...(perAgentMax !== undefined && { perAgentMax }),
     contentMs: contentRetentionDays * DAY_MS,
     parentCharsMax: config.results.parentCharsMax,
+  };
+}
+
+/** A program has a folder of its own where the operator says so. */
+function createFolderOf({
+  config: { acpAgents },
+  workspaceOf,
+  workingFolderOf,
+}: ComposeOptions): (agent: AgentId) => string {
+  const programs = new Map(Object.entries(acpAgents).map(([id, agent]) => [id.trim().toLowerCase(), agent]));
+  return (agent) => {
+    const program = programs.get(agent);
+    return program ? resolve(program.cwd ?? workspaceOf(agent)) : workingFolderOf(agent);
+  };
+}
+
+/** Git is looked for with the first step that asks for a worktree. */
+function createLazyWorktrees(root: string): Worktrees {
+  const load = createOnce(async () =>
+    (await import("../infra/git/git-worktrees.ts")).createGitWorktrees({ root, clock: systemClock }),
+  );
+  return {
+    findObstacle: async (folder) => (await load()).findObstacle(folder),
+    open: async (name, folder) => (await load()).open(name, folder),
+    compare: async (worktree) => (await load()).compare(worktree),
+    texts: async (worktree, path) => (await load()).texts(worktree, path),
+    versionOf: async (worktree, file) => (await load()).versionOf(worktree, file),
+    write: async (worktree, write) => (await load()).write(worktree, write),
+    keep: async (worktree) => (await load()).keep(worktree),
+    remove: async (name) => (await load()).remove(name),
   };
 }
 

@@ -108,6 +108,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/escalation core/ledger core/plan core/results core/runtime/log core/runtime/attempts",
     types: "core/ports core/dispatch core/runtime/environment",
   },
+  "core/runtime/worktrees": {
+    folders: "core/contracts core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
+    types: "core/std core/ports core/runtime/environment",
+  },
   "core/runtime/workflow-host/driving": {
     folders:
       "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/log",
@@ -125,7 +129,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/effects": {
     folders:
-      "core/contracts core/std core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans",
+      "core/contracts core/std core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans core/runtime/worktrees",
     types: "core/lanes core/ports core/runtime/spawns",
   },
   "core/runtime/workflow-host/requests": {
@@ -260,7 +264,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens platform plugins/openwop/http plugins/openwop",
     types:
       "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks",
-    lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
+    lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
     packages: "node:*",
   },
   "plugins/openclaw/host": {

@@ -41,6 +41,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   step: [
     ...["dependsOn", "fanIn", "input", "outputSchema", "priority", "timeoutMs", "retry", "retry.backoffMs"],
     ...["resources", "deliveryMode", "lane", "confidence", "verify", "verify.checks", "verify.revisionsMax"],
+    "isolate",
     ...["verify.requireConfidence", "verify.confidenceThreshold"],
     ...BUDGET,
   ],
@@ -59,6 +60,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
     "budget.agents.main.spawns",
   ],
   "step.admitted": [
+    "isolate",
     ...["parentStepId", "name", "call.toolCallId", "call.runId", "call.spanId", "problems"],
     ...["planned", ...findLimitsAt("planned.budget"), "decision", "decision.confidence"],
     ...["gate", "gate.requireConfidence", "gate.checks", "gate.criticThreshold", "gate.revisionsMax"],
@@ -234,6 +236,8 @@ describe("the set of contracts", () => {
       ...["result.shortened", "message.suppressed"],
       ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
       ...["step.progressed", "escalation.forwarded"],
+      ...["worktree.opened", "worktree.merge_begun", "worktree.merged", "worktree.conflicted"],
+      "worktree.removed",
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
       "privilege.refused",
       ...["usage.recorded", "budget.reached"],

@@ -191,6 +191,10 @@ export function createCommandFor(effect: Effect, { steps }: RandomPlan, state: C
       return { type: "settleReview", conflictId: effect.conflictId, answer: "unanswered" };
     case "endCoordination":
       return SETTLE_PLAN;
+    case "mergeWorktree":
+      return { type: "finishMerge", stepId: effect.stepId, attempt: effect.attempt, changed: [] };
+    case "removeWorktree":
+      return { type: "removeWorktree", stepId: effect.stepId, attempt: effect.attempt, outcome: "removed" };
     case "askHost":
       return finish(effect.stepId, effect.attempt);
     case "verifyResult":

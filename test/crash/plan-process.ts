@@ -17,6 +17,7 @@ import { waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createFakeClockHost } from "../support/fake-clock-host.ts";
 import type { MemoryLedger, MemoryStore } from "../support/memory-store.ts";
 import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createNoWorktrees } from "../support/plan-parts.ts";
 import { createGateParts } from "../support/gate-parts.ts";
 import { VERIFY_MS, type Ruler } from "./plan-gates.ts";
 
@@ -100,6 +101,8 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
     contract: () => Promise.resolve((contract ??= createAjvOutputContract())),
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
     runnerOf: (agent) => (agent === "acp" ? "acp_stdio" : "subagent"),
+    worktrees: createNoWorktrees(),
+    folderOf: () => "/nowhere",
     lanes: createPQueueLanes(lanes, clock),
     gate: createSpawnGate({ clock: parts.clock, limits: { spawnsMax: 1_000 } }),
     newCoordinationId: () => "observed" as CoordinationId,

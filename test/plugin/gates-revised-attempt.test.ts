@@ -28,7 +28,12 @@ async function observeRow(key: string, messages: readonly unknown[]) {
   const doNothing = () => undefined;
   const logger = { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing };
   const clock = createFakeClock();
-  const runner = createSubagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
+  const runner = createSubagentRunner(runtime as unknown as HostRuntime, {
+    clock,
+    logger,
+    tools: [],
+    assignedFolders: new Map<string, string>(),
+  });
   const order = { idempotencyKey: key, agentId: "main", childSessionKey: CHILD, dispatchedAtMs: clock.now() };
   return runner.observe(order as unknown as Order);
 }

@@ -51,7 +51,12 @@ function createFakeHost(answers: {
     lines.push(message);
   };
   const logger = { debug: log, info: log, warn: log, error: log };
-  const runner = createSubagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
+  const runner = createSubagentRunner(runtime as unknown as HostRuntime, {
+    clock,
+    logger,
+    tools: [],
+    assignedFolders: new Map<string, string>(),
+  });
   const order = { ...ORDER, dispatchedAtMs: clock.now() } as unknown as Order;
   return { runner, order, runs, clock, lines };
 }

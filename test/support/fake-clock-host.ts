@@ -19,6 +19,7 @@ import { createCoordinator, type Coordinator } from "../../src/agents/coordinati
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import type { FakeWorktrees } from "./fake-worktrees.ts";
 import { planParts } from "./plan-parts.ts";
 import { createScriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
 import { createMemoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
@@ -183,6 +184,7 @@ export function createWorld(
   settings: Partial<Settings> = {},
   plans: ScriptedRunner = createScriptedRunner(),
   gates: GivenGates = {},
+  worktrees?: FakeWorktrees,
 ): World {
   const clock = createFakeClock();
   const ledger = createMemoryLedger();
@@ -216,8 +218,9 @@ export function createWorld(
         store,
         withheld: texts,
         content: store,
-        ...planParts(plans),
+        ...planParts(plans, worktrees),
         ...createArbitrationParts(),
+        ...(worktrees && { files: worktrees.files }),
         ...createGateParts(gates),
         ...outside,
         logger,

@@ -72,7 +72,7 @@ function jobOf(order: Order, options: AcpRunnerOptions, limits: AcpLimits): Atte
   const config = Object.hasOwn(options.agents, order.agentId) ? options.agents[order.agentId] : undefined;
   if (!config) return createRefusal(`There is no ACP agent named ${order.agentId}.`);
   try {
-    const cwd = resolve(config.cwd ?? options.defaultCwd(order.agentId));
+    const cwd = resolve(order.folder ?? config.cwd ?? options.defaultCwd(order.agentId));
     return { ...options, order, config, cwd, limits };
   } catch {
     return createRefusal(`There is no folder for the ACP agent ${order.agentId}.`);

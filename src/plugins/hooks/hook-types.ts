@@ -165,7 +165,8 @@ export interface HookQuestion {
     | "deadline"
     | "agent"
     | "budget"
-    | "mismatch";
+    | "mismatch"
+    | "merge";
   readonly kind: "approval" | "clarification";
   /** One sentence, free of content. */
   readonly title: string;

@@ -148,6 +148,8 @@ export const BOUNDS = {
   privilegeRefusalsMax: 32,
   /** Sessions between a child and the owner that its privileges are looked up from. */
   privilegeDepthMax: 64,
+  /** Files of one worktree that are merged back, or named as not mergeable. */
+  worktreeFilesMax: 250,
   openWopTokensMax: 64,
   openWopFoldersMax: 16,
   openWopOriginsMax: 64,

@@ -31,6 +31,12 @@ export type Command =
   | ObserveChild
   | StopChild
   | SkipSteps
+  | ({ readonly type: "openWorktree" } & FactPayloads["worktree.opened"])
+  | ({ readonly type: "beginMerge" } & FactPayloads["worktree.merge_begun"])
+  | FinishMerge
+  | AskAboutMerge
+  | FailMerge
+  | ({ readonly type: "removeWorktree" } & FactPayloads["worktree.removed"])
   | RetryStep
   | CancelCoordination
   | ExpireEscalation
@@ -176,6 +182,32 @@ export interface StopChild {
 export interface SkipSteps {
   readonly type: "skipSteps";
   readonly stepIds: readonly StepId[];
+}
+
+/** All files that the merge began with are written: the result counts. */
+export interface FinishMerge {
+  readonly type: "finishMerge";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  /** What is in them now, by resource. */
+  readonly changed: readonly { readonly resource: string; readonly version: string }[];
+}
+
+/** What the attempt left cannot be merged back: people look after it. */
+export interface AskAboutMerge {
+  readonly type: "askAboutMerge";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly files: FactPayloads["worktree.conflicted"]["files"];
+  readonly question: ContentRef;
+}
+
+/** What the attempt left cannot be read: the attempt has failed. */
+export interface FailMerge {
+  readonly type: "failMerge";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly message: string;
 }
 
 /** Grants a blocked or failed step one attempt more; without a step, answers the coordination's open questions so. */

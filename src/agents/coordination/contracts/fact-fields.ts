@@ -12,6 +12,7 @@ import {
 } from "./ids.ts";
 import { admittedPrivilegeSchema } from "./privilege.ts";
 import { gateSchema } from "./verification.ts";
+import { isolateSchema } from "./worktree-fields.ts";
 
 /** The schema of a duration, in milliseconds. */
 export const durationMs = z.int().min(0).max(BOUNDS.durationMsMax);
@@ -75,6 +76,8 @@ export const stepErrorSchema = z.object({
     "result_lost",
     /** The child would not have run as it was asked, and was stopped before its model was called. */
     "not_as_asked",
+    /** No worktree could be made for the attempt, or what it left there cannot be read. */
+    "worktree_failed",
   ]),
   message: z.string().max(BOUNDS.errorMessageCharsMax),
 });
@@ -227,6 +230,8 @@ export const stepAdmittedSchema = z.object({
   decision: decisionSchema.optional(),
   /** What its child may do at most; absent where nobody said anything. */
   privilege: admittedPrivilegeSchema.optional(),
+  /** How its attempts are kept apart; what they leave is merged back before the result counts. */
+  isolate: isolateSchema.optional(),
   /** Only in a fork. */
   carried: carriedSchema.optional(),
   /** What was asked of the child besides its agent; absent where nothing was. */

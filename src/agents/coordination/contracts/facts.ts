@@ -36,6 +36,7 @@ import {
   successCriterionSchema,
   verificationFailureSchema,
 } from "./verification.ts";
+import { absolutePath, commitId, mergedFileSchema, unmergedFileSchema } from "./worktree-fields.ts";
 import {
   durationMs,
   hostRef,
@@ -186,6 +187,29 @@ export const FACT_PAYLOADS = {
     childSessionKey: sessionKeySchema,
     outcome: z.enum(["stopped", "already_ended", "unreachable"]),
   }),
+  /** The attempt has a worktree of its own, made from a commit of a repository. */
+  "worktree.opened": z.object({
+    ...attemptOf,
+    repository: absolutePath,
+    base: commitId,
+    /** Where the agent works. */
+    folder: absolutePath,
+  }),
+  /** The files that are about to be written into the repository's folder. */
+  "worktree.merge_begun": z.object({
+    ...attemptOf,
+    files: z.array(mergedFileSchema).max(BOUNDS.worktreeFilesMax),
+  }),
+  /** Everything that the attempt left in its worktree is in the repository's folder. */
+  "worktree.merged": z.object({ ...attemptOf, files: z.int().min(0).max(BOUNDS.worktreeFilesMax) }),
+  /** What the attempt left could not be merged back, and people are asked; the worktree stays until they answer. */
+  "worktree.conflicted": z.object({
+    ...attemptOf,
+    /** Empty where there is more than a host merges. */
+    files: z.array(unmergedFileSchema).max(BOUNDS.worktreeFilesMax),
+  }),
+  /** The worktree of an attempt that is over is gone, with its branch; or it could not be removed. */
+  "worktree.removed": z.object({ ...attemptOf, outcome: z.enum(["removed", "left"]) }),
   "coordination.cancel_requested": z.object({ by: requesterSchema, stepId: stepIdSchema.optional() }),
   /** What the child of an attempt said was kept back from its parent, and kept here. The newest of an attempt counts. */
   "result.withheld": z.object({
@@ -382,6 +406,8 @@ export const FACT_PAYLOADS = {
       "agent",
       "budget",
       "mismatch",
+      /** What an attempt left in its worktree could not be merged back. */
+      "merge",
     ]),
     kind: z.enum(["approval", "clarification"]),
     /** Present when confidence was the cause; basis points, 10,000 is certainty. */

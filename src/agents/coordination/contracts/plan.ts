@@ -4,6 +4,7 @@ import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
 import { coordinationIdSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { privilegeSchema } from "./privilege.ts";
 import { stepVerifySchema, successCriterionSchema } from "./verification.ts";
+import { isolateSchema } from "./worktree-fields.ts";
 import { parseBounded, PLAN_BOUNDS, type Parsed, type ValidationProblem } from "./validation.ts";
 
 const durationMs = z.int().min(1).max(BOUNDS.durationMsMax);
@@ -100,6 +101,7 @@ export const coordinationStepSchema = z.strictObject({
   confidence: z.number().min(0).max(1).optional(),
   budget: budgetSchema.optional(),
   ...privilegeSchema.shape,
+  isolate: isolateSchema.optional(),
 });
 /** A step as its author wrote it. */
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;

@@ -14,6 +14,8 @@ import type {
 import { BOUNDS } from "../contracts/bounds.ts";
 import { stepError, type ContentRef, type StepError } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
+import { isAboutResult } from "../ledger/evolve-questions.ts";
+import { worktreeKeyOf } from "../ledger/evolve-worktrees.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Finding, Gate } from "../contracts/verification.ts";
@@ -27,7 +29,19 @@ import { chooseNextAttempt } from "./next-try.ts";
 import { isPlanned } from "./plan-rules.ts";
 
 /** A step whose result waits for a ruling. */
-export type HeldStep = Step & { readonly phase: HeldPhase; readonly spec: { readonly gate: Gate } };
+export type HeldStep = Step & { readonly phase: HeldPhase };
+
+/** Lets everything pass: what is held without a gate of its own is only to be merged back first. */
+const OPEN_GATE: Gate = { threshold: 0 };
+
+export function gateOfStep({ spec }: Pick<Step, "spec">): Gate {
+  return spec.gate ?? OPEN_GATE;
+}
+
+/** True while files of its worktree are being written: then it can only come to its end. */
+export function isBeingMerged({ worktrees }: OpenCoordination, { spec, phase }: Step): boolean {
+  return worktrees.get(worktreeKeyOf(spec.stepId, phase.attempt))?.merge?.status === "begun";
+}
 
 /** Returns the confidence that the agent stated. Its report counts before its last text. */
 function statedConfidenceOf({ report, withheld }: Step, { stated, attempt }: CompleteStep): StatedConfidence {
@@ -51,11 +65,13 @@ export function draftHeldResult(
     now,
   }: { readonly command: CompleteStep; readonly output?: ContentRef; readonly now: EpochMs },
 ): FactDraft[] | undefined {
-  const { gate, stepId } = step.spec;
+  const { gate, stepId, isolate } = step.spec;
   const stated = statedConfidenceOf(step, command);
-  if (!gate || !(mustHold(gate, stated) || mustHoldMismatch(gate, step.differences))) return undefined;
+  const isHeldByGate =
+    gate !== undefined && (mustHold(gate, stated) || mustHoldMismatch(gate, step.differences));
+  if (!isHeldByGate && !isolate) return undefined;
   const { attempt, via, usage } = command;
-  const { checks = [], verifyMs = BOUNDS.durationMsMax } = gate;
+  const { checks = [], verifyMs = BOUNDS.durationMsMax } = gateOfStep(step);
   const heldFact: FactDraft = {
     type: "result.held",
     payload: {
@@ -79,10 +95,11 @@ export function draftHeldResult(
 function draftImmediateRuling(
   state: OpenCoordination,
   step: Step,
-  hold: { readonly gate: Gate; readonly stated: StatedConfidence; readonly now: EpochMs },
+  hold: { readonly gate: Gate | undefined; readonly stated: StatedConfidence; readonly now: EpochMs },
 ): FactDraft[] {
   if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
   const { gate, stated, now } = hold;
+  if (!gate) return [];
   const revisions = step.revisions ?? 0;
   const verdict = ruleOnVerdicts(gate, {
     stated,
@@ -100,7 +117,7 @@ export function recordFinding(state: OpenCoordination, command: RecordFinding, n
   if (!step || !heldStep) return refuseNotHeld(step, command);
   const { finding, stepId, attempt } = command;
   if (hasCheckAnswered(heldStep, finding.check)) return { kind: "replay", stepId };
-  if (finding.self && !heldStep.spec.gate.allowSelf)
+  if (finding.self && !gateOfStep(heldStep).allowSelf)
     return recordNoVerdict(
       state,
       { ...createNoVerdict(command), check: finding.check, because: "self_not_allowed" },
@@ -139,12 +156,12 @@ function findStepHeldBy(
 ): HeldStep | undefined {
   if (!step || !isHeld(step) || step.phase.escalationId) return undefined;
   const check = "finding" in rest ? rest.finding.check : rest.check;
-  const isAsked = step.spec.gate.checks?.includes(check) ?? false;
+  const isAsked = gateOfStep(step).checks?.includes(check) ?? false;
   return isAsked && step.phase.attempt === attempt && step.phase.target === target ? step : undefined;
 }
 
 export function isHeld(step: Step): step is HeldStep {
-  return step.phase.status === "held" && step.spec.gate !== undefined;
+  return step.phase.status === "held";
 }
 
 /** Refuses a verdict that came too late or is about another result. It changes nothing and is recorded once (D3). */
@@ -169,12 +186,13 @@ function addFinding(step: HeldStep, finding: Finding): HeldStep {
 function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochMs): FactDraft[] {
   const { phase, spec, revisions = 0, differences = [] } = step;
   const { stated, findings, failures } = phase;
-  const verdict = ruleOnVerdicts(spec.gate, { stated, findings, failures, revisions, differences });
+  const verdict = ruleOnVerdicts(gateOfStep(step), { stated, findings, failures, revisions, differences });
   switch (verdict.outcome) {
     case "wait":
       return [];
     case "pass":
-      return draftAcceptedResult(step, { released: "verified" });
+      // What is in a worktree is merged back first.
+      return spec.isolate ? [] : draftAcceptedResult(step, { released: "verified" });
     case "fail":
       return draftRejection(state, step, {
         error: stepError("verification_failed", `not met: ${verdict.criteria.join(", ")}`),
@@ -246,6 +264,21 @@ export function draftAcceptedResult(
   ];
 }
 
+/** Returns what lets a held result count, once everything asked of it is there. */
+export function releaseOf({ escalations }: OpenCoordination, step: HeldStep): Release {
+  const { phase, spec } = step;
+  const replaced = escalations.findLast(
+    (question) =>
+      question.stepId === spec.stepId &&
+      isAboutResult(question) &&
+      question.askedAtMs >= phase.endedAtMs &&
+      question.closed?.resolution === "answered",
+  );
+  if (replaced?.answered?.text) return { released: "replaced", output: replaced.answered.text };
+  if (phase.escalationId !== undefined) return { released: "approved" };
+  return gateOfStep(step).checks?.length ? { released: "verified" } : {};
+}
+
 /** Drafts the failure of an attempt whose result was rejected. It is retried, asked about or given up like any other failure. */
 export function draftRejection(
   state: OpenCoordination,
@@ -264,10 +297,11 @@ export function draftRejection(
 
 /** Drafts the end of a held step that is cancelled, and of the question about its result. */
 export function cancelHeld(state: OpenCoordination, step: HeldStep): FactDraft[] {
+  if (isBeingMerged(state, step)) return [];
   return [...draftQuestionClosing(state, step.phase.escalationId), draftCancelledWhileHeld(step)];
 }
 
-function draftCancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
+export function draftCancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
   const error = stepError("child_cancelled", "cancelled while its result was held");
   return { type: "step.failed", payload: { stepId, attempt, via: "gate", error, cancelled: true } };
 }

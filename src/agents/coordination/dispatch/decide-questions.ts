@@ -16,7 +16,13 @@ import type { Escalation, OpenCoordination } from "../ledger/state.ts";
 import { draftForwarding, draftQuestion } from "./ask-people.ts";
 import { draftAnsweredConflict } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { findHeldStep, draftAcceptedResult, draftRejection } from "./decide-held.ts";
+import {
+  findHeldStep,
+  draftAcceptedResult,
+  draftRejection,
+  releaseOf,
+  type HeldStep,
+} from "./decide-held.ts";
 import { isPlanned } from "./plan-rules.ts";
 
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
@@ -163,11 +169,18 @@ function draftResultRuling(
 ): FactDraft[] {
   const step = findHeldStep(state, question.stepId);
   if (!step || step.phase.escalationId !== question.escalationId) return [];
+  const isLetThrough = resolution === "approved" || resolution === "answered";
+  if (isLetThrough && step.spec.isolate) return draftIsolatedResult(state, question, step);
   if (resolution === "approved") return draftAcceptedResult(step, { released: "approved" });
   if (resolution === "answered" && answer?.text)
     return draftAcceptedResult(step, { released: "replaced", output: answer.text });
   const why = resolution === "expired" ? "nobody answered in time" : "withheld by people";
   return draftRejection(state, step, { error: stepError("withheld", why), now });
+}
+
+/** Drafts the result of a step that people let through: its work is merged back first, or they have looked after that. */
+function draftIsolatedResult(state: OpenCoordination, { cause }: Escalation, step: HeldStep): FactDraft[] {
+  return cause === "merge" ? draftAcceptedResult(step, releaseOf(state, step)) : [];
 }
 
 /**

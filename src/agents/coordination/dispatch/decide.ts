@@ -46,6 +46,7 @@ import { settlePlan } from "./settle-plan.ts";
 import { draftHeldResult } from "./decide-held.ts";
 import { recordUsage, refuseSpawnByBudget, stopAtBudget } from "./decide-budget.ts";
 import { decideOnGates } from "./decide-gates.ts";
+import { decideOnWorktrees } from "./decide-worktrees.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { refuseLate } from "./late-outcome.ts";
 import { chooseNextAttempt } from "./next-try.ts";
@@ -92,6 +93,13 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return recordRefusedCall(state, command);
     case "stopAtBudget":
       return stopAtBudget(state, command);
+    case "openWorktree":
+    case "beginMerge":
+    case "finishMerge":
+    case "askAboutMerge":
+    case "failMerge":
+    case "removeWorktree":
+      return decideOnWorktrees(state, command, now);
     case "settleCoordination":
       return isPlanned(state) ? settlePlan(state) : settleObserved(state);
     case "withholdText":

@@ -4,7 +4,7 @@ import { createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from
 import { listUnsentNotices } from "../escalation/notices.ts";
 import { ruleOnVerdicts } from "../gates/verifier-gate.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { findHeldStep } from "./decide-held.ts";
+import { findHeldStep, gateOfStep } from "./decide-held.ts";
 
 export type GateEffect = VerifyResult | ExpireQuestion | NotifyPeople | TellSession;
 
@@ -68,7 +68,7 @@ function isWaitingForChecks(state: OpenCoordination, stepId: StepId): boolean {
 function listMissingChecks(state: OpenCoordination, stepId: StepId): readonly string[] {
   const step = findHeldStep(state, stepId);
   if (!step || step.phase.escalationId) return [];
-  const verdict = ruleOnVerdicts(step.spec.gate, { ...step.phase, revisions: step.revisions ?? 0 });
+  const verdict = ruleOnVerdicts(gateOfStep(step), { ...step.phase, revisions: step.revisions ?? 0 });
   return verdict.outcome === "wait" ? verdict.checks : [];
 }
 

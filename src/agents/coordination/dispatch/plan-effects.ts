@@ -4,6 +4,7 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import { addMs, createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import { pickBest, type ReadyRequest } from "../lanes/pick-best.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
+import { isBeingMerged } from "./decide-held.ts";
 import type { Step, StepPhase } from "../ledger/state.ts";
 import {
   hasIdleSteps,
@@ -17,9 +18,18 @@ import {
   type StopReason,
 } from "./plan-rules.ts";
 import type { EndCoordination, Capacity } from "./capacity.ts";
+import { planWorktreeEffects, type WorktreeEffect } from "./worktree-effects.ts";
 
 export type PlanEffect =
-  RunStep | StopStep | StopStray | AdmitSteps | SkipDoomed | TripBreaker | JudgePlan | EndCoordination;
+  | RunStep
+  | StopStep
+  | StopStray
+  | AdmitSteps
+  | SkipDoomed
+  | TripBreaker
+  | JudgePlan
+  | EndCoordination
+  | WorktreeEffect;
 
 interface StepEffect {
   readonly effectId: string;
@@ -74,7 +84,11 @@ export interface TripBreaker {
 /** Returns the effects of the plan that are due now. */
 export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: Capacity): PlanEffect[] {
   const stop = stopOf(state, now);
-  const effects: PlanEffect[] = [...planStrayStops(state), ...planStops(state, now)];
+  const effects: PlanEffect[] = [
+    ...planStrayStops(state),
+    ...planStops(state, now),
+    ...planWorktreeEffects(state),
+  ];
   const skippableSteps = listSkippable(state, stop);
   if (skippableSteps.length > 0)
     effects.push({
@@ -182,7 +196,7 @@ function listSkippable(state: PlannedCoordination, stop: StopReason | undefined)
   const isEnding = (stepId: StepId): boolean => {
     const step = steps.get(stepId);
     const because = step?.cancelledBy ? "cancelled" : stop;
-    return step !== undefined && because !== undefined && isEndedByStop(step, because);
+    return step !== undefined && because !== undefined && isEndedByStop(state, step, because);
   };
   const stoppedSteps = stop
     ? openSteps.toSeq().filter(isEnding)
@@ -191,10 +205,10 @@ function listSkippable(state: PlannedCoordination, stop: StopReason | undefined)
 }
 
 /** True when the stop ends the step: it is idle, or its result waits for a ruling that nobody needs any more. */
-function isEndedByStop(step: Step, stop: StopReason): boolean {
+function isEndedByStop(state: PlannedCoordination, step: Step, stop: StopReason): boolean {
   const { status } = step.phase;
   if (isDelivery(step)) return false;
-  if (status === "held") return canStopRunning(stop);
+  if (status === "held") return canStopRunning(stop) && !isBeingMerged(state, step);
   if (step.spec.planned) return status === "waiting" || status === "backoff" || status === "blocked";
   // A spawn in backoff has no child at work: its result goes back to its agent.
   return status === "backoff";

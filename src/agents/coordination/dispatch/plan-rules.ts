@@ -76,9 +76,11 @@ export function hasWorkToBegin({ plan, steps }: PlannedCoordination): boolean {
   );
 }
 
-/** True when all steps of the plan are admitted and have ended, with any outcome, and no session waits to be told something. */
-export function isWorkedOff({ plan, openSteps, created, tellings }: PlannedCoordination): boolean {
-  const isDone = openSteps.size === 0 && plan.strays.size === 0 && tellings.size === 0;
+/** True when all steps of the plan are admitted and have ended, with any outcome, nothing of them is left and no session waits to be told something. */
+export function isWorkedOff(state: PlannedCoordination): boolean {
+  const { plan, openSteps, created, tellings, worktrees } = state;
+  const isLeftBehind = plan.strays.size > 0 || worktrees.size > 0;
+  const isDone = openSteps.size === 0 && !isLeftBehind && tellings.size === 0;
   return plan.admitted === created.plan?.steps && isDone;
 }
 

@@ -84,6 +84,11 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "result.verified":
     case "verification.failed":
     case "result.revised":
+    case "worktree.opened":
+    case "worktree.merge_begun":
+    case "worktree.merged":
+    case "worktree.conflicted":
+    case "worktree.removed":
       return state.steps.get(draft.payload.stepId)?.lastFactId;
     case "claim.acquired":
     case "claim.renewed":

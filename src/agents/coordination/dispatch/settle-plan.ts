@@ -28,11 +28,12 @@ export function settlePlan(state: PlannedCoordination): Decision {
 }
 
 function findOpenWork(state: PlannedCoordination): string | undefined {
-  const { plan, created, tellings, cancelledBy } = state;
+  const { plan, created, tellings, cancelledBy, worktrees } = state;
   const [open] = openStepsOf(state);
   if (open) return `step ${open.spec.stepId} is ${open.phase.status}`;
   if (plan.admitted < (created.plan?.steps ?? 0)) return "not all steps are admitted";
   if (plan.strays.size > 0) return "the child of an earlier attempt may still be at work";
+  if (!worktrees.isEmpty()) return "the worktree of an attempt has not been removed yet";
   return tellings.size > 0 && cancelledBy !== "parent"
     ? "a session has not been told its result or answer yet"
     : undefined;

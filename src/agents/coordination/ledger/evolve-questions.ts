@@ -115,7 +115,7 @@ function evolveForwarded(
  * know.
  */
 export function isAboutResult({ cause, confidence }: FactPayloads["coordination.escalated"]): boolean {
-  if (cause === "verifier" || cause === "mismatch") return true;
+  if (cause === "verifier" || cause === "mismatch" || cause === "merge") return true;
   return cause === "confidence" && (confidence?.of ?? "decision") !== "decision";
 }
 

@@ -21,6 +21,7 @@ import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
 import { countSpawnOf, createBill } from "./bill.ts";
 import { evolveUsage, findSessionAgent, sumAfterSpending } from "./evolve-usage.ts";
+import { evolveWorktree, expectWorktree, type WorktreeEvent } from "./evolve-worktrees.ts";
 import {
   addAdmission,
   updateAfterPhase,
@@ -118,6 +119,12 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
       return evolveQuestion(open, event satisfies QuestionEvent, updateStep);
     case "privilege.refused":
       return evolveRefusedCall(open, event);
+    case "worktree.opened":
+    case "worktree.merge_begun":
+    case "worktree.merged":
+    case "worktree.conflicted":
+    case "worktree.removed":
+      return evolveWorktree(open, event satisfies WorktreeEvent);
     case "plan.judged":
       return { ...open, successCriteria: event.payload.successCriteria };
     case "budget.reached":
@@ -159,6 +166,7 @@ function evolveCreated(
     held: OrderedSet(),
     tellings: OrderedMap(),
     bill: createBill(),
+    worktrees: OrderedMap(),
     ...(event.payload.plan && { plan: createProgress(epochMsOf(event.timestamp)) }),
   };
 }
@@ -227,7 +235,7 @@ function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination
       const wait = state.plan?.waits.get(stepId);
       const fanIn = before.spec.planned?.fanIn ?? 0;
       assertInvariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
-      return addSpending(withChildKnown, stepId, ONE_SPAWN);
+      return expectWorktree(addSpending(withChildKnown, stepId, ONE_SPAWN), event);
     }
     case "step.completed":
     case "step.failed":

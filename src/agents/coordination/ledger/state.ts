@@ -79,6 +79,8 @@ interface KnownFields {
   readonly held: OrderedSet<StepId>;
   /** What sessions are still to be told, by its id. */
   readonly tellings: OrderedMap<string, Telling>;
+  /** Worktrees of attempts that are not known to be gone, as `worktreeKeyOf` names them. */
+  readonly worktrees: OrderedMap<string, Worktree>;
   /** How far the plan reached what it is for. */
   readonly successCriteria?: readonly CriterionMet[];
   /** Who asked for the end of the whole coordination. */
@@ -129,6 +131,18 @@ export interface Telling {
     | { readonly kind: "result"; readonly stepId: StepId; readonly attempt: number }
     | { readonly kind: "answer"; readonly escalationId: string }
     | { readonly kind: "question"; readonly escalationId: string };
+}
+
+/** The worktree of an attempt, which may be there from the dispatch on. */
+export interface Worktree {
+  readonly stepId: StepId;
+  readonly attempt: number;
+  /** Absent before it is known to be made. */
+  readonly opened?: Pick<FactPayloads["worktree.opened"], "repository" | "base" | "folder">;
+  /** Absent before its work is merged back. */
+  readonly merge?:
+    | { readonly status: "begun"; readonly files: FactPayloads["worktree.merge_begun"]["files"] }
+    | { readonly status: "merged" | "conflicted" };
 }
 
 export interface Stray {

@@ -55,9 +55,10 @@ function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedSte
     retryBudget: retry.budget,
     collect: false,
     call: {},
-    // What is not to be done is neither held nor doubted.
+    // What is not to be done is neither held nor doubted, and needs no worktree.
     ...(carried ? { carried } : gated(step, runner)),
     ...(privilege && { privilege }),
+    ...(step.isolate && !carried && { isolate: step.isolate }),
     planned: {
       dependsOn: [...step.dependsOn],
       fanIn: step.fanIn.count,

@@ -124,9 +124,9 @@ function compileFields(
   retryBudget: number,
 ): Pick<
   CompiledStep,
-  OwnField | "input" | "outputSchema" | "verify" | "confidence" | "budget" | "privilege"
+  OwnField | "input" | "outputSchema" | "verify" | "confidence" | "budget" | "privilege" | "isolate"
 > {
-  const { stepId, agent, task, input = {}, outputSchema, verify, confidence } = step;
+  const { stepId, agent, task, input = {}, outputSchema, verify, confidence, isolate } = step;
   const budget = spendingLimitOf(step.budget);
   return {
     stepId,
@@ -143,6 +143,7 @@ function compileFields(
     ...(confidence !== undefined && { confidence }),
     ...(budget && { budget }),
     ...privilegeOf(step),
+    ...(isolate && { isolate }),
   };
 }
 

@@ -37,6 +37,8 @@ export const PLAN_PROBLEMS = {
   PRIVILEGE_UNENFORCEABLE: "what an agent may do is narrowed, and its calls cannot be seen",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
   AGENT_NOT_ALLOWED: "the agent that submits the plan may not use the agent of a step",
+  WORKTREE_UNAVAILABLE:
+    "`isolate` asks for a worktree, and none can be made of the folder of the step's agent",
   DENIED_BY_PLUGIN: "a plugin that decides about plans says no",
   OWNER_MISMATCH: "a session submits a plan that another session would own",
 } as const;

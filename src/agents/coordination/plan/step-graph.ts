@@ -5,6 +5,7 @@ import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/i
 import type { ArbiterPolicy, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
 import type { Privilege } from "../contracts/privilege.ts";
 import type { StepVerify, SuccessCriterion } from "../contracts/verification.ts";
+import type { Isolate } from "../contracts/worktree-fields.ts";
 
 export type Json = NonNullable<CoordinationStep["input"]>[string];
 export type JsonObject = Readonly<Record<string, Json>>;
@@ -77,6 +78,7 @@ export interface CompiledStep {
   readonly budget?: SpendingLimit;
   /** What its child may do at most. */
   readonly privilege?: Privilege;
+  readonly isolate?: Isolate;
 }
 
 export interface StepGraph {

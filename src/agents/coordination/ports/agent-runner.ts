@@ -22,6 +22,8 @@ export interface Order extends Attempt {
   /** The JSON Schema that the outputs must meet. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   readonly deadlineAtMs: EpochMs;
+  /** Where the agent works; absent: in its own folder. */
+  readonly folder?: string;
   /** W3C trace context. */
   readonly traceparent: string;
 }

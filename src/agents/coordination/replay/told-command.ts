@@ -14,6 +14,7 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
+import { commandsFromWorktreeFact } from "./told-worktree.ts";
 
 /** Reads fields back; one that would be `undefined` is left out. */
 function read<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
@@ -76,6 +77,12 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
       return commandsFromClaimFact(state, lead, facts);
     case "coordination.cancel_requested":
       return [{ type: "cancelCoordination", ...read(lead.payload) }];
+    case "worktree.opened":
+    case "worktree.merge_begun":
+    case "worktree.merged":
+    case "worktree.conflicted":
+    case "worktree.removed":
+      return commandsFromWorktreeFact(lead, facts);
     case "plan.judged":
       return [{ type: "judgePlan", ...lead.payload }];
     case "coordination.terminal":
@@ -188,6 +195,8 @@ function commandsFromFailure(
   { stepId, attempt, via, error, cancelled, usage }: FactPayloads["step.failed"],
   facts: readonly FactEvent[],
 ): Command[] {
+  if (error.code === "worktree_failed" && via === "gate")
+    return [{ type: "failMerge", stepId, attempt, message: error.message }];
   if (via === "gate") return commandsFromSkips(state, facts);
   const used = usage === undefined ? {} : { usage };
   return [{ type: "failStep", stepId, attempt, via, error, cancelled, ...used }];

@@ -49,6 +49,7 @@ import { createForkSources } from "./log/carried-results.ts";
 import { createPlanSource } from "./log/plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts, type Submitted } from "./log/run-log.ts";
 import type { PlanParts, RuntimeParts, Settings } from "./environment/runtime-parts.ts";
+import { createTurnsByName } from "../std/turns-by-name.ts";
 import type { SpawnGate } from "./spawns/spawn-gate.ts";
 import { stepOfChild } from "./log/step-of-child.ts";
 import { createPlanRequests } from "./plans/submit-plan.ts";
@@ -200,6 +201,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     forks,
     withheld,
     onOpen: arbiter.opened,
+    arbiter,
+    merging: createTurnsByName(),
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
   const usage = createUsageRecorder({ ...parts, runs, book: parts.usage ?? createUsageBook("own") });

@@ -114,6 +114,8 @@ const ACTS: Readonly<Record<NextAct["act"], string>> = {
   verifyResult: "have the result checked of",
   admitSteps: "admit the next steps of the plan",
   skipSteps: "end what can no longer run",
+  mergeWorktree: "merge the worktree back of",
+  removeWorktree: "remove the worktree of",
   judgePlan: "judge how far the plan came",
   tripBreaker: "stop because the budget is spent",
   endCoordination: "end the coordination",

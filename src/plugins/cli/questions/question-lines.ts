@@ -19,6 +19,7 @@ function subjectOf({ cause, stepId, confidence }: Asked): Subject {
   switch (cause) {
     case "verifier":
     case "mismatch":
+    case "merge":
       return "result";
     case "confidence":
       if ((confidence?.of ?? "decision") !== "decision") return "result";
@@ -57,6 +58,8 @@ export function describeCause(
       return describeChecks(question);
     case "mismatch":
       return describeMismatch(question);
+    case "merge":
+      return "what it did in its worktree could not be merged";
     case "conflict":
       return "others stand against its write";
     case "retries_exhausted":

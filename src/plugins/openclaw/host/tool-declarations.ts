@@ -147,6 +147,7 @@ const STEP = {
     budget: BUDGET,
     tools: TOOLS,
     write: WRITE,
+    isolate: { enum: ["worktree"], description: "Works in a git worktree, merged when it counts." },
   },
   required: ["stepId", "task"],
 };

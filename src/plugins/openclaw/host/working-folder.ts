@@ -11,14 +11,31 @@ export type WorkingFolders = (session: string, agentId: string) => string;
 
 const SESSIONS_MAX = 1_000;
 
+/** Folders that we gave sessions of ours in this process: the host may write them to its records later than they are used. */
+export type AssignedFolders = ReturnType<typeof createRecent<string>>;
+
+export function createAssignedFolders(): AssignedFolders {
+  return createRecent<string>(SESSIONS_MAX);
+}
+
 /** A session's own folder is fixed when it is spawned; what the configuration says may change at any time. */
-export function createWorkingFolders(runtime: HostRuntime): WorkingFolders {
+export function createWorkingFolders(
+  runtime: HostRuntime,
+  assigned: Pick<AssignedFolders, "get">,
+): WorkingFolders {
   const foldersBySession = createRecent<Folders>(SESSIONS_MAX);
   return (sessionKey, agentId) => {
+    const assignedFolder = assigned.get(sessionKey);
+    if (assignedFolder !== undefined) return assignedFolder;
     const folders = foldersBySession.get(sessionKey) ?? ownFolders(runtime, sessionKey, agentId);
     foldersBySession.set(sessionKey, folders);
     return folderOf(runtime, folders, agentId);
   };
+}
+
+/** Returns the folder of a session that has none of its own. */
+export function findAgentFolder(runtime: HostRuntime, agentId: string): string {
+  return folderOf(runtime, {}, agentId);
 }
 
 interface Folders {

@@ -48,6 +48,8 @@ const HOST_LANE: Record<Lane, string> = {
 export interface SubagentRunnerParts extends RunnerParts {
   /** Our tools that the agent gets besides those of its profile. They must be registered: else the host refuses the run. */
   readonly tools: readonly string[];
+  /** Where the folder of an attempt is noted that works in one of its own. */
+  readonly assignedFolders: { set(session: string, folder: string): unknown };
 }
 
 export function createSubagentRunner(runtime: HostRuntime, parts: SubagentRunnerParts): AgentRunner {
@@ -81,6 +83,8 @@ async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, or
   } catch (error) {
     return { kind: "unknown", message: messageOf(error) };
   }
+  const { folder } = order;
+  if (folder !== undefined) parts.assignedFolders.set(order.childSessionKey, folder);
   try {
     const { runId, sessionKey } = await runtime.subagent.run({
       sessionKey: order.childSessionKey,
@@ -89,12 +93,33 @@ async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, or
       lane: HOST_LANE[order.lane],
       deliver: false,
       idempotencyKey: order.idempotencyKey,
+      ...(order.folder !== undefined && { cwd: order.folder }),
       ...(parts.tools.length > 0 && { toolsAlsoAllow: [...parts.tools] }),
     });
     const childSessionKey = (sessionKey ?? order.childSessionKey) as SessionKey;
+    if (folder !== undefined) await keepFolder(runtime, parts, { order, folder });
     return { kind: "started", child: { childSessionKey, childRunId: runId } };
   } catch (error) {
     return { kind: isRefusal(error) ? "refused" : "unknown", message: messageOf(error) };
+  }
+}
+
+/** The host goes on with a run after a restart, and then finds its folder in the session's entry alone. */
+async function keepFolder(
+  runtime: HostRuntime,
+  { logger }: RunnerParts,
+  { order, folder }: { readonly order: Order; readonly folder: string },
+): Promise<void> {
+  const { childSessionKey: sessionKey, agentId } = order;
+  try {
+    await runtime.agent.session.patchSessionEntry({
+      sessionKey,
+      agentId,
+      preserveActivity: true,
+      update: () => ({ spawnedCwd: folder }),
+    });
+  } catch (error) {
+    logger.warn({ session: sessionKey }, `the host does not keep the folder of a run: ${messageOf(error)}`);
   }
 }
 

@@ -37,7 +37,12 @@ import type { ChildNow, PendingSpawn, SharedRuntime } from "./shared-runtime.ts"
 import { createPlanShow } from "../runners/show-plan.ts";
 import { createSubagentRunner } from "../runners/subagent-runner.ts";
 import { CHILD_TOOLS } from "../host/tool-declarations.ts";
-import { createWorkingFolders } from "../host/working-folder.ts";
+import {
+  createAssignedFolders,
+  createWorkingFolders,
+  findAgentFolder,
+  type AssignedFolders,
+} from "../host/working-folder.ts";
 
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
 const PENDING_SPAWNS_MAX = 10_000;
@@ -52,6 +57,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const sink = createHealthSink(ledgerPath);
   const runner = createHostRunner(api.runtime, logger);
   const hooks = createHookHost({ clock: systemClock, logger });
+  const assignedFolders = createAssignedFolders();
   const opened = openOnce(() =>
     composeForHost(api, {
       ledgerPath,
@@ -59,6 +65,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       logger,
       hooks,
       observer: runner,
+      assignedFolders,
       onEvents: createAgentEvents(api, logger),
       ...(openwop && { onAppended: openwop.appended }),
     }),
@@ -89,7 +96,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     health: createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     narrowedSpawns: new Map(),
-    folderOf: createWorkingFolders(api.runtime),
+    folderOf: createWorkingFolders(api.runtime, assignedFolders),
     compactions: createCompactions(api.runtime.agent.session, logger),
     names: createHostNames(api),
     children: createRecent<ChildNow>(CHILDREN_MAX),
@@ -113,13 +120,17 @@ function acpDefaultAgentOf({ runtime }: OpenClawPluginApi): string | undefined {
 
 const MIRROR_STOP_MS_MAX = 5_000;
 
+interface HostOptions extends Pick<
+  ComposeOptions,
+  "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended" | "onEvents"
+> {
+  readonly assignedFolders: AssignedFolders;
+}
+
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   { runtime }: OpenClawPluginApi,
-  options: Pick<
-    ComposeOptions,
-    "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended" | "onEvents"
-  >,
+  { assignedFolders, ...options }: HostOptions,
 ): Promise<RunningCoordinator> {
   const { logger } = options;
   const gateMemory = accessGateMemory();
@@ -138,7 +149,12 @@ async function composeForHost(
   const coordinator = await composeCoordinator({
     ...options,
     runners: {
-      subagent: createSubagentRunner(runtime, { clock: systemClock, logger, tools: CHILD_TOOLS }),
+      subagent: createSubagentRunner(runtime, {
+        clock: systemClock,
+        logger,
+        tools: CHILD_TOOLS,
+        assignedFolders,
+      }),
       owner,
     },
     model: createHostModel(runtime),
@@ -149,6 +165,7 @@ async function composeForHost(
       chat: createChatChannel(owner, () => systemClock.now()),
     }),
     workspaceOf: (agent) => workspaceOf(runtime, agent),
+    workingFolderOf: (agent) => findAgentFolder(runtime, agent),
     onPlan: show,
   });
   return {

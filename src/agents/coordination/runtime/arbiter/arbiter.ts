@@ -13,6 +13,7 @@ import {
   type CoordinationId,
   type EpochMs,
   type SessionKey,
+  type StepId,
 } from "../../contracts/ids.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
@@ -30,6 +31,7 @@ import {
   describeCallUnderWay,
 } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
+import { isHeldByOthers } from "./find-opposition.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
 import { locateTargets, looksOf } from "./locate-targets.ts";
@@ -55,6 +57,10 @@ export interface Arbiter {
   callEnded(callKey: string, ending?: Ending): Promise<void>;
   /** A turn of the session is over: so are its claims. */
   turnEnded(session: SessionKey): Promise<void>;
+  /** Does work while no call is ruled on in this process. */
+  readonly whileNothingIsRuled: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Tells who stands in the way of a change that a step makes without a call: who holds or declares the resource. */
+  readonly isHeldByOthers: (state: OpenCoordination, stepId: StepId, resource: string) => Promise<boolean>;
   /** Ends a claim for an operator. `undefined`: there is no such claim. */
   release(token: number): Promise<{ readonly runId: CoordinationId } | undefined>;
   /** Hears of every append of this process. */
@@ -80,6 +86,8 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
     request: (call) => ruleOnCall(arbiter, call),
     callEnded: (callKey, ending = { hasFailed: false }) => recordEndedCall(arbiter, callKey, ending),
     turnEnded: (session) => releaseClaimsOfTurn(arbiter, session),
+    whileNothingIsRuled: arbiter.inTurn,
+    isHeldByOthers: (state, stepId, resource) => isHeldByOthers(arbiter, { state, stepId }, resource),
     release: (token) => releaseClaim(arbiter, token),
     appended: (events) => {
       arbiter.participants.appended(events);

@@ -55,6 +55,20 @@ export async function findHolders(
   return claims.filter((claim) => !isOf(claim, participant) && !isSuperior(claim));
 }
 
+/** True when a step that is not the requester, nor has it work, holds the resource or declares it while it is at work. */
+export async function isHeldByOthers(
+  parts: OppositionParts & Pick<ArbiterParts, "clock">,
+  { state, stepId }: Pick<Participant, "state" | "stepId">,
+  resource: string,
+): Promise<boolean> {
+  const { coordinationId: runId, created } = state;
+  const priority = state.steps.get(stepId)?.spec.priority ?? "normal";
+  const participant: Participant = { runId, stepId, session: created.ownerSession, state, priority };
+  const holders = await findHolders(parts, participant, { resource, now: parts.clock.now() });
+  if (holders.length > 0) return true;
+  return (await parts.declared.declarersOf(participant, resource)).length > 0;
+}
+
 export interface OppositionParts extends Pick<ArbiterParts, "store" | "runs"> {
   readonly declared: DeclaredResources;
   readonly known: KnownVersions;

@@ -26,6 +26,7 @@ import {
 } from "./prepare-attempt.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { chooseRunner, type RuntimeParts } from "../environment/runtime-parts.ts";
+import { createUnplacedFailure, findPlace } from "./open-worktree.ts";
 import { describeError } from "../../std/describe-error.ts";
 
 /** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
@@ -174,8 +175,11 @@ async function start(drive: Drive, message: string): Promise<void> {
   const order = now && (await orderFor(drive.parts, now.state, { step: now.step, message }));
   const { parts, signal } = drive;
   if (!now || !order || signal.aborted) return;
+  const place = await findPlace(parts, now);
+  if (place.kind === "refused") await conclude(drive, createUnplacedFailure(drive, place.message));
+  if (place.kind !== "ready" || drive.signal.aborted) return;
   const waitMs = now.state.created.acknowledgeMs + START_GRACE_MS;
-  const starting = Promise.resolve(order).then((startOrder) => now.runner.start(startOrder));
+  const starting = Promise.resolve({ ...order, ...place.order }).then((placed) => now.runner.start(placed));
   drive.starts.starting = starting;
   const unknown: Start = { kind: "unknown", message: "the runner did not answer in time" };
   const started = await askWithin({ ...parts, waitMs, signal }, () => starting, unknown);

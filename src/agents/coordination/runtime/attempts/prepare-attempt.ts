@@ -58,9 +58,9 @@ async function createRevision(
   return { ...createTextMessage(parts, formatRevision(criteria, before)), isPassing: true };
 }
 
-/** The host's agents go on in their session; a program is started anew. */
+/** The host's agents go on in their session; a program is started anew, and so is who gets another worktree. */
 function isSessionKept({ spec }: Pick<Step, "spec">): boolean {
-  return spec.runner === "subagent";
+  return spec.runner === "subagent" && !spec.isolate;
 }
 
 async function createInstruction(

@@ -268,8 +268,11 @@ async function lookAfter(
   if (after.nextSequence !== before.nextSequence) lookSoon(dispatching, coordinationId);
 }
 
-/** Checks, people and sessions take as long as they take: nothing waits for them. */
-const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set(["verifyResult", "notifyPeople", "tellSession"]);
+/** Checks, people, sessions and repositories take as long as they take: nothing waits for them. */
+const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
+  ...(["verifyResult", "notifyPeople", "tellSession"] as const),
+  ...(["mergeWorktree", "removeWorktree"] as const),
+]);
 
 async function perform(
   { memory, effectParts, parts }: Dispatching,

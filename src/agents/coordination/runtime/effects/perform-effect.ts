@@ -24,14 +24,14 @@ import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
 import { askWithin } from "../log/bounded-answer.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { MergeParts } from "../worktrees/merge-worktree.ts";
 
 /** A host that has not answered by then has not answered. */
 const HOST_ANSWER_MS_MAX = 10_000;
 /** The host is asked again at once when the child that it names works on another step. */
 const ASK_TRIES_MAX = 16;
 
-export interface EffectParts extends RuntimeParts {
+export interface EffectParts extends MergeParts {
   readonly turns: OwnerTurns;
   readonly runner: SpawnObserver;
   /** Aborted when the coordinator stops: then no answer is waited for. */

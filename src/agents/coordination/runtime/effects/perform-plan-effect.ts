@@ -12,6 +12,8 @@ import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
 import { askWithin } from "../log/bounded-answer.ts";
 import { filterObservation } from "../attempts/drive-attempt.ts";
+import { mergeWorktree } from "../worktrees/merge-worktree.ts";
+import { removeWorktree } from "../worktrees/remove-worktree.ts";
 import { cancelNested } from "../attempts/nested-plans.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectParts } from "./perform-effect.ts";
@@ -41,6 +43,10 @@ export async function performPlanEffect(
       return stopStep(parts, state, effect);
     case "stopStray":
       return stopStray(parts, state, effect);
+    case "mergeWorktree":
+      return mergeWorktree(parts, state, effect);
+    case "removeWorktree":
+      return removeWorktree(parts, state, effect);
     default:
       return assertNever(effect, "effect on a plan");
   }

@@ -10,6 +10,7 @@ import type { ContentStore } from "../../ports/content-store.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { OutputContract } from "../../ports/output-contract.ts";
+import type { Worktrees } from "../../ports/worktrees.ts";
 import type { ForkSources } from "../log/carried-results.ts";
 import type { GateParts } from "./gate-parts.ts";
 import type { WithheldTexts } from "./withheld-texts.ts";
@@ -51,6 +52,10 @@ export interface PlanParts {
   readonly runnerOf: (agent: AgentId) => PlanRunner;
   /** What the operator lets children do, by agent; absent: whatever the host lets them. */
   readonly privileges?: PrivilegesConfig;
+  /** Keeps apart the attempts of steps that ask for it. */
+  readonly worktrees: Worktrees;
+  /** The folder in which an agent works where nothing else is said. */
+  readonly folderOf: (agent: AgentId) => string;
   /** Hears of every change of a plan, and of every open plan after a restart. */
   readonly onPlan?: (snapshot: PlanSnapshot) => void;
 }

@@ -28,6 +28,7 @@ import type {
 import { takeLowerConfidence, planDecided } from "./plugin-decision.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { takeProgress } from "./take-progress.ts";
+import { checkWorktrees } from "./check-worktrees.ts";
 import { takeReport } from "./take-report.ts";
 
 export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequests {
@@ -51,6 +52,8 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
+  const unplaced = await checkWorktrees(parts, graph, submission);
+  if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
   const decided = await planDecided(parts, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const place = await placeOf(parts, graph);
@@ -96,6 +99,8 @@ async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Pro
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
+  const unplaced = await checkWorktrees(parts, graph, submission);
+  if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const unenforceable = await findUnenforceable(parts, submission, graph);

@@ -135,6 +135,8 @@ export function titleOf({
       return confidence?.of === "verdict"
         ? `A check of the result of ${subject} is not sure of its verdict. Let the result count?`
         : `The agent is not sure of the result of ${subject}. Let it count?`;
+    case "merge":
+      return `What ${subject} did in its worktree could not be merged. Let its result count?`;
     case "verifier":
       return `The result of ${subject} could not be verified. Let it count?`;
     case "mismatch":

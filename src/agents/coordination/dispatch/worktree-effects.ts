@@ -1,0 +1,69 @@
+/** Owns: planning when the work of a worktree is merged back, and when a worktree is removed. */
+import { createIdempotencyKey, type StepId } from "../contracts/ids.ts";
+import { worktreeKeyOf } from "../ledger/evolve-worktrees.ts";
+import type { OpenCoordination, Worktree } from "../ledger/state.ts";
+import { ruleOnVerdicts } from "../gates/verifier-gate.ts";
+import { findHeldStep, type HeldStep } from "./decide-held.ts";
+
+export type WorktreeEffect = MergeWorktree | RemoveWorktree;
+
+/** Merges what a held attempt left back, because its result is to count. */
+export interface MergeWorktree {
+  readonly kind: "mergeWorktree";
+  readonly effectId: string;
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
+/** Removes the worktree of an attempt that is over. */
+export interface RemoveWorktree {
+  readonly kind: "removeWorktree";
+  readonly effectId: string;
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
+export function planWorktreeEffects(state: OpenCoordination): WorktreeEffect[] {
+  if (state.worktrees.isEmpty()) return [];
+  return state.worktrees
+    .valueSeq()
+    .toArray()
+    .flatMap((worktree): WorktreeEffect[] => {
+      const { stepId, attempt } = worktree;
+      const key = createIdempotencyKey(state.coordinationId, stepId, attempt);
+      if (isOver(state, worktree))
+        return [{ kind: "removeWorktree", effectId: `${key}:unworktree`, stepId, attempt }];
+      return isToMerge(state, stepId, attempt)
+        ? [{ kind: "mergeWorktree", effectId: `${key}:merge`, stepId, attempt }]
+        : [];
+    });
+}
+
+const IN_USE: ReadonlySet<string> = new Set(["dispatched", "running", "held"]);
+
+/** True when nobody works in it any more and nothing of it is to be merged back. */
+function isOver({ steps, plan }: OpenCoordination, { stepId, attempt }: Worktree): boolean {
+  const phase = steps.get(stepId)?.phase;
+  if (phase?.attempt === attempt && IN_USE.has(phase.status)) return false;
+  return !plan?.strays.some((stray) => stray.stepId === stepId && stray.attempt === attempt);
+}
+
+/** True when the checks let the result count, or people did. */
+export function isToMerge(state: OpenCoordination, stepId: StepId, attempt: number): boolean {
+  const step = findHeldStep(state, stepId);
+  const worktree = state.worktrees.get(worktreeKeyOf(stepId, attempt));
+  if (!worktree || step?.phase.attempt !== attempt) return false;
+  if (worktree.merge) return worktree.merge.status === "begun";
+  const { escalationId } = step.phase;
+  return escalationId === undefined ? hasPassed(step) : isLetThrough(state, escalationId);
+}
+
+function isLetThrough({ escalations }: OpenCoordination, escalationId: string): boolean {
+  const resolution = escalations.get(escalationId)?.closed?.resolution;
+  return resolution === "approved" || resolution === "answered";
+}
+
+function hasPassed({ spec: { gate }, phase, revisions = 0 }: HeldStep): boolean {
+  const { stated, findings, failures } = phase;
+  return !gate || ruleOnVerdicts(gate, { stated, findings, failures, revisions }).outcome === "pass";
+}

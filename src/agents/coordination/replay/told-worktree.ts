@@ -1,0 +1,36 @@
+/** Owns: which commands may have led to recorded facts about worktrees, as `told-command.ts` for all others. */
+import type { AskAboutMerge, Command, FinishMerge } from "../contracts/commands.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+
+/** Returns the commands that lead to the facts of worktrees, for deciding them again. */
+export function commandsFromWorktreeFact(lead: FactEvent, facts: readonly FactEvent[]): Command[] {
+  switch (lead.type) {
+    case "worktree.opened":
+      return [{ type: "openWorktree", ...lead.payload }];
+    case "worktree.removed":
+      return [{ type: "removeWorktree", ...lead.payload }];
+    case "worktree.merge_begun":
+      return [{ type: "beginMerge", ...lead.payload }];
+    case "worktree.merged": {
+      const { stepId, attempt, files } = lead.payload;
+      return [{ type: "finishMerge", stepId, attempt, changed: listChanged(facts, stepId).slice(0, files) }];
+    }
+    case "worktree.conflicted":
+      return [{ type: "askAboutMerge", ...lead.payload, question: findQuestion(facts) }];
+    default:
+      return [];
+  }
+}
+
+function listChanged(facts: readonly FactEvent[], stepId: StepId): FinishMerge["changed"] {
+  return facts.flatMap((fact) =>
+    fact.type === "resource.changed" && fact.payload.stepId === stepId ? [fact.payload] : [],
+  );
+}
+
+/** Where nobody was asked the question does not matter. */
+function findQuestion([, second]: readonly FactEvent[]): AskAboutMerge["question"] {
+  const question = second?.type === "coordination.escalated" ? second.payload.question : undefined;
+  return question ?? { sha256: "0".repeat(64), bytes: 0 };
+}

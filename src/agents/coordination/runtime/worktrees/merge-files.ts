@@ -1,0 +1,74 @@
+/** Owns: what becomes of each file that an attempt changed in its worktree. Writes nothing. */
+import type { UnmergedFile } from "../../contracts/worktree-fields.ts";
+import type { TextMerge } from "../../ports/text-merge.ts";
+import type { OpenWorktree, WorktreeChange, WorktreeWrite, Worktrees } from "../../ports/worktrees.ts";
+
+export interface MergedFiles {
+  readonly writes: readonly WorktreeWrite[];
+  readonly unmerged: readonly UnmergedFile[];
+}
+
+interface Parts {
+  readonly worktrees: Pick<Worktrees, "texts" | "versionOf">;
+  readonly textMerge: () => Promise<TextMerge>;
+}
+
+type FileFate =
+  | { readonly kind: "nothing" }
+  | { readonly kind: "write"; readonly write: WorktreeWrite }
+  | { readonly kind: "unmerged"; readonly file: UnmergedFile };
+
+export async function mergeFiles(
+  parts: Parts,
+  worktree: OpenWorktree,
+  changes: readonly WorktreeChange[],
+): Promise<MergedFiles> {
+  const fates: FileFate[] = [];
+  for (const change of changes)
+    fates.push(decideByVersions(change) ?? (await mergeTexts(parts, worktree, change)));
+  return {
+    writes: fates.flatMap((fate) => (fate.kind === "write" ? [fate.write] : [])),
+    unmerged: fates.flatMap((fate) => (fate.kind === "unmerged" ? [fate.file] : [])),
+  };
+}
+
+/** Decides without reading the file; `undefined` where both sides changed a file. */
+export function decideByVersions({ path, base, theirs, ours }: WorktreeChange): FileFate | undefined {
+  if (theirs === ours || theirs === base) return { kind: "nothing" };
+  if (!isOfFile(theirs) || !isOfFile(ours)) return createUnmerged(path, "not_a_file");
+  if (ours === base) return { kind: "write", write: { path, before: ours, after: theirs } };
+  const isText = [base, theirs, ours].every((version) => PLAIN.test(version));
+  return isText ? undefined : createUnmerged(path, "both_changed");
+}
+
+const PLAIN = /^100(?:644|755) /u;
+
+/** True for what git can have in place of a file: nothing, a plain file or a link. */
+function isOfFile(version: string): boolean {
+  return version === "absent" || version.startsWith("120000 ") || PLAIN.test(version);
+}
+
+async function mergeTexts(
+  { worktrees, textMerge }: Parts,
+  worktree: OpenWorktree,
+  { path, base, theirs, ours }: WorktreeChange,
+): Promise<FileFate> {
+  const texts = await worktrees.texts(worktree, path);
+  const merge = await textMerge();
+  const merged =
+    texts && merge.merge({ base: texts.base, current: texts.ours, proposed: texts.theirs, path });
+  if (merged?.kind !== "clean") return createUnmerged(path, "both_changed");
+  const mode = modeOf(modeOf(theirs) === modeOf(base) ? ours : theirs);
+  const after = await worktrees.versionOf(worktree, { path, text: merged.text, mode });
+  if (after === undefined) return createUnmerged(path, "both_changed");
+  if (after === ours) return { kind: "nothing" };
+  return { kind: "write", write: { path, before: ours, after, text: merged.text } };
+}
+
+function modeOf(version: string): string {
+  return version.slice(0, version.indexOf(" "));
+}
+
+function createUnmerged(path: string, because: UnmergedFile["because"]): FileFate {
+  return { kind: "unmerged", file: { path, because } };
+}

@@ -1,0 +1,46 @@
+/** Owns: what people are asked when the work of a worktree could not be merged back. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { StepId } from "../../contracts/ids.ts";
+import type { MergeBackObstacle, UnmergedFile } from "../../contracts/worktree-fields.ts";
+import { quoteUnlessPlain } from "../questions/plain-text.ts";
+
+export interface MergeProblem {
+  readonly stepId: StepId;
+  readonly repository: string;
+  readonly branch: string;
+  readonly folder: string;
+  readonly unmerged: readonly UnmergedFile[];
+  /** Said instead of files. */
+  readonly message?: string;
+  /** How many files were written before it was found. */
+  readonly written: number;
+}
+
+const REASONS: Readonly<Record<MergeBackObstacle, string>> = {
+  both_changed: "changed in the folder, too",
+  held: "held by another step",
+  not_a_file: "no plain file, or its place is taken",
+  changed_meanwhile: "changed while it was merged",
+  not_writable: "cannot be written",
+};
+
+const NAMES_MAX = 20;
+
+/** Says what is where, and what the two answers do. */
+export function formatMergeQuestion(problem: MergeProblem): string {
+  const { stepId, repository, branch, folder, unmerged, message, written } = problem;
+  const named = unmerged
+    .slice(0, NAMES_MAX)
+    .map(({ path, because }) => `${quoteUnlessPlain(path)} (${REASONS[because]})`);
+  const others = unmerged.length > NAMES_MAX ? [`${unmerged.length - NAMES_MAX} more`] : [];
+  const problems = message ?? [...named, ...others].join(", ");
+  const progress =
+    written > 0 ? `${written} other files of it are written already.` : "Nothing of it is written there.";
+  return [
+    `What step ${quoteUnlessPlain(stepId)} did in its worktree could not be merged into ${repository}: ${problems}. ${progress}`,
+    `All of its work is on branch ${branch}, in folder ${folder}, until you answer.`,
+    "Approve: its result counts, and what you did not merge yourself is dropped. Deny: its result is withheld.",
+  ]
+    .join("\n")
+    .slice(0, BOUNDS.questionCharsMax);
+}

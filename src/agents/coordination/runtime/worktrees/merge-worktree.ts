@@ -1,0 +1,218 @@
+/**
+ * Owns: merging what an attempt left in its worktree back into the folder of its repository, all of it or nothing.
+ *
+ * W2 what is to be written is recorded first. May be cut off at any line and done again: a file that is written already has the
+ * version that was recorded for it, and one that is not yet still has the version from before.
+ */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { Command } from "../../contracts/commands.ts";
+import type { StepId } from "../../contracts/ids.ts";
+import { FILE } from "../../contracts/resource-names.ts";
+import type { UnmergedFile } from "../../contracts/worktree-fields.ts";
+import { isToMerge, type MergeWorktree } from "../../dispatch/worktree-effects.ts";
+import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
+import type { OpenCoordination, Worktree } from "../../ledger/state.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { ResourceFiles } from "../../ports/resource-files.ts";
+import type { TextMerge } from "../../ports/text-merge.ts";
+import type { OpenWorktree, WorktreeChange, WorktreeWrite } from "../../ports/worktrees.ts";
+import type { TurnsByName } from "../../std/turns-by-name.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { writeQuestion } from "../questions/question-text.ts";
+import { mergeFiles, type MergedFiles } from "./merge-files.ts";
+import { formatMergeQuestion } from "./merge-question.ts";
+import { nameWorktree } from "../attempts/worktree-name.ts";
+
+/** What merging back needs of arbitration and of the file system. */
+export interface MergeParts extends RuntimeParts {
+  readonly files: Pick<ResourceFiles, "locate" | "look">;
+  readonly textMerge: () => Promise<TextMerge>;
+  /** By repository: two merges at once would not see each other's files. */
+  readonly merging: TurnsByName;
+  readonly arbiter: {
+    readonly whileNothingIsRuled: <T>(work: () => Promise<T>) => Promise<T>;
+    readonly isHeldByOthers: (state: OpenCoordination, stepId: StepId, resource: string) => Promise<boolean>;
+  };
+}
+
+interface Merge {
+  readonly parts: MergeParts;
+  readonly state: OpenCoordination;
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly worktree: OpenWorktree;
+  /** What an earlier try began to write. */
+  readonly begun?: readonly { readonly path: string; readonly before: string; readonly after: string }[];
+}
+
+export async function mergeWorktree(
+  parts: MergeParts,
+  { coordinationId }: OpenCoordination,
+  { stepId, attempt }: MergeWorktree,
+): Promise<void> {
+  // D1: nothing is written for a result that may still fail to reach the disk.
+  await parts.runs.settled(coordinationId);
+  const worktree = await findWorktree(parts, { coordinationId, stepId, attempt });
+  if (!worktree) return;
+  const { repository } = worktree.opened;
+  await parts.merging.run(repository, async () => {
+    const current = await findWorktree(parts, { coordinationId, stepId, attempt });
+    if (!current) return;
+    const { state, opened, merge } = current;
+    const name = nameWorktree(parts, { coordinationId, stepId, attempt });
+    const place = { name, repository, base: opened.base };
+    const begun = merge?.status === "begun" ? { begun: merge.files } : {};
+    await mergeBack({ parts, state, stepId, attempt, worktree: place, ...begun });
+  });
+}
+
+interface KnownWorktree {
+  readonly state: OpenCoordination;
+  readonly opened: NonNullable<Worktree["opened"]>;
+  readonly merge?: Worktree["merge"];
+}
+
+async function findWorktree(
+  { runs }: Pick<MergeParts, "runs">,
+  { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
+): Promise<KnownWorktree | undefined> {
+  const state = await runs.state(coordinationId);
+  if (state.kind !== "open" || !isToMerge(state, stepId, attempt)) return undefined;
+  const { opened, merge } = state.worktrees.get(worktreeKeyOf(stepId, attempt)) ?? {};
+  return opened && { state, opened, ...(merge && { merge }) };
+}
+
+async function mergeBack(merge: Merge): Promise<void> {
+  const compared = await merge.parts.worktrees.compare(merge.worktree);
+  if (compared.kind === "compared") {
+    const merged = await mergeFiles(merge.parts, merge.worktree, compared.changes);
+    await merge.parts.arbiter.whileNothingIsRuled(() => writeMerged(merge, compared.changes, merged));
+    return;
+  }
+  const { message } = compared;
+  // What was begun may be written in part: only people can tell.
+  if (compared.kind === "too_much" || merge.begun)
+    await askAbout(merge, { unmerged: [], message, written: 0 });
+  else await submit(merge, { type: "failMerge", ...aboutOf(merge), message });
+}
+
+async function writeMerged(
+  merge: Merge,
+  changes: readonly WorktreeChange[],
+  { writes, unmerged }: MergedFiles,
+): Promise<void> {
+  if (merge.begun) return finishWriting(merge, changes, writes);
+  const heldFiles = await listHeldFiles(merge, writes);
+  const problems = [...unmerged, ...heldFiles];
+  if (problems.length > 0) return askAbout(merge, { unmerged: problems, written: 0 });
+  if (writes.length > 0 && !(await begin(merge, writes))) return;
+  await writeFiles(merge, writes);
+}
+
+/** W2: false where the attempt is over meanwhile. */
+async function begin(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
+  const files = writes.map(({ path, before, after }) => ({ path, before, after }));
+  const isBegun = await submit(merge, { type: "beginMerge", ...aboutOf(merge), files });
+  await merge.parts.runs.settled(merge.state.coordinationId);
+  return isBegun;
+}
+
+/** Takes up what an earlier try began. A file that is neither as it was nor as it was to be has been changed by somebody. */
+async function finishWriting(
+  merge: Merge,
+  changes: readonly WorktreeChange[],
+  writes: readonly WorktreeWrite[],
+): Promise<void> {
+  const versions = new Map(changes.map(({ path, ours }) => [path, ours]));
+  const isKnown = ({ path, after }: WorktreeWrite): boolean =>
+    versions.get(path) === after || writes.some((write) => write.path === path && write.after === after);
+  const recorded = (merge.begun ?? []).map(
+    (file): WorktreeWrite =>
+      writes.find(({ path, after }) => path === file.path && after === file.after) ?? file,
+  );
+  const lostFiles = recorded
+    .filter((write) => !isKnown(write))
+    .map(({ path }): UnmergedFile => ({ path, because: "changed_meanwhile" }));
+  await writeFiles(merge, recorded.filter(isKnown), lostFiles);
+}
+
+async function writeFiles(
+  merge: Merge,
+  writes: readonly WorktreeWrite[],
+  lostFiles: readonly UnmergedFile[] = [],
+): Promise<void> {
+  const unmerged = [...lostFiles];
+  for (const write of writes) {
+    const written = await merge.parts.worktrees.write(merge.worktree, write);
+    if (written !== "written") unmerged.push({ path: write.path, because: written });
+  }
+  const written = writes.length + lostFiles.length - unmerged.length;
+  if (unmerged.length > 0) return askAbout(merge, { unmerged, written });
+  const changed = await listChanged(merge, writes);
+  await submit(merge, { type: "finishMerge", ...aboutOf(merge), changed });
+}
+
+function aboutOf({ stepId, attempt }: Merge): { readonly stepId: StepId; readonly attempt: number } {
+  return { stepId, attempt };
+}
+
+async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Promise<UnmergedFile[]> {
+  const { parts, state, stepId } = merge;
+  const heldFiles: UnmergedFile[] = [];
+  for (const { path } of writes) {
+    const resource = await locate(merge, path);
+    if (resource === undefined) heldFiles.push({ path, because: "not_a_file" });
+    else if (await parts.arbiter.isHeldByOthers(state, stepId, resource))
+      heldFiles.push({ path, because: "held" });
+  }
+  return heldFiles;
+}
+
+function locate({ parts, worktree }: Merge, path: string): Promise<string | undefined> {
+  return parts.files.locate(`${worktree.repository}/${path}`, worktree.repository);
+}
+
+/** Returns what is in the files now: others may have to know of it before they write. */
+async function listChanged(
+  merge: Merge,
+  writes: readonly WorktreeWrite[],
+): Promise<{ resource: string; version: string }[]> {
+  const changed: { resource: string; version: string }[] = [];
+  for (const { path } of writes) {
+    const resource = (await locate(merge, path)) ?? `${FILE}${merge.worktree.repository}`;
+    const look = await merge.parts.files.look(resource);
+    changed.push({ resource, version: "version" in look ? look.version : "unreadable" });
+  }
+  return changed;
+}
+
+/** W3: keeps the work on its branch, and asks people about it. */
+async function askAbout(
+  merge: Merge,
+  problem: {
+    readonly unmerged: readonly UnmergedFile[];
+    readonly message?: string;
+    readonly written: number;
+  },
+): Promise<void> {
+  const { parts, worktree, stepId } = merge;
+  const place = await parts.worktrees.keep(worktree);
+  const { repository } = worktree;
+  const text = writeQuestion({ question: formatMergeQuestion({ ...problem, ...place, repository, stepId }) });
+  const question: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
+  const files = problem.unmerged.slice(0, BOUNDS.worktreeFilesMax);
+  await submit(merge, { type: "askAboutMerge", ...aboutOf(merge), files, question: question.ref }, [
+    question,
+  ]);
+}
+
+/** False where it was refused, because the attempt is over. */
+async function submit(
+  { parts, state }: Merge,
+  command: Command,
+  contents: readonly ContentInput[] = [],
+): Promise<boolean> {
+  const submitted = await parts.runs.submit(state.coordinationId, [command], contents);
+  parts.watch(submitted.state);
+  return submitted.kind !== "refused";
+}

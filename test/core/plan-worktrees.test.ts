@@ -1,0 +1,329 @@
+/** Steps that say `isolate: worktree`, run by a real coordinator over worktrees in memory. */
+import { describe, expect, it } from "vitest";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
+import { createFakeWorktrees, type FakeWorktrees } from "../support/fake-worktrees.ts";
+import type { GivenGates } from "../support/gate-parts.ts";
+import { createScriptedRunner, endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
+import {
+  AGENT,
+  createRetries,
+  plan,
+  PLAN_ID,
+  step,
+  submitTo,
+  type Fields,
+  type PlanRun,
+} from "./planned-world.ts";
+
+const BASE = "first\n\n\nlast\n";
+const createIsolated = (stepId: string, fields: Fields = {}): Fields =>
+  step(stepId, { isolate: "worktree", ...fields });
+
+interface IsolatedRun extends PlanRun {
+  readonly worktrees: FakeWorktrees;
+}
+
+/** Each agent does its work in its worktree and then comes to what its script says. */
+async function runIsolated(
+  work: Readonly<Record<string, Readonly<Record<string, string>>>>,
+  planFields: Fields,
+  {
+    gates = {},
+    scripts = {},
+    worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" }),
+  }: {
+    readonly gates?: GivenGates;
+    readonly scripts?: Readonly<Record<string, readonly Scripted[]>>;
+    readonly worktrees?: FakeWorktrees;
+  } = {},
+): Promise<IsolatedRun> {
+  const starts = new Map<string, number>();
+  const runner = createScriptedRunner(({ envelope: { stepId }, folder }) => {
+    const tree = worktrees.trees.get(folder?.split("/").at(-1) ?? "");
+    for (const [path, text] of Object.entries(work[stepId] ?? {})) tree?.set(path, text);
+    const start = starts.get(stepId) ?? 0;
+    starts.set(stepId, start + 1);
+    const script = scripts[stepId] ?? [endDone()];
+    return script[Math.min(start, script.length - 1)] ?? endDone();
+  });
+  const run = await submitTo(createWorld({}, runner, gates, worktrees), planFields);
+  await run.advance(100);
+  return Object.assign(run, { worktrees });
+}
+
+const typesOf = (run: PlanRun): string[] =>
+  run.world.ledger
+    .events()
+    .flat()
+    .map(({ type }: RunEvent) => type)
+    .filter((type) => type.startsWith("worktree."));
+
+function expectNothingLeft({ worktrees }: IsolatedRun): void {
+  expect([...worktrees.trees.keys()]).toEqual([]);
+}
+
+describe("isolated steps", () => {
+  it("work alone, and what both did to one file is merged", async () => {
+    const run = await runIsolated(
+      {
+        a: { "a.txt": BASE.replace("first", "FIRST") },
+        b: { "a.txt": BASE.replace("last", "LAST"), "c.txt": "c\n" },
+      },
+      plan([createIsolated("a"), createIsolated("b")]),
+    );
+    expect((await run.view()).status).toBe("success");
+    expect(Object.fromEntries(run.worktrees.folder)).toEqual({
+      "a.txt": "FIRST\n\n\nLAST\n",
+      "b.txt": "b\n",
+      "c.txt": "c\n",
+    });
+    const changed = run.events("resource.changed").map(({ payload }) => [payload.stepId, payload.resource]);
+    expect(changed).toHaveLength(3);
+    expectNothingLeft(run);
+    await run.close();
+  });
+
+  it("count once what they did is merged, and not before", async () => {
+    const run = await runIsolated(
+      { a: { "a.txt": "new\n" } },
+      plan([createIsolated("a"), step("b", { dependsOn: ["a"] })]),
+    );
+    expect((await run.view()).status).toBe("success");
+    const order = run.appends
+      .flat()
+      .filter((type) => /^worktree|^step\.(?:completed|dispatched)/u.test(type));
+    expect(order.slice(0, 6)).toEqual([
+      "step.dispatched",
+      "worktree.opened",
+      "worktree.merge_begun",
+      "worktree.merged",
+      "step.completed",
+      "worktree.removed",
+    ]);
+    await run.close();
+  });
+
+  it("are told apart by their attempts, and a failed one leaves nothing", async () => {
+    const run = await runIsolated(
+      { a: { "a.txt": "new\n" } },
+      plan([createIsolated("a", createRetries(1))]),
+      {
+        scripts: { a: [endFailing(), endDone()] },
+      },
+    );
+    await run.advance(5_000);
+    expect((await run.view()).status).toBe("success");
+    const folders = run.ordersOf("a").map(({ folder }) => folder);
+    expect(new Set(folders).size).toBe(2);
+    expect(typesOf(run)).toEqual([
+      ...["worktree.opened", "worktree.removed"],
+      ...["worktree.opened", "worktree.merge_begun", "worktree.merged", "worktree.removed"],
+    ]);
+    expectNothingLeft(run);
+    await run.close();
+  });
+
+  it("that time out or are cancelled are not merged, and leave nothing", async () => {
+    const run = await runIsolated(
+      { a: { "a.txt": "late\n" }, b: { "b.txt": "late\n" } },
+      plan([createIsolated("a", { timeoutMs: 2_000 }), createIsolated("b")]),
+      { scripts: { a: ["work"], b: ["work"] } },
+    );
+    expect(run.worktrees.trees.size).toBe(2);
+    await run.advance(3_000);
+    expect(run.worktrees.trees.size).toBe(1);
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+    await run.advance(3_000);
+    expect(await run.fates()).toMatchObject({ a: "timed_out", b: "cancelled" });
+    expect(Object.fromEntries(run.worktrees.folder)).toEqual({ "a.txt": BASE, "b.txt": "b\n" });
+    expectNothingLeft(run);
+    await run.close();
+  });
+
+  it("that are cancelled while their worktree is made leave nothing, and start no agent", async () => {
+    const worktrees = createFakeWorktrees({});
+    const { open } = worktrees;
+    const made = Promise.withResolvers<undefined>();
+    worktrees.open = async (...request) => {
+      await made.promise;
+      return open(...request);
+    };
+    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+    await run.advance(20_000);
+    made.resolve(undefined);
+    await run.advance(1_000);
+    expect(run.ordersOf("a")).toEqual([]);
+    expect(await run.fates()).toMatchObject({ a: "cancelled" });
+    expectNothingLeft(run);
+    await run.close();
+  });
+
+  it("wait for their checks, and what people withhold is not merged", async () => {
+    const gates = {
+      verifier: () => Promise.resolve({ check: () => Promise.reject(new Error("no answer")) }),
+    };
+    const checks = { verify: { checks: { shape: { kind: "schema", schema: { type: "object" } } } } };
+    const run = await runIsolated(
+      { a: { "a.txt": "new\n" }, b: { "b.txt": "new\n" } },
+      plan([createIsolated("a", checks), createIsolated("b", checks)]),
+      { gates },
+    );
+    expect(await run.fates()).toMatchObject({ a: "held", b: "held" });
+    expect(run.worktrees.folder.get("a.txt")).toBe(BASE);
+    for (const { payload } of run.events("coordination.escalated"))
+      await answer(run, payload.escalationId, payload.stepId === "a" ? "approve" : "deny");
+    await run.advance(1_000);
+    expect(Object.fromEntries(run.worktrees.folder)).toEqual({ "a.txt": "new\n", "b.txt": "b\n" });
+    expect(run.events("step.completed").find(({ nodeId }) => nodeId === "a")?.payload.released).toBe(
+      "approved",
+    );
+    expectNothingLeft(run);
+    await run.close();
+  });
+});
+
+async function answer(run: PlanRun, escalationId: string, answerKind: "approve" | "deny"): Promise<void> {
+  const answered = await run.coordinator.answer({
+    questionId: `${PLAN_ID}:${escalationId}`,
+    answer: answerKind,
+    by: { kind: "operator" },
+    through: "cli",
+  });
+  expect(answered.kind).not.toBe("refused");
+}
+
+describe("what cannot be merged", () => {
+  const both = { a: { "a.txt": "mine\n" }, b: { "a.txt": "yours\n", "new.txt": "new\n" } };
+
+  it.each([
+    ["approve", "completed", "success"],
+    ["deny", "failed", "partial"],
+  ] as const)(
+    "is for people, who %s it: nothing of it is written, and the worktree stays until then",
+    async (answerKind, fate, status) => {
+      const run = await runIsolated(
+        both,
+        plan([createIsolated("a"), createIsolated("b", { dependsOn: ["a"] })]),
+      );
+      expect(await run.fates()).toMatchObject({ a: "completed", b: "held" });
+      expect(run.events("worktree.conflicted")[0]?.payload.files).toEqual([
+        { path: "a.txt", because: "both_changed" },
+      ]);
+      expect(Object.fromEntries(run.worktrees.folder)).toEqual({ "a.txt": "mine\n", "b.txt": "b\n" });
+      expect(run.worktrees.trees.size).toBe(1);
+      const question = run.events("coordination.escalated")[0]!.payload;
+      expect(question).toMatchObject({ cause: "merge", stepId: "b", answers: ["approve", "deny"] });
+      const words = run.world.ledger.contents.get(question.question!.sha256);
+      expect(JSON.stringify(words)).toContain("on branch coordination/b-1-");
+      expect(JSON.stringify(words)).toContain("a.txt");
+      await run.restart();
+      expect(run.worktrees.trees.size).toBe(1);
+      await answer(run, question.escalationId, answerKind);
+      await run.advance(1_000);
+      expect(await run.fates()).toMatchObject({ b: fate });
+      expect((await run.view()).status).toBe(status);
+      expectNothingLeft(run);
+      await run.close();
+    },
+  );
+
+  it("is a file that another step declares while it is at work", async () => {
+    const run = await runIsolated(
+      { a: { "a.txt": "new\n" } },
+      plan([createIsolated("a"), step("b", { resources: ["file:/nowhere/a.txt"] })]),
+      { scripts: { b: ["work"] } },
+    );
+    expect(run.events("worktree.conflicted")[0]?.payload.files).toEqual([{ path: "a.txt", because: "held" }]);
+    expect(run.worktrees.folder.get("a.txt")).toBe(BASE);
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+    await run.advance(3_000);
+    expectNothingLeft(run);
+    await run.close();
+  });
+
+  it("fails the attempt where the worktree cannot be read", async () => {
+    const worktrees = createFakeWorktrees({});
+    worktrees.compare = () => Promise.resolve({ kind: "failed", message: "the disk is gone" });
+    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
+    expect(run.events("step.failed")[0]?.payload.error).toEqual({
+      code: "worktree_failed",
+      message: "the disk is gone",
+    });
+    expectNothingLeft(run);
+    await run.close();
+  });
+});
+
+describe("a worktree that cannot be made", () => {
+  it("refuses the plan with where and why", async () => {
+    const worktrees = createFakeWorktrees({});
+    worktrees.obstacle = "the folder is in no git repository";
+    const world = createWorld({}, createScriptedRunner(), {}, worktrees);
+    const coordinator = world.start();
+    const submitted = await coordinator.submitPlan({
+      plan: plan([step("a"), createIsolated("b")]),
+      ownerAgent: AGENT,
+    });
+    const message = "the folder is in no git repository";
+    const problem = { path: "steps[1].isolate", code: "WORKTREE_UNAVAILABLE", message };
+    expect(submitted).toEqual({ kind: "refused", problems: [problem] });
+    await coordinator.stop();
+  });
+
+  it("fails the attempt, and starts no agent", async () => {
+    const worktrees = createFakeWorktrees({});
+    worktrees.open = () => Promise.resolve({ kind: "refused", message: "the disk is full" });
+    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
+    expect(run.events("step.failed")[0]?.payload.error).toEqual({
+      code: "worktree_failed",
+      message: "the disk is full",
+    });
+    expect(run.ordersOf("a")).toEqual([]);
+    await run.close();
+  });
+});
+
+describe("a crash", () => {
+  const work = {
+    a: { "a.txt": BASE.replace("first", "FIRST"), "c.txt": "c\n" },
+    b: { "a.txt": BASE.replace("last", "LAST") },
+  };
+  const planFields = plan([createIsolated("a"), createIsolated("b", { dependsOn: ["a"] })]);
+  const expected = { "a.txt": "FIRST\n\n\nLAST\n", "b.txt": "b\n", "c.txt": "c\n" };
+
+  /** Every call of a run that no crash disturbs. */
+  const CALLS_MAX = 14;
+
+  it.each(
+    Array.from({ length: CALLS_MAX }, (_, index) => index + 2).flatMap((at) => [
+      { at, after: false },
+      { at, after: true },
+    ]),
+  )(
+    "at call $at (after it: $after) loses nothing, writes nothing twice and leaves nothing",
+    async ({ at, after }) => {
+      const worktrees = createFakeWorktrees({ "a.txt": BASE, "b.txt": "b\n" });
+      worktrees.crash = { at, after };
+      const run = await runIsolated(work, planFields, { worktrees });
+      await run.restart(() => {
+        worktrees.crash = undefined;
+      });
+      await run.advance(10_000);
+      expect((await run.view()).status).toBe("success");
+      expect(Object.fromEntries(worktrees.folder)).toEqual(expected);
+      expectNothingLeft(run);
+      for (const stepId of ["a", "b"]) expect(run.ordersOf(stepId)).toHaveLength(1);
+      await run.coordinator.stop();
+      expect((await verifyLedger(run.world.ledger.open(run.world.clock))).problems).toEqual([]);
+    },
+  );
+
+  it("is tried at every call", async () => {
+    const run = await runIsolated(work, planFields);
+    expect(run.worktrees.calls.length).toBeLessThanOrEqual(CALLS_MAX + 1);
+    await run.close();
+  });
+});

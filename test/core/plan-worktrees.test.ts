@@ -143,12 +143,14 @@ describe("isolated steps", () => {
   });
 
   it("that are cancelled while their worktree is made leave nothing, and start no agent", async () => {
-    const worktrees = createFakeWorktrees({});
-    const { open } = worktrees;
+    const fake = createFakeWorktrees({});
     const made = Promise.withResolvers<undefined>();
-    worktrees.open = async (...request) => {
-      await made.promise;
-      return open(...request);
+    const worktrees: FakeWorktrees = {
+      ...fake,
+      open: async (name, folder) => {
+        await made.promise;
+        return fake.open(name, folder);
+      },
     };
     const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
     await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });

@@ -216,6 +216,13 @@ describe("comparing", () => {
     expect(await worktrees.compare(worktree)).toMatchObject({ kind: "too_much" });
   });
 
+  it("gives up on names that are longer together than one event may be", async () => {
+    const worktree = await open();
+    const folder = Array.from({ length: 4 }, () => "n".repeat(200)).join("/");
+    for (let number = 0; number < 200; number += 1) put(worktree.tree, `${folder}/${number}`, "x\n");
+    expect(await worktrees.compare(worktree)).toMatchObject({ kind: "too_much" });
+  });
+
   it("fails in words where the worktree is gone", async () => {
     const worktree = await open();
     rmSync(worktree.tree, { recursive: true });

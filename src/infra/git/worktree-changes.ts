@@ -15,6 +15,8 @@ import type { GitEnd, RunGit } from "./run-git.ts";
 /** Changed files; what is more is for people. */
 const CHANGES_MAX = 250;
 const PATH_BYTES_MAX = 1_000;
+/** Of all names together, as JSON: one event holds them, with two versions of each. */
+const NAMES_CHARS_MAX = 150_000;
 const BYTES_MAX = 256_000_000;
 /** Names given to one run of git. */
 const NAMES_MAX = 100;
@@ -85,6 +87,8 @@ async function findExcess(tree: string, names: readonly string[]): Promise<strin
     return `it changed ${names.length} files, and at most ${CHANGES_MAX} are merged without people`;
   const odd = names.find((name) => name.startsWith("\0") || Buffer.byteLength(name) > PATH_BYTES_MAX);
   if (odd !== undefined) return `the name of a file is no UTF-8 or longer than ${PATH_BYTES_MAX} bytes`;
+  if (JSON.stringify(names).length > NAMES_CHARS_MAX)
+    return `the names of its files are longer than ${NAMES_CHARS_MAX} characters together`;
   let bytes = 0;
   for (const name of names) {
     const facts = await lstat(join(tree, name)).catch(() => undefined);

@@ -90,7 +90,8 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
   assertInvariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
   const {
     report: _,
-    reports: _reports, progress: _progress, 
+    reports: _reports,
+    progress: _progress,
     withheldCount: _texts,
     observed: _observed,
     differences: _differences,

@@ -16,9 +16,9 @@ type TableLine = Readonly<Partial<Record<keyof ImportRule, string>>>;
 
 /** A folder of the core or of the plugins stands below the folders that it imports from. */
 const TABLE: Readonly<Record<string, TableLine>> = {
-  "core/contracts": { packages: "zod" },
+  "core/contracts": { folders: "core/std", packages: "zod" },
   "core/std": {},
-  "core/arbitration": { folders: "core/contracts core/std" },
+  "core/arbitration": { folders: "core/contracts core/std core/std" },
   "core/privileges": { folders: "core/contracts core/std" },
   "core/contracts/workflows": { folders: "core/contracts", packages: "zod" },
   "core/escalation": { folders: "core/contracts" },
@@ -26,7 +26,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/ledger": { folders: "core/contracts", packages: "immutable" },
   "core/plan": { folders: "core/contracts" },
   "core/contracts/config": { folders: "core/contracts core/contracts/workflows", packages: "zod" },
-  "core/openwop": { folders: "core/contracts core/ledger" },
+  "core/openwop": { folders: "core/contracts core/ledger core/std" },
   "core/ports": { types: "core/contracts core/contracts/workflows" },
   "core/workflow/state": {
     folders: "core/contracts core/std core/contracts/workflows",
@@ -39,8 +39,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/workflows",
   },
   "core/dispatch": {
-    folders:
-      "core/contracts core/arbitration core/escalation core/lanes core/ledger core/plan core/openwop core/gates",
+    folders: "core/contracts core/arbitration core/escalation core/ledger core/plan core/openwop core/gates",
+  },
+  "core/dispatch/effects": {
+    folders: "core/contracts core/escalation core/gates core/lanes core/ledger core/dispatch",
   },
   "core/workflow/nodes": {
     folders:
@@ -48,7 +50,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/replay": {
     folders:
-      "core/contracts core/arbitration core/ledger core/plan core/contracts/config core/gates core/dispatch",
+      "core/contracts core/arbitration core/ledger core/plan core/contracts/config core/gates core/dispatch core/dispatch/effects",
   },
   "core/workflow": {
     folders:
@@ -77,11 +79,11 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/held-results": {
     folders: "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log",
-    types: "core/contracts/config core/ports core/runtime/environment",
+    types: "core/contracts/config core/ports core/runtime/environment core/dispatch/effects",
   },
   "core/runtime/workflow-host/models": {
     folders:
-      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow",
+      "core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow core/std",
     types: "core/ports core/runtime/workflow-host/records",
   },
   "core/runtime/results": {
@@ -106,7 +108,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/questions": {
     folders:
       "core/contracts core/std core/escalation core/ledger core/plan core/results core/runtime/log core/runtime/attempts",
-    types: "core/ports core/dispatch core/runtime/environment",
+    types: "core/ports core/dispatch core/runtime/environment core/dispatch/effects",
   },
   "core/runtime/worktrees": {
     folders: "core/contracts core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
@@ -119,17 +121,17 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/plans": {
     folders:
-      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions",
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions core/std",
     types: "core/contracts/config core/ports core/runtime/environment",
   },
   "core/runtime/workflow-host/effects": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/log",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/log core/std",
     types: "core/ports",
   },
   "core/runtime/effects": {
     folders:
-      "core/contracts core/std core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans core/runtime/worktrees",
+      "core/contracts core/std core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans core/runtime/worktrees core/dispatch/effects",
     types: "core/lanes core/ports core/runtime/spawns",
   },
   "core/runtime/workflow-host/requests": {
@@ -143,7 +145,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime": {
     folders:
-      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
+      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects core/dispatch/effects",
     types: "core/plan core/contracts/config core/ports",
   },
   "core/runtime/workflow-host": {
@@ -192,7 +194,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "@ai-sdk/openai-compatible ai",
   },
   "infra/peer": {
-    folders: "core/contracts core/contracts/workflows core/workflow infra/http",
+    folders: "core/contracts core/contracts/workflows core/workflow infra/http core/std",
     types: "core/ports",
     packages: "node:* zod",
   },
@@ -225,7 +227,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "infra/webhook": {
-    folders: "core/contracts infra/http",
+    folders: "core/contracts infra/http core/std",
     types: "core/contracts/config core/ports",
     packages: "node:* zod",
   },
@@ -239,7 +241,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   // Other plugins carry a copy of their own: nothing but types comes from elsewhere.
   "plugins/hooks": { types: "core/contracts core/ports" },
   "plugins/openwop/http": {
-    folders: "core/contracts core/contracts/workflows platform",
+    folders: "core/contracts core/contracts/workflows platform core/std",
     types: "core/ports core/runtime/workflow-host/records",
     packages: "hono node:* zod",
   },

@@ -11,11 +11,11 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import {
   commandFromOutcome,
   ruleOnObservation,
-} from "../../src/agents/coordination/dispatch/rule-on-observation.ts";
+} from "../../src/agents/coordination/dispatch/effects/rule-on-observation.ts";
 import { createUnopened } from "../../src/agents/coordination/ledger/state.ts";
 import {
   nameOfChild,

@@ -4,7 +4,7 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import {
   answer,
   ask,

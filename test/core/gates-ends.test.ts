@@ -4,7 +4,7 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import {
   answer,

@@ -16,7 +16,7 @@ import {
   findNextDeadline,
   planDispatch,
   type Effect,
-} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import {

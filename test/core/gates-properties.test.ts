@@ -7,7 +7,7 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import {

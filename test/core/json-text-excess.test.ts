@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findJsonExcess } from "../../src/agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../src/agents/coordination/std/json-text-excess.ts";
 
 const tricky = fc.string({ unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", ",", ":", "a", "😀") });
 const { value: jsonValue } = fc.letrec<{ value: unknown }>((tie) => ({

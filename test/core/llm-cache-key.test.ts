@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import {
   formatCanonicalJson,
   findCanonicalProblem,
-} from "../../src/agents/coordination/contracts/canonical-json.ts";
+} from "../../src/agents/coordination/std/canonical-json.ts";
 import {
   LLM_CACHE_KEY_RECIPE,
   createLlmCacheKeyText,

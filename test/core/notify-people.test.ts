@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 import { ask } from "./gates-scene.ts";

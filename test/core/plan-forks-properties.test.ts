@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";

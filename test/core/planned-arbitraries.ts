@@ -11,8 +11,8 @@ import {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
-import type { RunStep } from "../../src/agents/coordination/dispatch/plan-effects.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import type { RunStep } from "../../src/agents/coordination/dispatch/effects/plan-effects.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { nameChild, createContentRef, RUN, spawn, START } from "./scene.ts";

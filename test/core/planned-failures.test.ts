@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { FACT_PAYLOADS } from "../../src/agents/coordination/contracts/facts.ts";
-import { findNextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { computeBackoffMs, computeBackoffRange } from "../../src/agents/coordination/plan/backoff.ts";
 import { timeAt, createContentRef } from "./scene.ts";
 import {

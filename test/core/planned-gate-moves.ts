@@ -5,7 +5,7 @@ import type { AnswerKind, QuestionPolicy } from "../../src/agents/coordination/c
 import type { HeldDecision } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
-import type { GateEffect } from "../../src/agents/coordination/dispatch/gate-effects.ts";
+import type { GateEffect } from "../../src/agents/coordination/dispatch/effects/gate-effects.ts";
 import {
   sessionOf,
   type Coordination,

@@ -11,7 +11,7 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { isPlanned, stopOf } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { isEnded, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";

@@ -14,7 +14,7 @@ import type { Finding } from "../../src/agents/coordination/contracts/verificati
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { isPlanned, type PlannedCoordination } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";

@@ -9,7 +9,7 @@ import {
   findNextDeadline,
   planDispatch,
   planRecovery,
-} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { isEnded, createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";

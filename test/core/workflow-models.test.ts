@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/std/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
 import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, valueOf, createWorkflowScene } from "../support/workflow-scene.ts";

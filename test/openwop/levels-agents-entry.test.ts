@@ -1,7 +1,7 @@
 /** Owns: live manifest dispatch (RFC 0077): the entry points, and what holds for every tool and every model. */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/std/canonical-json.ts";
 import type { Turn } from "../support/scripted-model.ts";
 import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
 import { end, createLoop, createNode, createNoop, work, createWorkflow } from "./levels-workflows.ts";

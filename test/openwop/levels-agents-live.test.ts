@@ -1,7 +1,7 @@
 /** Owns: live manifest dispatch (RFC 0077), steps 1 to 5, over HTTP, with a model and an MCP server on sockets of their own. */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/std/canonical-json.ts";
 import { TOLD } from "../support/mcp-tools.ts";
 import { createAgent, openAgents, type Agents } from "./levels-agents-world.ts";
 import { clientOf, filterByType, findOnly, OTHER_TOKEN, TOKEN } from "./levels-world.ts";

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/std/canonical-json.ts";
 import {
   endOf,
   MODEL_WORKFLOWS,

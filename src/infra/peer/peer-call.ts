@@ -1,6 +1,6 @@
 /** Owns: one request to a peer, and what its status says of it. Does not own: what the body means. */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import { findJsonExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";

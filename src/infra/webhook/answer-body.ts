@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
-import { findJsonExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 
 /** The longest text, every character of it escaped, and the rest. */

@@ -6,7 +6,7 @@
  * without its member `signature`.
  */
 import { z } from "zod";
-import { formatCanonicalJson } from "./canonical-json.ts";
+import { formatCanonicalJson } from "../std/canonical-json.ts";
 import { CoordinationError } from "./errors.ts";
 
 const KIND = "openclaw-coordination-anchor";

@@ -5,7 +5,7 @@
  * K1 What changes no answer is not in it: streaming, metadata, who asks, timeouts, traces. K2 The order of members and of tools
  * does not show, that of messages does. K3 The key is no boundary: a cache is one tenant's.
  */
-import { formatCanonicalJson, findCanonicalProblem } from "../contracts/canonical-json.ts";
+import { formatCanonicalJson, findCanonicalProblem } from "../std/canonical-json.ts";
 
 export const LLM_CACHE_KEY_RECIPE = "openwop-semantic-request-v2";
 

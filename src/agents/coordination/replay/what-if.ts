@@ -11,7 +11,7 @@ import { epochMsOf, type EpochMs, type SessionKey, type StepId } from "../contra
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import { decide } from "../dispatch/decide.ts";
-import { planDispatch, type Effect } from "../dispatch/plan-dispatch.ts";
+import { planDispatch, type Effect } from "../dispatch/effects/plan-dispatch.ts";
 import { record } from "../dispatch/record.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
 import { explainOtherOrigin } from "./built-on-another.ts";

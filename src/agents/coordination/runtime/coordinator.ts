@@ -20,8 +20,8 @@ import {
 import type { ChildEnding, ObservedChild } from "../contracts/observation.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
-import { isContinuedByUs } from "../dispatch/plan-dispatch.ts";
-import { commandFromOutcome } from "../dispatch/rule-on-observation.ts";
+import { isContinuedByUs } from "../dispatch/effects/plan-dispatch.ts";
+import { commandFromOutcome } from "../dispatch/effects/rule-on-observation.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
 import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";

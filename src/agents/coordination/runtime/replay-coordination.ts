@@ -7,7 +7,7 @@ import type { CoordinationId } from "../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import type { Effect } from "../dispatch/plan-dispatch.ts";
+import type { Effect } from "../dispatch/effects/plan-dispatch.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { Json } from "../plan/step-graph.ts";
 import type { ContentStore } from "../ports/content-store.ts";

@@ -2,7 +2,7 @@
 import { extname } from "node:path";
 import type * as Yaml from "yaml";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { findJsonExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import { findDuplicateKey } from "./duplicate-key.ts";

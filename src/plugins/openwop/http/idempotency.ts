@@ -7,7 +7,7 @@
  *    the run of the first.
  */
 import { hash } from "node:crypto";
-import { formatCanonicalJson } from "../../../agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
 import { addMs, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";

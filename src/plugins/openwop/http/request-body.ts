@@ -7,7 +7,7 @@
  */
 import type { HonoRequest } from "hono";
 import type { z } from "zod";
-import { findJsonExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded, type ValidationProblem } from "../../../agents/coordination/contracts/validation.ts";
 import { giveWay } from "../../../platform/give-way.ts";
 import { refuse, type HttpRefusal } from "./error-map.ts";

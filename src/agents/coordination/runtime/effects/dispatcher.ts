@@ -4,9 +4,9 @@
  */
 import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from "../../contracts/ids.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
-import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/plan-dispatch.ts";
-import type { Capacity } from "../../dispatch/capacity.ts";
-import type { RunStep } from "../../dispatch/plan-effects.ts";
+import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import type { Capacity } from "../../dispatch/effects/capacity.ts";
+import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
 import { askWithin } from "../log/bounded-answer.ts";

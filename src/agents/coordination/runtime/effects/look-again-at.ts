@@ -1,6 +1,6 @@
 /** Owns: when a coordination is looked at again. */
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { findNextDeadline } from "../../dispatch/plan-dispatch.ts";
+import { findNextDeadline } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OwnerTurns } from "./owner-turns.ts";

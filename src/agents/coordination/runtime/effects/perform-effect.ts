@@ -15,9 +15,9 @@ import {
   type Effect,
   type StopObserved,
   isContinuedByUs,
-} from "../../dispatch/plan-dispatch.ts";
-import type { EndCoordination } from "../../dispatch/capacity.ts";
-import { ruleOnObservation } from "../../dispatch/rule-on-observation.ts";
+} from "../../dispatch/effects/plan-dispatch.ts";
+import type { EndCoordination } from "../../dispatch/effects/capacity.ts";
+import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";

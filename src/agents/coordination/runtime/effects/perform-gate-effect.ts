@@ -1,7 +1,7 @@
 /** Owns: what each effect on held results, questions and tellings does. Every one may be cut off at any line and done again. */
 import { assertNever } from "../../contracts/errors.ts";
-import type { GateEffect } from "../../dispatch/gate-effects.ts";
-import type { Effect } from "../../dispatch/plan-dispatch.ts";
+import type { GateEffect } from "../../dispatch/effects/gate-effects.ts";
+import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { EffectParts } from "./perform-effect.ts";
 import { notifyPeople } from "../questions/notify-people.ts";

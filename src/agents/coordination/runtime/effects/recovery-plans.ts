@@ -1,7 +1,7 @@
 /** Owns: what is planned when nothing happened that says so: at a sweep, and when somebody asks about one step. */
 import { createIdempotencyKey, type EpochMs } from "../../contracts/ids.ts";
-import type { Capacity } from "../../dispatch/capacity.ts";
-import { planRecovery, type Effect } from "../../dispatch/plan-dispatch.ts";
+import type { Capacity } from "../../dispatch/effects/capacity.ts";
+import { planRecovery, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 

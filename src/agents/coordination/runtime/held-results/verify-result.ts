@@ -14,7 +14,7 @@ import {
   type VerificationFailure,
 } from "../../contracts/verification.ts";
 import { findHeldStep, type HeldStep } from "../../dispatch/decide-held.ts";
-import type { VerifyResult } from "../../dispatch/gate-effects.ts";
+import type { VerifyResult } from "../../dispatch/effects/gate-effects.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
 import { convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";

@@ -4,7 +4,7 @@
  *
  * The files that agents wrote are no part of the ledger: they are as they are now.
  */
-import { formatCanonicalJson } from "../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../std/canonical-json.ts";
 import { CoordinationError } from "../../contracts/errors.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../contracts/ids.ts";

@@ -3,7 +3,7 @@
  * go out again under the same id; one that was given up is not tried again, and the log shows it.
  */
 import { listAnswers } from "../../escalation/rule-on-answer.ts";
-import type { NotifyPeople } from "../../dispatch/gate-effects.ts";
+import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import { listUnsentNotices } from "../../escalation/notices.ts";
 import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";

@@ -7,7 +7,7 @@
 import { addMs, type CoordinationId, type IdempotencyKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { Observation } from "../../contracts/observation.ts";
-import type { TellSession } from "../../dispatch/gate-effects.ts";
+import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Order, Start } from "../../ports/agent-runner.ts";
 import { askWithin, pause } from "../log/bounded-answer.ts";

@@ -2,7 +2,7 @@
  * Owns: nodes that call a tool over MCP, or another agent over A2A. The call is in the log before it is made; what comes
  * back is untrusted, and no authority.
  */
-import { formatCanonicalJson } from "../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../std/canonical-json.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   agentIdOf,

@@ -1,6 +1,6 @@
 /** Owns: one turn of an agent's model: what it is asked, and what its answer is: calls of tools, a result, or nothing usable. */
 import { AGENT_BOUNDS, type InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
-import { formatCanonicalJson } from "../../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../../std/canonical-json.ts";
 import type { AskedCall, BoundTool } from "../../../contracts/workflows/agent-events.ts";
 import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import { createLlmCacheKeyText } from "../../../openwop/llm-cache-key.ts";

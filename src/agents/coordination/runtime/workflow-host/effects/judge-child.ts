@@ -4,7 +4,7 @@
  *
  * G1 who hangs, throws, is not there or may not rule has given no verdict, and that is the answer.
  */
-import { formatCanonicalJson } from "../../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../../std/canonical-json.ts";
 import { checksOf, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
 import {
   addMs,

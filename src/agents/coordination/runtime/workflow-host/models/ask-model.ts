@@ -1,5 +1,5 @@
 /** Owns: asking a model for a node: the host's, or the one that plays it; and holding what it answers against the schema that was asked for. */
-import { findCanonicalProblem } from "../../../contracts/canonical-json.ts";
+import { findCanonicalProblem } from "../../../std/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
 import { findJson } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";

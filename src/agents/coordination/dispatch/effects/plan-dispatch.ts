@@ -2,9 +2,9 @@
  * Owns: planning the next effects of a coordination, and the time to look again. Timers are derived from state here and are
  * never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
-import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { hasStoppedBeginning, isPlanned } from "./plan-rules.ts";
+import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../../contracts/ids.ts";
+import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { hasStoppedBeginning, isPlanned } from "../plan-rules.ts";
 import { listGateDeadlines, planGateEffects, type GateEffect } from "./gate-effects.ts";
 import {
   listPlanDeadlines,

@@ -1,11 +1,11 @@
 /** Owns: the commands that follow from the host's answer about a step whose state is unknown. */
-import type { Command } from "../contracts/commands.ts";
-import { assertNever } from "../contracts/errors.ts";
-import { stepError, type StepError } from "../contracts/fact-fields.ts";
-import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
-import type { ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";
+import type { Command } from "../../contracts/commands.ts";
+import { assertNever } from "../../contracts/errors.ts";
+import { stepError, type StepError } from "../../contracts/fact-fields.ts";
+import { addMs, type EpochMs, type StepId } from "../../contracts/ids.ts";
+import type { ChildEnding, Observation, ObservedChild } from "../../contracts/observation.ts";
 import { computeOverdueTime } from "./plan-dispatch.ts";
-import type { Coordination, DispatchedPhase, RunningPhase } from "../ledger/state.ts";
+import type { Coordination, DispatchedPhase, RunningPhase } from "../../ledger/state.ts";
 
 export interface AskedAttempt {
   readonly stepId: StepId;

@@ -1,10 +1,10 @@
 /** Owns: planning the next effects for held results, questions to people and sessions that wait to be told something. */
-import type { Channel } from "../contracts/escalation.ts";
-import { createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
-import { listUnsentNotices } from "../escalation/notices.ts";
-import { ruleOnVerdicts } from "../gates/verifier-gate.ts";
-import type { OpenCoordination } from "../ledger/state.ts";
-import { findHeldStep, gateOfStep } from "./decide-held.ts";
+import type { Channel } from "../../contracts/escalation.ts";
+import { createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import { listUnsentNotices } from "../../escalation/notices.ts";
+import { ruleOnVerdicts } from "../../gates/verifier-gate.ts";
+import type { OpenCoordination } from "../../ledger/state.ts";
+import { findHeldStep, gateOfStep } from "../decide-held.ts";
 
 export type GateEffect = VerifyResult | ExpireQuestion | NotifyPeople | TellSession;
 

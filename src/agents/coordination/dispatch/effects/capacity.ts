@@ -1,6 +1,6 @@
 /** Owns: the free capacity of the lanes, which both planners of effects read. */
-import type { Lane } from "../contracts/envelope.ts";
-import type { Allowance } from "../lanes/pick-best.ts";
+import type { Lane } from "../../contracts/envelope.ts";
+import type { Allowance } from "../../lanes/pick-best.ts";
 
 /** How many requests the lanes take now, and which effects are already under way. */
 export interface Capacity {

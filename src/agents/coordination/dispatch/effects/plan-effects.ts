@@ -1,11 +1,11 @@
 /** Owns: planning the next effects of a plan. */
-import { laneSchema, type Lane } from "../contracts/envelope.ts";
-import { BOUNDS } from "../contracts/bounds.ts";
-import { addMs, createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
-import { pickBest, type ReadyRequest } from "../lanes/pick-best.ts";
-import { isDelivery } from "../ledger/plan-progress.ts";
-import { isBeingMerged } from "./decide-held.ts";
-import type { Step, StepPhase } from "../ledger/state.ts";
+import { laneSchema, type Lane } from "../../contracts/envelope.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
+import { addMs, createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import { pickBest, type ReadyRequest } from "../../lanes/pick-best.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import { isBeingMerged } from "../decide-held.ts";
+import type { Step, StepPhase } from "../../ledger/state.ts";
 import {
   hasIdleSteps,
   mustStop,
@@ -16,9 +16,9 @@ import {
   hasWorkToBegin,
   type PlannedCoordination,
   type StopReason,
-} from "./plan-rules.ts";
+} from "../plan-rules.ts";
 import type { EndCoordination, Capacity } from "./capacity.ts";
-import { planWorktreeEffects, type WorktreeEffect } from "./worktree-effects.ts";
+import { planWorktreeEffects, type WorktreeEffect } from "../worktree-effects.ts";
 
 export type PlanEffect =
   | RunStep

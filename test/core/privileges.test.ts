@@ -205,7 +205,7 @@ describe("privileges along the way from a child to the owner", () => {
           const offered = listOfferedTools(
             privileges.map((one) => createBound(one)),
             expand,
-            HOST_TOOLS,
+            { hostTools: HOST_TOOLS, ownTools: [] },
           );
           const isShown = offered === undefined || offered.some((one) => isMatchingTool(one, name));
           const isReadOnly =
@@ -217,6 +217,18 @@ describe("privileges along the way from a child to the owner", () => {
         },
       ),
     );
+  });
+});
+
+describe("the tools of the coordination", () => {
+  it("are shown where they may be called, and only there", () => {
+    const ownTools = ["coordination_plan", "coordination_report"];
+    const list = (tools: Privilege["tools"]) =>
+      listOfferedTools([createBound({ tools })], expand, { hostTools: HOST_TOOLS, ownTools });
+    expect(list({ allow: ["read"] })).toContain("coordination_report");
+    expect(list({ allow: ["read"] })).not.toContain("coordination_plan");
+    expect(list({ allow: ["coordination_plan"] })).toContain("coordination_plan");
+    expect(list({ deny: ["coordination_report"] })).not.toContain("coordination_report");
   });
 });
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
-import { stepNamed, type Stage } from "../e2e/stage.ts";
+import type { Stage } from "../e2e/stage.ts";
 import {
   begin,
   call,
@@ -20,7 +20,7 @@ import {
   waitForEnd,
   write,
 } from "../e2e/writes-stage.ts";
-import type { SpawnArgs } from "../support/scripted-model.ts";
+import { parseScript, type SpawnArgs } from "../support/scripted-model.ts";
 import { openPair, type Pair } from "./pair.ts";
 
 const WAIT_MS_MAX = 90_000;
@@ -33,10 +33,10 @@ beforeAll(async () => {
 
 afterAll(() => pair.close());
 
-const narrowed = (child: SpawnArgs, coordination: object): SpawnArgs => ({ ...child, coordination });
+const narrowChild = (child: SpawnArgs, coordination: object): SpawnArgs => ({ ...child, coordination });
 
 /** Told to look at a folder only, it overwrites, deletes and asks another agent. */
-const READER = narrowed(
+const READER = narrowChild(
   childOf(
     "p26-reader",
     call(read("p26/notes.md")),
@@ -48,10 +48,10 @@ const READER = narrowed(
 );
 
 /** It may change one folder, and gives its own child everything. */
-const WRITER = narrowed(
+const WRITER = narrowChild(
   childOf("p26-writer", call(write("p26/out/a.md", "a\n")), call(write("p26/notes.md", "overwritten\n")), {
     spawn: [
-      narrowed(
+      narrowChild(
         childOf(
           "p26-grandchild",
           call(write("p26/out/b.md", "b\n")),
@@ -76,7 +76,7 @@ const hasSaid = ({ model }: Stage, label: string): boolean =>
 /** The names of the tools that the model of an agent was shown, with its first request. */
 function listOffered({ model }: Stage, label: string): string[] {
   const request = model.requests.find(
-    ({ turn, text }) => turn.say === undefined && text.includes(`${label} is at its end`),
+    ({ text }) => parseScript(text)?.turns.at(-1)?.say === `${label} is at its end`,
   );
   return (request?.body.tools ?? []).flatMap(({ function: shown }) => shown?.name ?? []);
 }
@@ -95,33 +95,48 @@ it("P26 no least privilege: a child that is told to look only overwrites, delete
 
   prepare(coordinated);
   await begin(coordinated, "p26-reading", { spawn: [READER] });
-  const state = await waitForEnd(coordinated, "p26-reading");
-  console.log(listOffered(coordinated, "p26-reader"), listOffered(plain, "p26-reader").length);
-  console.log(resultsOf(coordinated, "p26-reader"));
-  console.log(JSON.stringify(factsOf(await coordinated.events(state), "privilege.refused")));
+  const reading = await waitForEnd(coordinated, "p26-reading");
   expect(readText(coordinated, "p26/notes.md")).toBe("notes\n");
   expect(readText(coordinated, "p26/other.md")).toBe("other\n");
   expect(readText(coordinated, "p26/helped.md")).toBeUndefined();
+  expect(listOffered(plain, "p26-reader")).toEqual(expect.arrayContaining(["read", "write", "exec"]));
+  expect(listOffered(coordinated, "p26-reader").toSorted()).toEqual([
+    "coordination_escalate",
+    "coordination_report",
+    "coordination_status",
+    "read",
+  ]);
+  // What a model is not shown and calls all the same is answered by the host, and recorded here.
+  expect(resultsOf(coordinated, "p26-reader")[0]).toContain("notes");
+  const refused = factsOf(await coordinated.events(reading), "privilege.refused");
+  expect(refused.map(({ tool, rule }) => [tool, rule])).toEqual([
+    ["write", "tools.allow"],
+    ["exec", "tools.allow"],
+    ["sessions_spawn", "tools.allow"],
+  ]);
 
   await begin(coordinated, "p26-writing", { spawn: [WRITER] });
   const writing = await waitForEnd(coordinated, "p26-writing");
-  console.log(
-    listOffered(coordinated, "p26-writer"),
-    listOffered(plain, "p26-reader").filter((n) => !listOffered(coordinated, "p26-writer").includes(n)),
+  expect(readText(coordinated, "p26/out/a.md")).toBe("a\n");
+  expect(readText(coordinated, "p26/out/b.md")).toBe("b\n");
+  expect(readText(coordinated, "p26/notes.md")).toBe("notes\n");
+  expect(readText(coordinated, "p26/other.md")).toBe("other\n");
+  expect(resultsOf(coordinated, "p26-writer")[1]).toMatch(
+    /^Coordination refused this call: .+notes\.md lies outside of what this session may change, which is p26\/out\/\*\*/u,
   );
-  console.log(resultsOf(coordinated, "p26-writer"), resultsOf(coordinated, "p26-grandchild"));
-  console.log(
-    JSON.stringify(factsOf(await coordinated.events(writing), "privilege.refused")),
-    stepIdOf(writing, "p26-writer"),
-    stepNamed(writing, "p26-grandchild").spec.privilege,
-    fileOf(coordinated, "x"),
+  const [, outside, unknown] = resultsOf(coordinated, "p26-grandchild");
+  expect(outside).toMatch(/other\.md lies outside of what this session may change, which is p26\/out\/\*\*/u);
+  expect(unknown).toMatch(/what exec would change cannot be told/u);
+  const from = { by: "spawn", stepId: stepIdOf(writing, "p26-writer") };
+  const [child, grandchild] = ["p26-writer", "p26-grandchild"].map((name) => stepIdOf(writing, name));
+  expect(factsOf(await coordinated.events(writing), "privilege.refused")).toEqual([
+    { stepId: child, tool: "write", rule: "write", from, resource: fileOf(coordinated, "p26/notes.md") },
+    { stepId: grandchild, tool: "write", rule: "write", from, resource: fileOf(coordinated, "p26/other.md") },
+    { stepId: grandchild, tool: "exec", rule: "write.unknown", from },
+  ]);
+  const notShown = listOffered(plain, "p26-reader").filter(
+    (name) => !listOffered(coordinated, "p26-writer").includes(name),
   );
-  console.log(
-    coordinated.gateway
-      .log()
-      .split("\n")
-      .filter((l) => /privileg|coordination/.test(l))
-      .slice(-20)
-      .join("\n"),
-  );
+  expect(notShown).toEqual(["process"]);
+  expect((await coordinated.verify()).ok).toBe(true);
 });

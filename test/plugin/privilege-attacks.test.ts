@@ -251,6 +251,15 @@ describe("a child that may change one folder", () => {
     await expectRefused("write", write("secret.txt/x/\0"), /cannot be told|lies outside/u);
   });
 
+  it("is held by who narrowed it: a glob that catches everything is nobody's rule", async () => {
+    await spawn(CHILD, GRANDCHILD, { coordination: { write: ["/**"] } });
+    expect(await call(GRANDCHILD, "exec", { command: "true" })).toMatch(
+      /only out\/\*\* \(set by the spawn of step step-1 /u,
+    );
+    await spawn(OWNER, "agent:main:subagent:free", { coordination: { write: ["/**"] } });
+    expect(await call("agent:main:subagent:free", "exec", { command: "true" })).toBeUndefined();
+  });
+
   it("cannot move where its globs begin: those of its own child begin where that works", async () => {
     await spawn(CHILD, GRANDCHILD, { cwd: "/", coordination: { write: ["/**"] } });
     host.entries.set(GRANDCHILD, {
@@ -271,7 +280,17 @@ describe("what the model of a child is shown", () => {
     await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read", "exec"] }, write: [] } });
     const prompt = await readPrompt(CHILD);
     expect(prompt?.toolsAllow).toEqual([
-      ...["coordination_*", "exec", "read", "tool_call", "tool_describe", "tool_search", "tool_search_code"],
+      ...[
+        "coordination_escalate",
+        "coordination_report",
+        "coordination_status",
+        "exec",
+        "read",
+        "tool_call",
+        "tool_describe",
+        "tool_search",
+        "tool_search_code",
+      ],
     ]);
     expect(prompt?.appendSystemContext).toContain("tools: read, exec; files that may be changed: nothing");
     await spawn(OWNER, GRANDCHILD, {});

@@ -5,17 +5,25 @@
  * denied below a beginning that is allowed.
  */
 import type { PrivilegeBound } from "./privilege-bound.ts";
-import { ALWAYS_SHOWN, findToolRefusal, isMatchingTool, type ExpandTools } from "./tool-rule.ts";
+import { findToolRefusal, isMatchingTool, LEADING_TOOLS, type ExpandTools } from "./tool-rule.ts";
 
 /** Groups of the host whose members only the host knows. */
 const UNLISTED = ["group:plugins", "bundle-mcp"] as const;
 const WRITING_TOOLS: ReadonlySet<string> = new Set(["write", "edit", "apply_patch"]);
 
-/** `undefined`: everything that the host offers. `hostTools`: every tool of the host itself. */
+/** What there is to offer. */
+export interface OfferableTools {
+  /** Every tool of the host itself. */
+  readonly hostTools: readonly string[];
+  /** The tools of the coordination: what is usable of them is shown whatever is allowed. */
+  readonly ownTools: readonly string[];
+}
+
+/** `undefined`: everything that the host offers. */
 export function listOfferedTools(
   bounds: readonly PrivilegeBound[],
   expand: ExpandTools,
-  hostTools: readonly string[],
+  { hostTools, ownTools }: OfferableTools,
 ): string[] | undefined {
   const isReadOnly = bounds.some(({ privilege }) => privilege.write?.length === 0);
   const allowed = meetAll(bounds, expand);
@@ -27,7 +35,8 @@ export function listOfferedTools(
     if (entry === "*") return [...hostTools.filter((tool) => !isHidden(tool)), ...UNLISTED];
     return isHidden(entry) && !entry.endsWith("*") ? [] : [entry];
   });
-  return [...new Set([...offered, ...ALWAYS_SHOWN])].sort();
+  const shown = [...LEADING_TOOLS, ...ownTools].filter((tool) => !isHidden(tool));
+  return [...new Set([...offered, ...shown])].sort();
 }
 
 /** Returns the entries that every list of allowed tools lets through. */

@@ -11,7 +11,7 @@ export interface ToolRefusal {
 }
 
 /** Tools that only lead to others; each call that goes through them is ruled on by the name of the tool it reaches. */
-const LEADING_TOOLS: ReadonlySet<string> = new Set([
+export const LEADING_TOOLS: ReadonlySet<string> = new Set([
   "tool_search",
   "tool_describe",
   "tool_call",
@@ -63,6 +63,3 @@ function isNaming(entry: string, tool: string): boolean {
 export function isMatchingTool(entry: string, tool: string): boolean {
   return entry.endsWith("*") ? tool.startsWith(entry.slice(0, -1)) : entry === tool;
 }
-
-/** The tools that are shown whatever `allow` says. */
-export const ALWAYS_SHOWN: readonly string[] = [...LEADING_TOOLS, "coordination_*"];

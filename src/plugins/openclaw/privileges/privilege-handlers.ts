@@ -21,6 +21,7 @@ import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtim
 import { extractorsOf } from "../writes/extractor-registry.ts";
 import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
+import { TOOL_NAMES } from "../host/tool-declarations.ts";
 import { createSessionParents, isChildSession } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
 
@@ -109,7 +110,7 @@ export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeHandlerP
       const { bounds } = await boundsOf(runtime, session);
       if (bounds.length === 0) return undefined;
       const { expand, hostTools } = await loadToolNames();
-      const toolsAllow = listOfferedTools(bounds, expand, hostTools);
+      const toolsAllow = listOfferedTools(bounds, expand, { hostTools, ownTools: TOOL_NAMES });
       const lines = [
         "You may do no more than this here; a call beyond it is refused:",
         ...bounds.map(describeBound),

@@ -9,7 +9,7 @@ import { formatResource, isFile } from "../../contracts/resource-names.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { PrivilegeBound } from "../../privileges/privilege-bound.ts";
 import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
-import { isWithinGlobs, splitGlob, type LocatedGlob } from "../../privileges/write-rule.ts";
+import { isCatchingAll, isWithinGlobs, splitGlob, type LocatedGlob } from "../../privileges/write-rule.ts";
 import type { WriteCall } from "../arbiter/write-call.ts";
 
 export interface WriteParts {
@@ -28,7 +28,7 @@ export async function findWriteRefusal(
   changes: Changes,
 ): Promise<PrivilegeRefusal | undefined> {
   const { tool, undetermined } = changes;
-  const narrowing = bounds.filter(({ privilege }) => privilege.write !== undefined);
+  const narrowing = bounds.filter(({ privilege }) => privilege.write && !privilege.write.some(isCatchingAll));
   const [nearest] = narrowing;
   if (!nearest) return undefined;
   const files = await locateFiles(parts, changes);

@@ -157,6 +157,19 @@ describe("a child that may only use some tools", () => {
     expect(await readRefusals()).toMatchObject([{ tool: "exec", rule: "tools.allow" }]);
   });
 
+  it("has what it would call through Tool Search recorded once, whether or not the host knows the tool", async () => {
+    await start();
+    await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });
+    const through = { ...eventOf("tool_call", { id: "openclaw:core:exec", args: {} }), toolCallId: "outer" };
+    const inner = { ...eventOf("exec", { command: "true" }), toolCallId: "tool_search_code:outer:exec:1" };
+    await handlers.beforeCall(inner, contextOf(CHILD));
+    await handlers.afterCall(through, contextOf(CHILD));
+    expect(await readRefusals()).toHaveLength(1);
+    await handlers.afterCall({ ...through, toolCallId: "unknown" }, contextOf(CHILD));
+    await handlers.afterCall(eventOf("tool_call", { id: "read", args: {} }), contextOf(CHILD));
+    expect(await readRefusals()).toMatchObject([{ tool: "exec" }, { tool: "exec" }]);
+  });
+
   it("records so many refusals and no more, and refuses all", async () => {
     await start();
     await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } });

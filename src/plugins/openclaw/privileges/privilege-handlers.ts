@@ -95,15 +95,17 @@ export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeHandlerP
       }
     },
     noteUnshownCall: async (event, { sessionKey }) => {
-      if (!sessionKey || !isChildSession(sessionKey) || !findRuntime()) return;
-      if (recordedCalls.get(nameCall(event, sessionKey))) return;
+      const call = readUnshownCall(event);
+      if (!call || !sessionKey || !isChildSession(sessionKey) || !findRuntime()) return;
+      if (recordedCalls.get(nameCall(call, sessionKey))) return;
       await quietly("after_tool_call", async (runtime) => {
         const { bounds, step } = await boundsOf(runtime, sessionKey as SessionKey);
-        if (bounds.length === 0 || !step || event.error === undefined) return;
+        if (bounds.length === 0 || !step) return;
         const { expand } = await loadToolNames();
-        const refused = findToolRefusal(bounds, event.toolName, expand);
+        const { toolName: tool } = call;
+        const refused = findToolRefusal(bounds, tool, expand);
         const { privileges } = await runtime.coordinator();
-        if (refused) await privileges.record(step, { tool: event.toolName, ...refused });
+        if (refused) await privileges.record(step, { tool, ...refused });
       });
     },
     narrowPrompt: async (runtime, session) => {
@@ -124,11 +126,23 @@ export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeHandlerP
   };
 }
 
-function nameCall(
-  { toolCallId, toolName }: { readonly toolCallId?: string | undefined; readonly toolName: string },
-  session: string,
-): string {
-  return JSON.stringify([session, toolCallId, toolName]);
+interface NamedCall {
+  readonly toolName: string;
+  readonly toolCallId?: string | undefined;
+}
+
+/** Names a call; one through Tool Search by the call that led to it. */
+function nameCall({ toolCallId = "", toolName }: NamedCall, session: string): string {
+  const outer = /^tool_search_code:(.+):[^:]+:\d+$/u.exec(toolCallId)?.[1] ?? toolCallId;
+  return JSON.stringify([session, outer, toolName]);
+}
+
+/** Reads the call that the host may have answered itself: one that failed, or what Tool Search was to call. */
+function readUnshownCall({ toolName, toolCallId, params, error }: AfterEvent): NamedCall | undefined {
+  if (toolName !== "tool_call") return error === undefined ? undefined : { toolName, toolCallId };
+  const { id } = params;
+  // A tool has a long id, too, such as `openclaw:core:exec`.
+  return typeof id === "string" ? { toolName: id.slice(id.lastIndexOf(":") + 1), toolCallId } : undefined;
 }
 
 const UNTOLD =

@@ -3,7 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { RequestResources } from "../../src/agents/coordination/contracts/commands.ts";
 import { OWNER_STEP_ID, addMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { findNextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import {
+  findNextDeadline,
+  planDispatch,
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { holdingOf, type Coordination } from "../../src/agents/coordination/ledger/state.ts";

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Command, SettleReview } from "../../src/agents/coordination/contracts/commands.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { findNextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
+import {
+  findNextDeadline,
+  planDispatch,
+} from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import {
   answer,
   createAsk,

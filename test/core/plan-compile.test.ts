@@ -262,6 +262,8 @@ describe("compilePlan", () => {
         "AGENT_NOT_ALLOWED",
         "NESTED_LATE",
         "NESTED_BUDGET",
+        "PRIVILEGE_UNENFORCEABLE",
+        "WORKTREE_UNAVAILABLE",
       ],
     ];
     expect([...found, ...others].toSorted()).toEqual(Object.keys(PLAN_PROBLEMS).toSorted());

@@ -294,8 +294,11 @@ describe("what the model of a child is shown", () => {
     const prompt = await readPrompt(CHILD);
     expect(prompt?.toolsAllow).toEqual([
       ...[
+        "coordination_answer",
         "coordination_escalate",
+        "coordination_progress",
         "coordination_report",
+        "coordination_result",
         "coordination_status",
         "exec",
         "read",

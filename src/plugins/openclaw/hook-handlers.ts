@@ -23,7 +23,7 @@ import {
   type SharedRuntime,
 } from "./runtime-access/shared-runtime.ts";
 import { noteCompaction, recallChildren } from "./spawns/forgotten-children.ts";
-import { createSpawnHandlers, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
+import { createSpawnHandlers, SPAWN_BUDGET_MS, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
 import { formatSentence } from "./host/spawn-result.ts";
 import { runWithinBudget } from "./host/within-budget.ts";
 import { createUsageHandlers, type UsageHandlers } from "./usage/usage-handlers.ts";
@@ -135,8 +135,8 @@ interface HeldCalls extends WriteHandlers {
 /** Holds sessions to their privileges first: a call that may not happen is nothing to record, to claim or to ask about. */
 function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes: WriteHandlers): HeldCalls {
   return {
-    beforeSpawn: async (event, ctx) =>
-      (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx),
+    beforeSpawn: async (event, ctx, untilMs = Date.now() + SPAWN_BUDGET_MS) =>
+      (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx, untilMs),
     beforeCall: async (event, ctx) =>
       (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
       writes.beforeCall(event, ctx),

@@ -10,7 +10,7 @@ import { createOnce } from "../../agents/coordination/std/load-once.ts";
 const HOST_TIMEOUT_MS = 10_000;
 
 /** A contested call may wait for as long as the operator says; the handler gives up before this. */
-const HOST_CALL_TIMEOUT_MS = 14_000;
+const HOST_CALL_TIMEOUT_MS = 18_000;
 
 /** After all other plugins, so that what is recorded is what the host will do. */
 const LAST = -1_000;

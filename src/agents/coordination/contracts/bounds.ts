@@ -16,6 +16,8 @@ export const BOUNDS = {
   /** OpenWOP allows 256 characters for `agent:` and the id. */
   agentIdCharsMax: 250,
   nameCharsMax: 64,
+  /** A commit of git, by SHA-256. */
+  commitIdCharsMax: 64,
   /** A provider and a model. */
   modelNameCharsMax: 256,
   errorMessageCharsMax: 300,

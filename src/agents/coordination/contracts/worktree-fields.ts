@@ -10,7 +10,10 @@ export type Isolate = z.infer<typeof isolateSchema>;
 /** The schema of an absolute path. */
 export const absolutePath = z.string().min(1).max(BOUNDS.resourceCharsMax);
 /** The schema of a git object id. */
-export const commitId = z.string().regex(/^[0-9a-f]{40,64}$/u);
+export const commitId = z
+  .string()
+  .max(BOUNDS.commitIdCharsMax)
+  .regex(/^[0-9a-f]{40,64}$/u);
 
 const version = z.string().min(1).max(BOUNDS.versionCharsMax);
 

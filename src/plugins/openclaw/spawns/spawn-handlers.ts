@@ -35,7 +35,8 @@ export interface SpawnHandlerParts {
 }
 
 export interface SpawnHandlers {
-  beforeSpawn(event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult>;
+  /** Answers by `untilMs`; what ruled on the call before has taken its time from the same budget. */
+  beforeSpawn(event: BeforeEvent, ctx: BeforeContext, untilMs?: number): Promise<BeforeResult>;
   afterSpawn(event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">): Promise<void>;
 }
 
@@ -50,7 +51,8 @@ const ADMISSION_MS = 3_500;
 
 export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
   return {
-    beforeSpawn: (event: BeforeEvent, ctx: BeforeContext) => ruleOnSpawn(parts, event, ctx),
+    beforeSpawn: (event, ctx, untilMs = Date.now() + SPAWN_BUDGET_MS) =>
+      ruleOnSpawn(parts, { event, ctx, untilMs }),
     afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
       parts.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey: ctx.sessionKey })),
   };
@@ -59,13 +61,19 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
 /** These say no to the spawn itself; others say only that it could not be recorded. */
 const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE", "UNENFORCEABLE"]);
 
+interface HookedSpawn {
+  readonly event: BeforeEvent;
+  readonly ctx: BeforeContext;
+  /** When the host must have its answer. */
+  readonly untilMs: number;
+}
+
 /** Enters the shared runtime once, within one budget for the whole path. */
 async function ruleOnSpawn(
   { api, use, isHeld }: SpawnHandlerParts,
-  event: BeforeEvent,
-  ctx: BeforeContext,
+  { event, ctx, untilMs }: HookedSpawn,
 ): Promise<BeforeResult> {
-  const decideUntilMs = Date.now() + SPAWN_BUDGET_MS - ADMISSION_MS;
+  const decideUntilMs = untilMs - ADMISSION_MS;
   let reading: SpawnReading | undefined;
   try {
     return await use(async (runtime) => {
@@ -82,7 +90,7 @@ async function ruleOnSpawn(
       const denial =
         (await findRepetition(runtime, reading)) ?? (await findDenial(runtime, request, decideUntilMs));
       return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
-    }, SPAWN_BUDGET_MS);
+    }, untilMs - Date.now());
   } catch (error) {
     return (
       refuseUngateable(event, ctx, reading) ??

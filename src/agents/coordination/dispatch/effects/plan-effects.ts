@@ -1,7 +1,13 @@
 /** Owns: planning the next effects of a plan. */
 import { laneSchema, type Lane } from "../../contracts/envelope.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
-import { addMs, createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import {
+  addMs,
+  createIdempotencyKey,
+  type EpochMs,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
 import { pickBest, type ReadyRequest } from "../../lanes/pick-best.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import { isBeingMerged } from "../decide-held.ts";

@@ -19,7 +19,7 @@ import type { ContestSaid, ContestSide, PluginContest, PluginHooks } from "../en
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { Participant } from "./participants.ts";
 
-/** All plugins and all contests of a call together; the host waits for 14 s, and other work needs some of them. */
+/** All plugins and all contests of a call together; the host waits for 18 s, and other work needs some of them. */
 export const PLUGINS_MS = 10_000;
 
 /** What a plugin that names the deadline itself is given on top, so that it can be named. */

@@ -2,7 +2,13 @@
 import type { Command } from "../../contracts/commands.ts";
 import { assertNever } from "../../contracts/errors.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
-import type { AdmitSteps, PlanEffect, RunStep, StopStep, StopStray } from "../../dispatch/effects/plan-effects.ts";
+import type {
+  AdmitSteps,
+  PlanEffect,
+  RunStep,
+  StopStep,
+  StopStray,
+} from "../../dispatch/effects/plan-effects.ts";
 import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { createIdempotencyKey } from "../../contracts/ids.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";

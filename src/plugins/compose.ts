@@ -139,7 +139,6 @@ export interface ComposeOptions {
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
-  const programs = new Set(Object.keys(config.acpAgents).map((id) => id.trim().toLowerCase()));
   const store = await openSqliteLedger({
     path: ledgerPath,
     mode: "write",
@@ -169,7 +168,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     runner: observer,
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
-    runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
+    runnerOf: createRunnerOf(config),
     worktrees: createLazyWorktrees(`${dirname(ledgerPath)}-worktrees`),
     folderOf: createFolderOf(options),
     files: createRealFiles(),
@@ -177,27 +176,32 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     conflicts: config.conflicts,
     privileges: config.privileges,
     workspaceOf: options.workspaceOf,
-    refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
+    refOf: createContentRef,
     clock: systemClock,
     gate: createSpawnGate({ clock: systemClock, limits }),
     settings: settingsOf(config),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
-  return {
-    ...coordinator,
-    reads: readsOf(store, coordinator),
-    workflows: store.workflows,
-    laneMetrics: () => lanes.metrics(),
-    signedAnswers: createOnce(() => answerCheck(config)),
-    close: async () => {
-      try {
-        await coordinator.stop();
-        await acp.close();
-      } finally {
-        await store.close();
-      }
-    },
+  const close = async (): Promise<void> => {
+    try {
+      await coordinator.stop();
+      await acp.close();
+    } finally {
+      await store.close();
+    }
   };
+  const reads = readsOf(store, coordinator);
+  const signedAnswers = createOnce(() => answerCheck(config));
+  return { ...coordinator, reads, workflows: store.workflows, laneMetrics: () => lanes.metrics(), signedAnswers, close };
+}
+
+function createRunnerOf({ acpAgents }: Phase1Config): CoordinatorParts["runnerOf"] {
+  const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
+  return (agent) => (programs.has(agent) ? "acp_stdio" : "subagent");
+}
+
+function createContentRef(text: string): ReturnType<CoordinatorParts["refOf"]> {
+  return { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) };
 }
 
 function budgetOf({ budget: limits }: Phase1Config): Pick<CoordinatorParts, "budget"> {

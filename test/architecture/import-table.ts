@@ -2,6 +2,8 @@
  * The import table of docs/architecture.md as data: for every folder with code, what its files may import. `types` are
  * folders of which only types may come; `lazy` those that may only be loaded when they are needed.
  */
+import { PLUGINS_TABLE, type TableLine } from "./import-table-plugins.ts";
+
 export interface ImportRule {
   /** Folders, from `src/`; a folder may always import itself. */
   readonly folders?: readonly string[];
@@ -10,9 +12,6 @@ export interface ImportRule {
   /** Packages; `node:*` stands for every built-in module. */
   readonly packages?: readonly string[];
 }
-
-/** Names of one line, with spaces between them. `core` stands for `agents/coordination`. */
-type TableLine = Readonly<Partial<Record<keyof ImportRule, string>>>;
 
 /** A folder of the core or of the plugins stands below the folders that it imports from. */
 const TABLE: Readonly<Record<string, TableLine>> = {
@@ -232,169 +231,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:* zod",
   },
   platform: { packages: "node:*" },
-  "plugins/cli/files": {
-    folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state platform",
-    types: "core/plan",
-    packages: "node:* yaml zod",
-  },
-  // Other plugins carry a copy of their own: nothing but types comes from elsewhere.
-  "plugins/hooks": { types: "core/contracts core/ports" },
-  "plugins/openwop/http": {
-    folders: "core/contracts core/contracts/workflows platform core/std",
-    types: "core/ports core/runtime/workflow-host/records",
-    packages: "hono node:* zod",
-  },
-  "plugins/openwop/routes": {
-    folders: "core/contracts core/contracts/workflows core/workflow platform plugins/openwop/http",
-    types: "core/ports core/runtime/workflow-host/records",
-    packages: "zod",
-  },
-  "plugins/openwop/conformance": {
-    folders:
-      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/requests plugins/openwop/http plugins/openwop/routes",
-    types: "core/ports",
-    packages: "node:* zod",
-  },
-  "plugins/openwop": {
-    folders: "core/std plugins/openwop/http plugins/openwop/routes",
-    types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
-    packages: "@hono/node-server hono node:*",
-  },
-  plugins: {
-    folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens platform plugins/openwop/http plugins/openwop",
-    types:
-      "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks",
-    lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
-    packages: "node:*",
-  },
-  "plugins/openclaw/host": {
-    folders: "core/contracts core/std core/contracts/config plugins",
-    types: "core/ports",
-    packages: "node:* openclaw zod",
-  },
-  "plugins/cli/terminal": {
-    folders: "core/contracts core/std",
-    types: "core/runtime/log plugins/openclaw/host",
-    packages: "commander node:*",
-  },
-  "plugins/openclaw/openwop": {
-    folders: "core/contracts core/std plugins/openclaw/host",
-    types: "core/contracts/config core/ports plugins",
-    lazy: "plugins",
-    packages: "node:* zod",
-  },
-  "plugins/openclaw/runners": {
-    folders: "core/contracts plugins/openclaw/host",
-    types: "core/ports core/runtime/log plugins",
-    packages: "node:* zod",
-  },
-  "plugins/cli/ledger": {
-    folders:
-      "core/contracts core/std core/contracts/workflows core/runtime/log core/runtime core/runtime/workflow-host plugins/cli/files plugins/cli/terminal",
-    types: "plugins plugins/openclaw/host",
-    lazy: "plugins",
-  },
-  "plugins/openclaw/runtime-access": {
-    folders:
-      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
-    types:
-      "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
-    packages: "node:*",
-  },
-  "plugins/cli/conflicts": {
-    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log",
-    types: "plugins",
-    packages: "commander node:*",
-  },
-  "plugins/cli/questions": {
-    folders:
-      "core/contracts core/std core/runtime/log core/runtime/questions plugins/cli/files plugins/cli/terminal plugins/cli/ledger",
-    types: "plugins plugins/openclaw/host",
-    packages: "commander",
-  },
-  "plugins/openclaw/chats": {
-    folders: "core/contracts core/contracts/workflows plugins/openclaw/runtime-access",
-    types: "core/contracts/config core/ports plugins plugins/openclaw/host",
-  },
-  "plugins/openclaw/spawns": {
-    folders:
-      "core/contracts core/std core/runtime/held-results core/runtime/privileges core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
-    types: "core/ports core/runtime/spawns plugins/hooks",
-    packages: "node:* zod",
-  },
-  "plugins/openclaw/children": {
-    folders: "core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
-    types: "core/contracts",
-  },
-  "plugins/openclaw/usage": {
-    folders: "core/contracts plugins/openclaw/runtime-access",
-    types: "core/runtime/usage plugins/openclaw/host",
-  },
-  "plugins/openclaw/withholding": {
-    folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
-    types: "core/contracts core/runtime/results",
-  },
-  "plugins/openclaw/writes": {
-    folders: "core/contracts core/std plugins/openclaw/runtime-access",
-    types: "core/contracts/config core/runtime/arbiter plugins/openclaw/host",
-    packages: "node:* zod",
-  },
-  "plugins/openclaw/privileges": {
-    folders:
-      "core/contracts core/std core/privileges plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/writes",
-    types: "core/runtime/privileges",
-  },
-  "plugins/cli/privileges": {
-    folders:
-      "core/contracts core/std core/privileges core/runtime/log core/runtime/privileges plugins/cli/terminal plugins/cli/ledger",
-    types: "plugins",
-  },
-  "plugins/cli/timeline": {
-    folders:
-      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges",
-    types: "plugins",
-    packages: "node:*",
-  },
-  "plugins/openclaw/questions": {
-    folders:
-      "core/contracts plugins plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/chats",
-    types: "core/ports core/runtime/log core/runtime/questions infra/webhook plugins/cli/questions",
-    lazy: "core/std plugins/cli/questions",
-    packages: "node:* zod",
-  },
-  "plugins/openclaw/plans": {
-    folders:
-      "core/contracts core/std core/plan core/results core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log",
-    types: "core/ledger core/runtime/plans core/runtime/questions",
-    packages: "node:* zod",
-  },
-  "plugins/cli/plans": {
-    folders:
-      "core/contracts core/std core/plan core/privileges core/runtime/held-results plugins/cli/files plugins/openclaw/host plugins/cli/terminal plugins/cli/ledger plugins/openclaw/plans",
-    packages: "commander node:*",
-  },
-  "plugins/openclaw": {
-    folders:
-      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
-    types: "plugins/openclaw/questions plugins/openclaw/plans",
-    lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
-  },
-  "plugins/cli/workflows": {
-    folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow platform plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log",
-    types: "plugins",
-    lazy: "plugins",
-    packages: "node:* zod",
-  },
-  "plugins/cli": {
-    folders:
-      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
-    types: "plugins",
-    lazy: "plugins",
-    packages: "commander node:*",
-  },
+  ...PLUGINS_TABLE,
 };
 
 const splitNames = (line = ""): string[] => line.split(" ").filter(Boolean).map(resolveInSource);

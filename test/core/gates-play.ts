@@ -392,5 +392,9 @@ export function createCommandForEffect(
       return { type: "recordTelling", tellingId: effect.tellingId, delivery: "unknown" };
     case "closeReview":
       return { type: "settleReview", conflictId: effect.conflictId, answer: "unanswered" };
+    case "mergeWorktree":
+      return { type: "failMerge", stepId: effect.stepId, attempt: effect.attempt, message: "gone" };
+    case "removeWorktree":
+      return { type: "removeWorktree", stepId: effect.stepId, attempt: effect.attempt, outcome: "removed" };
   }
 }

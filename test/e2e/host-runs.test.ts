@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import { renderScript, textOf } from "../support/scripted-model.ts";
+import { renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import {
   ASKED_MS,
@@ -19,6 +19,12 @@ beforeAll(async () => {
 
 afterAll(() => stage.close());
 
+/** Sums what the model counted for requests. */
+const sumOfTokens = (requests: readonly RecordedRequest[]): number =>
+  requests
+    .flatMap(({ used }) => used ?? [])
+    .reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0);
+
 describe("a step that runs as a subagent", () => {
   it("runs in its session with its context and our tool, and ends with its last words and what it used", async () => {
     const order = orderOf(
@@ -35,7 +41,7 @@ describe("a step that runs as a subagent", () => {
       ...child,
       outcome: "completed",
       reply: "the-first-result",
-      usage: { tokens: 30, costMicroUsd: 0 },
+      usage: { tokens: sumOfTokens(stage.requestsThatSay("the-first-result")), costMicroUsd: 0 },
     });
     expect(await stage.observe(order)).toMatchObject({ kind: "ended", outcome: "completed" });
     const [request] = stage.requestsThatSay("the-first-result");

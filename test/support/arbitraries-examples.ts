@@ -10,6 +10,7 @@ import type {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { OpenWopPayloads } from "../../src/agents/coordination/contracts/openwop-events.ts";
 import type { ArbiterPolicy, CoordinationPlan } from "../../src/agents/coordination/contracts/plan.ts";
+import { createClaimExamples } from "./claim-examples.ts";
 
 export const RUN_ID = "co-1" as CoordinationId;
 export const OWNER = "agent:main:main" as SessionKey;
@@ -267,65 +268,7 @@ export const FACTS: FactPayloads = {
     notices: [{ channel: "chat", atMs: AT_MS }],
   },
   "escalation.closed": { escalationId: "escalation-1", resolution: "retried", by: "operator" },
-  "claim.acquired": {
-    stepId: STEP,
-    resource: "file:/tmp/a",
-    token: 4,
-    priority: "normal",
-    expiresAtMs: AT_MS,
-    base: VERSION,
-  },
-  "claim.renewed": { stepId: STEP, token: 4, expiresAtMs: AT_MS },
-  "claim.released": { stepId: STEP, token: 4, because: "step_ended" },
-  "resource.changed": { stepId: STEP, resource: "file:/tmp/a", version: VERSION, tool: "write", token: 4 },
-  "write.undetermined": {
-    stepId: STEP,
-    tool: "exec",
-    because: "extractor_failed",
-    extractor: "board",
-    action: "denied",
-  },
-  "privilege.refused": {
-    stepId: STEP,
-    tool: "write",
-    rule: "write",
-    from: { by: "spawn", stepId: OTHER_STEP, coordinationId: "co-2" as CoordinationId },
-    resource: "file:/tmp/a",
-  },
-  "conflict.detected": {
-    conflictId: "conflict-1",
-    resource: "file:/tmp/a",
-    claims: [
-      { stepId: STEP, priority: "normal", claimedSequence: 4, declared: true, expiresAtMs: AT_MS },
-      {
-        stepId: OTHER_STEP,
-        priority: "high",
-        claimedSequence: 7,
-        coordinationId: "co-0" as CoordinationId,
-        changedAtMs: AT_MS,
-      },
-    ],
-    contest: {
-      requester: OTHER_STEP,
-      cause: "stale_base",
-      strategy: "merge_if_safe",
-      from: "plan",
-      atMs: AT_MS,
-      base: VERSION,
-      current: "absent",
-      merge: { kind: "clean", base: VERSION, current: "absent", merged: VERSION },
-      reviewByMs: AT_MS,
-    },
-  },
-  "conflict.resolved": {
-    conflictId: "conflict-1",
-    strategy: "owner_wins",
-    winner: STEP,
-    winnerCoordinationId: "co-0" as CoordinationId,
-    losers: [OTHER_STEP],
-    because: "earliest-claim",
-    rule: "lease",
-  },
+  ...createClaimExamples({ step: STEP, otherStep: OTHER_STEP, version: VERSION, atMs: AT_MS }),
   "usage.recorded": {
     stepId: STEP,
     runId: "run-1",

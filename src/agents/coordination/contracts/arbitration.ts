@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { prioritySchema } from "./envelope.ts";
+import { shortName } from "./fact-fields.ts";
 import { coordinationIdSchema, epochMsSchema, stepIdSchema } from "./ids.ts";
 import { conflictStrategySchema } from "./plan.ts";
 
@@ -98,3 +99,90 @@ export const pluginRulingSchema = z.object({
 });
 /** What a plugin ruled on a contest, with the plugin's id. */
 export type PluginRuling = z.infer<typeof pluginRulingSchema>;
+
+/** The payload schemas of the facts about claims, and about what was written. */
+export const CLAIM_FACTS = {
+  /** A step may change a resource, and whoever else wants to is ruled on, until the lease ends. */
+  "claim.acquired": z.object({
+    stepId: stepIdSchema,
+    resource: resourceSchema,
+    /** A2: the position among all claims of the ledger. */
+    token: fencingTokenSchema,
+    priority: prioritySchema,
+    expiresAtMs: epochMsSchema,
+    /** What the resource was when it was claimed. */
+    base: changeVersionSchema.optional(),
+  }),
+  "claim.renewed": z.object({ stepId: stepIdSchema, token: fencingTokenSchema, expiresAtMs: epochMsSchema }),
+  "claim.released": z.object({
+    stepId: stepIdSchema,
+    token: fencingTokenSchema,
+    because: z.enum([
+      "step_ended",
+      "turn_ended",
+      "expired",
+      "preempted",
+      /** A step that this one spawned, or runs for it, claimed the resource. */
+      "delegated",
+      /** The call that acquired it changed nothing. */
+      "unused",
+      "operator",
+      "coordination_ended",
+    ]),
+  }),
+  /** What a write left behind. */
+  "resource.changed": z.object({
+    stepId: stepIdSchema,
+    resource: resourceSchema,
+    version: changeVersionSchema,
+    tool: shortName,
+    /** The claim under which it was written (A2); absent where it was found after a command that had claimed nothing. */
+    token: fencingTokenSchema.optional(),
+  }),
+  /** A call may change something, and what it changes could not be told. */
+  "write.undetermined": z.object({
+    stepId: stepIdSchema,
+    tool: shortName,
+    because: z.enum(["undeclared", "unreadable", "too_many", "extractor_failed"]),
+    /** Who could not tell, where it was an extractor of a plugin. */
+    extractor: shortName.optional(),
+    action: z.enum(["allowed", "asked", "denied"]),
+  }),
+} as const;
+
+/** The payload schemas of the facts about conflicts. */
+export const CONFLICT_FACTS = {
+  "conflict.detected": z.object({
+    conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
+    resource: resourceSchema,
+    claims: z.array(contestantSchema).min(2).max(BOUNDS.claimsMax),
+    /** Everything else that the ruling follows from; absent in ledgers of 0.1.0. */
+    contest: z
+      .object({
+        requester: stepIdSchema,
+        cause: z.enum(["overlap", "stale_base", "overwritten"]),
+        ...appliedStrategySchema.shape,
+        atMs: epochMsSchema,
+        /** What the requester's change is based on, and what the resource is. */
+        base: changeVersionSchema.optional(),
+        current: changeVersionSchema.optional(),
+        merge: mergeEvidenceSchema.optional(),
+        /** What plugins say of it. */
+        hook: pluginRulingSchema.optional(),
+        /** Until when people may answer. */
+        reviewByMs: epochMsSchema.optional(),
+      })
+      .optional(),
+  }),
+  "conflict.resolved": z.object({
+    conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
+    strategy: conflictStrategySchema,
+    winner: stepIdSchema.optional(),
+    /** Where the winner is a step of another coordination. */
+    winnerCoordinationId: coordinationIdSchema.optional(),
+    losers: z.array(stepIdSchema).max(BOUNDS.claimsMax),
+    because: shortName,
+    /** Which part of the evaluation ruled (QM2 2.4); absent in ledgers of 0.1.0. */
+    rule: z.enum(["ownership", "lease", "hook", "strategy", "people"]).optional(),
+  }),
+} as const;

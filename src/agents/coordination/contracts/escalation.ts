@@ -1,6 +1,10 @@
-/** Owns: questions to people: what may be answered, by whom, through what, and who is told when. */
+/**
+ * Owns: questions to people: what may be answered, by whom, through what, and who is told when, and what is recorded of
+ * it.
+ */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { contentRefSchema, escalationId, requesterSchema } from "./fact-fields.ts";
 import { epochMsSchema, sessionKeySchema } from "./ids.ts";
 
 /** `approve` and `deny` rule on what is held; `answer` brings a text: a replacement for a result, or what an agent asked for. */
@@ -71,3 +75,37 @@ export const questionTextSchema = z.object({
 });
 /** The words of a question, which lie beside the log. */
 export type QuestionText = z.infer<typeof questionTextSchema>;
+
+/** The payload schemas of the facts about a question that was asked. */
+export const QUESTION_FACTS = {
+  /** Somebody answered a question, whether or not that counted. The first one that may answer counts. */
+  "escalation.answered": z.object({
+    escalationId,
+    answer: answerKindSchema,
+    text: contentRefSchema.optional(),
+    by: answererSchema,
+    through: channelSchema,
+    refused: answerRefusalSchema.optional(),
+  }),
+  /** Somebody was told of an open question. A notice that failed is not tried again. */
+  "escalation.notified": z.object({
+    escalationId,
+    /** Its place among the question's notices. */
+    notice: z.int().min(0).max(BOUNDS.noticesMax),
+    channel: channelSchema,
+    outcome: z.enum(["delivered", "failed"]),
+    tries: z.int().min(1).max(1_000).optional(),
+  }),
+  /** The session that was asked in place of people gave no answer in time: now people are asked. */
+  "escalation.forwarded": z.object({
+    escalationId,
+    /** Until when people may answer. */
+    deadlineAtMs: epochMsSchema,
+    notices: z.array(noticeSchema).max(BOUNDS.noticesMax).optional(),
+  }),
+  "escalation.closed": z.object({
+    escalationId,
+    resolution: z.enum(["retried", "continued", "expired", "cancelled", "approved", "denied", "answered"]),
+    by: requesterSchema.optional(),
+  }),
+} as const;

@@ -6,27 +6,12 @@
  * a result.
  */
 import { z } from "zod";
-import {
-  appliedStrategySchema,
-  changeVersionSchema,
-  contestantSchema,
-  fencingTokenSchema,
-  mergeEvidenceSchema,
-  pluginRulingSchema,
-  resourceSchema,
-} from "./arbitration.ts";
+import { CLAIM_FACTS, CONFLICT_FACTS, resourceSchema } from "./arbitration.ts";
 import { BOUNDS } from "./bounds.ts";
-import {
-  answererSchema,
-  answerKindSchema,
-  answerRefusalSchema,
-  channelSchema,
-  noticeSchema,
-  questionPolicySchema,
-} from "./escalation.ts";
-import { laneSchema, prioritySchema } from "./envelope.ts";
+import { answerKindSchema, QUESTION_FACTS, noticeSchema, questionPolicySchema } from "./escalation.ts";
+import { laneSchema } from "./envelope.ts";
 import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
-import { conflictStrategySchema, failurePolicySchema } from "./plan.ts";
+import { failurePolicySchema } from "./plan.ts";
 import { privilegeOriginSchema, privilegeRuleSchema } from "./privilege.ts";
 import { budgetReachedSchema, treeBudgetSchema, usageRecordedSchema } from "./usage.ts";
 import {
@@ -271,82 +256,8 @@ export const FACT_PAYLOADS = {
   "plan.judged": z.object({
     successCriteria: z.array(criterionMetSchema).min(1).max(BOUNDS.successCriteriaMax),
   }),
-  /** Somebody answered a question, whether or not that counted. The first one that may answer counts. */
-  "escalation.answered": z.object({
-    escalationId,
-    answer: answerKindSchema,
-    text: contentRefSchema.optional(),
-    by: answererSchema,
-    through: channelSchema,
-    refused: answerRefusalSchema.optional(),
-  }),
-  /** Somebody was told of an open question. A notice that failed is not tried again. */
-  "escalation.notified": z.object({
-    escalationId,
-    /** Its place among the question's notices. */
-    notice: z.int().min(0).max(BOUNDS.noticesMax),
-    channel: channelSchema,
-    outcome: z.enum(["delivered", "failed"]),
-    tries: z.int().min(1).max(1_000).optional(),
-  }),
-  /** The session that was asked in place of people gave no answer in time: now people are asked. */
-  "escalation.forwarded": z.object({
-    escalationId,
-    /** Until when people may answer. */
-    deadlineAtMs: epochMsSchema,
-    notices: z.array(noticeSchema).max(BOUNDS.noticesMax).optional(),
-  }),
-  "escalation.closed": z.object({
-    escalationId,
-    resolution: z.enum(["retried", "continued", "expired", "cancelled", "approved", "denied", "answered"]),
-    by: requesterSchema.optional(),
-  }),
-  /** A step may change a resource, and whoever else wants to is ruled on, until the lease ends. */
-  "claim.acquired": z.object({
-    stepId: stepIdSchema,
-    resource: resourceSchema,
-    /** A2: the position among all claims of the ledger. */
-    token: fencingTokenSchema,
-    priority: prioritySchema,
-    expiresAtMs: epochMsSchema,
-    /** What the resource was when it was claimed. */
-    base: changeVersionSchema.optional(),
-  }),
-  "claim.renewed": z.object({ stepId: stepIdSchema, token: fencingTokenSchema, expiresAtMs: epochMsSchema }),
-  "claim.released": z.object({
-    stepId: stepIdSchema,
-    token: fencingTokenSchema,
-    because: z.enum([
-      "step_ended",
-      "turn_ended",
-      "expired",
-      "preempted",
-      /** A step that this one spawned, or runs for it, claimed the resource. */
-      "delegated",
-      /** The call that acquired it changed nothing. */
-      "unused",
-      "operator",
-      "coordination_ended",
-    ]),
-  }),
-  /** What a write left behind. */
-  "resource.changed": z.object({
-    stepId: stepIdSchema,
-    resource: resourceSchema,
-    version: changeVersionSchema,
-    tool: shortName,
-    /** The claim under which it was written (A2); absent where it was found after a command that had claimed nothing. */
-    token: fencingTokenSchema.optional(),
-  }),
-  /** A call may change something, and what it changes could not be told. */
-  "write.undetermined": z.object({
-    stepId: stepIdSchema,
-    tool: shortName,
-    because: z.enum(["undeclared", "unreadable", "too_many", "extractor_failed"]),
-    /** Who could not tell, where it was an extractor of a plugin. */
-    extractor: shortName.optional(),
-    action: z.enum(["allowed", "asked", "denied"]),
-  }),
+  ...QUESTION_FACTS,
+  ...CLAIM_FACTS,
   /** A call that its session may not make was refused before it happened. */
   "privilege.refused": z.object({
     /** The step whose child called. */
@@ -358,39 +269,7 @@ export const FACT_PAYLOADS = {
     /** What the call would have changed. */
     resource: resourceSchema.optional(),
   }),
-  "conflict.detected": z.object({
-    conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
-    resource: resourceSchema,
-    claims: z.array(contestantSchema).min(2).max(BOUNDS.claimsMax),
-    /** Everything else that the ruling follows from; absent in ledgers of 0.1.0. */
-    contest: z
-      .object({
-        requester: stepIdSchema,
-        cause: z.enum(["overlap", "stale_base", "overwritten"]),
-        ...appliedStrategySchema.shape,
-        atMs: epochMsSchema,
-        /** What the requester's change is based on, and what the resource is. */
-        base: changeVersionSchema.optional(),
-        current: changeVersionSchema.optional(),
-        merge: mergeEvidenceSchema.optional(),
-        /** What plugins say of it. */
-        hook: pluginRulingSchema.optional(),
-        /** Until when people may answer. */
-        reviewByMs: epochMsSchema.optional(),
-      })
-      .optional(),
-  }),
-  "conflict.resolved": z.object({
-    conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
-    strategy: conflictStrategySchema,
-    winner: stepIdSchema.optional(),
-    /** Where the winner is a step of another coordination. */
-    winnerCoordinationId: coordinationIdSchema.optional(),
-    losers: z.array(stepIdSchema).max(BOUNDS.claimsMax),
-    because: shortName,
-    /** Which part of the evaluation ruled (QM2 2.4); absent in ledgers of 0.1.0. */
-    rule: z.enum(["ownership", "lease", "hook", "strategy", "people"]).optional(),
-  }),
+  ...CONFLICT_FACTS,
   /** What the model calls of one run used up to now. It may follow the end of the coordination, and changes nothing else. */
   "usage.recorded": usageRecordedSchema,
   "budget.reached": budgetReachedSchema,

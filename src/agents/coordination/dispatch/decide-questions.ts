@@ -161,6 +161,8 @@ function draftConsequences(
   return isRefused && isDoubted ? [{ type: "step.skipped", payload: { stepId, because: "denied" } }] : [];
 }
 
+const LETTING_THROUGH: ReadonlySet<Resolution> = new Set(["approved", "answered"]);
+
 /** Drafts the fate of a held result: approved it counts, replaced the text of people counts, refused or expired nothing counts (G3). */
 function draftResultRuling(
   state: OpenCoordination,
@@ -169,8 +171,7 @@ function draftResultRuling(
 ): FactDraft[] {
   const step = findHeldStep(state, question.stepId);
   if (!step || step.phase.escalationId !== question.escalationId) return [];
-  const isLetThrough = resolution === "approved" || resolution === "answered";
-  if (isLetThrough && step.spec.isolate) return draftIsolatedResult(state, question, step);
+  if (step.spec.isolate && LETTING_THROUGH.has(resolution)) return draftIsolatedResult(state, question, step);
   if (resolution === "approved") return draftAcceptedResult(step, { released: "approved" });
   if (resolution === "answered" && answer?.text)
     return draftAcceptedResult(step, { released: "replaced", output: answer.text });

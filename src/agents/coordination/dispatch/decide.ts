@@ -5,28 +5,12 @@
  * D3 the outcome of an older attempt is refused. D4 attempts never exceed `retryBudget + 1`. D5 exactly one
  * `coordination.terminal`, and nothing after it but what was used.
  */
-import type {
-  AcknowledgeStep,
-  AdmitSpawn,
-  Command,
-  CompleteStep,
-  FailStep,
-  TimeOutStep,
-} from "../contracts/commands.ts";
-import { BOUNDS } from "../contracts/bounds.ts";
+import type { AcknowledgeStep, Command, CompleteStep, FailStep, TimeOutStep } from "../contracts/commands.ts";
 import { assertNever } from "../contracts/errors.ts";
-import { stepError, type StepAdmitted } from "../contracts/fact-fields.ts";
-import type { FactPayloads } from "../contracts/facts.ts";
-import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
-import type { ObservedChild } from "../contracts/observation.ts";
+import { stepError } from "../contracts/fact-fields.ts";
+import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import {
-  childOf,
-  openStepsOf,
-  type Coordination,
-  type OpenCoordination,
-  type Step,
-} from "../ledger/state.ts";
+import { childOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { decideOnClaims } from "./decide-claims.ts";
 import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
@@ -42,9 +26,10 @@ import {
   tripBreaker,
 } from "./decide-plan.ts";
 import { recordProgress } from "./decide-progress.ts";
+import { admitSpawn } from "./decide-spawn.ts";
 import { settlePlan } from "./settle-plan.ts";
 import { draftHeldResult } from "./decide-held.ts";
-import { recordUsage, refuseSpawnByBudget, stopAtBudget } from "./decide-budget.ts";
+import { recordUsage, stopAtBudget } from "./decide-budget.ts";
 import { decideOnGates } from "./decide-gates.ts";
 import { decideOnWorktrees } from "./decide-worktrees.ts";
 import { draftQuestion } from "./ask-people.ts";
@@ -52,7 +37,7 @@ import { refuseLate } from "./late-outcome.ts";
 import { chooseNextAttempt } from "./next-try.ts";
 import { explainRefusedRun, observeChild } from "./observe-child.ts";
 import { recordRefusedCall } from "./refused-calls.ts";
-import { isPlanned, isWorkedOff, limitIn, type PlannedCoordination } from "./plan-rules.ts";
+import { isPlanned, isWorkedOff, type PlannedCoordination } from "./plan-rules.ts";
 import { settleObserved } from "./settle-observed.ts";
 
 /** Decides on a command: facts to append, a replay of what the log already says, or a refusal. Pure. */
@@ -64,6 +49,12 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
     if (command.type === "settleCoordination") return { kind: "replay" };
     return refuse("COORDINATION_ENDED", `the coordination ended as ${state.status}`);
   }
+  return decideOnOpen(state, command, now);
+}
+
+type CommandOnOpen = Exclude<Command, { type: "openCoordination" | "recordUsage" }>;
+
+function decideOnOpen(state: OpenCoordination, command: CommandOnOpen, now: EpochMs): Decision {
   switch (command.type) {
     case "admitSpawn":
       return admitSpawn(state, command, now);
@@ -176,97 +167,6 @@ function openCoordination(
         ]
       : [created],
   );
-}
-
-function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
-  const { type: _, child, ...admission } = command;
-  const earlier = child ? state.children.get(child.childSessionKey) : findSameCall(state, command);
-  if (earlier) return { kind: "replay", stepId: earlier };
-  if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
-    return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
-  }
-  const spentOn = findExhaustedBudget(state, command);
-  if (spentOn)
-    return refuse("BUDGET_SPENT", `the spawn budget of ${spentOn} is spent; finish without another subagent`);
-  // A child that is there already is recorded, whatever it costs.
-  const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
-  if (overBudget) return overBudget;
-  const stepId = createStepId(state);
-  const spec: StepAdmitted = {
-    ...admission,
-    stepId,
-    lane: "data",
-    deliveryMode: "at_least_once",
-    priority: "normal",
-    retryBudget: 0,
-  };
-  return {
-    kind: "accepted",
-    stepId,
-    facts: [
-      { type: "step.admitted", payload: spec },
-      { type: "step.dispatched", payload: dispatchOf(state, spec, { attempt: 1, now }) },
-      ...(child ? [draftAcknowledged(stepId, child)] : []),
-    ],
-  };
-}
-
-/** Finds the spawn budget that is spent, the plan's or the step's, where the spawn comes from a child of a plan. */
-function findExhaustedBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
-  if (!isPlanned(state)) return undefined;
-  const { spawns } = state.created.plan?.budget ?? {};
-  const { spent, allowedFrom } = state.plan;
-  if (spawns !== undefined && spent.spawns - allowedFrom.spawns >= spawns) return "the plan";
-  const parent = parentStepId && state.steps.get(parentStepId);
-  return parent && hasSpentSpawns(parent) ? "the step" : undefined;
-}
-
-function hasSpentSpawns({ spec, spent }: Step): boolean {
-  const budget = spec.planned?.budget;
-  return spent !== undefined && limitIn(spent, { spawns: budget?.spawns }) !== undefined;
-}
-
-function draftAcknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
-  return {
-    type: "step.acknowledged",
-    payload: { stepId, attempt: 1, childSessionKey, childRunId, via: "hook" },
-  };
-}
-
-/** Finds the open step of the same tool call for the same work that the host has not acknowledged yet (D2). */
-function findSameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
-  const { toolCallId, runId } = command.call;
-  if (!toolCallId || !runId) return undefined;
-  for (const step of openStepsOf(state)) {
-    const { call, input, sourceSession } = step.spec;
-    const same =
-      call.toolCallId === toolCallId && call.runId === runId && sourceSession === command.sourceSession;
-    if (same && step.phase.status === "dispatched" && input.sha256 === command.input.sha256)
-      return step.spec.stepId;
-  }
-  return undefined;
-}
-
-/** Returns a free id for a spawn. Ids of planned steps never begin with `@`, so the id is also free of steps not admitted yet. */
-function createStepId(state: OpenCoordination): StepId {
-  const prefix = isPlanned(state) ? "@step-" : "step-";
-  let number = state.steps.size + 1;
-  while (state.steps.has(`${prefix}${number}` as StepId)) number += 1;
-  return `${prefix}${number}` as StepId;
-}
-
-function dispatchOf(
-  state: OpenCoordination,
-  spec: StepAdmitted,
-  { attempt, now }: { attempt: number; now: EpochMs },
-): FactPayloads["step.dispatched"] {
-  return {
-    stepId: spec.stepId,
-    attempt,
-    lane: spec.lane,
-    idempotencyKey: createIdempotencyKey(state.coordinationId, spec.stepId, attempt),
-    deadlineAtMs: addMs(now, spec.timeoutMs),
-  };
 }
 
 /** Records the child of an attempt. A child session works on one step: the reference for its key can name only one (H3). */

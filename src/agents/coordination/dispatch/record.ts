@@ -59,10 +59,8 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
   switch (draft.type) {
     case "coordination.created":
       return undefined;
-    case "step.admitted": {
-      const parent = draft.payload.parentStepId && state.steps.get(draft.payload.parentStepId);
-      return parent?.acknowledgedEventId ?? state.createdEventId;
-    }
+    case "step.admitted":
+      return findCauseOfAdmission(state, draft.payload.parentStepId);
     case "step.dispatched":
       return findCauseOfDispatch(state, draft.payload.stepId);
     case "step.acknowledged":
@@ -99,8 +97,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "budget.reached":
       return state.steps.get(draft.payload.stepId)?.lastFactId ?? state.createdEventId;
     case "conflict.resolved":
-      return state.conflicts.find(({ conflictId }) => conflictId === draft.payload.conflictId)
-        ?.detectedEventId;
+      return findDetection(state, draft.payload.conflictId);
     case "claim.released":
     case "conflict.detected":
     case "coordination.escalated":
@@ -116,6 +113,16 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     default:
       return assertNever(draft, "fact draft");
   }
+}
+
+function findDetection(state: KnownCoordination, id: string): EventId | undefined {
+  return state.conflicts.find(({ conflictId }) => conflictId === id)?.detectedEventId;
+}
+
+/** Finds the cause of an admission: that the parent's child was there, or the coordination itself. */
+function findCauseOfAdmission(state: KnownCoordination, parentStepId: StepId | undefined): EventId {
+  const parent = parentStepId && state.steps.get(parentStepId);
+  return parent?.acknowledgedEventId ?? state.createdEventId;
 }
 
 /** Finds the cause of a dispatch. A planned step begins because of the dependency that completed last. */

@@ -15,6 +15,7 @@ import {
   type EpochMs,
   type StepId,
 } from "../contracts/ids.ts";
+import { updateEndedSteps } from "./ended-steps.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
@@ -39,7 +40,6 @@ import {
   createUnopened,
   type CarriedPhase,
   type Coordination,
-  type EndStatus,
   type OpenCoordination,
   type Step,
   type KnownCoordination,
@@ -98,10 +98,6 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "verification.failed":
     case "result.revised":
       return changeStep(open, event);
-    case "step.child_stopped":
-      return { ...open, ...(open.plan && { plan: removeStray(open.plan, event.payload.childSessionKey) }) };
-    case "coordination.cancel_requested":
-      return evolveCancelRequested(open, event);
     case "claim.acquired":
     case "claim.renewed":
     case "claim.released":
@@ -125,12 +121,36 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "worktree.conflicted":
     case "worktree.removed":
       return evolveWorktree(open, event satisfies WorktreeEvent);
+    default:
+      return evolveWhole(open, event);
+  }
+}
+
+type WholeEvent = FactEvent & {
+  type:
+    | "step.child_stopped"
+    | "coordination.cancel_requested"
+    | "plan.judged"
+    | "budget.reached"
+    | "coordination.terminal";
+};
+
+/** A fact about the coordination as a whole. */
+function evolveWhole(state: OpenCoordination, event: WholeEvent): KnownCoordination {
+  switch (event.type) {
+    case "step.child_stopped":
+      return {
+        ...state,
+        ...(state.plan && { plan: removeStray(state.plan, event.payload.childSessionKey) }),
+      };
+    case "coordination.cancel_requested":
+      return evolveCancelRequested(state, event);
     case "plan.judged":
-      return { ...open, successCriteria: event.payload.successCriteria };
+      return { ...state, successCriteria: event.payload.successCriteria };
     case "budget.reached":
-      return { ...open, bill: { ...open.bill, stops: [...open.bill.stops, event.payload] } };
+      return { ...state, bill: { ...state.bill, stops: [...state.bill.stops, event.payload] } };
     case "coordination.terminal":
-      return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
+      return { ...state, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
       return assertNever(event, "fact");
   }
@@ -361,26 +381,4 @@ function isAwaited({ spec, phase, withheld }: Step): boolean {
 /** When the step came into its phase, as far as an end says it. */
 function timeOf({ phase }: Step, { changedAtMs }: Pick<KnownCoordination, "changedAtMs">): EpochMs {
   return "endedAtMs" in phase ? phase.endedAtMs : changedAtMs;
-}
-
-function countEnded(counts: Tally["endedSteps"], status: EndStatus, by: number): Tally["endedSteps"] {
-  return { ...counts, [status]: counts[status] + by };
-}
-
-type Tally = Pick<KnownCoordination, "openSteps" | "endedSteps">;
-
-/** A step ends, or a retry takes it up again. */
-function updateEndedSteps(
-  { openSteps, endedSteps }: Tally,
-  { spec, phase: before }: Step,
-  { phase: after }: Step,
-): Tally {
-  const { stepId } = spec;
-  if (isEnded(after) && !isEnded(before)) {
-    return { openSteps: openSteps.remove(stepId), endedSteps: countEnded(endedSteps, after.status, 1) };
-  }
-  if (isEnded(before) && !isEnded(after)) {
-    return { openSteps: openSteps.add(stepId), endedSteps: countEnded(endedSteps, before.status, -1) };
-  }
-  return { openSteps, endedSteps };
 }

@@ -6,7 +6,6 @@ import type { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutabl
 import type { StatedConfidence } from "../contracts/commands.ts";
 import type { Lane } from "../contracts/envelope.ts";
 import type {
-  ChildDifference,
   ChildRun,
   ContentRef,
   Requester,
@@ -18,6 +17,7 @@ import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import type { CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { Bill } from "./bill.ts";
+import type { StepNotes } from "./step-notes.ts";
 
 export type Coordination = UnopenedCoordination | KnownCoordination;
 
@@ -158,7 +158,7 @@ export interface Spent {
   readonly costMicroUsd: number;
 }
 
-export interface Step {
+export interface Step extends StepNotes {
   readonly spec: StepAdmitted;
   readonly admittedAtMs: EpochMs;
   readonly phase: StepPhase;
@@ -168,23 +168,8 @@ export interface Step {
   readonly acknowledgedEventId?: EventId;
   /** The newest OpenWOP event of the step's handoff chain: the cause of the next one. */
   readonly chainEventId?: EventId;
-  /** The newest report of the child of the current attempt. */
-  readonly report?: StepReport;
-  /** How often the child of the current attempt has reported. */
-  readonly reports?: number;
-  /** How far the child of the current attempt says it is. */
-  readonly progress?: StepProgress;
   /** What really runs in the current attempt. */
   readonly observed?: ObservedRun;
-  /** Where the child of the current attempt does not run as it was asked. */
-  readonly differences?: readonly ChildDifference[];
-  /** Of any attempt, because the same session may go on. */
-  readonly withheld?: WithheldText;
-  readonly withheldCount?: number;
-  /** Texts of any attempt that its parent is shown a part of, the newest last. */
-  readonly shortened?: readonly ShortenedText[];
-  /** How many messages of any attempt did not go to a chat. */
-  readonly suppressed?: number;
   /** Attempts that people granted beyond the budget. */
   readonly granted?: number;
   /** How often its result went back to its agent. */
@@ -195,8 +180,6 @@ export interface Step {
   readonly cancelledBy?: Requester;
   /** Calls of its child that its privileges do not allow, in their order; no more than `BOUNDS.privilegeRefusalsMax`. */
   readonly refusedCalls?: readonly RefusedCall[];
-  /** Outcomes that came too late, as `attempt:outcome`. */
-  readonly late?: readonly string[];
   /** When the first attempt of a planned step began. */
   readonly begunAtMs?: EpochMs;
   /** What all attempts used, and what the child of a planned step spawned. */
@@ -213,17 +196,6 @@ export interface ObservedRun {
 
 /** A call that was refused before it happened. */
 export type RefusedCall = Omit<FactPayloads["privilege.refused"], "stepId"> & { readonly atMs: EpochMs };
-
-/** The newest text of the child that was kept back from its parent. */
-export type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;
-
-export type ShortenedText = Omit<FactPayloads["result.shortened"], "stepId">;
-
-export type StepReport = Omit<FactPayloads["step.reported"], "stepId">;
-
-export type StepProgress = Omit<FactPayloads["step.progressed"], "stepId" | "attempt"> & {
-  readonly atMs: EpochMs;
-};
 
 export type StepPhase =
   | WaitingPhase

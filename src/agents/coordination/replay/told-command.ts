@@ -8,20 +8,14 @@ import type {
   AskPeople,
   Command,
   CompleteStep,
-  RecordFinding,
 } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
+import { readFields, type Fact } from "./told-fact.ts";
+import { commandsFromResultFact } from "./told-result.ts";
 import { commandsFromWorktreeFact } from "./told-worktree.ts";
-
-/** Reads fields back; one that would be `undefined` is left out. */
-function read<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return fields as { [K in keyof T]: Exclude<T[K], undefined> };
-}
-
-type Fact<T extends FactEvent["type"]> = FactEvent & { readonly type: T };
 
 /** `facts`: from the first one on, all of one time. */
 export function commandsFromFacts(state: Coordination, facts: readonly FactEvent[]): Command[] {
@@ -69,14 +63,14 @@ function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: reado
     case "write.undetermined":
       return [{ type: "recordUndetermined", ...lead.payload }];
     case "privilege.refused":
-      return [{ type: "recordRefusedCall", ...read(lead.payload) }];
+      return [{ type: "recordRefusedCall", ...readFields(lead.payload) }];
     case "budget.reached":
       return [{ type: "stopAtBudget", stepId: lead.payload.stepId, stopped: lead.payload.stopped }];
     case "claim.released":
     case "conflict.resolved":
       return commandsFromClaimFact(state, lead, facts);
     case "coordination.cancel_requested":
-      return [{ type: "cancelCoordination", ...read(lead.payload) }];
+      return [{ type: "cancelCoordination", ...readFields(lead.payload) }];
     case "worktree.opened":
     case "worktree.merge_begun":
     case "worktree.merged":
@@ -154,11 +148,11 @@ function commandsFromStepFact(
     case "step.acknowledged":
       return [{ type: "acknowledgeStep", ...lead.payload }];
     case "child.observed":
-      return [{ type: "observeChild", ...read(lead.payload) }];
+      return [{ type: "observeChild", ...readFields(lead.payload) }];
     case "step.reported":
-      return [{ type: "reportStep", ...read(lead.payload) }];
+      return [{ type: "reportStep", ...readFields(lead.payload) }];
     case "step.progressed":
-      return [{ type: "recordProgress", ...read(lead.payload) }];
+      return [{ type: "recordProgress", ...readFields(lead.payload) }];
     case "step.child_stopped":
       return [{ type: "stopChild", ...lead.payload }];
     case "step.completed":
@@ -183,7 +177,7 @@ function commandsFromCompletion(
   { steps }: OpenCoordination,
   { released: _, ...payload }: FactPayloads["step.completed"],
 ): Command[] {
-  const command: CompleteStep = { type: "completeStep", ...read(payload) };
+  const command: CompleteStep = { type: "completeStep", ...readFields(payload) };
   const { spec, withheld } = steps.get(payload.stepId) ?? {};
   return spec?.gate && (spec.gate.requireConfidence || withheld)
     ? [command, { ...command, stated: { confidence: spec.gate.threshold } }]
@@ -252,44 +246,6 @@ function commandsFromRetry(
   return stepId === undefined ? [all] : [all, { ...all, stepId }];
 }
 
-type ResultLead = Fact<
-  | "result.withheld"
-  | "result.shortened"
-  | "message.suppressed"
-  | "result.held"
-  | "result.verified"
-  | "verification.failed"
->;
-
-function commandsFromResultFact({ steps }: OpenCoordination, lead: ResultLead): Command[] {
-  const { stepId, attempt } = lead.payload;
-  const phase = steps.get(stepId)?.phase;
-  const target = phase?.status === "held" ? phase.target : ("" as EventId);
-  switch (lead.type) {
-    case "result.withheld":
-      return [{ type: "withholdText", ...lead.payload }];
-    case "result.shortened":
-      return [{ type: "recordShortened", ...lead.payload }];
-    case "message.suppressed":
-      return [{ type: "recordSuppressed", ...lead.payload }];
-    case "result.held": {
-      const { verifyByMs: _, confidence, confidenceUnreadable, ...payload } = lead.payload;
-      const stated = {
-        ...(confidence !== undefined && { confidence }),
-        ...(confidenceUnreadable && { confidenceUnreadable }),
-      };
-      return [{ type: "completeStep", ...read(payload), stated: read(stated) }];
-    }
-    case "result.verified": {
-      const { stepId: _step, attempt: _attempt, ...finding } = lead.payload;
-      const command: RecordFinding = { type: "recordFinding", stepId, attempt, target, finding };
-      return [command];
-    }
-    case "verification.failed":
-      return [{ type: "recordNoVerdict", ...lead.payload, target }];
-  }
-}
-
 type QuestionLead = Fact<
   | "coordination.escalated"
   | "escalation.answered"
@@ -338,7 +294,7 @@ function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalat
 }
 
 function commandsFromAnswer({ refused, ...answerFields }: FactPayloads["escalation.answered"]): Command[] {
-  const command: AnswerEscalation = { type: "answerEscalation", ...read(answerFields) };
+  const command: AnswerEscalation = { type: "answerEscalation", ...readFields(answerFields) };
   // What was answered with a text, or without one, is not recorded of an answer that did not count.
   return refused ? [command, { ...command, text: NOTHING }] : [command];
 }

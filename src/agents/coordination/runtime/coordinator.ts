@@ -212,13 +212,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
   const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
   return {
     ...createSpawnRequests(core, { gate: parts.gate, dispatcher, admitting: createAdmitParts(parts, runs) }),
-    view: async (coordinationId) => {
-      const state = await runs.state(coordinationId);
-      return state.kind === "unopened" ? undefined : viewCoordination(state);
-    },
-    turnBegan: (session, runId) => {
-      turns.began(session, runId, parts.clock.now());
-    },
+    view: (coordinationId) => readView(runs, coordinationId),
+    turnBegan: (session, runId) => turns.began(session, runId, parts.clock.now()),
     turnEnded: async (session, runId) => {
       turns.ended(session, runId, parts.clock.now());
       await Promise.all([arbiter.turnEnded(session), usage.runEnded(session)]);
@@ -234,6 +229,11 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     start: () => dispatcher.start(),
     stop: () => usage.stop().then(() => dispatcher.stop()),
   };
+}
+
+async function readView(runs: RunLog, id: CoordinationId): Promise<CoordinationView | undefined> {
+  const state = await runs.state(id);
+  return state.kind === "unopened" ? undefined : viewCoordination(state);
 }
 
 interface Admitting {

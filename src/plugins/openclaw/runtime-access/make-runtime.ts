@@ -2,7 +2,10 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
-import { parsePluginConfig } from "../../../agents/coordination/contracts/config/config.ts";
+import {
+  parsePluginConfig,
+  type Phase1Config,
+} from "../../../agents/coordination/contracts/config/config.ts";
 import {
   composeCoordinator,
   readWithheldKey,
@@ -17,7 +20,7 @@ import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
 import { createChatChannel } from "../runners/chat-channel.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
-import { createHookHost } from "../../hooks/hook-host.ts";
+import { createHookHost, type HookHost } from "../../hooks/hook-host.ts";
 import { accessGateMemory } from "./gate-memory.ts";
 import { createCompactions } from "../host/compactions.ts";
 import { accessUsageBook } from "./usage-memory.ts";
@@ -82,13 +85,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     : undefined;
   return {
     hooks,
-    gateOfAgent: (agentId) =>
-      gateOf(config.gates, {
-        agentId,
-        runner: "subagent",
-        onMismatch: config.truth.onMismatch,
-        plugins: hooks.verifiersFor(parseHostAgentId(agentId)),
-      }),
+    gateOfAgent: createGateOfAgent(config, hooks),
     acpDefaultAgent: () => acpDefaultAgentOf(api),
     config,
     logger,
@@ -112,6 +109,19 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       await opened.close();
     },
   };
+}
+
+function createGateOfAgent(
+  { gates, truth }: Phase1Config,
+  hooks: Pick<HookHost, "verifiersFor">,
+): SharedRuntime["gateOfAgent"] {
+  return (agentId) =>
+    gateOf(gates, {
+      agentId,
+      runner: "subagent",
+      onMismatch: truth.onMismatch,
+      plugins: hooks.verifiersFor(parseHostAgentId(agentId)),
+    });
 }
 
 function acpDefaultAgentOf({ runtime }: OpenClawPluginApi): string | undefined {

@@ -254,8 +254,7 @@ function viewPlan({
 }
 
 function viewStep(coordinationId: CoordinationId, step: Step): StepView {
-  const { spec, phase, admittedAtMs, revisions, refusedCalls, suppressed } = step;
-  const results = listReadableResults(step);
+  const { spec, phase, admittedAtMs } = step;
   return {
     stepId: spec.stepId,
     ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
@@ -277,14 +276,28 @@ function viewStep(coordinationId: CoordinationId, step: Step): StepView {
     ...("error" in phase && { error: phase.error }),
     ...(phase.status === "held" && { held: viewHeld(phase, spec) }),
     ...viewProgress(step),
+    ...viewResults(step),
+    ...(spec.problems && { problems: spec.problems }),
+    ...viewTruth(step),
+    ...viewPrivilege(step),
+    ...(spec.planned && viewPlanned(spec, phase)),
+  };
+}
+
+function viewResults(step: Step): Pick<StepView, "revisions" | "results" | "suppressedMessages"> {
+  const { revisions, suppressed } = step;
+  const results = listReadableResults(step);
+  return {
     ...(revisions !== undefined && { revisions }),
     ...(results.length > 0 && { results }),
     ...(suppressed !== undefined && { suppressedMessages: suppressed }),
-    ...(spec.problems && { problems: spec.problems }),
-    ...viewTruth(step),
+  };
+}
+
+function viewPrivilege({ spec, refusedCalls }: Step): Pick<StepView, "privilege" | "refusedCalls"> {
+  return {
     ...(spec.privilege && { privilege: spec.privilege }),
     ...(refusedCalls && { refusedCalls }),
-    ...(spec.planned && viewPlanned(spec, phase)),
   };
 }
 

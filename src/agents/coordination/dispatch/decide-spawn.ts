@@ -1,0 +1,104 @@
+/** Owns: deciding whether what a model spawns becomes a step, and under which id. Does not own: what holds its child. */
+import type { AdmitSpawn } from "../contracts/commands.ts";
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
+import type { ObservedChild } from "../contracts/observation.ts";
+import type { FactDraft } from "../contracts/run-event.ts";
+import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { refuseSpawnByBudget } from "./decide-budget.ts";
+import { refuse, type Decision } from "./decision.ts";
+import { isPlanned, limitIn } from "./plan-rules.ts";
+
+/** Admits a spawn and records the intent to begin it (D1); one that the log already has is a replay (D2). */
+export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
+  const { type: _, child, ...admission } = command;
+  const earlier = child ? state.children.get(child.childSessionKey) : findSameCall(state, command);
+  if (earlier) return { kind: "replay", stepId: earlier };
+  if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
+    return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
+  }
+  const spentOn = findExhaustedBudget(state, command);
+  if (spentOn)
+    return refuse("BUDGET_SPENT", `the spawn budget of ${spentOn} is spent; finish without another subagent`);
+  // A child that is there already is recorded, whatever it costs.
+  const overBudget = child ? undefined : refuseSpawnByBudget(state, command.parentStepId);
+  if (overBudget) return overBudget;
+  const stepId = createStepId(state);
+  const spec: StepAdmitted = {
+    ...admission,
+    stepId,
+    lane: "data",
+    deliveryMode: "at_least_once",
+    priority: "normal",
+    retryBudget: 0,
+  };
+  return {
+    kind: "accepted",
+    stepId,
+    facts: [
+      { type: "step.admitted", payload: spec },
+      { type: "step.dispatched", payload: dispatchOf(state, spec, { attempt: 1, now }) },
+      ...(child ? [draftAcknowledged(stepId, child)] : []),
+    ],
+  };
+}
+
+/** Finds the spawn budget that is spent, the plan's or the step's, where the spawn comes from a child of a plan. */
+function findExhaustedBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
+  if (!isPlanned(state)) return undefined;
+  const { spawns } = state.created.plan?.budget ?? {};
+  const { spent, allowedFrom } = state.plan;
+  if (spawns !== undefined && spent.spawns - allowedFrom.spawns >= spawns) return "the plan";
+  const parent = parentStepId && state.steps.get(parentStepId);
+  return parent && hasSpentSpawns(parent) ? "the step" : undefined;
+}
+
+function hasSpentSpawns({ spec, spent }: Step): boolean {
+  const budget = spec.planned?.budget;
+  return spent !== undefined && limitIn(spent, { spawns: budget?.spawns }) !== undefined;
+}
+
+function draftAcknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
+  return {
+    type: "step.acknowledged",
+    payload: { stepId, attempt: 1, childSessionKey, childRunId, via: "hook" },
+  };
+}
+
+/** Finds the open step of the same tool call for the same work that the host has not acknowledged yet (D2). */
+function findSameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
+  const { toolCallId, runId } = command.call;
+  if (!toolCallId || !runId) return undefined;
+  for (const step of openStepsOf(state)) {
+    const { call, input, sourceSession } = step.spec;
+    const same =
+      call.toolCallId === toolCallId && call.runId === runId && sourceSession === command.sourceSession;
+    if (same && step.phase.status === "dispatched" && input.sha256 === command.input.sha256)
+      return step.spec.stepId;
+  }
+  return undefined;
+}
+
+/** Returns a free id for a spawn. Ids of planned steps never begin with `@`, so the id is also free of steps not admitted yet. */
+function createStepId(state: OpenCoordination): StepId {
+  const prefix = isPlanned(state) ? "@step-" : "step-";
+  let number = state.steps.size + 1;
+  while (state.steps.has(`${prefix}${number}` as StepId)) number += 1;
+  return `${prefix}${number}` as StepId;
+}
+
+function dispatchOf(
+  state: OpenCoordination,
+  spec: StepAdmitted,
+  { attempt, now }: { attempt: number; now: EpochMs },
+): FactPayloads["step.dispatched"] {
+  return {
+    stepId: spec.stepId,
+    attempt,
+    lane: spec.lane,
+    idempotencyKey: createIdempotencyKey(state.coordinationId, spec.stepId, attempt),
+    deadlineAtMs: addMs(now, spec.timeoutMs),
+  };
+}

@@ -1,0 +1,35 @@
+/** Owns: what is noted about the work of a step's child, beside the step's phase (`state.ts`). */
+import type { ChildDifference } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import type { EpochMs } from "../contracts/ids.ts";
+
+export interface StepNotes {
+  /** The newest report of the child of the current attempt. */
+  readonly report?: StepReport;
+  /** How often the child of the current attempt has reported. */
+  readonly reports?: number;
+  /** How far the child of the current attempt says it is. */
+  readonly progress?: StepProgress;
+  /** Where the child of the current attempt does not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
+  /** Of any attempt, because the same session may go on. */
+  readonly withheld?: WithheldText;
+  readonly withheldCount?: number;
+  /** Texts of any attempt that its parent is shown a part of, the newest last. */
+  readonly shortened?: readonly ShortenedText[];
+  /** How many messages of any attempt did not go to a chat. */
+  readonly suppressed?: number;
+  /** Outcomes that came too late, as `attempt:outcome`. */
+  readonly late?: readonly string[];
+}
+
+/** The newest text of the child that was kept back from its parent. */
+type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;
+
+type ShortenedText = Omit<FactPayloads["result.shortened"], "stepId">;
+
+type StepReport = Omit<FactPayloads["step.reported"], "stepId">;
+
+type StepProgress = Omit<FactPayloads["step.progressed"], "stepId" | "attempt"> & {
+  readonly atMs: EpochMs;
+};

@@ -1,0 +1,10 @@
+/** Owns: how a recorded fact is read back, for the commands that may have led to it. */
+import type { FactEvent } from "../contracts/run-event.ts";
+
+/** A recorded fact of some types. */
+export type Fact<T extends FactEvent["type"]> = FactEvent & { readonly type: T };
+
+/** Reads fields back; one that would be `undefined` is left out. */
+export function readFields<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return fields as { [K in keyof T]: Exclude<T[K], undefined> };
+}

@@ -192,7 +192,14 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
   const reads = readsOf(store, coordinator);
   const signedAnswers = createOnce(() => answerCheck(config));
-  return { ...coordinator, reads, workflows: store.workflows, laneMetrics: () => lanes.metrics(), signedAnswers, close };
+  return {
+    ...coordinator,
+    reads,
+    workflows: store.workflows,
+    laneMetrics: () => lanes.metrics(),
+    signedAnswers,
+    close,
+  };
 }
 
 function createRunnerOf({ acpAgents }: Phase1Config): CoordinatorParts["runnerOf"] {

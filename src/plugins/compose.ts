@@ -139,17 +139,10 @@ export interface ComposeOptions {
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
-  const store = await openSqliteLedger({
-    path: ledgerPath,
-    mode: "write",
-    busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS,
-    clock: systemClock,
-  });
+  const store = await openStore(ledgerPath);
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(limits, systemClock);
-  const contract = createOnce(async () =>
-    (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
-  );
+  const contract = createOnce(loadOutputContract);
   const take: TakeChannelAnswer = async (request, through) => {
     const answered = await coordinator.answer({ ...request, through });
     return answered.kind === "refused" ? answered : undefined;
@@ -200,6 +193,19 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     signedAnswers,
     close,
   };
+}
+
+function openStore(path: string): ReturnType<typeof openSqliteLedger> {
+  return openSqliteLedger({
+    path,
+    mode: "write",
+    busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS,
+    clock: systemClock,
+  });
+}
+
+async function loadOutputContract(): Promise<OutputContract> {
+  return (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract();
 }
 
 function createRunnerOf({ acpAgents }: Phase1Config): CoordinatorParts["runnerOf"] {

@@ -29,7 +29,6 @@ export function createFakeHost(options: {
   };
   const api = {
     pluginConfig: { coordination: { phase1: { enabled: true, ...phase1 } } },
-    resolvePath: (path: string) => path,
     logger: { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") },
     runtime: {
       state: { resolveStateDir: () => (typeof stateDir === "string" ? stateDir : stateDir()) },

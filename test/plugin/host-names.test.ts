@@ -5,11 +5,13 @@ import { createHostNames, type HostNames } from "../../src/plugins/openclaw/host
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 
-function createNames(config: object, entry: object = {}): HostNames {
-  return createHostNames({
-    resolvePath: (path: string) => resolve(path),
+function createNames(config: object, entry: object = {}, env: NodeJS.ProcessEnv = {}): HostNames {
+  const api = {
+    // As the host's own, when the plugin is registered.
+    resolvePath: () => undefined,
     runtime: { config: { current: () => config }, agent: { session: { getSessionEntry: () => entry } } },
-  } as unknown as OpenClawPluginApi);
+  };
+  return createHostNames(api as unknown as OpenClawPluginApi, env);
 }
 
 const CONFIG = {
@@ -54,6 +56,19 @@ describe("a folder", () => {
     const names = createNames({});
     expect(names.folderOf(temp.file("link"))).toBe(realpathSync(temp.file("real")));
     expect(names.folderOf(join(temp.path, "none"))).toBe(join(temp.path, "none"));
+  });
+
+  it.each([
+    ["/srv/none/../nobody/", {}, "/srv/nobody"],
+    [" none ", {}, resolve("none")],
+    ["~", { HOME: "/home/nobody" }, "/home/nobody"],
+    ["~/none", { HOME: "/home/nobody" }, "/home/nobody/none"],
+    ["~/none", { HOME: "undefined", USERPROFILE: "/users/nobody" }, "/users/nobody/none"],
+    ["~/none", { HOME: "/home/nobody", OPENCLAW_HOME: "~/claw" }, "/home/nobody/claw/none"],
+    ["~/none", { HOME: "/home/nobody", OPENCLAW_HOME: "/srv/claw" }, "/srv/claw/none"],
+    ["~nobody", { HOME: "/home/nobody" }, resolve("~nobody")],
+  ])("%j with %j is %s", (path, env, expected) => {
+    expect(createNames({}, {}, env).folderOf(path)).toBe(expected);
   });
 });
 

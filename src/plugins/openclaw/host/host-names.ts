@@ -3,12 +3,14 @@
  * with what runs.
  */
 import { realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { resolve } from "node:path";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 export interface HostNames {
   /** The model that a spawn means, as `provider/model` where the name says both: an alias is looked up, a profile left out. */
   modelOf(name: string): string;
-  /** The real path of a folder; the path as it is where there is no such folder. */
+  /** The real path of a folder, where `~` is the host's home; the path itself where there is no such folder. */
   folderOf(path: string): string;
   /** How much a session is to think: not at all where its model cannot, whatever its entry says. */
   thinkingOf(session: ThinkingSession): string | undefined;
@@ -21,6 +23,8 @@ export interface ThinkingSession {
   readonly model?: string | undefined;
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 interface HostConfig {
   readonly agents?: { readonly defaults?: { readonly models?: Readonly<Record<string, unknown>> } };
   readonly models?: { readonly providers?: Readonly<Record<string, ProviderConfig | undefined>> };
@@ -30,17 +34,20 @@ interface ProviderConfig {
   readonly models?: readonly { readonly id?: unknown; readonly reasoning?: unknown }[];
 }
 
-export function createHostNames(api: OpenClawPluginApi): HostNames {
-  const readConfig = (): HostConfig => api.runtime.config.current() as HostConfig;
+export function createHostNames(
+  { runtime }: Pick<OpenClawPluginApi, "runtime">,
+  env: Environment = process.env,
+): HostNames {
+  const readConfig = (): HostConfig => runtime.config.current() as HostConfig;
   return {
     modelOf: (written) => {
       const name = removeProfile(written.trim());
       return findAliased(readConfig(), name) ?? name;
     },
-    folderOf: (path) => findRealPath(api.resolvePath(path)),
+    folderOf: (path) => findRealPath(resolveUserPath(path, env)),
     thinkingOf: ({ sessionKey, agentId, provider = "", model = "" }) => {
       if (isUnthinking(readConfig(), provider, model)) return "off";
-      const entry = api.runtime.agent.session.getSessionEntry({
+      const entry = runtime.agent.session.getSessionEntry({
         sessionKey,
         agentId,
         readConsistency: "latest",
@@ -72,6 +79,24 @@ function isUnthinking({ models }: HostConfig, provider: string, model: string): 
     models?.providers?.[provider]?.models?.some(({ id, reasoning }) => id === model && reasoning === false) ??
     false
   );
+}
+
+/** As the host's `resolvePath`, which answers nothing once the plugin is registered. */
+function resolveUserPath(path: string, env: Environment): string {
+  return resolve(path.trim().replace(HOME, () => homeOf(env)));
+}
+
+const HOME = /^~(?=$|[\\/])/u;
+
+function homeOf(env: Environment): string {
+  const home = readPath(env["HOME"]) ?? readPath(env["USERPROFILE"]) ?? homedir();
+  return (readPath(env["OPENCLAW_HOME"]) ?? home).replace(HOME, () => home);
+}
+
+/** Some launchers export an unset variable as the text `undefined` or `null`. */
+function readPath(value: string | undefined): string | undefined {
+  const trimmed = value?.trim();
+  return trimmed && trimmed !== "undefined" && trimmed !== "null" ? trimmed : undefined;
 }
 
 function findRealPath(path: string): string {

@@ -64,7 +64,7 @@ describe("the flag", () => {
 
   it("turned on while the gateway runs: the next spawn is coordinated", async () => {
     await turn(true);
-    expect(await listRegistered()).toMatchObject({ hookCount: 20, services: ["coordination"] });
+    expect(await listRegistered()).toMatchObject({ hookCount: 22, services: ["coordination"] });
     await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
   });

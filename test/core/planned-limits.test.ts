@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
-import { timeAt, nameChild, MAIN, spawn, type stepId } from "./scene.ts";
+import { timeAt, MAIN, spawn, type stepId } from "./scene.ts";
 import {
   admit,
   cancel,
@@ -306,27 +306,6 @@ describe("the budget of a step", () => {
     const scene = createLimitedScene({ spawns: 2 }).then(dispatch("a"), startStep("a"));
     expect(scene.says(spawnBy("a", "1"))).toBe("step.admitted step.dispatched");
     expect(scene.says(spawnBy("a", "2"))).toBe("BUDGET_SPENT");
-  });
-});
-
-describe("what a child of a plan spawns", () => {
-  it("never takes the id of a step of the plan that is not admitted yet", () => {
-    const scene = planScene(openPlan({ steps: 3 }), admit(planStep("step-1")), dispatch("step-1"));
-    scene.then(startStep("step-1"), spawnBy("step-1"));
-    scene.then(admit(planStep("step-2"), planStep("step-3")));
-    expect(scene.open.plan.admitted).toBe(3);
-    expect(scene.step("step-2").spec.planned).toBeDefined();
-  });
-
-  it("keeps the plan open until it has ended, and is stopped with the plan", () => {
-    const scene = createThreeSteps().then(dispatch("a"), startStep("a"), spawnBy("a"));
-    const spawned = [...scene.open.steps.keys()].at(-1)!;
-    const child = { childSessionKey: nameChild("n"), childRunId: "r" };
-    scene.then({ type: "acknowledgeStep", stepId: spawned, attempt: 1, ...child, via: "hook" });
-    scene.then(finish("a"), ...runSteps("b"), ...runSteps("c"));
-    expect(scene.says(SETTLE_PLAN)).toBe("STEPS_OPEN");
-    scene.then(cancel());
-    expect(scene.plans()).toEqual([`stopObserved ${spawned} 1`]);
   });
 });
 

@@ -158,8 +158,39 @@ function observedStepsOf(state: OpenCoordination): Step[] {
     .filter(({ spec }) => !spec.planned);
 }
 
-function mustStopObserved({ cancelledBy }: OpenCoordination, step: Step): boolean {
-  return step.phase.status === "running" && (cancelledBy ?? step.cancelledBy) !== undefined;
+/** True when a child that a model spawned is to be stopped: somebody asked for it, or its parent's attempt is given up. */
+export function mustStopObserved(state: OpenCoordination, step: Step): boolean {
+  if (step.phase.status !== "running") return false;
+  return (state.cancelledBy ?? step.cancelledBy) !== undefined || isParentGivenUp(state, step);
+}
+
+/** True when the attempt whose child spawned the step is over without having completed: nobody waits for the step any more. */
+function isParentGivenUp({ children, steps }: OpenCoordination, { spec: { sourceSession } }: Step): boolean {
+  const parentId = children.get(sourceSession);
+  const parent = parentId === undefined ? undefined : steps.get(parentId);
+  if (!parent) return false;
+  // The host lets what a child spawned outlive it; a plan says how its steps end.
+  if (!parent.spec.planned) return parent.phase.status === "cancelled";
+  const { phase } = parent;
+  switch (phase.status) {
+    case "running":
+      return phase.childSessionKey !== sourceSession;
+    case "dispatched":
+      return phase.targetSession !== sourceSession;
+    case "backoff":
+      // A result that goes back to its agent goes on in the same session.
+      return phase.revision === undefined;
+    case "blocked":
+    case "cancelled":
+    case "failed":
+    case "timed_out":
+      return true;
+    case "waiting":
+    case "held":
+    case "completed":
+    case "skipped":
+      return false;
+  }
 }
 
 /** Grace for the host, in milliseconds: it reports the answer first, also that none came. */

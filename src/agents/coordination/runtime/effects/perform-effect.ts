@@ -15,6 +15,7 @@ import {
   type Effect,
   type StopObserved,
   isContinuedByUs,
+  mustStopObserved,
 } from "../../dispatch/effects/plan-dispatch.ts";
 import type { EndCoordination } from "../../dispatch/effects/capacity.ts";
 import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts";
@@ -121,7 +122,7 @@ function isToStop(
 ): boolean {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   if (state.kind !== "open" || step?.phase.attempt !== attempt) return false;
-  return (state.cancelledBy ?? step.cancelledBy) !== undefined;
+  return mustStopObserved(state, step);
 }
 
 /** The host's answer becomes facts; a child that is found again gets its envelope again. */

@@ -1,4 +1,4 @@
-/** P1, P3, P6 and P12: who hears of a result, and how often. */
+/** P1, P3, P4, P6 and P12: who hears of a result, and how often. */
 import { expect } from "vitest";
 import { renderScript, scriptOf, textOf } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -14,6 +14,7 @@ import {
   planOf,
   readChild,
   readDelivery,
+  readTaskOf,
   runPlan,
   stepOf,
   TRIED_AGAIN,
@@ -52,6 +53,21 @@ export async function tellBurntRetries({ plain, coordinated }: Pair): Promise<vo
   await waitFor(hasTriedAgain, { what: "another try of the host", timeoutMs: WAIT_MS_MAX, everyMs: 500 });
   const tellings = listRequestsOf(plain, "unheard").filter(({ matched }) => matched !== "script");
   expect(tellings.map(({ turn }) => turn.httpError)).toEqual([400]);
+}
+
+/** P4: whether the result has arrived. */
+export async function tellReceipt({ plain, coordinated }: Pair): Promise<void> {
+  await begin(plain, "receipt", { spawn: [childOf("receipt-child")] });
+  const child = readChild(plain, "receipt");
+  const isDelivered = async (): Promise<boolean> =>
+    (await readTaskOf(plain, child))?.["deliveryStatus"] === "delivered";
+  await waitFor(isDelivered, { what: "the host's word", timeoutMs: WAIT_MS_MAX, everyMs: 250 });
+  expect(listAnnounces(plain, "receipt")).not.toEqual([]);
+
+  await runPlan(coordinated, planOf("receipt", [stepOf("receipt-step", [])]));
+  const state = await waitForEnd(coordinated, "receipt");
+  expect(await readDelivery(coordinated, state)).toBe("delivered");
+  expect(listTellings(coordinated, "receipt")).toHaveLength(1);
 }
 
 /** P6: a model that goes on waiting when all results are there. */

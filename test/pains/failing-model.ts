@@ -1,14 +1,22 @@
 /** What the model of the pains' gateways answers for once, as providers and models do; then it follows its scripts. */
 import { isAnnounce, type Rule, type Turn } from "../support/scripted-model.ts";
 
+export const NEVER_SAID = "This is never said.";
+
 const REFUSED_BY_PROVIDER: Turn = { httpError: 400 };
 
 /** Each gateway has rules of its own, because they remember what they answered. */
 export function createRules(): Rule[] {
   return [
     answerOnce((text) => isTelling(text, "unheard"), REFUSED_BY_PROVIDER),
+    answerOnce((text) => isWork(text, "zombie-work"), REFUSED_BY_PROVIDER),
     answerOnce((text) => isWork(text, "synthesis-step"), { say: "Noted. I wait for the others." }),
   ];
+}
+
+/** The turn that tells a result takes longer than its gateway lives. */
+export function createSlowRules(): Rule[] {
+  return [answerOnce((text) => isTelling(text, "posted"), { delayMs: 120_000, say: NEVER_SAID })];
 }
 
 function answerOnce(isMeant: (text: string) => boolean, turn: Turn): Rule {

@@ -1,20 +1,33 @@
-/** P14 and P20: what ends work. */
+/** P14, P15 and P20: what ends work. */
 import { expect } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { stepNamed, type Stage } from "../e2e/stage.ts";
 import {
   begin,
   call,
   childOf,
+  createExec,
   gate,
   open,
   openGate,
   ownerOf,
   read,
+  readText,
   waitForEnd,
 } from "../e2e/writes-stage.ts";
 import type { Pair } from "./pair.ts";
-import { hasSaid, planOf, runPlan, stepOf, waitUntilSaid } from "./story-parts.ts";
+import {
+  hasSaid,
+  passTime,
+  planOf,
+  readChild,
+  readTaskOf,
+  runPlan,
+  stepOf,
+  WAIT_MS_MAX,
+  waitUntilSaid,
+} from "./story-parts.ts";
 
 /** P14: the parent is stopped, its children are at work. */
 export async function tellAbort({ plain, coordinated }: Pair): Promise<void> {
@@ -41,6 +54,40 @@ export async function tellAbort({ plain, coordinated }: Pair): Promise<void> {
   await begin(coordinated, "abort-after", { spawn: [childOf("abort-other")] });
   await waitUntilSaid(coordinated, ["abort-other"]);
   expect(hasSaid(coordinated, "abort-child")).toBe(false);
+}
+
+/** P15: a child has a time limit, and spawned somebody who has none. */
+export async function tellTimeout({ plain, coordinated }: Pair): Promise<void> {
+  const timeoutSeconds = 10;
+  const grandchild = childOf(
+    "late-grandchild",
+    gate({ opens: ["late began"], awaits: ["late later"] }),
+    call(createExec("echo late >> late.md")),
+  );
+  const turns: Turn[] = [{ spawn: [grandchild] }, gate({ awaits: ["late later"] })];
+
+  const child = childOf("late-child", ...turns);
+  await begin(plain, "late", { spawn: [{ ...child, runTimeoutSeconds: timeoutSeconds }] });
+  await runPlan(
+    coordinated,
+    planOf("late", [stepOf("late-child", turns, { timeoutMs: timeoutSeconds * 1_000 })]),
+  );
+
+  await openGate(plain, "late began");
+  const spawned = readChild(plain, "late");
+  const hasTimedOut = async (): Promise<boolean> =>
+    (await readTaskOf(plain, spawned))?.["status"] === "timed_out";
+  await waitFor(hasTimedOut, { what: "the host's time limit", timeoutMs: WAIT_MS_MAX, everyMs: 250 });
+  await open(plain, "late later");
+  await waitUntilSaid(plain, ["late-grandchild"]);
+  expect(readText(plain, "late.md")).toBe("late\n");
+
+  const state = await waitForEnd(coordinated, "late");
+  expect(stepNamed(state, "late-child").phase.status).toBe("timed_out");
+  await open(coordinated, "late later");
+  await passTime(coordinated, "late-after");
+  expect(hasSaid(coordinated, "late-grandchild")).toBe(false);
+  expect(readText(coordinated, "late.md")).toBeUndefined();
 }
 
 /** P20: an agent that spawns without an end. */

@@ -1,10 +1,10 @@
-/** P13 and P16: what a full gateway cannot do, and what a killed one leaves. The gateways are killed between `begin` and `end`. */
+/** P2, P7, P13 and P16: what a killed gateway leaves, and what a full one cannot do. The gateways are killed between `begin` and `end`. */
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { connectOnUse, type Json } from "../support/gateway-client.ts";
 import type { Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import type { Stage } from "../e2e/stage.ts";
+import { stepNamed, type Stage } from "../e2e/stage.ts";
 import {
   begin,
   call,
@@ -16,13 +16,72 @@ import {
   taskOf,
   waitForEnd,
 } from "../e2e/writes-stage.ts";
+import { NEVER_SAID } from "./failing-model.ts";
 import type { Pair } from "./pair.ts";
-import { countWorkers, planOf, runPlan, stepOf, WAIT_MS_MAX } from "./story-parts.ts";
+import {
+  countMessagesWith,
+  countWorkers,
+  hasSaid,
+  listAnnounces,
+  listRequestsOf,
+  planOf,
+  readDelivery,
+  runPlan,
+  stepOf,
+  TRIED_AGAIN,
+  WAIT_MS_MAX,
+} from "./story-parts.ts";
 
 export interface RestartStory {
   readonly begin: (pair: Pair) => Promise<void>;
   readonly end: (pair: Pair) => Promise<void>;
 }
+
+/** P2: children are at work when the gateway dies. */
+export const ORPHANS: RestartStory = {
+  begin: async ({ plain, coordinated }) => {
+    const turns = [gate({ opens: ["orphan began"], awaits: ["orphan may end"] })];
+    await begin(plain, "orphan", { spawn: [childOf("orphan-work", ...turns)] });
+    await runPlan(coordinated, planOf("orphan", [stepOf("orphan-work", turns)], TRIED_AGAIN));
+    for (const stage of [plain, coordinated]) await openGate(stage, "orphan began");
+  },
+  end: async ({ plain, coordinated }) => {
+    for (const stage of [plain, coordinated]) await open(stage, "orphan may end");
+    const state = await waitForEnd(coordinated, "orphan");
+    expect(state).toMatchObject({ status: "success" });
+    expect(stepNamed(state, "orphan-work").phase).toMatchObject({ status: "completed", attempt: 2 });
+
+    const isInterrupted = (): boolean =>
+      listAnnounces(plain, "orphan").some(({ text }) => text.includes("interrupted"));
+    await waitFor(isInterrupted, { what: "the host's word of the child", timeoutMs: WAIT_MS_MAX });
+    expect(hasSaid(plain, "orphan-work")).toBe(false);
+  },
+};
+
+/** P7: the result was told, and the gateway dies before it can say so. */
+export const LOST_ACKNOWLEDGEMENT: RestartStory = {
+  begin: async ({ plain, coordinated }) => {
+    await begin(plain, "posted", { spawn: [childOf("posted-child")] });
+    await runPlan(coordinated, planOf("posted", [stepOf("posted-step", [])]));
+    for (const { model } of [plain, coordinated]) {
+      const isTold = (): boolean => model.requests.some(({ turn }) => turn.say === NEVER_SAID);
+      await waitFor(isTold, { what: "the telling of the result", timeoutMs: WAIT_MS_MAX });
+    }
+  },
+  end: async ({ plain, coordinated }) => {
+    const state = await waitForEnd(coordinated, "posted");
+    expect(await readDelivery(coordinated, state)).toBe("delivered");
+    await begin(coordinated, "posted");
+    const read = listRequestsOf(coordinated, "posted").at(-1);
+    expect(read && countMessagesWith(read, "The plan posted has ended")).toBe(1);
+
+    // The first telling was never answered. The host of today asks that turn again, once.
+    await waitFor(() => listAnnounces(plain, "posted").length > 0, {
+      what: "the second telling",
+      timeoutMs: WAIT_MS_MAX,
+    });
+  },
+};
 
 /** P16: people were asked, and answer after the restart. */
 export function createLostApprovals(): RestartStory {

@@ -1,14 +1,17 @@
-/** The pains that need a restart, or gateways with few places. Both gateways are killed once. */
+/** The pains that need a restart, or gateways with few places. Both gateways are killed once, for all of them. */
 import { afterAll, beforeAll, it } from "vitest";
+import { createSlowRules } from "./failing-model.ts";
 import { openPair, type Pair } from "./pair.ts";
-import { createLostApprovals, tellDeadlock } from "./restart-stories.ts";
+import { createLostApprovals, LOST_ACKNOWLEDGEMENT, ORPHANS, tellDeadlock } from "./restart-stories.ts";
 
 const LOST_APPROVALS = createLostApprovals();
+const STORIES = [ORPHANS, LOST_ACKNOWLEDGEMENT, LOST_APPROVALS];
 
 let pair: Pair;
 
 beforeAll(async () => {
   pair = await openPair({
+    createRules: createSlowRules,
     configPatch: {
       agents: { defaults: { subagents: { maxConcurrent: 2 } } },
     },
@@ -16,7 +19,7 @@ beforeAll(async () => {
 });
 
 beforeAll(async () => {
-  await LOST_APPROVALS.begin(pair);
+  await Promise.all(STORIES.map((story) => story.begin(pair)));
   const stages = [pair.plain, pair.coordinated];
   await Promise.all(stages.map(({ gateway }) => gateway.kill9()));
   await Promise.all(stages.map((stage) => stage.restart()));
@@ -24,6 +27,8 @@ beforeAll(async () => {
 
 afterAll(() => pair.close());
 
+it("P2 a restart orphans running children: their work is not done", () => ORPHANS.end(pair));
+it("P7 a lost acknowledgement: the result is told a second time", () => LOST_ACKNOWLEDGEMENT.end(pair));
 it("P13 deadlock on a place: who waits for children holds the place that they need", () =>
   tellDeadlock(pair));
 it("P16 approvals are lost by a restart", () => LOST_APPROVALS.end(pair));

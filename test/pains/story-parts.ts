@@ -63,6 +63,12 @@ interface MadeChild {
 export const readChild = (stage: Stage, label: string): MadeChild =>
   JSON.parse(resultsOf(stage, label)[0] ?? "") as MadeChild;
 
+/** What the host itself says of a child. */
+export async function readTaskOf({ gateway }: Stage, { runId }: MadeChild): Promise<Json | undefined> {
+  const { tasks } = await gateway.call("tasks.list", { limit: 500 });
+  return (tasks as Json[]).find((task) => task["runId"] === runId);
+}
+
 /** Lets another owner have a child and hear of it: what the host still had to do before is done by then. */
 export async function passTime(stage: Stage, label: string): Promise<void> {
   await begin(stage, label, { spawn: [childOf(`${label}-child`)] });

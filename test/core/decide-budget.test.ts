@@ -4,7 +4,7 @@ import type { AgentId, StepId } from "../../src/agents/coordination/contracts/id
 import type { TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
 import { findReachedBudget } from "../../src/agents/coordination/dispatch/decide-budget.ts";
 import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
-import { acknowledge, nameChild, OPEN, openScene, RUN, spawn, stepId, type Scene } from "./scene.ts";
+import { acknowledge, fail, nameChild, OPEN, openScene, RUN, spawn, stepId, type Scene } from "./scene.ts";
 import { usageOf } from "./usage-scene.ts";
 
 const OWNER_STEP = "@owner" as StepId;
@@ -39,6 +39,16 @@ describe("the operator's budget", () => {
         payload: { stepId: OWNER_STEP, limit: "spawns", allowed: 2, used: 2, stopped: "spawn" },
       },
     ]);
+  });
+
+  it("does not count a spawn that ended before it had a child", () => {
+    const scene = openWith({ spawns: 2 });
+    scene.when(spawn("b"));
+    scene.when(fail(2, "spawn_refused"));
+    expect(scene.when(spawn("c")).kind).toBe("accepted");
+    scene.when(acknowledge(3));
+    scene.when(fail(3, "child_failed"));
+    expect(scene.when(spawn("d"))).toMatchObject({ code: "BUDGET_SPENT" });
   });
 
   it("records once who was stopped by what, however often they try", () => {

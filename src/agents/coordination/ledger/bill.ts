@@ -19,7 +19,7 @@ export interface Bill {
   readonly agents: ImmutableMap<AgentId, UsageTotals>;
   /** By run and meter, as `nameRun` names them. */
   readonly runs: ImmutableMap<string, RunUsage>;
-  /** Spawns that models made, by the agent whose session made them. */
+  /** Spawns that models made, by the agent whose session made them; without those that ended before they had a child. */
   readonly spawns: ImmutableMap<AgentId, number>;
   readonly spawnCount: number;
   /** Who was stopped by the operator's budget. */
@@ -108,10 +108,10 @@ export function mergeRunUsage(counted: RunUsage | undefined, usage: RunUsage): R
   return { stepId, runId, meter, models, ...combineTotals(counted, usage, Math.max) };
 }
 
-/** Counts a spawn that a model made. */
-export function countSpawnOf(bill: Bill, agentId: AgentId): Bill {
-  const spawns = bill.spawns.set(agentId, (bill.spawns.get(agentId) ?? 0) + 1);
-  return { ...bill, spawns, spawnCount: bill.spawnCount + 1 };
+/** Counts one spawn of an agent more or less. */
+export function changeSpawnCount(bill: Bill, agentId: AgentId, by: 1 | -1): Bill {
+  const spawns = bill.spawns.set(agentId, (bill.spawns.get(agentId) ?? 0) + by);
+  return { ...bill, spawns, spawnCount: bill.spawnCount + by };
 }
 
 export function addTotals(a: UsageTotals, b: UsageTotals): UsageTotals {

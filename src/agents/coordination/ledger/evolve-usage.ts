@@ -1,10 +1,11 @@
 /** Owns: what each fact about usage and the operator's budget means for the bill of a coordination. */
 import { assertInvariant } from "../contracts/errors.ts";
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import { OWNER_STEP_ID, type AgentId, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { addRunUsage, countTokens, replaceSum, sumOfStep } from "./bill.ts";
+import { addRunUsage, changeSpawnCount, countTokens, replaceSum, sumOfStep } from "./bill.ts";
 import { addPlanSpending } from "./plan-progress.ts";
-import type { KnownCoordination, OpenCoordination } from "./state.ts";
+import type { KnownCoordination, OpenCoordination, Step } from "./state.ts";
 
 /** Books what a run used. Also after the end of the coordination, which it does not change. */
 export function evolveUsage<S extends KnownCoordination>(
@@ -41,6 +42,24 @@ export function sumAfterSpending(
   const { bill } = after;
   const sums = { before: sumOfStep(bill, stepId, spentBefore), after: sumOfStep(bill, stepId, spent) };
   return { ...after, bill: replaceSum(bill, sums) };
+}
+
+/** Books a spawn that a model made. */
+export function bookSpawn(state: OpenCoordination, { spec }: Step): OpenCoordination {
+  return { ...state, bill: changeSpawnCount(state.bill, findSpawner(state, spec), 1) };
+}
+
+/** Takes a spawn off the bill that ended before the host made its child. `before`: the step as it was until then. */
+export function takeBackSpawn(state: OpenCoordination, { spec, phase }: Step): OpenCoordination {
+  const endStatus = state.steps.get(spec.stepId)?.phase.status;
+  const hasFailed = endStatus === "failed" || endStatus === "cancelled" || endStatus === "timed_out";
+  const wasBeginning = phase.status === "dispatched" && phase.attempt === 1;
+  if (spec.planned || !hasFailed || !wasBeginning) return state;
+  return { ...state, bill: changeSpawnCount(state.bill, findSpawner(state, spec), -1) };
+}
+
+function findSpawner(state: OpenCoordination, { parentStepId }: StepAdmitted): AgentId {
+  return findSessionAgent(state, parentStepId ?? OWNER_STEP_ID) ?? state.created.ownerAgent;
 }
 
 /** Returns the agent of the session that works on a step, or of the owner's; `undefined` for a step that there is not. */

@@ -8,20 +8,14 @@
 import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { type FactEvent, isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
-import {
-  epochMsOf,
-  OWNER_STEP_ID,
-  type CoordinationId,
-  type EpochMs,
-  type StepId,
-} from "../contracts/ids.ts";
+import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { updateEndedSteps } from "./ended-steps.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
-import { countSpawnOf, createBill } from "./bill.ts";
-import { evolveUsage, findSessionAgent, sumAfterSpending } from "./evolve-usage.ts";
+import { createBill } from "./bill.ts";
+import { bookSpawn, evolveUsage, sumAfterSpending, takeBackSpawn } from "./evolve-usage.ts";
 import { evolveWorktree, expectWorktree, type WorktreeEvent } from "./evolve-worktrees.ts";
 import {
   addAdmission,
@@ -215,8 +209,7 @@ function evolveAdmitted(
   );
   if (state.plan && planned)
     return evolveCarried({ ...admittedState, plan: addAdmission(state.plan, step, state.steps) }, event);
-  const spawner = findSessionAgent(state, parentStepId ?? OWNER_STEP_ID) ?? state.created.ownerAgent;
-  const counted = { ...admittedState, bill: countSpawnOf(state.bill, spawner) };
+  const counted = bookSpawn(admittedState, step);
   if (!state.plan) return counted;
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
   return countSpawn({ ...counted, plan }, parentStepId);
@@ -247,7 +240,10 @@ function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination
   const { stepId } = event.payload;
   const before = state.steps.get(stepId);
   assertInvariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
-  const changed = updateStep(state, stepId, (step) => evolveStep(step, event));
+  const changed = takeBackSpawn(
+    updateStep(state, stepId, (step) => evolveStep(step, event)),
+    before,
+  );
   const withChildKnown = recordChild(changed, before, event);
   if (!withChildKnown.plan) return withChildKnown;
   switch (event.type) {

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from
 import { dirname, join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { GatewayOptions, Json } from "../support/gateway.ts";
+import { mergeConfig, type GatewayOptions, type Json } from "../support/gateway.ts";
 import {
   renderScript,
   textOf,
@@ -27,30 +27,46 @@ import {
 
 const WAIT_MS_MAX = 90_000;
 
+export interface WritesOptions {
+  readonly pluginConfig?: Json;
+  /** Fixtures to load beside `writing-tools`. */
+  readonly plugins?: readonly string[];
+  /** Merged into what this stage sets. */
+  readonly configPatch?: Json;
+}
+
+const CONFIG: Json = {
+  tools: { exec: { host: "gateway", security: "full", ask: "off" } },
+  agents: {
+    defaults: {
+      maxConcurrent: 8,
+      subagents: { maxConcurrent: 16 },
+      // A history is compacted when a test asks for it, however short it is.
+      compaction: { mode: "default", keepRecentTokens: 1 },
+    },
+  },
+};
+
 /** A gateway whose agents have the tools of `writing-tools` and a shell. */
 export function openWritesStage(
   conflicts: Json,
-  options: Partial<GatewayOptions> = {},
+  {
+    pluginConfig = createPluginConfig({ ...PHASE1, conflicts }),
+    plugins = [],
+    configPatch = {},
+  }: WritesOptions = {},
   rules: readonly Rule[] = [],
 ): Promise<Stage> {
-  const base: Partial<GatewayOptions> = {
-    pluginConfig: createPluginConfig({ ...PHASE1, conflicts }),
+  const options: Partial<GatewayOptions> = {
+    pluginConfig,
     toolSearch: false,
-    extraPluginPaths: [join(import.meta.dirname, "fixtures", "writing-tools")],
+    extraPluginPaths: ["writing-tools", ...plugins].map((name) =>
+      join(import.meta.dirname, "fixtures", name),
+    ),
     env: { WRITING_TOOLS_SOURCE: new URL("../../src/", import.meta.url).href },
-    configPatch: {
-      tools: { exec: { host: "gateway", security: "full", ask: "off" } },
-      agents: {
-        defaults: {
-          maxConcurrent: 8,
-          subagents: { maxConcurrent: 16 },
-          // A history is compacted when a test asks for it, however short it is.
-          compaction: { mode: "default", keepRecentTokens: 1 },
-        },
-      },
-    },
+    configPatch: mergeConfig(CONFIG, configPatch),
   };
-  return openStage({ ...base, ...options }, rules);
+  return openStage(options, rules);
 }
 
 export function pathOf(stage: Stage, name: string): string {

@@ -1,23 +1,13 @@
-/** P29 and P30: what people see of a tree of agents and of its bill, and what a budget does to an agent that spawns on and on. */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { createPluginConfig, PHASE1, type Stage } from "../e2e/stage.ts";
-import {
-  begin,
-  call,
-  childOf,
-  openWritesStage,
-  ownerOf,
-  read,
-  resultsOf,
-  waitForEnd,
-} from "../e2e/writes-stage.ts";
+/** P29 and P30: what people see of a tree of agents and of its bill. */
+import { expect } from "vitest";
+import type { Stage } from "../e2e/stage.ts";
+import { begin, call, childOf, ownerOf, read, resultsOf, waitForEnd } from "../e2e/writes-stage.ts";
 import { runCli } from "../cli/run-cli.ts";
-import type { GatewayOptions, Json } from "../support/gateway.ts";
+import type { Json } from "../support/gateway.ts";
 import { textOf, type RecordedRequest, type Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import type { Pair } from "./pair.ts";
-
-const WAIT_MS_MAX = 90_000;
+import { WAIT_MS_MAX } from "./story-parts.ts";
 
 /** US dollars for a million tokens. */
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
@@ -35,46 +25,22 @@ const MODEL = {
 const READS = 12;
 const READER_TOKENS = 8_000;
 const MAIN_SPAWNS = 4;
-const BUDGET = { agents: { reader: { tokens: READER_TOKENS }, main: { spawns: MAIN_SPAWNS, depth: 2 } } };
+/** The setting `budget` of the gateway with the flag on. */
+export const BUDGET = {
+  agents: { reader: { tokens: READER_TOKENS }, main: { spawns: MAIN_SPAWNS, depth: 2 } },
+};
 
-let pair: Pair;
-
-beforeAll(async () => {
-  const options: Partial<GatewayOptions> = {
-    configPatch: {
-      tools: { exec: { host: "gateway", security: "full", ask: "off" } },
-      models: { providers: { mock: { models: [MODEL] } } },
-      agents: {
-        defaults: {
-          maxConcurrent: 8,
-          subagents: { maxConcurrent: 16, allowAgents: ["*"], maxSpawnDepth: 4, maxChildrenPerAgent: 20 },
-        },
-        entries: { main: {}, reader: {} },
-      },
+/** What both gateways need: prices, an agent with a budget, and room for a tree. */
+export const BILL_CONFIG: Json = {
+  models: { providers: { mock: { models: [MODEL] } } },
+  agents: {
+    defaults: {
+      subagents: { maxConcurrent: 16, allowAgents: ["*"], maxSpawnDepth: 4, maxChildrenPerAgent: 20 },
     },
-  };
-  const plain = await openWritesStage(
-    {},
-    { ...options, pluginConfig: createPluginConfig({ enabled: false }) },
-  );
-  const coordinated = await openWritesStage(
-    {},
-    {
-      ...options,
-      pluginConfig: createPluginConfig({ ...PHASE1, budget: BUDGET }),
-    },
-  );
-  pair = {
-    plain,
-    coordinated,
-    close: async () => {
-      await coordinated.close();
-      await plain.close();
-    },
-  };
-});
-
-afterAll(() => pair.close());
+    // The default agent has the folder that the other stories look into.
+    entries: { main: { default: true }, reader: {} },
+  },
+};
 
 interface Bill {
   readonly calls: number;
@@ -128,8 +94,8 @@ function expectWithinOnePercent(actual: number, expected: number): void {
   expect(Math.abs(actual - expected)).toBeLessThanOrEqual(expected / 100);
 }
 
-it("P29 no live tree: a grandchild is a row like any other, and nothing says whose", async () => {
-  const { plain, coordinated } = pair;
+/** P29: what people see of a tree of agents. */
+export async function tellTree({ plain, coordinated }: Pair): Promise<void> {
   await playTree(plain, "tree-p29");
   const { tasks } = (await plain.gateway.call("tasks.list")) as { tasks: readonly Json[] };
   const leaf = tasks.find(({ title }) => title === "tree-p29-leaf");
@@ -154,10 +120,10 @@ it("P29 no live tree: a grandchild is a row like any other, and nothing says who
       },
     ],
   });
-});
+}
 
-it("P30 no bill of the tree: cost is summed nowhere, and nothing stops what spawns and calls on", async () => {
-  const { plain, coordinated } = pair;
+/** P30: what a tree costs, and what a budget does to an agent that spawns and calls on. */
+export async function tellBill({ plain, coordinated }: Pair): Promise<void> {
   await playTree(plain, "bill-p30");
   // The host says what the last run of each session cost, and nothing of the tree.
   const { sessions } = (await plain.gateway.call("sessions.list")) as { sessions: readonly Json[] };
@@ -193,7 +159,7 @@ it("P30 no bill of the tree: cost is summed nowhere, and nothing stops what spaw
   ]);
   await expectBill(coordinated, state.coordinationId, "fan-p30");
   expect((await coordinated.verify()).problems).toEqual([]);
-});
+}
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 

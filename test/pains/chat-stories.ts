@@ -1,38 +1,18 @@
-/** Words of children that reach a user's chat, by every way that the host has to it. */
+/** P22: words of children that reach a user's chat, by every way that the host has to it. */
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import { scriptOf, type Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { createPluginConfig, hasEnded, openStage, PHASE1, type Stage } from "../e2e/stage.ts";
+import { hasEnded, type Stage } from "../e2e/stage.ts";
 import { factsOf } from "../e2e/writes-stage.ts";
+import type { Pair } from "./pair.ts";
+import { WAIT_MS_MAX } from "./story-parts.ts";
 
-const WAIT_MS_MAX = 120_000;
-const CHAT = "chat-recorder";
-
-let plain: Stage;
-let coordinated: Stage;
-
-/** A gateway with a chat that writes down what it is sent. */
-function openChatStage(phase1: Json): Promise<Stage> {
-  return openStage({
-    pluginConfig: createPluginConfig(phase1),
-    toolSearch: false,
-    extraPluginPaths: [join(import.meta.dirname, "..", "e2e", "fixtures", CHAT)],
-    configPatch: { channels: { [CHAT]: { enabled: true } } },
-  });
-}
-
-beforeAll(async () => {
-  plain = await openChatStage({ enabled: false });
-  coordinated = await openChatStage(PHASE1);
-});
-
-afterAll(async () => {
-  await coordinated.close();
-  await plain.close();
-});
+/** A fixture with a chat that writes down what it is sent. */
+export const CHAT = "chat-recorder";
+/** What both gateways need for it. */
+export const CHAT_CONFIG: Json = { channels: { [CHAT]: { enabled: true } } };
 
 const ownerOf = (label: string): string => `agent:main:${CHAT}:direct:${label}`;
 
@@ -77,7 +57,8 @@ async function waitUntilSuppressed(stage: Stage, label: string): Promise<Json[]>
 
 const SECRET = "raw words of the child";
 
-it("P22 raw child text: when its parent has nothing to say, a child's own words reach the user's chat", async () => {
+/** P22: a parent has nothing to say of what its child found. */
+export async function tellRawWords({ plain, coordinated }: Pair): Promise<void> {
   const label = "silent-parent";
   const turn = { say: `${SECRET} of ${label}` };
   await write(plain, label, turn, "");
@@ -89,13 +70,14 @@ it("P22 raw child text: when its parent has nothing to say, a child's own words 
   await coordinated.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
   expect((await readChat(coordinated, label)).join("\n")).not.toContain(SECRET);
   expect(await coordinated.verify()).toMatchObject({ ok: true, problems: [] });
-});
+}
 
-it("lets the parent say in the chat what its child found, in the same words", async () => {
+/** The parent says in the chat what its child found, in the same words. */
+export async function sayInParentsName({ plain, coordinated }: Pair): Promise<void> {
   const label = "telling-parent";
   const words = `${SECRET} of ${label}`;
   for (const stage of [plain, coordinated]) {
     await write(stage, label, { say: words }, words);
     await waitUntilSent(stage, label, words);
   }
-});
+}

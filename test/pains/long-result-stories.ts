@@ -1,24 +1,16 @@
-/** Results that flood the parent's context: what its model is sent of them, however long they are. */
+/** P23: results that flood the parent's context, and what its model is sent of them, however long they are. */
 import { createHash } from "node:crypto";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import { writeLongText, type LongText } from "../support/long-text.ts";
 import { isAnnounce, renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, stepNamed, type Known, type Stage } from "../e2e/stage.ts";
 import { factsOf, ownerOf } from "../e2e/writes-stage.ts";
-import { openPair, type Pair } from "./pair.ts";
+import type { Pair } from "./pair.ts";
+import { WAIT_MS_MAX } from "./story-parts.ts";
 
-const WAIT_MS_MAX = 120_000;
 const PARENT_CHARS_MAX = 16_000;
-
-let pair: Pair;
-
-beforeAll(async () => {
-  pair = await openPair();
-});
-
-afterAll(() => pair.close());
 
 interface Flood extends LongText {
   readonly label: string;
@@ -87,7 +79,8 @@ const placeOf = (state: Known, label: string): Json => ({
   stepId: stepNamed(state, label).spec.stepId,
 });
 
-it("P23 results flood the parent's context and bill", async () => {
+/** P23: results of 1 kB to 10 MB, in lines and in one line. */
+export async function tellFloods(pair: Pair): Promise<void> {
   const sent: Record<string, { readonly plain: number; readonly coordinated: number }> = {};
   for (const flood of FLOODS) {
     for (const stage of [pair.plain, pair.coordinated]) await spawn(stage, flood);
@@ -104,13 +97,13 @@ it("P23 results flood the parent's context and bill", async () => {
     // Its own words around a result, and what its escapes add to short lines.
     expect(coordinated).toBeLessThan(PARENT_CHARS_MAX * 1.1 + 4_000);
   }
-});
+}
 
-it("keeps a long result whole, and lets its parent read and search it bit by bit", async () => {
+/** The result of 100 kB that `tellFloods` left is whole in the ledger, and its parent reads and searches it. */
+export async function readLongResult({ coordinated }: Pair): Promise<void> {
   const [, flood] = FLOODS;
   if (!flood) return;
   const { label } = flood;
-  const { coordinated } = pair;
   const whole = writeLongText(flood);
   const sha256 = createHash("sha256").update(whole).digest("hex");
   const state = await endOf(coordinated, label);
@@ -144,12 +137,12 @@ it("keeps a long result whole, and lets its parent read and search it bit by bit
     message: expect.stringMatching(/belongs to this session/u) as string,
   });
   expect(await coordinated.verify()).toMatchObject({ ok: true, problems: [] });
-});
+}
 
-it("bounds what a parent collects or reads of a transcript, too", async () => {
+/** A result of 1 MB that the parent collects, and reads in the transcript of its child. */
+export async function collectLongResult({ coordinated }: Pair): Promise<void> {
   const flood = floodOf("flood-collected", 1_000_000, 80);
   const { label } = flood;
-  const { coordinated } = pair;
   await spawn(coordinated, flood, { collect: true });
   const state = await endOf(coordinated, label);
   const { phase } = stepNamed(state, label);
@@ -171,4 +164,4 @@ it("bounds what a parent collects or reads of a transcript, too", async () => {
   ).toMatchObject({
     matches: [{ around: expect.stringContaining("lorem") as string }],
   });
-});
+}

@@ -16,22 +16,31 @@ export interface Pair {
 export interface PairOptions {
   /** Asked once for each gateway, because a rule may remember what it answered. */
   readonly createRules?: () => readonly Rule[];
-  /** Of both gateways, in place of what the stage sets. */
+  /** Settings of the gateway with the flag on, beside `enabled`. */
+  readonly phase1?: Json;
+  /** Fixtures that both gateways load beside `writing-tools`. */
+  readonly plugins?: readonly string[];
+  /** Merged into the configuration of both gateways. */
   readonly configPatch?: Json;
 }
 
-export async function openPair({ createRules = () => [], configPatch }: PairOptions = {}): Promise<Pair> {
-  const openWith = (phase1: Record<string, unknown>): Promise<Stage> => {
-    const pluginConfig = createPluginConfig(phase1);
-    return openWritesStage({}, configPatch ? { pluginConfig, configPatch } : { pluginConfig }, createRules());
-  };
-  const [plain, coordinated] = await Promise.all([openWith({ enabled: false }), openWith(PHASE1)]);
+export async function openPair({
+  createRules = () => [],
+  phase1 = {},
+  plugins = [],
+  configPatch = {},
+}: PairOptions = {}): Promise<Pair> {
+  const openWith = (settings: Json): Promise<Stage> =>
+    openWritesStage({}, { pluginConfig: createPluginConfig(settings), plugins, configPatch }, createRules());
+  const [plain, coordinated] = await Promise.all([
+    openWith({ enabled: false }),
+    openWith({ ...PHASE1, ...phase1 }),
+  ]);
   return {
     plain,
     coordinated,
     close: async () => {
-      await coordinated.close();
-      await plain.close();
+      await Promise.all([coordinated.close(), plain.close()]);
     },
   };
 }

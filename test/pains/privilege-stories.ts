@@ -1,9 +1,8 @@
 /**
  * P26, told twice: in the plain host a child does whatever its tools can do, whatever it was told; with the flag on it does what its
- * spawn lets it, and so does whatever it spawns. docs/pains.md names this test.
+ * spawn lets it, and so does whatever it spawns.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { waitFor } from "../support/wait-for.ts";
+import { expect } from "vitest";
 import type { Stage } from "../e2e/stage.ts";
 import {
   begin,
@@ -21,17 +20,8 @@ import {
   write,
 } from "../e2e/writes-stage.ts";
 import { parseScript, type SpawnArgs } from "../support/scripted-model.ts";
-import { openPair, type Pair } from "./pair.ts";
-
-const WAIT_MS_MAX = 90_000;
-
-let pair: Pair;
-
-beforeAll(async () => {
-  pair = await openPair();
-});
-
-afterAll(() => pair.close());
+import type { Pair } from "./pair.ts";
+import { waitUntilSaid } from "./story-parts.ts";
 
 const narrowChild = (child: SpawnArgs, coordination: object): SpawnArgs => ({ ...child, coordination });
 
@@ -70,9 +60,6 @@ function prepare(stage: Stage): void {
   put(stage, "p26/other.md", "other\n");
 }
 
-const hasSaid = ({ model }: Stage, label: string): boolean =>
-  model.requests.some(({ turn }) => turn.say === `${label} is at its end`);
-
 /** The names of the tools that the model of an agent was shown, with its first request. */
 function listOffered({ model }: Stage, label: string): string[] {
   const request = model.requests.find(
@@ -81,14 +68,11 @@ function listOffered({ model }: Stage, label: string): string[] {
   return (request?.body.tools ?? []).flatMap(({ function: shown }) => shown?.name ?? []);
 }
 
-it("P26 no least privilege: a child that is told to look only overwrites, deletes and spawns", async () => {
-  const { plain, coordinated } = pair;
+/** P26: what children do that are told to look only, or to change one folder. */
+export async function tellPrivileges({ plain, coordinated }: Pair): Promise<void> {
   prepare(plain);
   await begin(plain, "p26-reading", { spawn: [READER] });
-  await waitFor(() => hasSaid(plain, "p26-reader") && hasSaid(plain, "p26-helper"), {
-    what: "the reader and its helper",
-    timeoutMs: WAIT_MS_MAX,
-  });
+  await waitUntilSaid(plain, ["p26-reader", "p26-helper"]);
   expect(readText(plain, "p26/notes.md")).toBe("overwritten\n");
   expect(readText(plain, "p26/other.md")).toBeUndefined();
   expect(readText(plain, "p26/helped.md")).toBe("by the helper\n");
@@ -101,8 +85,11 @@ it("P26 no least privilege: a child that is told to look only overwrites, delete
   expect(readText(coordinated, "p26/helped.md")).toBeUndefined();
   expect(listOffered(plain, "p26-reader")).toEqual(expect.arrayContaining(["read", "write", "exec"]));
   expect(listOffered(coordinated, "p26-reader").toSorted()).toEqual([
+    "coordination_answer",
     "coordination_escalate",
+    "coordination_progress",
     "coordination_report",
+    "coordination_result",
     "coordination_status",
     "read",
   ]);
@@ -139,4 +126,4 @@ it("P26 no least privilege: a child that is told to look only overwrites, delete
   );
   expect(notShown).toEqual(["process"]);
   expect((await coordinated.verify()).ok).toBe(true);
-});
+}

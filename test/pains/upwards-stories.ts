@@ -1,5 +1,5 @@
-/** What gets lost between a child and its parent: how far the child is, what it wants to know, and after a compaction that it exists. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+/** P24 and P28: what gets lost between a child and its parent: how far the child is, what it wants to know, and after a compaction that it exists. */
+import { expect } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import { textOf, type Rule, type SpawnArgs, type Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -16,12 +16,11 @@ import {
   taskOf,
   waitForEnd,
 } from "../e2e/writes-stage.ts";
-import { openPair, type Pair } from "./pair.ts";
-
-const WAIT_MS_MAX = 90_000;
+import type { Pair } from "./pair.ts";
+import { countWorkers, WAIT_MS_MAX, waitUntilSaid } from "./story-parts.ts";
 
 /** The model of a parent that is asked by its child answers it. */
-function createAnsweringParent(answer: string): Rule {
+export function createAnsweringParent(answer: string): Rule {
   let questionId = "";
   return {
     when: (text) => {
@@ -33,20 +32,6 @@ function createAnsweringParent(answer: string): Rule {
     },
   };
 }
-
-let pair: Pair;
-
-beforeAll(async () => {
-  pair = await openPair({ createRules: () => [createAnsweringParent("the blue one")] });
-});
-
-afterAll(() => pair.close());
-
-const hasSaid = ({ model }: Stage, label: string): boolean =>
-  model.requests.some(({ turn }) => turn.say === `${label} is at its end`);
-
-const waitUntilSaid = (stage: Stage, label: string): Promise<boolean> =>
-  waitFor(() => hasSaid(stage, label), { what: label, timeoutMs: WAIT_MS_MAX });
 
 /** How many requests of other sessions had a text in them, outside of the scripts that say who is to write it. */
 const countReaders = ({ model }: Stage, text: string, writer: string): number =>
@@ -63,7 +48,8 @@ const tell = (percent: number, line: string): Turn =>
 const askParent = (question: string): Turn =>
   call({ name: "coordination_escalate", args: { to: "parent", question, waitMs: 60_000 } });
 
-it("P24 no progress while a child works, and no question from the child to its parent", async () => {
+/** P24: a child tells how far it is, and asks its parent. */
+export async function tellProgress({ plain, coordinated }: Pair): Promise<void> {
   const spawn = [
     childOf(
       "tells-child",
@@ -77,11 +63,10 @@ it("P24 no progress while a child works, and no question from the child to its p
     await begin(stage, "tells", { spawn });
     await openGate(stage, "tells told");
   };
-  const { plain, coordinated } = pair;
 
   await play(plain);
   await open(plain, "tells go");
-  await waitUntilSaid(plain, "tells-child");
+  await waitUntilSaid(plain, ["tells-child"]);
   expect(resultsOf(plain, "tells-child").join("\n")).not.toMatch(/recorded|the blue one/u);
 
   await play(coordinated);
@@ -90,7 +75,7 @@ it("P24 no progress while a child works, and no question from the child to its p
   const { steps } = coordination as { readonly steps: readonly Json[] };
   expect(steps[0]?.["progress"]).toMatchObject({ percent: 40, line: "reading the second half" });
   await open(coordinated, "tells go");
-  await waitUntilSaid(coordinated, "tells-child");
+  await waitUntilSaid(coordinated, ["tells-child"]);
   const [first, second, , answer] = resultsOf(coordinated, "tells-child");
   expect(first).toContain('"status":"recorded"');
   expect(second).toContain('"status":"too_soon"');
@@ -101,12 +86,7 @@ it("P24 no progress while a child works, and no question from the child to its p
     askedOf: ownerOf("tells"),
     answered: { by: { kind: "agent", session: ownerOf("tells") } },
   });
-});
-
-/** How many agents were given the work of this label. */
-const countWorkers = ({ model }: Stage, label: string): number =>
-  model.requests.filter(({ turn, matched }) => turn.say === `${label} is at its end` && matched === "script")
-    .length;
+}
 
 /** What the model of a session was sent in the turn that ended with these words. */
 const promptOf = ({ model }: Stage, label: string): string => {
@@ -121,7 +101,8 @@ const promptOf = ({ model }: Stage, label: string): string => {
 
 const COMPACTED = "Your history was compacted.";
 
-it("P28 compaction forgets the children, and they are spawned again", async () => {
+/** P28: the session of a parent is compacted, and the parent asks for the same again. */
+export async function tellCompaction({ plain, coordinated }: Pair): Promise<void> {
   const child = childOf("lost-child");
   const again = { ...child, coordination: { again: true } } as SpawnArgs;
   const askFor = (stage: Stage, label: string, ...spawn: readonly SpawnArgs[]): Promise<unknown> =>
@@ -143,7 +124,6 @@ it("P28 compaction forgets the children, and they are spawned again", async () =
     await waitFor(() => requestCompaction(stage), { what: "the compaction", timeoutMs: WAIT_MS_MAX });
     await askFor(stage, "compacts-2", child);
   };
-  const { plain, coordinated } = pair;
 
   await play(plain);
   await waitFor(() => countWorkers(plain, "lost-child") === 2, { what: "it again", timeoutMs: WAIT_MS_MAX });
@@ -164,4 +144,4 @@ it("P28 compaction forgets the children, and they are spawned again", async () =
     timeoutMs: WAIT_MS_MAX,
   });
   expect(promptOf(coordinated, "compacts-3")).not.toContain(COMPACTED);
-});
+}

@@ -1,14 +1,13 @@
 /**
- * The pain of agents that work in one folder: they see each other's half-done work. With a worktree for each attempt they work
+ * P25: agents that work in one folder see each other's half-done work. With a worktree for each attempt they work
  * alone, and what they did is merged.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import type { Turn } from "../support/scripted-model.ts";
-import { waitFor } from "../support/wait-for.ts";
 import type { Stage } from "../e2e/stage.ts";
 import {
   begin,
@@ -18,27 +17,16 @@ import {
   edit,
   expectSound,
   factsOf,
-  ownerOf,
   pathOf,
   put,
   read,
   readText,
   resultsOf,
-  taskOf,
   waitForEnd,
   write,
 } from "../e2e/writes-stage.ts";
-import { openPair, type Pair } from "./pair.ts";
-
-const WAIT_MS_MAX = 90_000;
-
-let pair: Pair;
-
-beforeAll(async () => {
-  pair = await openPair();
-});
-
-afterAll(() => pair.close());
+import type { Pair } from "./pair.ts";
+import { planOf, runPlan, stepOf, waitUntilSaid } from "./story-parts.ts";
 
 const BASE = "first\n\n\nmiddle\n\n\nlast\n";
 const HALF_DONE = "half done\n";
@@ -80,25 +68,7 @@ function createWork(of: string): { readonly first: Turn[]; readonly second: Turn
   };
 }
 
-const planOf = (label: string, steps: readonly Json[]): Json => ({
-  coordinationId: label,
-  objective: `objective of ${label}`,
-  ownerSession: ownerOf(label),
-  conflictPolicy: {},
-  failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-  defaults: { timeoutMs: 60_000 },
-  steps,
-});
-
-const stepOf = (stepId: string, turns: readonly Turn[]): Json => ({
-  stepId,
-  agent: "main",
-  task: taskOf(stepId, turns),
-  isolate: "worktree",
-});
-
-const hasSaid = ({ model }: Stage, label: string): boolean =>
-  model.requests.some(({ turn }) => turn.say === `${label} is at its end`);
+const IN_WORKTREE: Json = { isolate: "worktree" };
 
 /** What is left of worktrees: folders, branches, and what git knows of. */
 function listLeftOvers(stage: Stage): string[] {
@@ -110,24 +80,21 @@ function listLeftOvers(stage: Stage): string[] {
   ];
 }
 
-it("P25 wrong folder: two agents of one repository see each other's half-done work", async () => {
-  const { plain, coordinated } = pair;
+/** P25: one agent is in the middle of its work when another one of the same repository looks. */
+export async function tellHalfDoneWork({ plain, coordinated }: Pair): Promise<void> {
   for (const stage of [plain, coordinated]) commitFolder(stage, { "folder.txt": BASE, "kept.txt": "base\n" });
   const { first, second } = createWork("folder");
 
   await begin(plain, "folder", {
     spawn: [childOf("folder-first", ...first), childOf("folder-second", ...second)],
   });
-  await waitFor(() => hasSaid(plain, "folder-first") && hasSaid(plain, "folder-second"), {
-    what: "both agents",
-    timeoutMs: WAIT_MS_MAX,
-  });
+  await waitUntilSaid(plain, ["folder-first", "folder-second"]);
   expect(resultsOf(plain, "folder-second")[1]).toContain("half done");
 
   // What nobody has committed is not in a worktree, and is not lost.
   put(coordinated, "kept.txt", "not committed\n");
-  const plan = planOf("folder", [stepOf("folder-first", first), stepOf("folder-second", second)]);
-  await coordinated.gateway.call("coordination.plan.run", { plan });
+  const steps = [stepOf("folder-first", first, IN_WORKTREE), stepOf("folder-second", second, IN_WORKTREE)];
+  await runPlan(coordinated, planOf("folder", steps));
   const state = await waitForEnd(coordinated, "folder");
   expect(state).toMatchObject({ kind: "ended", status: "success" });
   expect(resultsOf(coordinated, "folder-second")[1]).toContain("first");
@@ -137,4 +104,4 @@ it("P25 wrong folder: two agents of one repository see each other's half-done wo
   const events = await expectSound(coordinated, state);
   expect(factsOf(events, "worktree.merged")).toHaveLength(2);
   expect(factsOf(events, "worktree.removed").map(({ outcome }) => outcome)).toEqual(["removed", "removed"]);
-});
+}

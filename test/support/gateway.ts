@@ -109,7 +109,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const env = { ...environmentOf(home, { stateDir, configPath, token }), ...options.env };
 
   const stored = existsSync(configPath) ? readJson(configPath) : {};
-  const base = merge(stored, createBaseConfig({ home, port, token, modelBaseUrl: options.modelBaseUrl }));
+  const base = mergeConfig(
+    stored,
+    createBaseConfig({ home, port, token, modelBaseUrl: options.modelBaseUrl }),
+  );
   writeJson(configPath, base);
   if (options.plugin.kind === "packed") await installPacked(env, options.plugin.tarball, stateDir);
   writeJson(configPath, withPlugins(readJson(configPath), options));
@@ -220,7 +223,7 @@ function withPlugins(config: Json, options: GatewayOptions): Json {
   }
   const plugins = { entries, ...(paths.length > 0 ? { load: { paths } } : {}) };
   const tools = toolSearch === undefined ? {} : { tools: { toolSearch } };
-  return merge(merge(config, { plugins, ...tools }), configPatch);
+  return mergeConfig(mergeConfig(config, { plugins, ...tools }), configPatch);
 }
 
 function idOf(dir: string): string {
@@ -354,11 +357,12 @@ export function findFreePort(): Promise<number> {
   });
 }
 
-function merge(base: Json, patch: Json): Json {
+/** Merges objects deeply; everything else of the patch replaces. */
+export function mergeConfig(base: Json, patch: Json): Json {
   const merged: Json = { ...base };
   for (const [key, value] of Object.entries(patch)) {
     const before = merged[key];
-    merged[key] = isObject(before) && isObject(value) ? merge(before, value) : value;
+    merged[key] = isObject(before) && isObject(value) ? mergeConfig(before, value) : value;
   }
   return merged;
 }

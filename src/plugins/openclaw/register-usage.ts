@@ -10,6 +10,9 @@ import type { UsageHandlers } from "./usage/usage-handlers.ts";
 
 const HOST_TIMEOUT_MS = 10_000;
 
+/** A call waits until the host has ended its run; the handler gives up before this. */
+const HOST_CALL_TIMEOUT_MS = 18_000;
+
 /** Before our other hooks: a call that is stopped claims nothing and is recorded nowhere else. */
 const BEFORE_OURS = -900;
 
@@ -29,7 +32,7 @@ export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<Us
   });
   api.on("before_tool_call", async (_, ctx) => (await handlers()).beforeCall(ctx), {
     priority: BEFORE_OURS,
-    timeoutMs: HOST_TIMEOUT_MS,
+    timeoutMs: HOST_CALL_TIMEOUT_MS,
   });
 }
 

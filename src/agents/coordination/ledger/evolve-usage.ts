@@ -44,8 +44,8 @@ export function sumAfterSpending(
   return { ...after, bill: replaceSum(bill, sums) };
 }
 
-/** Books a spawn that a model made. */
-export function bookSpawn(state: OpenCoordination, { spec }: Step): OpenCoordination {
+/** Counts a spawn that a model made. */
+export function addSpawn(state: OpenCoordination, { spec }: Step): OpenCoordination {
   return { ...state, bill: changeSpawnCount(state.bill, findSpawner(state, spec), 1) };
 }
 

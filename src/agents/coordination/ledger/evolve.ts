@@ -15,7 +15,7 @@ import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
 import { createBill } from "./bill.ts";
-import { bookSpawn, evolveUsage, sumAfterSpending, takeBackSpawn } from "./evolve-usage.ts";
+import { addSpawn, evolveUsage, sumAfterSpending, takeBackSpawn } from "./evolve-usage.ts";
 import { evolveWorktree, expectWorktree, type WorktreeEvent } from "./evolve-worktrees.ts";
 import {
   addAdmission,
@@ -209,7 +209,7 @@ function evolveAdmitted(
   );
   if (state.plan && planned)
     return evolveCarried({ ...admittedState, plan: addAdmission(state.plan, step, state.steps) }, event);
-  const counted = bookSpawn(admittedState, step);
+  const counted = addSpawn(admittedState, step);
   if (!state.plan) return counted;
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
   return countSpawn({ ...counted, plan }, parentStepId);

@@ -10,8 +10,8 @@ import type { HookContext, HookResult } from "../host/sdk.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
-/** The host ends a run that is cancelled within some tenths of a second; after this its model is asked again. */
-const ABORT_MS_MAX = 3_000;
+/** The host ends a run that is cancelled within some tenths of a second, or some seconds when it is busy; after this its model is asked again. */
+const ABORT_MS_MAX = 15_000;
 
 export interface UsageHandlers {
   /** A run has used something that is not recorded yet. */

@@ -14,6 +14,7 @@ import {
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { formatSentence } from "../host/spawn-result.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
+import { keepEverythingBack } from "../runtime-access/keep-back.ts";
 import { findRuntime, type ChildNow, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
 export interface ObserveHandlers {
@@ -114,13 +115,6 @@ function recordCall(parts: ObserveHandlerParts, session: string, child: ChildNow
 
 function hasDifferences({ watched, ran }: ChildNow): boolean {
   return findChildDifferences(watched.asked, ran).length > 0;
-}
-
-/** From here on whatever the child says is kept from its parent, as it is of a child whose results are checked. */
-function keepEverythingBack(session: string): void {
-  const { gated } = accessGateMemory();
-  const gatedSession = gated.get(session);
-  if (gatedSession) gated.set(session, { ...gatedSession, isStrict: true });
 }
 
 async function record(runtime: SharedRuntime, session: string, child: ChildNow): Promise<true> {

@@ -20,6 +20,13 @@ export interface GatedNow extends GatedSession {
   readonly isDoubted?: boolean;
   /** The ledger does not say yet what the session is. */
   readonly isProvisional?: true;
+  /** Calls that may change something and whose changes are not recorded yet, where those may be why its words are kept back. */
+  readonly changes?: ReadonlySet<string>;
+}
+
+/** True when every text of the session is kept back now, whatever it states. */
+export function isKeptBack({ isStrict, changes }: GatedNow): boolean {
+  return isStrict || (changes !== undefined && changes.size > 0);
 }
 
 /** A session whose words reach others: its parent, or a chat. */

@@ -19,7 +19,7 @@ import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtim
 import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
 import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { LongText } from "../runtime-access/long-texts.ts";
-import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
+import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
 export interface GateHandlers {
@@ -215,7 +215,7 @@ function keepWritten(
     // A run that goes on remembers what it said, and could be asked for it.
     accessGateMemory().gated.set(session, { ...gated, isStrict: true });
   }
-  const isHeld = gated.isStrict || isReplaced;
+  const isHeld = isKeptBack(gated) || isReplaced;
   const left = parts
     .filter(({ type }) => !isHeld || type !== "thinking")
     .map((part) => withoutWords(gated, withoutOutputs(gated, part)));
@@ -240,19 +240,19 @@ function textsOf(parts: readonly Part[]): string[] {
 }
 
 /** Removes the outputs of a report, because they are in the ledger and are held there. */
-function withoutOutputs({ gate, isStrict }: GatedNow, part: Part): Part {
+function withoutOutputs(gated: GatedNow, part: Part): Part {
   if (part.type !== "toolCall" || part.name !== REPORT_TOOL) return part;
   const args = part.arguments;
   if (typeof args !== "object" || args === null) return part;
   const { confidence, outcome } = args as { readonly confidence?: unknown; readonly outcome?: unknown };
-  const isLow = confidence !== undefined && mustWithhold(gate, "", parseConfidence(confidence));
-  if (!isStrict && !isLow) return part;
+  const isLow = confidence !== undefined && mustWithhold(gated.gate, "", parseConfidence(confidence));
+  if (!isKeptBack(gated) && !isLow) return part;
   return { ...part, arguments: { outcome, confidence, outputs: { heldBack: true } } };
 }
 
 /** What people and parents are asked, and how far a child says it is, are in the ledger, and are withheld there. */
-function withoutWords({ isStrict }: GatedNow, part: Part): Part {
-  if (part.type !== "toolCall" || !isStrict) return part;
+function withoutWords(gated: GatedNow, part: Part): Part {
+  if (part.type !== "toolCall" || !isKeptBack(gated)) return part;
   switch (part.name) {
     case ESCALATE_TOOL:
       return { ...part, arguments: { question: WITHHELD_WORDS } };

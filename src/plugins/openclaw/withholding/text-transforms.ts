@@ -16,7 +16,7 @@ import {
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import { readStatedConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
+import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";
 
 /** The span of the run in whose model call the caller is. */
 export type SpanOf = () => string | undefined;
@@ -72,14 +72,14 @@ function shortenForParent(session: SessionKey, text: string): string {
  */
 export function keepBack(gated: GatedNow, text: string): string {
   const { texts, gated: memory } = accessGateMemory();
-  const { session, gate, isStrict, isDoubted = false, reported } = gated;
+  const { session, gate, isDoubted = false, reported } = gated;
   if (text.trim() === "" || isOurs(gated, text)) return text;
   const isLow = mustWithhold(gate, text, reported);
   // What was cut short while it was written may be sure enough when it is whole.
   const isSure = !isLow && readStatedConfidence(text).confidence !== undefined;
   const isDoubtedNow = isLow || (isDoubted && !isSure);
   if (isDoubtedNow !== isDoubted) memory.set(session, { ...gated, isDoubted: isDoubtedNow });
-  return isStrict || isDoubtedNow ? formatPlaceholder(texts.add(session, text)) : text;
+  return isKeptBack(gated) || isDoubtedNow ? formatPlaceholder(texts.add(session, text)) : text;
 }
 
 /**

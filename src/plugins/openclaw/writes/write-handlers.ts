@@ -7,6 +7,7 @@
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import { beginChange, endChange, holdEndUntil } from "../runtime-access/keep-back.ts";
 import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
@@ -46,10 +47,15 @@ export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
     afterCall: async (event: AfterEvent, ctx: AfterContext): Promise<void> => {
       // Also of a tool that is not watched any more: the call may have been ruled on.
       if (!findRuntime()) return;
-      await parts.quietly("after_tool_call", async (runtime) => {
+      const { sessionKey } = ctx;
+      const key = callKey(event, ctx);
+      const work = parts.quietly("after_tool_call", async (runtime) => {
         const { arbiter } = await runtime.coordinator();
-        await arbiter.callEnded(callKey(event, ctx), { hasFailed: hasFailed(event) });
+        await arbiter.callEnded(key, { hasFailed: hasFailed(event) });
+        if (sessionKey) await endChange(runtime, sessionKey, key);
       });
+      if (sessionKey) holdEndUntil(sessionKey, work);
+      await work;
     },
   };
 }
@@ -90,15 +96,21 @@ async function ruleOn(
   if (!(await arbiter.concerns(sessionKey as SessionKey))) return undefined;
   const reading = await readHookedCall(api, runtime, { event, ctx });
   if (!reading) return undefined;
+  const key = callKey(event, ctx);
   const answer = await arbiter.request({
     session: sessionKey as SessionKey,
     tool: event.toolName,
-    callKey: callKey(event, ctx),
+    callKey: key,
     ...reading,
     rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
   });
   runtime.health.succeeded();
+  if (answer.kind !== "refused" && mayChange(reading)) beginChange(runtime, sessionKey, key);
   return resultOf(runtime, answer);
+}
+
+function mayChange({ targets, mayTouchAnything }: ToolReading): boolean {
+  return targets.length > 0 || mayTouchAnything === true;
 }
 
 /** Reads what a call of a session would change and looks at; `undefined` where that is nothing. */

@@ -1,0 +1,99 @@
+/** What a child says between a call that may change something and the record of what it changed. */
+import { beforeEach, describe, expect, it } from "vitest";
+import type {
+  AgentId,
+  CoordinationId,
+  SessionKey,
+  StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type { GatedSession } from "../../src/agents/coordination/runtime/held-results/withhold-text.ts";
+import type { WatchedChild } from "../../src/agents/coordination/runtime/spawns/child-watch.ts";
+import { createRecent } from "../../src/plugins/openclaw/host/recent.ts";
+import { accessGateMemory, isKeptBack } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { beginChange, endChange } from "../../src/plugins/openclaw/runtime-access/keep-back.ts";
+import type { ChildNow, SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { forgetAll } from "./gates-scene.ts";
+
+const SESSION = "agent:main:subagent:stray" as SessionKey;
+const GATED: GatedSession = {
+  session: SESSION,
+  coordinationId: "run" as CoordinationId,
+  stepId: "step-1" as StepId,
+  gate: { threshold: 7_000, holdMismatch: true },
+  isStrict: false,
+};
+const WATCHED: WatchedChild = {
+  coordinationId: GATED.coordinationId,
+  stepId: GATED.stepId,
+  attempt: 1,
+  asked: { agentId: "main" as AgentId, folder: "/srv/work" },
+  ran: {},
+  isHeldOnMismatch: true,
+};
+
+/** The ledger's word once a change is recorded. */
+let isStrictThen: boolean;
+
+function createRuntime(watched: WatchedChild): SharedRuntime {
+  const children = createRecent<ChildNow>(10);
+  children.set(SESSION, { watched, ran: {} });
+  const heldSessions = { gated: () => Promise.resolve({ ...GATED, isStrict: isStrictThen }) };
+  return { children, coordinator: () => Promise.resolve({ heldSessions }) } as unknown as SharedRuntime;
+}
+
+function isKeptBackNow(): boolean {
+  const gated = accessGateMemory().gated.get(SESSION);
+  if (!gated) throw new Error("the session is not gated");
+  return isKeptBack(gated);
+}
+
+beforeEach(() => {
+  forgetAll();
+  isStrictThen = false;
+  accessGateMemory().gated.set(SESSION, GATED);
+});
+
+describe("what a child says after a call that may change something", () => {
+  it("is kept back until its changes are recorded, and no longer where they are no difference", async () => {
+    const runtime = createRuntime(WATCHED);
+    beginChange(runtime, SESSION, "call-1");
+    expect(isKeptBackNow()).toBe(true);
+    await endChange(runtime, SESSION, "call-1");
+    expect(isKeptBackNow()).toBe(false);
+  });
+
+  it("stays kept back where the ledger has a difference then", async () => {
+    const runtime = createRuntime(WATCHED);
+    beginChange(runtime, SESSION, "call-1");
+    isStrictThen = true;
+    await endChange(runtime, SESSION, "call-1");
+    expect(isKeptBackNow()).toBe(true);
+  });
+
+  it("is kept back until the last of several calls is recorded", async () => {
+    const runtime = createRuntime(WATCHED);
+    for (const key of ["call-1", "call-2"]) beginChange(runtime, SESSION, key);
+    const first = endChange(runtime, SESSION, "call-1");
+    beginChange(runtime, SESSION, "call-3");
+    await Promise.all([first, endChange(runtime, SESSION, "call-2")]);
+    expect(isKeptBackNow()).toBe(true);
+    await endChange(runtime, SESSION, "call-3");
+    expect(isKeptBackNow()).toBe(false);
+  });
+
+  it("stays kept back where its record fails", async () => {
+    const runtime = createRuntime(WATCHED);
+    beginChange(runtime, SESSION, "call-1");
+    const broken = { ...runtime, coordinator: () => Promise.reject(new Error("closed")) };
+    await expect(endChange(broken, SESSION, "call-1")).rejects.toThrow("closed");
+    expect(isKeptBackNow()).toBe(true);
+  });
+
+  it.each([
+    ["nobody asked for a folder", { asked: { agentId: "main" as AgentId } }],
+    ["a difference is recorded only", { isHeldOnMismatch: false }],
+  ])("goes on to its parent where %s", (_, change) => {
+    beginChange(createRuntime({ ...WATCHED, ...change }), SESSION, "call-1");
+    expect(isKeptBackNow()).toBe(false);
+  });
+});

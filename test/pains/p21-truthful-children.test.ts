@@ -1,16 +1,22 @@
 /**
- * A child that does not run as it was asked: on another model, without the thinking, outside of its folder. What it is asked to
- * say of itself changes nothing.
+ * P21, told twice: children that do not run as they were asked, on another model, without the thinking, outside of their folder. What
+ * they say of themselves changes nothing. docs/pains.md names this test.
  */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ChildDifference } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import type { GatewayOptions, Json } from "../support/gateway.ts";
-import { isAnnounce, textOf, type RecordedRequest, type SpawnArgs } from "../support/scripted-model.ts";
+import {
+  isAnnounce,
+  textOf,
+  type RecordedRequest,
+  type SpawnArgs,
+  type Turn,
+} from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, stepNamed, type Known, type Stage } from "../e2e/stage.ts";
+import { stepNamed, type Known, type Stage } from "../e2e/stage.ts";
 import { turnFlag } from "../e2e/turn-flag.ts";
 import {
   begin,
@@ -19,7 +25,11 @@ import {
   factsOf,
   ownerOf,
   pathOf,
+  put,
   read,
+  readText,
+  resultsOf,
+  run,
   waitForEnd,
   write,
 } from "../e2e/writes-stage.ts";
@@ -31,6 +41,7 @@ const createModel = (id: string, reasoning = false): Json => ({
   id,
   name: id,
   reasoning,
+  compat: { supportsReasoningEffort: reasoning },
   input: ["text"],
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   contextWindow: 128_000,
@@ -66,16 +77,28 @@ beforeAll(async () => {
 
 afterAll(() => pair.close());
 
-/** A child that asks for the large model, is routed to the small one, and claims that it is the large one. */
-function createRouted(label: string): SpawnArgs {
+/** Asks for the large model, is routed to the small one, and claims wherever it can that it is the large one. */
+function createLiar(label: string): SpawnArgs {
+  const outputs = { ran: { model: "mock/large" } };
   const child = childOf(
     label,
     { say: "I run on mock/large, as asked.", call: [read("x.md")] },
-    call(read("x.md")),
-    call(read("x.md")),
+    call({ name: "coordination_progress", args: { percent: 50, line: "mock/large is at work" } }),
+    call({ name: "coordination_report", args: { outcome: "completed", outputs } }),
   );
   return { ...child, model: "mock/large", task: `ROUTE-TO:small ${child.task}` };
 }
+
+const ROUTED: ChildDifference = { field: "model", asked: "mock/large", ran: "mock/small" };
+const UNTHINKING: ChildDifference = { field: "thinking", asked: "high", ran: "off" };
+
+const createUnthinking = (label: string): SpawnArgs => ({
+  ...childOf(label),
+  model: "mock/small",
+  thinking: "high",
+});
+
+const wordsOf = (label: string): string => `${label} is at its end`;
 
 /** What the model was asked in the session of a child. */
 const requestsOf = ({ model }: Stage, label: string): RecordedRequest[] =>
@@ -83,56 +106,84 @@ const requestsOf = ({ model }: Stage, label: string): RecordedRequest[] =>
     ({ body, text }) =>
       !isAnnounce(text) &&
       body.messages.some((message) => textOf(message).includes("[Subagent Task]")) &&
-      body.messages.some((message) => textOf(message).includes(`"say":"${label} is at its end"`)),
+      body.messages.some((message) => textOf(message).includes(`"say":"${wordsOf(label)}"`)),
   );
 
 const modelsOf = (stage: Stage, label: string): (string | undefined)[] => [
   ...new Set(requestsOf(stage, label).map(({ body }) => body.model)),
 ];
 
+const isThinking = (stage: Stage, label: string): boolean =>
+  requestsOf(stage, label).some(({ body }) => Object.keys(body).includes("reasoning_effort"));
+
 /** What a parent is told when a child has ended. */
-const tellingsOf = ({ model }: Stage, words: string): RecordedRequest[] =>
-  model.requests.filter(({ text }) => isAnnounce(text) && text.includes(words));
+const tellingsOf = ({ model }: Stage, words: string): string[] =>
+  model.requests.map(({ text }) => text).filter((text) => isAnnounce(text) && text.includes(words));
 
-async function spawn(stage: Stage, label: string, child: SpawnArgs): Promise<Step> {
-  await begin(stage, label, { spawn: [child] });
-  return stepNamed(await waitForEnd(stage, label), String(child["label"]));
-}
+/** Wherever in its prompts a model other than the child's own reads its last words. */
+const readingsOf = ({ model }: Stage, label: string): string[] =>
+  model.requests
+    .flatMap(({ body }) => body.messages.map(textOf))
+    .filter((text) => text.includes(wordsOf(label)) && !text.includes("SCRIPT:"));
 
-const differencesOf = (step: Step): readonly ChildDifference[] => step.differences ?? [];
-
-const ROUTED: ChildDifference = { field: "model", asked: "mock/large", ran: "mock/small" };
+const differencesOf = (state: Known, name: string): readonly ChildDifference[] =>
+  stepNamed(state, name).differences ?? [];
 
 const turn = (stage: Stage, onMismatch: string): Promise<void> =>
   turnFlag(stage, { enabled: true, phase1: { conflicts: {}, truth: { onMismatch } } });
 
-/** The plain host tells the parent that the model was applied, and nothing when it was not. */
-async function showPain(stage: Stage): Promise<void> {
-  await begin(stage, "lied", { spawn: [createRouted("lied-child")] });
-  await waitFor(() => tellingsOf(stage, "lied-child is at its end").length > 0, {
-    what: "the result of the child",
-    timeoutMs: WAIT_MS_MAX,
-  });
-  expect(modelsOf(stage, "lied-child")).toEqual(["small"]);
-  const answers = stage.model.requests
-    .flatMap(({ body }) => body.messages)
-    .filter(({ role }) => role === "tool")
-    .map(textOf)
-    .filter((text) => text.includes("modelApplied"));
-  expect(answers[0]).toMatch(/"resolvedModel":\s*"mock\/large"/u);
-  expect(answers[0]).toMatch(/"modelApplied":\s*true/u);
-  expect(
-    tellingsOf(stage, "lied-child is at its end")
-      .map(({ text }) => text)
-      .join(),
-  ).not.toContain("small");
+/** The question about a child whose result is held. */
+async function waitForHeld(
+  stage: Stage,
+  label: string,
+  name: string,
+): Promise<{ heldStep: Step; questionId: string }> {
+  const state = await stage.until(
+    ownerOf(label),
+    ({ steps }) =>
+      [...steps.values()].some(({ spec, phase }) => spec.name === name && phase.status === "held"),
+    WAIT_MS_MAX,
+  );
+  const question = state.escalations.first();
+  expect(question).toMatchObject({ cause: "mismatch", stepId: stepNamed(state, name).spec.stepId });
+  return {
+    heldStep: stepNamed(state, name),
+    questionId: `${state.coordinationId}:${question?.escalationId}`,
+  };
 }
 
-async function showRecord(stage: Stage): Promise<void> {
-  const step = await spawn(stage, "lied", createRouted("lied-child"));
-  expect(modelsOf(stage, "lied-child")).toEqual(["small"]);
-  expect(requestsOf(stage, "lied-child").length).toBeGreaterThan(3);
-  expect(step).toMatchObject({
+/** The plain host tells the parent that all was applied, and nothing when it was not. */
+async function showPain(stage: Stage): Promise<void> {
+  await begin(stage, "p21-recorded", { spawn: [createLiar("p21-liar"), createUnthinking("p21-shallow")] });
+  await waitFor(
+    () => ["p21-liar", "p21-shallow"].every((label) => tellingsOf(stage, wordsOf(label)).length > 0),
+    { what: "the results of the children", timeoutMs: WAIT_MS_MAX },
+  );
+  expect(modelsOf(stage, "p21-liar")).toEqual(["small"]);
+  expect(isThinking(stage, "p21-shallow")).toBe(false);
+  const [liar, shallow] = resultsOf(stage, "p21-recorded");
+  expect(liar).toMatch(/"resolvedModel":\s*"mock\/large"/u);
+  for (const answer of [liar, shallow]) expect(answer).toMatch(/"modelApplied":\s*true/u);
+  expect(tellingsOf(stage, wordsOf("p21-liar")).join()).not.toContain("small");
+}
+
+async function showModels(stage: Stage): Promise<Known> {
+  const unasked = childOf("p21-unasked");
+  const honest = childOf("p21-honest", { say: "I run on mock/small.", call: [read("x.md")] });
+  const ended = await run(stage, "p21-recorded", {
+    spawn: [
+      createLiar("p21-liar"),
+      { ...honest, model: "mock/large" },
+      // An alias is a name of the same model, and who asks for nothing gets what there is.
+      { ...childOf("p21-aliased"), model: "Best" },
+      { ...unasked, task: `ROUTE-TO:small ${unasked.task}` },
+    ],
+  });
+  expect(modelsOf(stage, "p21-liar")).toEqual(["small"]);
+  expect(modelsOf(stage, "p21-aliased")).toEqual(["large"]);
+  expect(modelsOf(stage, "p21-unasked")).toEqual(["small"]);
+  const liar = stepNamed(ended, "p21-liar");
+  expect(liar).toMatchObject({
     spec: { requested: { model: "mock/large" } },
     phase: { status: "completed" },
     observed: {
@@ -140,79 +191,142 @@ async function showRecord(stage: Stage): Promise<void> {
       ran: { agentId: "main", model: "mock/small", folder: pathOf(stage, "") },
     },
   });
-  expect(step.observed?.ran.tools?.count).toBeGreaterThan(5);
-  expect(differencesOf(step)).toEqual([ROUTED]);
-  // An alias is a name of the same model, and who asks for nothing gets what there is.
-  const aliased = { ...childOf("aliased-child"), model: "Best" };
-  expect(differencesOf(await spawn(stage, "aliased", aliased))).toEqual([]);
-  const unasked = childOf("unasked-child");
-  const routed = { ...unasked, task: `ROUTE-TO:small ${unasked.task}` };
-  expect(differencesOf(await spawn(stage, "unasked", routed))).toEqual([]);
+  expect(liar.observed?.ran.tools?.count).toBeGreaterThan(5);
+  expect(differencesOf(ended, "p21-liar")).toEqual([ROUTED]);
+  for (const name of ["p21-honest", "p21-aliased", "p21-unasked"])
+    expect(differencesOf(ended, name), name).toEqual([]);
+  return ended;
 }
 
 async function showThinking(stage: Stage): Promise<void> {
-  const child = { ...childOf("thinking-child"), model: "mock/small", thinking: "high" };
-  const step = await spawn(stage, "thinking", child);
-  expect(
-    requestsOf(stage, "thinking-child")
-      .map(({ body }) => Object.keys(body))
-      .flat(),
-  ).not.toContain("reasoning_effort");
-  expect(differencesOf(step)).toEqual([{ field: "thinking", asked: "high", ran: "off" }]);
+  const ended = await run(stage, "p21-thinking", {
+    spawn: [
+      createUnthinking("p21-shallow"),
+      { ...childOf("p21-deep"), model: "mock/large", thinking: "high" },
+    ],
+  });
+  expect(isThinking(stage, "p21-shallow")).toBe(false);
+  expect(isThinking(stage, "p21-deep")).toBe(true);
+  expect(differencesOf(ended, "p21-shallow")).toEqual([UNTHINKING]);
+  expect(stepNamed(ended, "p21-deep").observed?.ran.thinking).toBe("high");
+  expect(differencesOf(ended, "p21-deep")).toEqual([]);
 }
 
+const ASKED = "p21-asked";
+
+/** A folder to work in, with a link in it that leads out of it. */
+function prepareFolders(stage: Stage): void {
+  for (const name of [ASKED, "p21-elsewhere"]) mkdirSync(pathOf(stage, name), { recursive: true });
+  symlinkSync(pathOf(stage, "p21-elsewhere"), pathOf(stage, `${ASKED}/inside`));
+}
+
+function createChildOfFolder(label: string, cwd: string, ...turns: readonly Turn[]): SpawnArgs {
+  return { ...childOf(label, ...turns), cwd };
+}
+
+/** Whatever a child calls its folder and its files, the real ones are compared. */
 async function showFolder(stage: Stage): Promise<void> {
-  mkdirSync(pathOf(stage, "asked"), { recursive: true });
-  const outside = pathOf(stage, "outside.md");
-  const child = childOf("folder-child", call(write("inside.md", "in\n")), call(write(outside, "out\n")));
-  const step = await spawn(stage, "folder", { ...child, cwd: pathOf(stage, "asked") });
-  expect(step.observed?.ran.folder).toBe(pathOf(stage, "asked"));
-  expect(differencesOf(step)).toEqual([{ field: "writes", asked: pathOf(stage, "asked"), ran: outside }]);
+  const folder = pathOf(stage, ASKED);
+  const claim: Turn = { say: `All that I write is in ${folder}.`, call: [write("../p21-out.md", "out\n")] };
+  const ended = await run(stage, "p21-folders", {
+    spawn: [
+      createChildOfFolder("p21-stray", folder, call(write("in.md", "in\n")), claim),
+      createChildOfFolder("p21-linked", folder, call(write("inside/linked.md", "out\n"))),
+      createChildOfFolder("p21-settled", `${folder}/`, call(write("settled.md", "in\n"))),
+    ],
+  });
+  for (const name of ["p21-stray", "p21-linked", "p21-settled"])
+    expect(stepNamed(ended, name).observed?.ran.folder, name).toBe(folder);
+  const createStrayWrite = (name: string): ChildDifference => ({
+    field: "writes",
+    asked: folder,
+    ran: pathOf(stage, name),
+  });
+  expect(readText(stage, `${ASKED}/in.md`)).toBe("in\n");
+  expect(differencesOf(ended, "p21-stray")).toEqual([createStrayWrite("p21-out.md")]);
+  expect(differencesOf(ended, "p21-linked")).toEqual([createStrayWrite("p21-elsewhere/linked.md")]);
+  expect(differencesOf(ended, "p21-settled")).toEqual([]);
 }
 
+/** Its parent reads nothing of it until a person has said that it counts. */
 async function showHold(stage: Stage): Promise<void> {
   await turn(stage, "hold");
-  await begin(stage, "kept", { spawn: [createRouted("kept-child")] });
-  const heldState = await stage.until(
-    ownerOf("kept"),
-    ({ escalations }) => escalations.size > 0,
-    WAIT_MS_MAX,
-  );
-  const question = heldState.escalations.first();
-  expect(question).toMatchObject({ cause: "mismatch" });
-  expect(stepNamed(heldState, "kept-child").phase.status).toBe("held");
-  expect(tellingsOf(stage, "kept-child is at its end")).toEqual([]);
-  const questionId = `${heldState.coordinationId}:${question?.escalationId}`;
+  await begin(stage, "p21-held", { spawn: [createLiar("p21-kept"), childOf("p21-usual")] });
+  const { questionId } = await waitForHeld(stage, "p21-held", "p21-kept");
+  expect(readingsOf(stage, "p21-kept")).toEqual([]);
+  const { questions } = (await stage.gateway.call("coordination.questions")) as { questions: Json[] };
+  expect(questions.find((question) => question["questionId"] === questionId)).toMatchObject({
+    cause: "mismatch",
+    differences: [ROUTED],
+  });
   await stage.gateway.call("coordination.answer", { questionId, answer: "approve" });
-  const ended = await waitForEnd(stage, "kept");
-  expect(stepNamed(ended, "kept-child").phase).toMatchObject({ status: "completed", released: "approved" });
+  const ended = await waitForEnd(stage, "p21-held");
+  expect(stepNamed(ended, "p21-kept").phase).toMatchObject({ status: "completed", released: "approved" });
+  await waitFor(() => readingsOf(stage, "p21-kept").length > 0, {
+    what: "the parent to be told what was approved",
+    timeoutMs: WAIT_MS_MAX,
+  });
+  expect(stepNamed(ended, "p21-usual").phase).toMatchObject({ status: "completed" });
 }
 
-async function showRefusal(stage: Stage): Promise<Known> {
+/** What differs before the run is stopped; what differs later is held, from the child's next word on. */
+async function showRefusal(stage: Stage): Promise<void> {
   await turn(stage, "refuse");
-  const step = await spawn(stage, "stopped", createRouted("stopped-child"));
-  const sentence = "model mock/large was asked, and mock/small would have run";
-  expect(step.phase).toMatchObject({ status: "failed", error: { code: "not_as_asked", message: sentence } });
-  expect(requestsOf(stage, "stopped-child")).toEqual([]);
-  expect(tellingsOf(stage, sentence).length).toBeGreaterThan(0);
-  return stage.until(ownerOf("stopped"), hasEnded);
+  const late = call(write(pathOf(stage, "p21-late.md"), "out\n"));
+  await begin(stage, "p21-refused", {
+    spawn: [
+      createLiar("p21-stopped"),
+      createUnthinking("p21-thoughtless"),
+      createChildOfFolder("p21-late", pathOf(stage, ASKED), late),
+    ],
+  });
+  const { heldStep, questionId } = await waitForHeld(stage, "p21-refused", "p21-late");
+  expect(heldStep.differences).toMatchObject([{ field: "writes", ran: pathOf(stage, "p21-late.md") }]);
+  await stage.gateway.call("coordination.answer", { questionId, answer: "deny" });
+  const ended = await waitForEnd(stage, "p21-refused");
+  const sentences = {
+    "p21-stopped": "model mock/large was asked, and mock/small would have run",
+    "p21-thoughtless": "thinking high was asked, and off would have run",
+  };
+  for (const [name, message] of Object.entries(sentences)) {
+    const error = { code: "not_as_asked", message };
+    expect(stepNamed(ended, name).phase).toMatchObject({ status: "failed", error });
+    expect(requestsOf(stage, name)).toEqual([]);
+    expect(tellingsOf(stage, message).length).toBeGreaterThan(0);
+  }
+  expect(stepNamed(ended, "p21-late").phase).toMatchObject({ status: "failed" });
+  expect(readingsOf(stage, "p21-late")).toEqual([]);
+}
+
+/** The difference is a fact, and whoever looks sees it. */
+async function showFact(stage: Stage, recorded: Known): Promise<void> {
+  const { stepId } = stepNamed(recorded, "p21-liar").spec;
+  const facts = factsOf(await stage.events(recorded), "child.differed");
+  expect(facts).toEqual([{ stepId, attempt: 1, ...ROUTED }]);
+  const print = async (...args: readonly string[]): Promise<string> =>
+    (await stage.gateway.openclaw(["coordination", ...args])).stdout;
+  const { steps } = JSON.parse(await print("show", recorded.coordinationId, "--json")) as { steps: Json[] };
+  expect(steps.find((step) => step["stepId"] === stepId)).toMatchObject({
+    requested: { model: "mock/large" },
+    ran: { model: "mock/small" },
+    differences: [ROUTED],
+  });
+  expect(await print("timeline", recorded.coordinationId)).toMatch(
+    /! p21-liar: model mock\/large was asked, and mock\/small ran/u,
+  );
+  expect(await print("status")).toMatch(/children of \d+ coordinations did not run as asked/u);
 }
 
 it("P21 a lie about the model: a child runs on another one than asked, and the host says that it was applied", async () => {
   const { plain, coordinated } = pair;
   await showPain(plain);
-  await showRecord(coordinated);
+  put(coordinated, "x.md", "x\n");
+  prepareFolders(coordinated);
+  const recorded = await showModels(coordinated);
   await showThinking(coordinated);
   await showFolder(coordinated);
   await showHold(coordinated);
-  const last = await showRefusal(coordinated);
-  const facts = factsOf(await coordinated.events(last), "child.differed");
-  expect(facts).toEqual([{ stepId: "step-1", attempt: 1, ...ROUTED }]);
-  const { stdout } = await coordinated.gateway.openclaw(["coordination", "show", "--json"]);
-  expect((JSON.parse(stdout) as { steps: Json[] }).steps[0]).toMatchObject({
-    requested: { model: "mock/large" },
-    ran: { model: "mock/small" },
-    differences: [ROUTED],
-  });
+  await showRefusal(coordinated);
+  await showFact(coordinated, recorded);
   expect((await coordinated.verify()).problems).toEqual([]);
 });

@@ -6,12 +6,20 @@ import type {
   SessionKey,
   StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { GatedSession } from "../../src/agents/coordination/runtime/held-results/withhold-text.ts";
 import type { WatchedChild } from "../../src/agents/coordination/runtime/spawns/child-watch.ts";
 import { createRecent } from "../../src/plugins/openclaw/host/recent.ts";
 import { accessGateMemory, isKeptBack } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { beginChange, endChange } from "../../src/plugins/openclaw/runtime-access/keep-back.ts";
-import type { ChildNow, SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import {
+  replaceRuntime,
+  type ChildNow,
+  type SharedRuntime,
+} from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { createWriteHandlers, type WriteHandlers } from "../../src/plugins/openclaw/writes/write-handlers.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
 import { forgetAll } from "./gates-scene.ts";
 
 const SESSION = "agent:main:subagent:stray" as SessionKey;
@@ -94,6 +102,60 @@ describe("what a child says after a call that may change something", () => {
     ["a difference is recorded only", { isHeldOnMismatch: false }],
   ])("goes on to its parent where %s", (_, change) => {
     beginChange(createRuntime({ ...WATCHED, ...change }), SESSION, "call-1");
+    expect(isKeptBackNow()).toBe(false);
+  });
+});
+
+describe("the hooks around a call of a child", () => {
+  const context = { sessionKey: SESSION, agentId: "main", runId: "run-1" } as never;
+  const createEvent = (toolName: string) =>
+    ({ toolName, toolCallId: "call-1", runId: "run-1", params: { path: "a.md", content: "a" } }) as never;
+
+  async function createHandlers(
+    answer: WriteAnswer,
+    callEnded = () => Promise.resolve(),
+  ): Promise<WriteHandlers> {
+    const base = createRuntime(WATCHED);
+    const arbiter = {
+      concerns: () => Promise.resolve(true),
+      request: () => Promise.resolve(answer),
+      callEnded,
+    };
+    const openCoordinator = async () => ({ ...(await base.coordinator()), arbiter });
+    const runtime = {
+      children: base.children,
+      coordinator: openCoordinator,
+      config: parsePluginConfig({}),
+      folderOf: () => "/srv/work",
+      health: { succeeded: () => undefined },
+      close: () => Promise.resolve(),
+    } as unknown as SharedRuntime;
+    await replaceRuntime(runtime);
+    const api = { runtime: { config: { current: () => ({}) } } } as never;
+    return createWriteHandlers({ api, use: (work) => work(runtime), quietly: (_, work) => work(runtime) });
+  }
+
+  it("keep back what it says from a write on, and its end waits for the record", async () => {
+    const recording = Promise.withResolvers<undefined>();
+    const handlers = await createHandlers({ kind: "granted" }, () => recording.promise);
+    await handlers.beforeCall(createEvent("write"), context);
+    const ended = handlers.afterCall(createEvent("write"), context);
+    let isSettled = false;
+    const settled = accessGateMemory()
+      .texts.settled(SESSION)
+      .then(() => (isSettled = true));
+    await waitUntilSettled();
+    expect([isKeptBackNow(), isSettled]).toEqual([true, false]);
+    recording.resolve(undefined);
+    await Promise.all([ended, settled]);
+    expect(isKeptBackNow()).toBe(false);
+  });
+
+  it.each([
+    ["reads only", "read", { kind: "granted" }],
+    ["is refused", "write", { kind: "refused", sentence: "held" }],
+  ] as const)("let it speak after a call that %s", async (_, tool, answer) => {
+    await (await createHandlers(answer)).beforeCall(createEvent(tool), context);
     expect(isKeptBackNow()).toBe(false);
   });
 });

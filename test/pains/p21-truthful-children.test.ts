@@ -17,6 +17,7 @@ import {
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { stepNamed, type Known, type Stage } from "../e2e/stage.ts";
+import { runCli } from "../cli/run-cli.ts";
 import { turnFlag } from "../e2e/turn-flag.ts";
 import {
   begin,
@@ -303,8 +304,14 @@ async function showFact(stage: Stage, recorded: Known): Promise<void> {
   const { stepId } = stepNamed(recorded, "p21-liar").spec;
   const facts = factsOf(await stage.events(recorded), "child.differed");
   expect(facts).toEqual([{ stepId, attempt: 1, ...ROUTED }]);
-  const print = async (...args: readonly string[]): Promise<string> =>
-    (await stage.gateway.openclaw(["coordination", ...args])).stdout;
+  const print = async (...args: readonly string[]): Promise<string> => {
+    const { stdout, stderr } = await runCli([...args, "--ledger", stage.ledgerPath], {
+      stateDir: stage.gateway.stateDir,
+      nowMs: Date.now(),
+    });
+    expect(stderr).toBe("");
+    return stdout;
+  };
   const { steps } = JSON.parse(await print("show", recorded.coordinationId, "--json")) as { steps: Json[] };
   expect(steps.find((step) => step["stepId"] === stepId)).toMatchObject({
     requested: { model: "mock/large" },

@@ -11,7 +11,7 @@ import { WAIT_MS_MAX } from "./story-parts.ts";
 
 /** US dollars for a million tokens. */
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
-const MODEL = {
+export const PRICED_MODEL: Json = {
   id: "scripted",
   name: "Scripted",
   reasoning: false,
@@ -30,9 +30,8 @@ export const BUDGET = {
   agents: { reader: { tokens: READER_TOKENS }, main: { spawns: MAIN_SPAWNS, depth: 2 } },
 };
 
-/** What both gateways need: prices, an agent with a budget, and room for a tree. */
+/** What both gateways need beside the model with prices: an agent with a budget, and room for a tree. */
 export const BILL_CONFIG: Json = {
-  models: { providers: { mock: { models: [MODEL] } } },
   agents: {
     defaults: {
       subagents: { maxConcurrent: 16, allowAgents: ["*"], maxSpawnDepth: 4, maxChildrenPerAgent: 20 },

@@ -1,20 +1,24 @@
-/** What a child may do, say and cost: P22 to P30, all in one pair of gateways. docs/pains.md is the table of these tests. */
+/** What a child may do, say and cost: P21 to P30, all in one pair of gateways. docs/pains.md is the table of these tests. */
 import { afterAll, beforeAll, it } from "vitest";
-import { BILL_CONFIG, BUDGET, tellBill, tellTree } from "./bill-stories.ts";
+import { BILL_CONFIG, BUDGET, PRICED_MODEL, tellBill, tellTree } from "./bill-stories.ts";
 import { CHAT, CHAT_CONFIG, sayInParentsName, tellRawWords } from "./chat-stories.ts";
 import { collectLongResult, readLongResult, tellFloods } from "./long-result-stories.ts";
+import { mergeConfig, type Json } from "../support/gateway.ts";
 import { openPair, type Pair } from "./pair.ts";
 import { tellPrivileges } from "./privilege-stories.ts";
+import { ROUTED_MODELS, ROUTER, tellLies, TRUTH_CONFIG } from "./truth-stories.ts";
 import { createAnsweringParent, tellCompaction, tellProgress } from "./upwards-stories.ts";
 import { tellHalfDoneWork } from "./worktree-stories.ts";
+
+const MODELS: Json = { models: { providers: { mock: { models: [PRICED_MODEL, ...ROUTED_MODELS] } } } };
 
 let pair: Pair;
 
 beforeAll(async () => {
   pair = await openPair({
     createRules: () => [createAnsweringParent("the blue one")],
-    plugins: [CHAT],
-    configPatch: { ...BILL_CONFIG, ...CHAT_CONFIG },
+    plugins: [CHAT, ROUTER],
+    configPatch: [BILL_CONFIG, TRUTH_CONFIG, CHAT_CONFIG].reduce(mergeConfig, MODELS),
     phase1: { budget: BUDGET },
   });
 });
@@ -40,3 +44,7 @@ it("P23 results flood the parent's context and bill", () => tellFloods(pair));
 it("keeps a long result whole, and lets its parent read and search it bit by bit", () =>
   readLongResult(pair));
 it("bounds what a parent collects or reads of a transcript, too", () => collectLongResult(pair));
+
+// The flag is turned in it, with other settings.
+it("P21 a lie about the model: a child runs on another one than asked, and the host says that it was applied", () =>
+  tellLies(pair));

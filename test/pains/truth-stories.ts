@@ -1,13 +1,12 @@
 /**
  * P21, told twice: children that do not run as they were asked, on another model, without the thinking, outside of their folder. What
- * they say of themselves changes nothing. docs/pains.md names this test.
+ * they say of themselves changes nothing.
  */
 import { mkdirSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import type { ChildDifference } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
-import type { GatewayOptions, Json } from "../support/gateway.ts";
+import type { Json } from "../support/gateway.ts";
 import {
   isAnnounce,
   textOf,
@@ -34,9 +33,8 @@ import {
   waitForEnd,
   write,
 } from "../e2e/writes-stage.ts";
-import { openPair, type Pair } from "./pair.ts";
-
-const WAIT_MS_MAX = 90_000;
+import type { Pair } from "./pair.ts";
+import { WAIT_MS_MAX } from "./story-parts.ts";
 
 const createModel = (id: string, reasoning = false): Json => ({
   id,
@@ -49,34 +47,16 @@ const createModel = (id: string, reasoning = false): Json => ({
   maxTokens: 8_000,
 });
 
-/** A large and a small model beside the usual one, and a plugin that routes. */
-const WITH_MODELS: Partial<GatewayOptions> = {
-  extraPluginPaths: ["writing-tools", "model-router"].map((name) =>
-    join(import.meta.dirname, "..", "e2e", "fixtures", name),
-  ),
-  configPatch: {
-    models: {
-      providers: {
-        mock: { models: [createModel("scripted"), createModel("large", true), createModel("small")] },
-      },
-    },
-    agents: {
-      defaults: {
-        maxConcurrent: 8,
-        subagents: { maxConcurrent: 16 },
-        models: { "mock/scripted": {}, "mock/large": { alias: "best" }, "mock/small": {} },
-      },
-    },
+/** A fixture that sends the model calls of a session elsewhere. */
+export const ROUTER = "model-router";
+/** A large and a small model beside the usual one. */
+export const ROUTED_MODELS: readonly Json[] = [createModel("large", true), createModel("small")];
+/** What both gateways need beside those models. */
+export const TRUTH_CONFIG: Json = {
+  agents: {
+    defaults: { models: { "mock/scripted": {}, "mock/large": { alias: "best" }, "mock/small": {} } },
   },
 };
-
-let pair: Pair;
-
-beforeAll(async () => {
-  pair = await openPair(WITH_MODELS);
-});
-
-afterAll(() => pair.close());
 
 /** Asks for the large model, is routed to the small one, and claims wherever it can that it is the large one. */
 function createLiar(label: string): SpawnArgs {
@@ -324,8 +304,8 @@ async function showFact(stage: Stage, recorded: Known): Promise<void> {
   expect(await print("status")).toMatch(/children of \d+ coordinations did not run as asked/u);
 }
 
-it("P21 a lie about the model: a child runs on another one than asked, and the host says that it was applied", async () => {
-  const { plain, coordinated } = pair;
+/** P21: children are asked for one model, thinking and folder, and have another. It leaves `truth.onMismatch` at `refuse`. */
+export async function tellLies({ plain, coordinated }: Pair): Promise<void> {
   await showPain(plain);
   put(coordinated, "x.md", "x\n");
   prepareFolders(coordinated);
@@ -336,4 +316,4 @@ it("P21 a lie about the model: a child runs on another one than asked, and the h
   await showRefusal(coordinated);
   await showFact(coordinated, recorded);
   expect((await coordinated.verify()).problems).toEqual([]);
-});
+}

@@ -210,6 +210,30 @@ describe("comparing", () => {
     expect(changes.get("a.txt")?.base).toBe(changes.get("a.txt")?.ours);
   });
 
+  it("runs no program that the agent wrote down in its worktree", async () => {
+    const worktree = await open();
+    const { tree } = worktree;
+    const ran = join(home, "ran");
+    const evil = join(tree, "evil");
+    put(evil, "HEAD", `${worktree.base}\n`);
+    put(evil, "objects/info/alternates", `${join(repository, ".git/objects")}\n`);
+    put(evil, "refs/heads/x", `${worktree.base}\n`);
+    const settings = [`[core]`, `repositoryformatversion = 0`, `[filter "x"]`];
+    put(
+      evil,
+      "config",
+      [...settings, `clean = touch ${ran}; cat`, `smudge = touch ${ran}; cat`, ""].join("\n"),
+    );
+    put(tree, ".gitattributes", "* filter=x\n");
+    put(tree, ".git", `gitdir: ${evil}\n`);
+    put(tree, "a.txt", "theirs\n");
+    expect((await changesOf(worktree)).get("a.txt")?.base).toMatch(/^100644 /u);
+    await worktrees.texts(worktree, "a.txt");
+    await worktrees.keep(worktree);
+    expect(existsSync(ran)).toBe(false);
+    expect(runGit(repository, "show", `coordination/${NAME}:a.txt`)).toBe("theirs\n");
+  });
+
   it("gives up on more files than are merged without people", async () => {
     const worktree = await open();
     for (let number = 0; number < 251; number += 1) put(worktree.tree, `many/${number}`, "x\n");

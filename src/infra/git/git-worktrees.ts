@@ -14,7 +14,7 @@ import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.t
 import { lookAtRepository } from "./look-at-repository.ts";
 import { createRunGit, type GitEnd, type RunGit } from "./run-git.ts";
 import { readTexts, writeFileWhole } from "./worktree-files.ts";
-import { compareWorktree, hashText } from "./worktree-changes.ts";
+import { compareWorktree, hashText, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 const BRANCH_PREFIX = "coordination/";
 const AUTHOR = ["-c", "user.name=openclaw-coordination", "-c", "user.email=coordination@localhost"];
@@ -35,20 +35,29 @@ interface Parts {
 export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions): Worktrees {
   const parts: Parts = { root, git: createRunGit(clock, program) };
   const turns = createTurnsByName();
-  const treeOf = ({ name }: OpenWorktree): string => join(root, name);
   return {
     findObstacle: async (folder) => {
       const look = await lookAtRepository(parts.git, folder);
       return look.kind === "unusable" ? look.message : undefined;
     },
     open: (name, folder) => turns.run(root, () => openWorktree(parts, name, folder)),
-    compare: (worktree) => compareWorktree(parts.git, { ...worktree, tree: treeOf(worktree) }),
-    texts: (worktree, path) => readTexts(parts.git, { ...worktree, tree: treeOf(worktree) }, path),
+    compare: async (worktree) => compareWorktree(parts.git, await locate(parts, worktree)),
+    texts: async (worktree, path) => readTexts(parts.git, await locate(parts, worktree), path),
     versionOf: (worktree, file) => hashText(parts.git, worktree.repository, file),
-    write: (worktree, write) => writeFileWhole(parts.git, { ...worktree, tree: treeOf(worktree) }, write),
+    write: async (worktree, write) => writeFileWhole(parts.git, await locate(parts, worktree), write),
     keep: (worktree) => turns.run(root, () => commitWork(parts, worktree)),
     remove: (name) => turns.run(root, () => removeWorktree(parts, name)),
   };
+}
+
+/** Git names what it keeps of a worktree like its folder, whose name is ours alone. */
+async function locate({ root, git }: Parts, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
+  const { name, repository } = worktree;
+  const args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+  const answer = await git({ folder: repository, args });
+  const shared =
+    answer.kind === "done" ? answer.output.toString("utf8").replace(/\n$/u, "") : join(repository, ".git");
+  return { ...worktree, tree: join(root, name), gitDir: join(shared, "worktrees", name) };
 }
 
 async function openWorktree(parts: Parts, name: string, folder: string): Promise<WorktreeOpened> {
@@ -89,20 +98,19 @@ function notePathOf({ root }: Parts, name: string): string {
 }
 
 /** Commits everything to the branch, for people to merge. A commit that fails leaves the folder as it is. */
-async function commitWork(
-  { root, git }: Parts,
-  { name }: OpenWorktree,
-): Promise<{ branch: string; folder: string }> {
-  const folder = join(root, name);
-  const branch = BRANCH_PREFIX + name;
-  const added = await git({ folder, args: ["add", "--all"] });
+async function commitWork(parts: Parts, worktree: OpenWorktree): Promise<{ branch: string; folder: string }> {
+  const { git } = parts;
+  const { tree: folder, gitDir } = await locate(parts, worktree);
+  const branch = BRANCH_PREFIX + worktree.name;
+  const added = await git({ folder, gitDir, args: ["add", "--all"] });
   if (added.kind === "done")
     await git({
       folder,
+      gitDir,
       args: [...AUTHOR, "commit", "--quiet", "--no-verify", "--message", "Work of a step"],
     });
   // The agent may have left its branch.
-  await git({ folder, args: ["branch", "--force", branch, "HEAD"] });
+  await git({ folder, gitDir, args: ["branch", "--force", branch, "HEAD"] });
   return { branch, folder };
 }
 

@@ -18,8 +18,14 @@ export type GitEnd =
   /** `message` is a sentence without its full stop. */
   | { readonly kind: "failed"; readonly message: string };
 
-export interface GitCall {
+/** Where git works. */
+export interface GitPlace {
   readonly folder: string;
+  /** What git knows of the folder. Absent: as the folder itself says, which an agent may have changed. */
+  readonly gitDir?: string;
+}
+
+export interface GitCall extends GitPlace {
   readonly args: readonly string[];
   readonly input?: string | Buffer;
 }
@@ -42,9 +48,10 @@ const SETTINGS = [
 
 export function createRunGit(clock: Clock, program = "git"): RunGit {
   const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
-  return ({ folder, args, input }) =>
+  return ({ folder, gitDir, args, input }) =>
     new Promise((resolve) => {
-      const child = spawn(program, [...settings, ...args], {
+      const place = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, `--work-tree=${folder}`];
+      const child = spawn(program, [...settings, ...place, ...args], {
         cwd: folder,
         env: createEnvironment(),
         detached: true,

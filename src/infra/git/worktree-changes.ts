@@ -10,7 +10,7 @@ import type {
   WorktreeChange,
   WorktreeCompared,
 } from "../../agents/coordination/ports/worktrees.ts";
-import type { GitEnd, RunGit } from "./run-git.ts";
+import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
 
 /** Changed files; what is more is for people. */
 const CHANGES_MAX = 250;
@@ -23,18 +23,18 @@ const NAMES_MAX = 100;
 
 export interface WorktreeOnDisk extends OpenWorktree {
   readonly tree: string;
+  /** In the repository. The worktree's own `.git` may name another place by now, with programs to run. */
+  readonly gitDir: string;
 }
 
 export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Promise<WorktreeCompared> {
-  const { tree, repository, base } = worktree;
+  const { tree, gitDir, repository, base } = worktree;
+  const inTree: GitPlace = { folder: tree, gitDir };
   const tracked = await git({
-    folder: tree,
+    ...inTree,
     args: ["diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--abbrev=64", base, "--"],
   });
-  const untracked = await git({
-    folder: tree,
-    args: ["ls-files", "-z", "--others", "--exclude-standard"],
-  });
+  const untracked = await git({ ...inTree, args: ["ls-files", "-z", "--others", "--exclude-standard"] });
   if (tracked.kind === "failed") return describeFailure(tracked);
   if (untracked.kind === "failed") return describeFailure(untracked);
   const bases = readRawDiff(tracked.output);
@@ -42,8 +42,8 @@ export async function compareWorktree(git: RunGit, worktree: WorktreeOnDisk): Pr
   const names = [...bases.keys()];
   const excess = await findExcess(tree, names);
   if (excess !== undefined) return { kind: "too_much", message: excess };
-  const theirs = await readVersions(git, tree, names);
-  const ours = await readVersions(git, repository, names);
+  const theirs = await readVersions(git, inTree, names);
+  const ours = await readVersions(git, { folder: repository }, names);
   if (!theirs || !ours) return { kind: "failed", message: "a file of the worktree cannot be read" };
   const changes = names.map((path): WorktreeChange => ({
     path,
@@ -102,23 +102,23 @@ async function findExcess(tree: string, names: readonly string[]): Promise<strin
 /** Returns the versions of files as they are now; `undefined` where git cannot tell them. */
 export async function readVersions(
   git: RunGit,
-  folder: string,
+  place: GitPlace,
   names: readonly string[],
 ): Promise<Map<string, string> | undefined> {
   const versions = new Map<string, string>();
   const plain: { readonly name: string; readonly mode: string }[] = [];
   for (const name of names) {
-    const facts = await lookAt(folder, name);
+    const facts = await lookAt(place.folder, name);
     if (facts.kind === "file") plain.push({ name, mode: facts.mode });
     else if (facts.kind === "link") {
-      const id = await hashLink(git, folder, facts.target);
+      const id = await hashLink(git, place, facts.target);
       if (id === undefined) return undefined;
       versions.set(name, `120000 ${id}`);
     } else versions.set(name, facts.kind);
   }
   for (let from = 0; from < plain.length; from += NAMES_MAX) {
     const some = plain.slice(from, from + NAMES_MAX);
-    const hashed = await git({ folder, args: ["hash-object", "--", ...some.map(({ name }) => name)] });
+    const hashed = await git({ ...place, args: ["hash-object", "--", ...some.map(({ name }) => name)] });
     if (hashed.kind === "failed") return undefined;
     const ids = hashed.output.toString("utf8").split("\n");
     for (const [index, { name, mode }] of some.entries()) versions.set(name, `${mode} ${ids[index] ?? ""}`);
@@ -155,8 +155,8 @@ async function hasForeignParent(folder: string, name: string): Promise<boolean> 
   return false;
 }
 
-async function hashLink(git: RunGit, folder: string, target: Buffer): Promise<string | undefined> {
-  const hashed = await git({ folder, args: ["hash-object", "--stdin"], input: target });
+async function hashLink(git: RunGit, place: GitPlace, target: Buffer): Promise<string | undefined> {
+  const hashed = await git({ ...place, args: ["hash-object", "--stdin"], input: target });
   return hashed.kind === "done" ? hashed.output.toString("utf8").trim() : undefined;
 }
 

@@ -29,10 +29,10 @@ import { readVersions, type WorktreeOnDisk } from "./worktree-changes.ts";
 
 export async function readTexts(
   git: RunGit,
-  { tree, repository, base }: WorktreeOnDisk,
+  { tree, gitDir, repository, base }: WorktreeOnDisk,
   path: string,
 ): Promise<WorktreeTexts | undefined> {
-  const stored = await git({ folder: tree, args: ["cat-file", "--filters", `${base}:${path}`] });
+  const stored = await git({ folder: tree, gitDir, args: ["cat-file", "--filters", `${base}:${path}`] });
   const texts = {
     base: stored.kind === "done" ? decodeText(stored.output) : undefined,
     theirs: await readText(join(tree, path)),
@@ -65,7 +65,7 @@ export async function writeFileWhole(
 ): Promise<WorktreeWritten> {
   const { repository } = worktree;
   const { path, before, after } = write;
-  const current = (await readVersions(git, repository, [path]))?.get(path);
+  const current = (await readVersions(git, { folder: repository }, [path]))?.get(path);
   if (current === after) return "written";
   if (current !== before) return "changed_meanwhile";
   try {

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { pluginConfigSchema } from "../src/agents/coordination/contracts/config/config.ts";
 import { TOOL_NAMES } from "../src/plugins/openclaw/host/tool-declarations.ts";
+import { listHints } from "./config-hints.ts";
 
 const MANIFEST = new URL("../openclaw.plugin.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -34,6 +35,7 @@ export function formatManifest(): string {
     // Without it the host copies a ledger that is being written byte by byte, which is no ledger afterwards.
     backupResources: [{ disposition: "include", scope: "state", relativePath: "coordination" }],
     contracts: { tools: TOOL_NAMES },
+    uiHints: Object.fromEntries(listHints(configSchema)),
     configSchema,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

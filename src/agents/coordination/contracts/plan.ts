@@ -25,15 +25,24 @@ export const arbiterPolicySchema = z.strictObject({
   /** Absent in a plan: the operator's. */
   strategy: conflictStrategySchema.optional(),
   overrides: z
-    .array(z.strictObject({ resource: resourceName, strategy: conflictStrategySchema }))
+    .array(
+      z.strictObject({
+        resource: resourceName.describe(
+          "The resource, or a pattern: `**` is any number of folders, `*` anything within a name.",
+        ),
+        strategy: conflictStrategySchema.describe("Who gets it."),
+      }),
+    )
     .max(BOUNDS.policyOverridesMax)
     .refine((overrides) => lengthOf(overrides.map(({ resource }) => resource)) <= BOUNDS.policyCharsMax)
-    .optional(),
+    .optional()
+    .describe("Other strategies for single resources."),
   highRisk: z
     .array(resourceName)
     .max(BOUNDS.policyOverridesMax)
     .refine((patterns) => lengthOf(patterns) <= BOUNDS.policyCharsMax)
-    .optional(),
+    .optional()
+    .describe("Resources of which people approve every contested write."),
 });
 /** The strategies of a plan, by resource. */
 export type ArbiterPolicy = z.infer<typeof arbiterPolicySchema>;

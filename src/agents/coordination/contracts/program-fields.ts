@@ -5,7 +5,11 @@ import { BOUNDS } from "./bounds.ts";
 /** The settings of a program that is run: its command, arguments, folder and variables. */
 export const programFields = {
   command: z.string().min(1).max(BOUNDS.resourceCharsMax).describe("The program, without a shell."),
-  args: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.acpArgumentsMax).default([]),
+  args: z
+    .array(z.string().max(BOUNDS.resourceCharsMax))
+    .max(BOUNDS.acpArgumentsMax)
+    .default([])
+    .describe("Its arguments."),
   env: z
     .record(z.string().min(1).max(BOUNDS.idCharsMax), z.string().max(BOUNDS.resourceCharsMax))
     .default({})

@@ -14,45 +14,68 @@ export const criterionKeySchema = z
   .max(BOUNDS.nameCharsMax)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/);
 
-const criteriaSchema = z.array(criterionKeySchema).max(BOUNDS.criteriaMax);
+const criteriaSchema = z
+  .array(criterionKeySchema)
+  .max(BOUNDS.criteriaMax)
+  .describe("What is looked at, each by a key that its verdict names.");
 const jsonSchemaSchema = z.record(z.string().max(BOUNDS.idCharsMax), z.json());
 
+const KIND = "Which sort of check it is.";
+
 /** The outputs meet a JSON Schema. */
-const schemaCheck = z.strictObject({ kind: z.literal("schema"), schema: jsonSchemaSchema });
+const schemaCheck = z.strictObject({
+  kind: z.literal("schema").describe(KIND),
+  schema: jsonSchemaSchema.describe("The JSON Schema that the outputs have to meet."),
+});
 
 /** The result as text matches a regular expression, or does not. */
 const patternCheck = z.strictObject({
-  kind: z.literal("pattern"),
-  pattern: z.string().min(1).max(BOUNDS.patternCharsMax),
-  /** The match is what must not be there. */
-  absent: z.boolean().optional(),
+  kind: z.literal("pattern").describe(KIND),
+  pattern: z
+    .string()
+    .min(1)
+    .max(BOUNDS.patternCharsMax)
+    .describe("The regular expression that the result as text has to match."),
+  absent: z.boolean().optional().describe("True: it must not match."),
 });
 
 /** A file below the agent's working folder is there, or is not, or has a content. */
 const fileCheck = z.strictObject({
-  kind: z.literal("file"),
-  /** Relative to the agent's working folder, and not outside of it. */
-  path: z.string().min(1).max(BOUNDS.resourceCharsMax),
-  absent: z.boolean().optional(),
+  kind: z.literal("file").describe(KIND),
+  path: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .describe("The file that has to be there, relative to the agent's working folder and not outside of it."),
+  absent: z.boolean().optional().describe("True: it must not be there."),
   sha256: z
     .string()
     .length(BOUNDS.sha256Chars)
     .regex(/^[0-9a-f]*$/)
-    .optional(),
+    .optional()
+    .describe("The SHA-256 of its content, in lower-case hexadecimal."),
 });
 
 /** A critic model that is not the actor reads the result and rules by a rubric. */
 const modelCheck = z.strictObject({
-  kind: z.literal("model"),
-  rubric: z.string().min(1).max(BOUNDS.rubricCharsMax),
+  kind: z.literal("model").describe(KIND),
+  rubric: z
+    .string()
+    .min(1)
+    .max(BOUNDS.rubricCharsMax)
+    .describe("What the critic's model is told to judge by."),
   criteria: criteriaSchema.min(1),
-  /** The agent whose model criticises. Absent: the operator's `gates.critic`. */
-  agent: z.string().min(1).max(BOUNDS.agentIdCharsMax).optional(),
+  agent: z
+    .string()
+    .min(1)
+    .max(BOUNDS.agentIdCharsMax)
+    .optional()
+    .describe("The agent whose model criticises. Absent: the operator's `gates.critic`."),
 });
 
 /** A program that is given the result and answers by its exit code. Only an operator can name one. */
 const commandCheck = z.strictObject({
-  kind: z.literal("command"),
+  kind: z.literal("command").describe(KIND),
   ...programFields,
   reviseOn: z
     .array(z.int().min(1).max(255))

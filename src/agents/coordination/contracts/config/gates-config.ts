@@ -81,7 +81,7 @@ export type GatesConfig = z.output<typeof gatesSchema>;
 
 /** A signed request to an address of the operator's. */
 const webhookSchema = z.strictObject({
-  url: z.url().max(BOUNDS.resourceCharsMax),
+  url: z.url().max(BOUNDS.resourceCharsMax).describe("Where a signed request is sent to."),
   secret: z
     .string()
     .min(16)
@@ -106,8 +106,15 @@ export const escalationsSchema = z
     notify: z
       .array(
         z.strictObject({
-          channel: channelSchema.regex(/^(?:chat$|host$|webhook:|plugin:)/),
-          afterMs: z.int().min(0).max(BOUNDS.durationMsMax).default(0),
+          channel: channelSchema
+            .regex(/^(?:chat$|host$|webhook:|plugin:)/)
+            .describe("Who is told: `chat`, `host`, `webhook:NAME` or `plugin:NAME`."),
+          afterMs: z
+            .int()
+            .min(0)
+            .max(BOUNDS.durationMsMax)
+            .default(0)
+            .describe("How long after the question was asked, in milliseconds."),
         }),
       )
       .max(BOUNDS.noticesMax)

@@ -21,10 +21,12 @@ export const hasSaid = ({ model }: Stage, label: string): boolean =>
   model.requests.some(({ turn }) => turn.say === `${label} is at its end`);
 
 export async function waitUntilSaid(stage: Stage, labels: readonly string[]): Promise<void> {
-  await waitFor(() => labels.every((label) => hasSaid(stage, label)), {
-    what: labels.join(" and "),
-    timeoutMs: WAIT_MS_MAX,
-  });
+  const isSaidByAll = (): boolean => {
+    const missing = labels.filter((label) => !hasSaid(stage, label));
+    if (missing.length > 0) throw new Error(`${missing.join(" and ")} did not come to its end`);
+    return true;
+  };
+  await waitFor(isSaidByAll, { what: labels.join(" and "), timeoutMs: WAIT_MS_MAX });
 }
 
 /** What the model of a session was asked, the host's own turns included. */
@@ -34,8 +36,10 @@ export function listRequestsOf({ model }: Stage, label: string): RecordedRequest
 
 /** A session's first message with a script is its own task. Later ones may quote those of its children. */
 function nameLastWords(messages: readonly ChatMessage[]): string | undefined {
-  const task = messages.find((message) => message.role === "user" && textOf(message).includes("SCRIPT:"));
-  return task && parseScript(textOf(task))?.turns.at(-1)?.say;
+  const scripts = messages.flatMap((message) =>
+    message.role === "user" ? (parseScript(textOf(message)) ?? []) : [],
+  );
+  return scripts[0]?.turns.at(-1)?.say;
 }
 
 /** How many agents were given this work. */

@@ -88,6 +88,7 @@ const INTERNAL_CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
 /** How the host begins the prompt of the model that is to summarise a history. It quotes scripts, and starts none (M2). */
 const SUMMARIZER = "You are a context summarization assistant.";
 const DIRECTIVE = "SCRIPT:";
+const UNQUOTED_SCRIPT = /SCRIPT:(?!\s*\{\\)/u;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Renders the directive for a message or a child's task; nests to any depth. */
@@ -242,9 +243,12 @@ function readTextAt(messages: readonly ChatMessage[], at: number): string {
   return message ? textOf(message) : "";
 }
 
-/** The first `SCRIPT:` of the text with the JSON object after it; undefined if there is none. */
+/**
+ * The first `SCRIPT:` of the text with the JSON object after it; undefined if there is none. Where the host lists the tasks of
+ * children, or a script has one in it, the quotes are escaped: that is none.
+ */
 export function parseScript(text: string): Script | undefined {
-  const at = text.indexOf(DIRECTIVE);
+  const at = text.search(UNQUOTED_SCRIPT);
   if (at < 0) return undefined;
   const json = findBalancedObject(text.slice(at + DIRECTIVE.length));
   const parsed: unknown = json === undefined ? undefined : JSON.parse(json);

@@ -1,7 +1,8 @@
 /**
  * `npm run demo`: a real gateway with the packed plugin, a parent that spawns two subagents, one of which spawns a third,
  * then a plan of four steps, then two steps that write the same file, then a result that is sent back and one that a person lets
- * through, and the timelines of all. Without options the model is a scripted one on loopback.
+ * through, then a child that may change one folder only beside one whose answer is long, and the timelines of all. Without options
+ * the model is a scripted one on loopback.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,6 +17,7 @@ import { waitFor } from "../test/support/wait-for.ts";
 import { CONFLICT_PLAN, CONFLICT_RULES, findRefusal, waitForConflict } from "./demo-conflict.ts";
 import { approveWhile, GATES_CONFIG, GATES_PLAN, GATES_RULES } from "./demo-gates.ts";
 import { DEMO_PLAN, DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
+import { findRefusedWrite, findShortened, PRICED_MODELS, TREE_RULES, TREE_TASK } from "./demo-tree.ts";
 import { installInto, packProject } from "./pack.ts";
 import { tellProgress } from "./tell-progress.ts";
 import { describeError } from "../src/agents/coordination/std/describe-error.ts";
@@ -23,8 +25,9 @@ import { describeError } from "../src/agents/coordination/std/describe-error.ts"
 const HELP = `Usage: npm run demo -- [options]
 
 Runs a parent agent that spawns two subagents, one of which spawns a third, then a plan of four steps, then two steps that
-write the same file, and then a result that is sent back and one that a person lets through, in a real OpenClaw gateway in a
-temporary home, prints the timelines and stops everything.
+write the same file, then a result that is sent back and one that a person lets through, and then a subagent that may change
+one folder only beside one whose answer is long, in a real OpenClaw gateway in a temporary home, prints the timelines and the
+last tree with its bill, and stops everything.
 
 Options:
   --keep                 leave the gateway up until Ctrl-C
@@ -73,16 +76,19 @@ async function run(): Promise<number> {
       `The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`,
     );
     const patienceMs = options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS;
-    const spawned = await runTask(gateway, patienceMs);
+    const spawned = await runTask(gateway, DEMO_TASK, patienceMs);
     show(gateway, spawned);
     say(`Running a plan: ${styleText("italic", DEMO_PLAN.objective)}`);
     const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
     show(gateway, planned);
     const contested = await runConflict(gateway, model, patienceMs);
     const heldRun = await runHeld(gateway, patienceMs);
+    const treeRun = await runTree(gateway, model, patienceMs);
     report(gateway, planned, performance.now() - startedAt);
     if (options.keep) await keep(gateway);
-    return [spawned, planned, contested, heldRun].every(({ summary }) => summary.status === "success")
+    return [spawned, planned, contested, heldRun, treeRun].every(
+      ({ summary }) => summary.status === "success",
+    )
       ? 0
       : 1;
   } finally {
@@ -98,7 +104,7 @@ async function packAndUnpack(folder: string): Promise<string> {
   return installInto(join(folder, "plugin"), await packProject(folder));
 }
 
-const RULES = [...GATES_RULES, ...DEMO_RULES, ...CONFLICT_RULES];
+const RULES = [...GATES_RULES, ...DEMO_RULES, ...CONFLICT_RULES, ...TREE_RULES];
 const CONFIG = { coordination: { phase1: { enabled: true, settleMs: 1_500, gates: GATES_CONFIG } } };
 
 function readOptions(): Options | undefined {
@@ -128,7 +134,7 @@ function createModelOptions(
   options: Options,
   scripted: ScriptedModel | undefined,
 ): Pick<GatewayOptions, "modelBaseUrl" | "configPatch" | "env"> {
-  if (scripted) return { modelBaseUrl: scripted.baseUrl };
+  if (scripted) return { modelBaseUrl: scripted.baseUrl, configPatch: PRICED_MODELS };
   const { baseUrl = "", model = "", apiKeyEnv } = options;
   const described = {
     id: model,
@@ -153,9 +159,9 @@ function createModelOptions(
   };
 }
 
-function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+function runTask(gateway: Gateway, message: string, patienceMs: number): Promise<RunEntry> {
   const work = async () => {
-    await gateway.agent({ message: DEMO_TASK, sessionKey: SESSION, timeoutMs: patienceMs });
+    await gateway.agent({ message, sessionKey: SESSION, timeoutMs: patienceMs });
     return waitForNewest(gateway, patienceMs);
   };
   return tellProgress("at work", work, say);
@@ -199,6 +205,25 @@ async function runHeld(gateway: Gateway, patienceMs: number): Promise<RunEntry> 
   const entry = await ended;
   runCli("questions", "--all", "--ledger", joinLedgerPath(gateway.stateDir));
   show(gateway, entry);
+  return entry;
+}
+
+/** A real model may do as it likes; the scripted one writes where it must not. */
+async function runTree(
+  gateway: Gateway,
+  scripted: ScriptedModel | undefined,
+  patienceMs: number,
+): Promise<RunEntry> {
+  say("A child that may change one folder, and one whose answer is long");
+  const entry = await runTask(gateway, TREE_TASK, patienceMs);
+  const refusal = scripted && findRefusedWrite(scripted);
+  if (refusal !== undefined) process.stdout.write(`\nThe first one was told: ${refusal}\n`);
+  const shortened = scripted && findShortened(scripted);
+  if (shortened !== undefined)
+    process.stdout.write(`\nIn the answer of the second one its parent reads: ${shortened}\n`);
+  show(gateway, entry);
+  runCli("tree", entry.runId, "--ledger", joinLedgerPath(gateway.stateDir));
+  process.stdout.write("\n");
   return entry;
 }
 

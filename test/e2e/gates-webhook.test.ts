@@ -138,6 +138,13 @@ describe("a webhook", () => {
     );
   });
 
+  it("has an address and a secret that the host's settings do not show", async () => {
+    const shown = JSON.stringify(await stage.gateway.call("config.get", {}));
+    expect(shown).toContain("webhook:ops");
+    expect(shown).not.toContain(SECRET);
+    expect(shown).not.toContain("/hook");
+  });
+
   it("is refused where its answer is forged, stale, or brings the wrong token, and the question stays open", async () => {
     const statuses = [
       await postAnswer(approval, { secret: "a-secret-of-nobody-here" }),

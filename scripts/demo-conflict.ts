@@ -1,8 +1,9 @@
 /** Owns: the third part of the demo: two steps of a plan that write the same file, ruled on before the second write happens. */
 import type { Gateway } from "../test/support/gateway.ts";
-import { textOf, type Rule, type ScriptedModel, type Turn } from "../test/support/scripted-model.ts";
+import { textOf, type Rule, type ScriptedModel, type ToolCall } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
 import { joinLedgerPath, openLedgerForReading } from "../src/plugins/compose.ts";
+import { createTask } from "./demo-script.ts";
 
 const DRAFT_TASK =
   "Write one sentence about version 2.0 to notes.md with the tool write, and answer with it.";
@@ -27,22 +28,19 @@ export const CONFLICT_PLAN = {
 export const CONFLICT_RULES: readonly Rule[] = [
   createTask(
     DRAFT_TASK,
-    { delayMs: 300, call: [write("Version 2.0 runs plans.\n")] },
+    { delayMs: 300, call: [createWrite("notes.md", "Version 2.0 runs plans.\n")] },
     { delayMs: 3_500, say: "Version 2.0 runs plans." },
   ),
   createTask(
     REVIEW_TASK,
-    { delayMs: 1_600, call: [write("reviewed\n")] },
+    { delayMs: 1_600, call: [createWrite("notes.md", "reviewed\n")] },
     { delayMs: 600, say: "Somebody else holds notes.md; I left it as it is." },
   ),
 ];
 
-function createTask(phrase: string, ...turns: Turn[]): Rule {
-  return { when: (text) => text.includes(phrase), turns };
-}
-
-function write(content: string): NonNullable<Turn["call"]>[number] {
-  return { name: "write", args: { path: "notes.md", content } };
+/** A call of the tool `write`. */
+export function createWrite(path: string, content: string): ToolCall {
+  return { name: "write", args: { path, content } };
 }
 
 /** Resolves when the two have met, while the first of them is still at work. */

@@ -109,7 +109,8 @@ export const DEMO_RULES: readonly Rule[] = [
   ),
 ];
 
-function createTask(phrase: string, ...turns: Turn[]): Rule {
+/** Answers every message that has the phrase in it. */
+export function createTask(phrase: string, ...turns: Turn[]): Rule {
   return { when: (text) => text.includes(phrase), turns };
 }
 

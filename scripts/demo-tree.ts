@@ -1,11 +1,14 @@
 /** Owns: the fifth part of the demo: a child that may change one folder only, one whose answer is long, and the tree with its bill. */
 import type { Json } from "../test/support/gateway.ts";
-import { textOf, type Rule, type ScriptedModel, type Turn } from "../test/support/scripted-model.ts";
+import { textOf, type Rule, type ScriptedModel } from "../test/support/scripted-model.ts";
+import { createWrite } from "./demo-conflict.ts";
+import { createTask } from "./demo-script.ts";
 
 const SUMMARY_TASK =
   "Write one sentence about version 2.0 to drafts/summary.md, then the same to notes.md, both with the tool write, and answer with what came of it.";
 const REPORT_TASK = "Write a report of about 40,000 characters on version 2.0.";
 
+const SENTENCE = "Version 2.0 runs plans.\n";
 const MAY_WRITE = { write: ["drafts/**"] };
 
 export const TREE_TASK = [
@@ -29,8 +32,8 @@ export const TREE_RULES: readonly Rule[] = [
   ),
   createTask(
     SUMMARY_TASK,
-    { delayMs: 400, call: [createWrite("drafts/summary.md")] },
-    { delayMs: 400, call: [createWrite("notes.md")] },
+    { delayMs: 400, call: [createWrite("drafts/summary.md", SENTENCE)] },
+    { delayMs: 400, call: [createWrite("notes.md", SENTENCE)] },
     { delayMs: 400, say: "drafts/summary.md is written. notes.md is not mine to change." },
   ),
   createTask(REPORT_TASK, {
@@ -44,14 +47,6 @@ export const TREE_RULES: readonly Rule[] = [
     },
   }),
 ];
-
-function createTask(phrase: string, ...turns: Turn[]): Rule {
-  return { when: (text) => text.includes(phrase), turns };
-}
-
-function createWrite(path: string): NonNullable<Turn["call"]>[number] {
-  return { name: "write", args: { path, content: "Version 2.0 runs plans.\n" } };
-}
 
 /** The model of the gateway's configuration with prices, in US dollars for a million tokens, so that the tree has a bill. */
 export const PRICED_MODELS: Json = {

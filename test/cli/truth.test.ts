@@ -11,7 +11,7 @@ import {
 } from "../support/temp-ledger.ts";
 import { runCli } from "./run-cli.ts";
 
-const RAN: ChildRun = { model: "openai/small\u001b[31m", thinking: "off", folder: "/srv/work" };
+const RAN: ChildRun = { model: "openai/small\u001b[31m", thinking: "off", folder: "/repo" };
 const DIFFERENCES = [{ field: "model", asked: "openai/large", ran: "openai/small\u001b[31m" }];
 
 let folder: TempFolder;
@@ -27,7 +27,7 @@ beforeAll(async () => {
     newCoordinationId: () => "co-truth" as CoordinationId,
   });
   const base = spawnRequest({ call: "call-1", trace: "trace-1" });
-  const requested = { model: "openai/large", thinking: "off", folder: "/srv/work" };
+  const requested = { model: "openai/large", thinking: "off", folder: "/repo" };
   const admission = await coordinator.admitSpawn({
     ...base,
     spawn: { ...base.spawn, name: "reader", requested },
@@ -61,8 +61,8 @@ const SENTENCE = /model openai\/large was asked, and openai\/small.* ran/u;
 describe("a child that did not run as it was asked", () => {
   test("show says what was asked, what ran and where they differ", async () => {
     const text = await run("show");
-    expect(text).toMatch(/asked +openai\/large, thinking off, in \/srv\/work/u);
-    expect(text).toMatch(/ran +openai\/small.*, thinking off, in \/srv\/work, 2 tools offered/u);
+    expect(text).toMatch(/asked +openai\/large, thinking off, in \/repo/u);
+    expect(text).toMatch(/ran +openai\/small.*, thinking off, in \/repo, 2 tools offered/u);
     expect(text).toMatch(SENTENCE);
     expect(text).not.toContain("\u001b[31m");
     const { steps } = JSON.parse(await run("show", "--json")) as { steps: object[] };

@@ -55,10 +55,10 @@ describe("it does not differ", () => {
 
 describe("a write differs from the folder that was asked", () => {
   it.each([
-    ["/srv/work", "/srv/other/x.md", 1],
-    ["/srv/work", "/srv/work-2/x.md", 1],
-    ["/srv/work", "/srv/work/deep/x.md", 0],
-    ["/srv/work/", "/srv/work/x.md", 0],
+    ["/repo", "/srv/other/x.md", 1],
+    ["/repo", "/repo-2/x.md", 1],
+    ["/repo", "/repo/deep/x.md", 0],
+    ["/repo/", "/repo/x.md", 0],
     ["/", "/srv/x.md", 0],
     [undefined, "/srv/x.md", 0],
   ] as const)("%s: %s", (folder, file, count) => {

@@ -18,7 +18,7 @@ import {
   type Scene,
 } from "./scene.ts";
 
-const ASKED: ChildRequest = { model: "mock/large", folder: "/srv/work" };
+const ASKED: ChildRequest = { model: "mock/large", folder: "/repo" };
 const HOLDING: Gate = { threshold: 7_000, holdMismatch: true };
 const SMALL: ChildRun = { model: "mock/small" };
 const LARGE: ChildRun = { model: "mock/large" };
@@ -57,9 +57,9 @@ describe("what the host says of a child", () => {
     const scene = openRunning();
     expect(decideOn(scene, observe(LARGE))).toBe("child.observed");
     for (let calls = 0; calls < 500; calls += 1) expect(decideOn(scene, observe(LARGE))).toBe("replay");
-    expect(decideOn(scene, observe({ ...LARGE, folder: "/srv/work" }))).toBe("child.observed");
-    expect(scene.log.at(-1)?.payload).toEqual({ stepId: "step-1", attempt: 1, ran: { folder: "/srv/work" } });
-    expect(stepOf(scene).observed).toEqual({ ran: { ...LARGE, folder: "/srv/work" }, changes: 2 });
+    expect(decideOn(scene, observe({ ...LARGE, folder: "/repo" }))).toBe("child.observed");
+    expect(scene.log.at(-1)?.payload).toEqual({ stepId: "step-1", attempt: 1, ran: { folder: "/repo" } });
+    expect(stepOf(scene).observed).toEqual({ ran: { ...LARGE, folder: "/repo" }, changes: 2 });
   });
 
   it("causes nothing: what follows is caused by what happened before", () => {
@@ -104,11 +104,11 @@ describe("what the host says of a child", () => {
 describe("a file that a child changes", () => {
   it("outside of the folder that was asked is a difference, once", () => {
     const scene = openRunning();
-    expect(decideOn(scene, change("file:/srv/work/a.md"))).toBe("resource.changed");
+    expect(decideOn(scene, change("file:/repo/a.md"))).toBe("resource.changed");
     expect(decideOn(scene, change("file:/srv/b.md"))).toBe("resource.changed child.differed");
     expect(decideOn(scene, change("file:/srv/c.md"))).toBe("resource.changed");
     expect(decideOn(scene, change("queue:mail"))).toBe("resource.changed");
-    expect(stepOf(scene).differences).toEqual([{ field: "writes", asked: "/srv/work", ran: "/srv/b.md" }]);
+    expect(stepOf(scene).differences).toEqual([{ field: "writes", asked: "/repo", ran: "/srv/b.md" }]);
   });
 
   it("anywhere is none where no folder was asked", () => {

@@ -123,6 +123,10 @@ export const BOUNDS = {
   criteriaMax: 64,
   rubricCharsMax: 4_000,
   revisionsMax: 10,
+  /** Attempts of a step that ended because its provider refused calls, and do not count as retries. */
+  refusedAttemptsMax: 5,
+  /** A longer `retry-after` of a provider is cut to this. */
+  retryAfterMsMax: 600_000,
   successCriteriaMax: 64,
   /** The question and the answer of people, as text. */
   questionCharsMax: 4_000,

@@ -118,6 +118,8 @@ export interface FailStep extends OutcomeOf {
   readonly error: StepError;
   readonly cancelled: boolean;
   readonly usage?: Usage;
+  /** After this time the provider that refused takes calls again, as it said. */
+  readonly retryAfterMs?: number;
 }
 
 /** Records that an attempt ran out of time. */

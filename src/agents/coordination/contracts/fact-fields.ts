@@ -78,6 +78,8 @@ export const stepErrorSchema = z.object({
     "not_as_asked",
     /** No worktree could be made for the attempt, or what it left there cannot be read. */
     "worktree_failed",
+    /** The provider of the child's model refused its calls, because of its rate limit or its load. */
+    "provider_refused",
   ]),
   message: z.string().max(BOUNDS.errorMessageCharsMax),
 });

@@ -24,6 +24,8 @@ export interface ChildEnding {
   readonly reply?: string;
   /** What the attempt used, as far as the runner knows. */
   readonly usage?: Usage;
+  /** It failed because the provider of its model refused the last call. */
+  readonly refusal?: { readonly retryAfterMs?: number };
 }
 
 /** What became of an agent that was told to stop. */

@@ -1,6 +1,6 @@
 /**
  * Owns: choosing what follows a failed attempt of a planned step: another attempt after a wait, a question to people, or the end of
- * the step. D4 attempts never exceed the budget and what people granted.
+ * the step. D4 attempts never exceed the budget, what people granted, and `BOUNDS.refusedAttemptsMax` that a provider refused.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { FailStep, TimeOutStep } from "../contracts/commands.ts";
@@ -81,22 +81,34 @@ function computeRetryTime(
   { command, now }: EndedAttempt,
 ): EpochMs | undefined {
   const { spec, phase } = step;
-  if (!spec.planned || !hasAttemptLeft(step)) return undefined;
+  if (!spec.planned || !(isFreeAttempt(step, command) || hasAttemptLeft(step))) return undefined;
   // The same outputs give the same input, so another attempt would fail in the same way.
   if (command.type === "failStep" && command.error.code === "input_unavailable") return undefined;
   const rule = { budget: spec.retryBudget, backoffMs: spec.planned.backoffMs };
   const { seed = "", deadlineAtMs } = created.plan ?? {};
-  const atMs = addMs(now, computeBackoffMs(rule, phase.attempt, `${seed}:${spec.stepId}`));
+  const backoffMs = computeBackoffMs(rule, phase.attempt, `${seed}:${spec.stepId}`);
+  const atMs = addMs(now, Math.max(backoffMs, readRetryAfter(command)));
   return isTooLate(atMs, isDelivery(step) ? undefined : deadlineAtMs) ? undefined : atMs;
+}
+
+/** True when a provider refused the attempt, and it does not count as a retry. */
+function isFreeAttempt({ refusals = 0 }: Step, command: EndedAttempt["command"]): boolean {
+  const isRefused = command.type === "failStep" && command.error.code === "provider_refused";
+  return isRefused && refusals < BOUNDS.refusedAttemptsMax;
+}
+
+function readRetryAfter(command: EndedAttempt["command"]): number {
+  const retryAfterMs = command.type === "failStep" ? (command.retryAfterMs ?? 0) : 0;
+  return Math.min(Math.max(0, Math.ceil(retryAfterMs)), BOUNDS.retryAfterMsMax);
 }
 
 function isTooLate(atMs: EpochMs, deadlineAtMs: EpochMs | undefined): boolean {
   return deadlineAtMs !== undefined && atMs >= deadlineAtMs;
 }
 
-/** True when an attempt is left (D4). An attempt that revises a result does not count as a retry. */
-function hasAttemptLeft({ spec, phase, granted = 0, revisions = 0 }: Step): boolean {
-  return phase.attempt - revisions <= Math.min(spec.retryBudget + granted, BOUNDS.retryBudgetMax);
+/** True when an attempt is left (D4). Attempts that revise a result or that a provider refused do not count as retries. */
+function hasAttemptLeft({ spec, phase, granted = 0, revisions = 0, refusals = 0 }: Step): boolean {
+  return phase.attempt - revisions - refusals <= Math.min(spec.retryBudget + granted, BOUNDS.retryBudgetMax);
 }
 
 /** Finds the limit of the step's own budget that is reached by the time of its next attempt. This attempt counts too. */

@@ -1,4 +1,5 @@
 /** Owns: what each fact about a step means for that step. D3 to D5 as in `evolve.ts`. */
+import { BOUNDS } from "../contracts/bounds.ts";
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
@@ -42,7 +43,7 @@ export function evolveStep(before: Step, event: StepEvent): Step {
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
-      return { ...step, phase: evolveOutcome(step.phase, event) };
+      return { ...step, ...countRefusal(step, event), phase: evolveOutcome(step.phase, event) };
     case "step.reported":
       return evolveReported(step, event);
     case "step.progressed":
@@ -84,7 +85,7 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
   const { attempt, deadlineAtMs, targetSession, message } = event.payload;
   assertInvariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
   assertInvariant(
-    attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0) + (step.revisions ?? 0),
+    attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0) + (step.revisions ?? 0) + (step.refusals ?? 0),
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
   assertInvariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
@@ -190,6 +191,13 @@ function evolveOutcome(phase: StepPhase, event: OutcomeEvent): StepPhase {
   if (retryAtMs !== undefined) return { ...attempt, status: "backoff", cause: status, retryAtMs };
   assertInvariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);
   return { ...attempt, status: "blocked", cause: status, ...escalated };
+}
+
+/** D4: an attempt that a provider refused does not count as a retry, as long as there are not too many of them. */
+function countRefusal({ spec, refusals = 0 }: Step, event: OutcomeEvent): { readonly refusals?: number } {
+  const isRefused = event.type === "step.failed" && event.payload.error.code === "provider_refused";
+  if (!isRefused || !spec.planned || refusals >= BOUNDS.refusedAttemptsMax) return {};
+  return { refusals: refusals + 1 };
 }
 
 function isFailure(status: EndedPhase["status"]): status is Failure {

@@ -174,6 +174,8 @@ export interface Step extends StepNotes {
   readonly granted?: number;
   /** How often its result went back to its agent. */
   readonly revisions?: number;
+  /** Attempts that ended because a provider refused calls, up to `BOUNDS.refusedAttemptsMax`. They do not count as retries. */
+  readonly refusals?: number;
   /** People let it begin although its planner doubts it (G2). */
   readonly isApproved?: true;
   /** Who asked for the end of this step alone. */

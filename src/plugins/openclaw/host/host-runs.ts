@@ -16,6 +16,7 @@ import type {
 import type { Attempt, Start } from "../../../agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { errorFields } from "./provider-refusal.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { formatSentence } from "./spawn-result.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
@@ -85,8 +86,14 @@ export function startOf(seen: Extract<Observation, ObservedChild>): Start {
   const { kind, childSessionKey, childRunId } = seen;
   const child = { childSessionKey, childRunId };
   if (kind === "running") return { kind: "started", child };
-  const { outcome, message, reply, usage } = seen;
-  const ending = { outcome, ...(message && { message }), ...(reply && { reply }), ...(usage && { usage }) };
+  const { outcome, message, reply, usage, refusal } = seen;
+  const ending = {
+    outcome,
+    ...(message && { message }),
+    ...(reply && { reply }),
+    ...(usage && { usage }),
+    ...(refusal && { refusal }),
+  };
   return { kind: "started", child, ending };
 }
 
@@ -100,7 +107,7 @@ const messageSchema = z.object({
   role: z.string(),
   content: z.unknown(),
   idempotencyKey: z.string().optional(),
-  stopReason: z.string().optional(),
+  ...errorFields,
   usage: z
     .object({
       totalTokens: z.number().min(0).optional(),

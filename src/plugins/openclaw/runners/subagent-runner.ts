@@ -33,6 +33,7 @@ import {
   type RunnerParts,
   type TaskRow,
 } from "../host/host-runs.ts";
+import { readRefusal, type Refusal } from "../host/provider-refusal.ts";
 import { formatPromptContext } from "./prompt-context.ts";
 
 /** The host takes 0.2 s for an agent and its agents, and gives up itself after 15 s. */
@@ -152,7 +153,19 @@ async function readRow(
   const messages = sliceSinceBegin(transcript, runIdOf(attempt)) ?? transcript;
   const reply = replyIn(messages);
   const usage = sumUsage(messages);
-  return { kind: "ended", ...child, ...endingOf(row), ...(reply && { reply }), ...(usage && { usage }) };
+  const refusal = readRefusal(messages.findLast(({ role }) => role === "assistant"));
+  return {
+    kind: "ended",
+    ...child,
+    ...endingOf(row),
+    ...(reply && { reply }),
+    ...(usage && { usage }),
+    ...(refusal && { refusal: omitProvider(refusal) }),
+  };
+}
+
+function omitProvider({ retryAfterMs }: Refusal): { readonly retryAfterMs?: number } {
+  return { ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
 async function cancelAttempt(

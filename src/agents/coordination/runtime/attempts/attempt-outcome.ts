@@ -44,7 +44,7 @@ export async function outcomeOf(
     case "timed_out":
       return createOutcomeOf({ type: "timeOutStep", ...about, via: "runner" });
     case "failed":
-      return createFailure(about, stepError("child_failed", ending.message ?? "the agent failed"), ending);
+      return createFailure(about, describeFailure(ending), ending);
     case "cancelled":
       return createFailure(
         about,
@@ -54,6 +54,10 @@ export async function outcomeOf(
     default:
       return assertNever(ending.outcome, "child outcome");
   }
+}
+
+function describeFailure({ refusal, message = "the agent failed" }: ChildEnding): StepError {
+  return stepError(refusal ? "provider_refused" : "child_failed", message);
 }
 
 /** Drops numbers that cannot be true, because an event that breaks a bound could not be recorded at all. */
@@ -155,7 +159,7 @@ export function contentFromOutputs(
 export function createFailure(
   about: About,
   error: StepError,
-  { usage }: Pick<ChildEnding, "usage"> = {},
+  { usage, refusal }: Pick<ChildEnding, "usage" | "refusal"> = {},
 ): Outcome {
   const cancelled = error.code === "child_cancelled";
   return createOutcomeOf({
@@ -165,6 +169,7 @@ export function createFailure(
     cancelled,
     via: "runner",
     ...(usage && { usage }),
+    ...(refusal?.retryAfterMs !== undefined && { retryAfterMs: refusal.retryAfterMs }),
   });
 }
 

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import { outcomeOf } from "../../src/agents/coordination/runtime/attempts/attempt-outcome.ts";
+import { timeAt } from "./scene.ts";
+import {
+  admit,
+  BACKOFF_MS,
+  dispatch,
+  failStep,
+  openPlan,
+  planScene,
+  planStep,
+  startStep,
+  type PlanScene,
+} from "./planned-scene.ts";
+
+const createPlan = (retryBudget: number): PlanScene =>
+  planScene(openPlan({ steps: 1 }), admit(planStep("a", { retryBudget })));
+
+const refuse = (attempt: number, retryAfterMs?: number): Command => ({
+  ...failStep("a", attempt, "provider_refused"),
+  ...(retryAfterMs !== undefined && { retryAfterMs }),
+});
+
+/** Plays attempts that end alike, each begun when it is due, until no further one is planned. */
+function playUntilOver(scene: PlanScene, end: (attempt: number) => Command): number {
+  for (let attempt = 1; ; attempt += 1) {
+    scene.then(dispatch("a", attempt), startStep("a", attempt), end(attempt));
+    const { phase } = scene.step("a");
+    if (phase.status !== "backoff") return attempt;
+    scene.passes(phase.retryAtMs - timeAt(scene.nowMs));
+  }
+}
+
+describe("an attempt that a provider refused", () => {
+  it("does not count as a retry, up to a number of them", () => {
+    const scene = createPlan(0);
+    expect(playUntilOver(scene, (attempt) => refuse(attempt))).toBe(1 + BOUNDS.refusedAttemptsMax);
+    expect(scene.status("a")).toBe("failed");
+  });
+
+  it("leaves the retries for what goes wrong otherwise", () => {
+    const scene = createPlan(1);
+    const attempts = playUntilOver(scene, (attempt) =>
+      attempt === 1 ? refuse(attempt) : failStep("a", attempt),
+    );
+    expect(attempts).toBe(3);
+  });
+
+  it("is followed by one that waits as long as the provider said, at most ten minutes", () => {
+    for (const [saidMs, waitedMs] of [
+      [90_000, 90_000],
+      [365 * 86_400_000, BOUNDS.retryAfterMsMax],
+    ] as const) {
+      const scene = createPlan(0).then(dispatch("a"), startStep("a"), refuse(1, saidMs));
+      expect(scene.step("a").phase).toMatchObject({ retryAtMs: timeAt(scene.nowMs + waitedMs) });
+    }
+    const unsaid = createPlan(0).then(dispatch("a"), startStep("a"), refuse(1));
+    const { phase } = unsaid.step("a");
+    expect(phase.status === "backoff" && phase.retryAtMs - timeAt(unsaid.nowMs)).toBeLessThanOrEqual(
+      BACKOFF_MS,
+    );
+  });
+
+  it("is told from other failures by what the runner saw", async () => {
+    const scene = createPlan(0).then(dispatch("a"), startStep("a"));
+    const draft = (refusal?: { readonly retryAfterMs?: number }) =>
+      outcomeOf(
+        {} as never,
+        { state: scene.open, step: scene.step("a") },
+        { outcome: "failed", message: "it went wrong", ...(refusal && { refusal }) },
+      );
+    expect((await draft({ retryAfterMs: 2_000 })).commands).toMatchObject([
+      { type: "failStep", error: { code: "provider_refused" }, retryAfterMs: 2_000 },
+    ]);
+    expect((await draft()).commands).toMatchObject([{ error: { code: "child_failed" } }]);
+  });
+});

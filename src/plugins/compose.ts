@@ -10,6 +10,7 @@ import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budge
 import type { AgentId, CoordinationId, SessionKey } from "../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
+import type { ProviderLanes } from "../agents/coordination/ports/provider-use.ts";
 import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
 import type { ContentStore } from "../agents/coordination/ports/content-store.ts";
 import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
@@ -125,6 +126,8 @@ export interface ComposeOptions {
   readonly logger: Logger;
   /** Hooks that other plugins registered. */
   readonly hooks: HookHost;
+  /** Absent: steps begin whatever their providers answer. */
+  readonly providers?: ProviderLanes;
   /** For critics. */
   readonly model: ModelClient;
   /** Texts that were kept back, over reloads. */
@@ -141,7 +144,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const { lanes: limits } = config;
   const store = await openStore(ledgerPath);
   const acp = createLazyAcpRunner(options);
-  const lanes = createPQueueLanes(limits, systemClock);
+  const lanes = createPQueueLanes(limits, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
   const take: TakeChannelAnswer = async (request, through) => {
     const answered = await coordinator.answer({ ...request, through });

@@ -71,7 +71,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
     types:
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",

@@ -21,7 +21,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/privileges": { folders: "core/contracts core/std" },
   "core/contracts/workflows": { folders: "core/contracts", packages: "zod" },
   "core/escalation": { folders: "core/contracts" },
-  "core/lanes": { types: "core/contracts" },
+  "core/lanes": { folders: "core/contracts" },
   "core/ledger": { folders: "core/contracts", packages: "immutable" },
   "core/plan": { folders: "core/contracts" },
   "core/contracts/config": { folders: "core/contracts core/contracts/workflows", packages: "zod" },
@@ -94,6 +94,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/ledger core/plan core/gates core/results core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
     types: "core/ports",
   },
+  "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
   "core/runtime/spawns": {
     folders:
       "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results core/runtime/log core/runtime/privileges",

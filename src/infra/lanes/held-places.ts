@@ -1,6 +1,7 @@
-/** Owns: how many places of all lanes each session and each agent holds, for the caps. */
+/** Owns: how many places of all lanes each session and each agent holds, for the caps, and whether its provider takes more. */
 import type { LaneRequest } from "../../agents/coordination/ports/lane-runner.ts";
 import { canHoldPlace, type Caps } from "../../agents/coordination/lanes/may-hold.ts";
+import type { StepAdmission } from "../../agents/coordination/ports/provider-use.ts";
 
 /** Whose work it is. */
 export type Holder = Pick<LaneRequest, "session" | "agentId">;
@@ -16,12 +17,14 @@ export interface HeldPlaces {
   version(): number;
 }
 
-export function createHeldPlaces(caps: Caps): HeldPlaces {
+export function createHeldPlaces(caps: Caps, providers?: StepAdmission): HeldPlaces {
   const bySession = new Map<string, number>();
   const byAgent = new Map<string, number>();
   const sessionOf = ({ session }: Holder): string => (caps.perSessionMax === undefined ? "" : session);
   const agentOf = ({ agentId }: Holder): string => (caps.perAgentMax === undefined ? "" : agentId);
   const hasCaps = caps.perSessionMax !== undefined || caps.perAgentMax !== undefined;
+  const nameHolder = (holder: Holder): string =>
+    JSON.stringify([sessionOf(holder), providers ? holder.agentId : agentOf(holder)]);
   let version = 0;
   const countHeld = (holder: Holder) => ({
     ofSession: bySession.get(sessionOf(holder)) ?? 0,
@@ -33,8 +36,9 @@ export function createHeldPlaces(caps: Caps): HeldPlaces {
     count(byAgent, agentOf(holder), ofAgent + by);
   };
   return {
-    nameOf: (holder) => (hasCaps ? JSON.stringify([sessionOf(holder), agentOf(holder)]) : ""),
-    mayHold: (holder) => canHoldPlace(caps, countHeld(holder)),
+    nameOf: (holder) => (hasCaps || providers ? nameHolder(holder) : ""),
+    mayHold: (holder) =>
+      canHoldPlace(caps, countHeld(holder)) && (providers?.canBeginStep(holder.agentId) ?? true),
     take: (holder) => {
       change(holder, 1);
       if (!canHoldPlace(caps, countHeld(holder))) version += 1;
@@ -45,7 +49,7 @@ export function createHeldPlaces(caps: Caps): HeldPlaces {
       if (opens) version += 1;
       return opens;
     },
-    version: () => version,
+    version: () => version + (providers?.version() ?? 0),
   };
 }
 

@@ -10,6 +10,7 @@ import type { LanesConfig } from "../../agents/coordination/contracts/config/con
 import { compareRanks } from "../../agents/coordination/lanes/rank-request.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { LaneRunner } from "../../agents/coordination/ports/lane-runner.ts";
+import type { StepAdmission } from "../../agents/coordination/ports/provider-use.ts";
 import { createHeldPlaces, type HeldPlaces } from "./held-places.ts";
 import { createRequestLane, type RequestLane } from "./request-lane.ts";
 
@@ -21,11 +22,13 @@ export type LaneLimits = Pick<
 /** Acts are short, so few at once are enough, and a host is not asked about 10,000 steps at the same time. */
 const OPERATIONS_AT_ONCE = 8;
 
-export function createPQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner {
+export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: StepAdmission): LaneRunner {
   const listeners = new Set<(lane: Lane) => void>();
-  const lanes = createLanes(limits, clock, (lane) => {
+  const onRoom = (lane: Lane): void => {
     for (const listener of listeners) listener(lane);
-  });
+  };
+  const lanes = createLanes(limits, { clock, providers, onRoom });
+  providers?.onChange(() => startWaiting(Object.values(lanes)));
   const operations = new PQueue({ concurrency: OPERATIONS_AT_ONCE });
   const underway = createUnderway();
   return {
@@ -51,9 +54,15 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner 
 
 type Lanes = Readonly<Record<Lane, RequestLane>>;
 
-function createLanes(limits: LaneLimits, clock: Clock, onRoom: (lane: Lane) => void): Lanes {
+interface LanesParts {
+  readonly clock: Clock;
+  readonly providers: StepAdmission | undefined;
+  readonly onRoom: (lane: Lane) => void;
+}
+
+function createLanes(limits: LaneLimits, { clock, providers, onRoom }: LanesParts): Lanes {
   const { queueMax, agingMs, perSessionMax, perAgentMax } = limits;
-  const places: HeldPlaces = createHeldPlaces({ perSessionMax, perAgentMax });
+  const places: HeldPlaces = createHeldPlaces({ perSessionMax, perAgentMax }, providers);
   const hasCaps = perSessionMax !== undefined || perAgentMax !== undefined;
   const make = (lane: Lane): RequestLane =>
     createRequestLane({
@@ -85,6 +94,11 @@ function startBefore(lanes: readonly RequestLane[], from: RequestLane): void {
 
 function startOthers(lanes: readonly RequestLane[], from: RequestLane): void {
   for (const lane of sortByRank(lanes)) if (lane !== from) lane.tryAgain();
+}
+
+/** A provider takes more work. */
+function startWaiting(lanes: readonly RequestLane[]): void {
+  for (const lane of sortByRank(lanes)) lane.tryAgain();
 }
 
 /** The lanes in which something may start, by what starts first. */

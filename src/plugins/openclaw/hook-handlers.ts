@@ -16,6 +16,7 @@ import type { SpanOf } from "./withholding/text-transforms.ts";
 import { createPrivilegeHandlers, type PrivilegeHandlers } from "./privileges/privilege-handlers.ts";
 import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
+import { noteRefusal, waitForTurn } from "./runtime-access/provider-turns.ts";
 import {
   findRuntime,
   replaceRuntime,
@@ -89,15 +90,17 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
         await (await runtime.coordinator()).endChild(event.targetSessionKey as SessionKey, endingOf(event));
       });
     },
-    beforePromptBuild: (event: HookEvent<"before_prompt_build">, ctx: HookContext<"before_prompt_build">) =>
-      runQuietly("before_prompt_build", (runtime) => beginTurn({ runtime, privileges }, event, ctx)),
+    beforePromptBuild: async (event, ctx) => {
+      const begin = (runtime: SharedRuntime) => beginTurn({ runtime, privileges }, event, ctx);
+      const prompt = await runQuietly("before_prompt_build", begin);
+      await waitForTurn(ctx.sessionKey, ctx.modelProviderId);
+      return prompt;
+    },
     compacted: (event, ctx) => onCompacted(runQuietly, event, ctx),
-    agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>
-      runQuietly("agent_end", async (runtime) => {
-        const { sessionKey, runId } = ctx;
-        if (sessionKey && runId)
-          await (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
-      }),
+    agentEnded: (event, ctx) => {
+      noteRefusal(event, ctx);
+      return runQuietly("agent_end", (runtime) => endTurn(runtime, ctx));
+    },
     start: async (): Promise<void> => {
       await replaceRuntime(await make());
       await runQuietly("start", async (runtime) => {
@@ -137,14 +140,26 @@ function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes:
   return {
     beforeSpawn: async (event, ctx, untilMs = Date.now() + SPAWN_BUDGET_MS) =>
       (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx, untilMs),
-    beforeCall: async (event, ctx) =>
-      (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
-      writes.beforeCall(event, ctx),
+    beforeCall: async (event, ctx) => {
+      // First, so that a claim is ruled on when its call happens.
+      await waitForTurn(ctx.sessionKey);
+      return (
+        (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
+        writes.beforeCall(event, ctx)
+      );
+    },
     afterCall: async (event, ctx) => {
       await privileges.noteUnshownCall(event, ctx);
       await writes.afterCall(event, ctx);
     },
   };
+}
+
+async function endTurn(
+  runtime: SharedRuntime,
+  { sessionKey, runId }: HookContext<"agent_end">,
+): Promise<void> {
+  if (sessionKey && runId) await (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
 }
 
 interface TurnParts {

@@ -9,8 +9,11 @@ import { createOnce } from "../../agents/coordination/std/load-once.ts";
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `SPAWN_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;
 
-/** A contested call may wait for as long as the operator says; the handler gives up before this. */
-const HOST_CALL_TIMEOUT_MS = 18_000;
+/** A child's prompt, and with it its first call, may wait for its provider (`lanes.providers.callDelayMs`). */
+const HOST_PROMPT_TIMEOUT_MS = 18_000;
+
+/** A contested call may wait for as long as the operator says, and for its provider; the handler gives up before this. */
+const HOST_CALL_TIMEOUT_MS = 24_000;
 
 /** After all other plugins, so that what is recorded is what the host will do. */
 const LAST = -1_000;
@@ -25,7 +28,7 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
   api.on("after_tool_call", async (event, ctx) => (await handlers()).afterCall(event, ctx), calls);
   api.on("subagent_ended", async (event) => (await handlers()).subagentEnded(event));
   api.on("before_prompt_build", async (event, ctx) => (await handlers()).beforePromptBuild(event, ctx), {
-    timeoutMs: HOST_TIMEOUT_MS,
+    timeoutMs: HOST_PROMPT_TIMEOUT_MS,
   });
   api.on("after_compaction", async (event, ctx) => (await handlers()).compacted(event, ctx));
   api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));

@@ -4,6 +4,7 @@
  */
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
+import { noteAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
 import { accessUsageBook } from "./runtime-access/usage-memory.ts";
 import { readUsage } from "./usage/read-usage.ts";
 import type { UsageHandlers } from "./usage/usage-handlers.ts";
@@ -17,11 +18,13 @@ const HOST_CALL_TIMEOUT_MS = 18_000;
 const BEFORE_OURS = -900;
 
 export function registerUsage(api: OpenClawPluginApi, handlers: () => Promise<UsageHandlers>): void {
-  api.on("model_call_started", ({ runId }, { sessionKey, trace }) => {
-    if (sessionKey) beginCall(sessionKey as SessionKey, runId, trace?.traceId);
+  api.on("model_call_started", (event, { sessionKey, trace }) => {
+    if (sessionKey) beginCall(sessionKey as SessionKey, event.runId, trace?.traceId);
+    noteModelCall(event);
   });
-  api.on("before_message_write", ({ message }: HookEvent<"before_message_write">, ctx: MessageContext) => {
-    const usage = ctx.sessionKey ? readUsage(message) : undefined;
+  api.on("before_message_write", (event: HookEvent<"before_message_write">, ctx: MessageContext) => {
+    const usage = ctx.sessionKey ? readUsage(event.message) : undefined;
+    noteAnswer(event, ctx);
     const run = usage && accessUsageBook().addUsage(ctx.sessionKey as SessionKey, usage);
     if (run && run.dueAtMs === undefined) void handlers().then((usage) => usage.noted(run));
     return undefined;

@@ -2,6 +2,8 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { ProviderLanes } from "../../../agents/coordination/ports/provider-use.ts";
 import {
   parsePluginConfig,
   type Phase1Config,
@@ -19,6 +21,7 @@ import {
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
 import { createChatChannel } from "../runners/chat-channel.ts";
+import { createProviderLanes } from "../../../agents/coordination/runtime/providers/provider-lanes.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { createHookHost, type HookHost } from "../../hooks/hook-host.ts";
 import { accessGateMemory } from "./gate-memory.ts";
@@ -61,12 +64,14 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const runner = createHostRunner(api.runtime, logger);
   const hooks = createHookHost({ clock: systemClock, logger });
   const assignedFolders = createAssignedFolders();
+  const providers = createProviders(config, logger);
   const opened = openOnce(() =>
     composeForHost(api, {
       ledgerPath,
       config,
       logger,
       hooks,
+      ...(providers && { providers }),
       observer: runner,
       assignedFolders,
       onEvents: createAgentEvents(api, logger),
@@ -90,6 +95,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     config,
     logger,
     runner,
+    ...(providers && { providers }),
     health: createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     narrowedSpawns: new Map(),
@@ -106,9 +112,18 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     close: async () => {
       // Its runs are in the same ledger.
       await openwop?.close();
+      providers?.stop();
       await opened.close();
     },
   };
+}
+
+function createProviders(
+  { lanes: { providers: rules } }: Phase1Config,
+  logger: Logger,
+): ProviderLanes | undefined {
+  if (!rules.enabled) return undefined;
+  return createProviderLanes({ clock: systemClock, logger, rules, drawFraction: Math.random });
 }
 
 function createGateOfAgent(
@@ -132,7 +147,7 @@ const MIRROR_STOP_MS_MAX = 5_000;
 
 interface HostOptions extends Pick<
   ComposeOptions,
-  "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended" | "onEvents"
+  "ledgerPath" | "config" | "logger" | "hooks" | "providers" | "observer" | "onAppended" | "onEvents"
 > {
   readonly assignedFolders: AssignedFolders;
 }

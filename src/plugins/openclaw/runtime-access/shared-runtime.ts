@@ -17,6 +17,7 @@ import type { Gate } from "../../../agents/coordination/contracts/verification.t
 import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { SpawnObserver } from "../../../agents/coordination/ports/spawn-observer.ts";
+import type { ProviderLanes } from "../../../agents/coordination/ports/provider-use.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { HookHost } from "../../hooks/hook-host.ts";
@@ -33,6 +34,8 @@ export interface SharedRuntime {
   readonly logger: Logger;
   readonly health: HealthRecord;
   readonly runner: SpawnObserver;
+  /** Absent where the operator does not want calls held back. */
+  readonly providers?: ProviderLanes;
   /** What other plugins registered. */
   readonly hooks: HookHost;
   /** What holds the results of an agent that a model spawns, as far as the configuration says. */

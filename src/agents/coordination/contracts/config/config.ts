@@ -18,6 +18,28 @@ const declareConcurrency = (otherwise: number, purpose: string) =>
     .default(otherwise)
     .describe(`How many steps of plans run at once on the ${purpose} lane.`);
 
+/** How providers that refuse calls are treated. */
+const providersSchema = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Hold back steps and model calls of subagents while their provider refuses calls because of its rate or its load.",
+    ),
+  retryAfterMsMax: z
+    .int()
+    .min(1_000)
+    .max(BOUNDS.retryAfterMsMax)
+    .default(BOUNDS.retryAfterMsMax)
+    .describe("A longer `retry-after` of a provider is cut to this, in milliseconds."),
+  callDelayMs: z
+    .int()
+    .min(1)
+    .max(BOUNDS.waitMsMax)
+    .default(BOUNDS.waitMsMax)
+    .describe("How long one model call of a subagent may be held back, in milliseconds."),
+});
+
 const lanesSchema = z.strictObject({
   control: declareConcurrency(4, "control"),
   data: declareConcurrency(8, "data"),
@@ -40,6 +62,7 @@ const lanesSchema = z.strictObject({
   spawnsPerSessionMax: declareCount(BOUNDS.laneConcurrencyMax)
     .optional()
     .describe("How many spawns of one session may be open at once."),
+  providers: providersSchema.prefault({}),
 });
 /** Settings of the lanes: how many spawns run at once, and how many wait. */
 export type LanesConfig = z.output<typeof lanesSchema>;

@@ -1,0 +1,202 @@
+/**
+ * Owns: how dense the calls of one provider may be, and until when none may begin. State in, state out; time and chance are
+ * arguments.
+ *
+ * V1 nothing is held back before the provider refuses a call, and after a minute without a refusal. V2 the first refusal leaves
+ * as many calls a second as the provider took in the second before it; each later crowd of refusals leaves a share of that,
+ * and each answered call takes it a part of the way back and a little beyond. V3 a `retry-after` is obeyed up to a maximum;
+ * without one the wait doubles from one refusal to the next, with a jitter.
+ */
+import { addMs, type EpochMs } from "../contracts/ids.ts";
+
+export interface ProviderRules {
+  /** A longer `retry-after` is cut to this. */
+  readonly retryAfterMsMax: number;
+}
+
+export interface ProviderLane {
+  /** When the newest calls began that the provider did not refuse, oldest first. */
+  readonly begun: readonly EpochMs[];
+  /** Absent: calls may be as dense as they come. */
+  readonly pace?: Pace;
+  /** No call and no step begins before this. */
+  readonly closedUntilMs: EpochMs;
+  /** Refusals without an answered call between them. */
+  readonly refusedInRow: number;
+  /** The least time that a call lately took from being let go on to its beginning. */
+  readonly leadMs: number;
+}
+
+/** In the time that `together` calls take at `perSecond`, no more than `together` begin. */
+interface Pace {
+  readonly together: number;
+  readonly perSecond: number;
+  readonly sinceMs: EpochMs;
+  /** When the refused call had begun; absent since a later crowd was refused. */
+  readonly metAtMs?: EpochMs;
+}
+
+/** A call that the provider refused because of its rate or its load. */
+export interface RefusedCall {
+  readonly begunAtMs: EpochMs;
+  /** When it could no longer be held back. */
+  readonly letGoAtMs: EpochMs;
+  /** Absent: the provider did not say. */
+  readonly retryAfterMs?: number | undefined;
+  /** At least 0 and less than 1, for the jitter. */
+  readonly fraction: number;
+}
+
+const SECOND_MS = 1_000;
+/** The share of a pace that was too fast. */
+const PACE_KEPT = 0.9;
+/** What each answered call adds to a pace: a part of the way back to what the provider took, and a little. */
+const WAY_BACK_SHARE = 0.02;
+const PER_SECOND_ADDED = 0.004;
+const PER_SECOND_MIN = 1 / 60;
+const FORGET_MS = 60_000;
+/** The wait after the first refusal without `retry-after`. */
+const WAIT_MS = 250;
+const WAIT_MS_MAX = 60_000;
+const BEGUN_MAX = 256;
+/** How much of a longer time than the least one counts. */
+const LEAD_SHARE = 0.1;
+const LEAD_MS_MAX = 500;
+
+export function createProviderLane(): ProviderLane {
+  return { begun: [], closedUntilMs: 0 as EpochMs, refusedInRow: 0, leadMs: 0 };
+}
+
+/** `releasedAtMs`: when the call was let go on; absent where it had not been held back. */
+export function recordBegun(lane: ProviderLane, now: EpochMs, releasedAtMs?: EpochMs): ProviderLane {
+  const longerMs = releasedAtMs === undefined ? 0 : clamp(now - releasedAtMs, 0, LEAD_MS_MAX) - lane.leadMs;
+  return {
+    ...lane,
+    begun: [...lane.begun, now].slice(-BEGUN_MAX),
+    leadMs: lane.leadMs + longerMs * (longerMs > 0 ? LEAD_SHARE : 1),
+  };
+}
+
+/** V2. The answer to a call that was let go on before the pace changed says nothing about the new one. */
+export function recordAnswered(lane: ProviderLane, letGoAtMs: EpochMs): ProviderLane {
+  const { pace } = lane;
+  if (!pace || letGoAtMs <= pace.sinceMs) return lane;
+  const { together, perSecond } = pace;
+  const wayBack = Math.max(0, together - perSecond) * WAY_BACK_SHARE;
+  return { ...lane, refusedInRow: 0, pace: { ...pace, perSecond: perSecond + wayBack + PER_SECOND_ADDED } };
+}
+
+/** V2, V3. */
+export function recordRefused(
+  lane: ProviderLane,
+  call: RefusedCall,
+  { now, rules }: { readonly now: EpochMs; readonly rules: ProviderRules },
+): ProviderLane {
+  const begun = removeFirst(lane.begun, call.begunAtMs);
+  const pace = findPace(lane, now);
+  const isSameCrowd = pace !== undefined && call.letGoAtMs <= pace.sinceMs;
+  const refusedInRow = isSameCrowd ? lane.refusedInRow : lane.refusedInRow + 1;
+  const unsaidMs = isSameCrowd ? 0 : computeRefusedWaitMs(refusedInRow, call.fraction);
+  const waitMs = clamp(call.retryAfterMs ?? unsaidMs, 0, rules.retryAfterMsMax);
+  return {
+    ...lane,
+    begun,
+    refusedInRow,
+    pace: isSameCrowd ? correctPace(pace, begun) : slowDown(pace, { begun, metAtMs: call.begunAtMs, now }),
+    closedUntilMs: pickLater(lane.closedUntilMs, addMs(now, waitMs)),
+  };
+}
+
+/** Returns the wait after so many refusals in a row that name no time: doubling, with a jitter of half of it. */
+export function computeRefusedWaitMs(refusedInRow: number, fraction: number): number {
+  const mostMs = Math.min(WAIT_MS * 2 ** clamp(refusedInRow - 1, 0, 16), WAIT_MS_MAX);
+  return Math.ceil(mostMs / 2) + Math.floor((fraction * mostMs) / 2);
+}
+
+function slowDown(
+  pace: Pace | undefined,
+  {
+    begun,
+    metAtMs,
+    now,
+  }: { readonly begun: readonly EpochMs[]; readonly metAtMs: EpochMs; readonly now: EpochMs },
+): Pace {
+  if (pace)
+    return {
+      together: pace.together,
+      perSecond: Math.max(PER_SECOND_MIN, pace.perSecond * PACE_KEPT),
+      sinceMs: now,
+    };
+  const answeredCalls = Math.max(1, countLastSecond(begun, metAtMs));
+  return { together: answeredCalls, perSecond: answeredCalls, sinceMs: now, metAtMs };
+}
+
+/** More calls of the first crowd were refused, so the provider took fewer of them than it had seemed. */
+function correctPace(pace: Pace, begun: readonly EpochMs[]): Pace {
+  if (pace.metAtMs === undefined) return pace;
+  const together = clamp(countLastSecond(begun, pace.metAtMs), 1, pace.together);
+  return { ...pace, together, perSecond: Math.min(pace.perSecond, together) };
+}
+
+function countLastSecond(begun: readonly EpochMs[], endMs: EpochMs): number {
+  return begun.filter((atMs) => atMs <= endMs && atMs > endMs - SECOND_MS).length;
+}
+
+/** Returns how many calls a second may begin; `Infinity` while they may be as dense as they come. */
+export function computeCallsPerSecond(lane: ProviderLane, now: EpochMs): number {
+  return findPace(lane, now)?.perSecond ?? Infinity;
+}
+
+/** V1. */
+function findPace({ pace }: ProviderLane, now: EpochMs): Pace | undefined {
+  return pace && now - pace.sinceMs < FORGET_MS ? pace : undefined;
+}
+
+/** True while calls and steps of the provider may have to wait. */
+export function canHoldBack(lane: ProviderLane, now: EpochMs): boolean {
+  return now < lane.closedUntilMs || findPace(lane, now) !== undefined;
+}
+
+/**
+ * Returns when the next call may be let go on: `now` or later. `released`: how many were let go on and have not begun,
+ * and may begin at any moment.
+ */
+export function findNextCallTime(
+  lane: ProviderLane,
+  { released, now }: { readonly released: number; readonly now: EpochMs },
+): EpochMs {
+  const openAtMs = pickLater(now, lane.closedUntilMs);
+  const pace = findPace(lane, now);
+  if (!pace) return openAtMs;
+  const { together, perSecond } = pace;
+  const spanMs = Math.ceil((together / perSecond) * SECOND_MS - lane.leadMs);
+  if (released >= together) return pickLater(openAtMs, addMs(now, spanMs));
+  const first = lane.begun.at(released - together);
+  return lane.begun.length + released < together || first === undefined
+    ? openAtMs
+    : pickLater(openAtMs, addMs(first, spanMs));
+}
+
+/** True when one more step may begin. `waitingCalls`: calls that wait for their turn. */
+export function canBeginStep(
+  lane: ProviderLane,
+  { waitingCalls, now }: { readonly waitingCalls: number; readonly now: EpochMs },
+): boolean {
+  // Calls that queue for a second already are enough for the provider.
+  return (
+    now >= lane.closedUntilMs && (waitingCalls === 0 || waitingCalls <= computeCallsPerSecond(lane, now))
+  );
+}
+
+function removeFirst(times: readonly EpochMs[], time: EpochMs): readonly EpochMs[] {
+  const at = times.indexOf(time);
+  return at < 0 ? times : times.toSpliced(at, 1);
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
+}
+
+function pickLater(a: EpochMs, b: EpochMs): EpochMs {
+  return a > b ? a : b;
+}

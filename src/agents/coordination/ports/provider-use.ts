@@ -1,0 +1,30 @@
+import type { AgentId, SessionKey } from "../contracts/ids.ts";
+
+/** A model call, as the host tells of it. */
+export interface ProviderCall {
+  readonly provider: string;
+  readonly session: SessionKey;
+}
+
+/** Says whether one more step of an agent may begin, as far as the provider of its model takes calls. */
+export interface StepAdmission {
+  canBeginStep(agentId: AgentId): boolean;
+  /** Grows whenever `canBeginStep` may answer differently than before. */
+  version(): number;
+  /** Calls `listener` whenever a step that could not begin may be able to. Returns the end of it. */
+  onChange(listener: () => void): () => void;
+}
+
+/** Holds back what would call a provider that refuses calls. In memory only: a restart forgets it, and the next refusal teaches it. */
+export interface ProviderLanes extends StepAdmission {
+  callBegan(call: ProviderCall): void;
+  callAnswered(session: SessionKey): void;
+  /** `retryAfterMs`: absent where the provider did not say. */
+  callRefused(call: ProviderCall, retryAfterMs?: number): void;
+  /**
+   * Returns when the session's next call may begin, at the latest after `callDelayMs`; `undefined`: at once. The provider is
+   * that of its newest call; `firstProvider` is that of a session that made none.
+   */
+  takeTurn(session: SessionKey, firstProvider?: string): Promise<void> | undefined;
+  stop(): void;
+}

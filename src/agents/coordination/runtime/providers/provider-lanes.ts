@@ -1,0 +1,226 @@
+/**
+ * Owns: what this process remembers of the providers that its sessions call: their lanes, who calls which, and the calls that wait
+ * for their turn. Does not own: the rules (`lanes/provider-lane.ts`).
+ *
+ * W1 a call waits no longer than its hook may; then it goes on. W2 a session has one turn at most: tool calls that its
+ * model made together lead to one model call. W3 turns are given in the order in which they were asked for.
+ */
+import { addMs, type AgentId, type EpochMs, type SessionKey } from "../../contracts/ids.ts";
+import {
+  canBeginStep,
+  canHoldBack,
+  computeCallsPerSecond,
+  createProviderLane,
+  findNextCallTime,
+  recordAnswered,
+  recordBegun,
+  recordRefused,
+  type ProviderLane,
+  type ProviderRules,
+} from "../../lanes/provider-lane.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { ProviderCall, ProviderLanes } from "../../ports/provider-use.ts";
+
+/** More than anybody has. Calls of further ones are not held back. */
+const PROVIDERS_MAX = 64;
+/** Sessions whose newest call is remembered, and agents whose provider is. */
+const NAMES_MAX = 1_000;
+/** A call that was let go on and has not begun by then is not waited for: its tool takes long. */
+const RELEASED_MS_MAX = 2_000;
+/** A call that was not held back was on its way for about this time when it began. */
+const UNHELD_MS = 500;
+
+export interface ProviderLanesParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly rules: ProviderRules & { readonly callDelayMs: number };
+  /** At least 0 and less than 1. */
+  readonly drawFraction: () => number;
+}
+
+interface NewestCall {
+  readonly provider: string;
+  readonly begunAtMs: EpochMs;
+  readonly letGoAtMs: EpochMs;
+}
+
+interface Turn {
+  readonly session: SessionKey;
+  readonly goOn: () => void;
+}
+
+/** One provider: its lane, and who waits for it. */
+interface Entry {
+  readonly provider: string;
+  lane: ProviderLane;
+  readonly turns: Turn[];
+  /** Sessions whose next call was let go on and has not begun, with the time of that. */
+  readonly released: Map<SessionKey, EpochMs>;
+  cancelWake: () => void;
+}
+
+interface Providers extends ProviderLanesParts {
+  readonly entries: Map<string, Entry>;
+  readonly calls: Map<SessionKey, NewestCall>;
+  readonly agents: Map<string, string>;
+  readonly listeners: Set<() => void>;
+  version: number;
+  isStopped: boolean;
+}
+
+export function createProviderLanes(parts: ProviderLanesParts): ProviderLanes {
+  const providers: Providers = {
+    ...parts,
+    entries: new Map(),
+    calls: new Map(),
+    agents: new Map(),
+    listeners: new Set(),
+    version: 0,
+    isStopped: false,
+  };
+  return {
+    canBeginStep: (agentId) => canBegin(providers, agentId),
+    version: () => providers.version,
+    onChange: (listener) => {
+      const notify = (): void => listener();
+      providers.listeners.add(notify);
+      return () => providers.listeners.delete(notify);
+    },
+    callBegan: (call) => beginCall(providers, call),
+    callAnswered: (session) => answerCall(providers, session),
+    callRefused: (call, retryAfterMs) => refuseCall(providers, call, retryAfterMs),
+    takeTurn: (session, firstProvider) => takeTurn(providers, session, firstProvider),
+    stop: () => stop(providers),
+  };
+}
+
+function stop(providers: Providers): void {
+  providers.isStopped = true;
+  providers.listeners.clear();
+  for (const { turns, cancelWake } of providers.entries.values()) {
+    cancelWake();
+    for (const turn of turns.splice(0)) turn.goOn();
+  }
+}
+
+function canBegin({ agents, entries, clock }: Providers, agentId: AgentId): boolean {
+  const entry = entries.get(agents.get(agentId) ?? "");
+  return !entry || canBeginStep(entry.lane, { waitingCalls: entry.turns.length, now: clock.now() });
+}
+
+const AGENT_OF_SESSION = /^agent:([^:]+):/u;
+
+function beginCall(providers: Providers, { provider, session }: ProviderCall): void {
+  const { calls, agents, clock } = providers;
+  const entry = findOrAddEntry(providers, provider);
+  if (!entry) return;
+  const now = clock.now();
+  const releasedAtMs = entry.released.get(session);
+  const letGoAtMs = releasedAtMs ?? addMs(now, -UNHELD_MS);
+  remember(calls, session, { provider, begunAtMs: now, letGoAtMs });
+  const agent = AGENT_OF_SESSION.exec(session)?.[1];
+  if (agent !== undefined) remember(agents, agent, provider);
+  entry.lane = recordBegun(entry.lane, now, releasedAtMs);
+  entry.released.delete(session);
+  if (entry.turns.length > 0) giveTurns(providers, entry);
+}
+
+function findOrAddEntry({ entries }: Providers, provider: string): Entry | undefined {
+  const existing = entries.get(provider);
+  if (existing || entries.size >= PROVIDERS_MAX) return existing;
+  const entry: Entry = {
+    provider,
+    lane: createProviderLane(),
+    turns: [],
+    released: new Map(),
+    cancelWake: () => undefined,
+  };
+  entries.set(provider, entry);
+  return entry;
+}
+
+function answerCall({ calls, entries }: Providers, session: SessionKey): void {
+  const call = calls.get(session);
+  const entry = call && entries.get(call.provider);
+  if (entry) entry.lane = recordAnswered(entry.lane, call.letGoAtMs);
+}
+
+function refuseCall(
+  providers: Providers,
+  { provider, session }: ProviderCall,
+  retryAfterMs: number | undefined,
+): void {
+  const { calls, clock, logger, rules, drawFraction } = providers;
+  const entry = findOrAddEntry(providers, provider);
+  if (!entry) return;
+  const now = clock.now();
+  const { begunAtMs, letGoAtMs } = calls.get(session) ?? { begunAtMs: now, letGoAtMs: now };
+  const call = { begunAtMs, letGoAtMs, retryAfterMs, fraction: drawFraction() };
+  entry.lane = recordRefused(entry.lane, call, { now, rules });
+  const callsPerSecond = Math.round(computeCallsPerSecond(entry.lane, now) * 100) / 100;
+  const closedMs = Math.max(0, entry.lane.closedUntilMs - now);
+  logger.warn({ provider, callsPerSecond, closedMs }, "a provider refuses calls: further ones are held back");
+  giveTurns(providers, entry);
+}
+
+function takeTurn(providers: Providers, session: SessionKey, firstProvider = ""): Promise<void> | undefined {
+  const { calls, entries, clock, rules, isStopped } = providers;
+  const entry = entries.get(calls.get(session)?.provider ?? firstProvider);
+  if (!entry || isStopped || !canHoldBack(entry.lane, clock.now()) || hasTurn(entry, session))
+    return undefined;
+  return new Promise((resolve) => {
+    const goOn = (): void => {
+      cancel();
+      resolve();
+    };
+    const turn: Turn = { session, goOn };
+    const giveUp = (): void => {
+      entry.turns.splice(entry.turns.indexOf(turn), 1);
+      release(providers, entry, turn);
+    };
+    const cancel = clock.wakeAt(addMs(clock.now(), rules.callDelayMs), giveUp);
+    entry.turns.push(turn);
+    giveTurns(providers, entry);
+  });
+}
+
+/** W2. */
+function hasTurn({ turns, released }: Entry, session: SessionKey): boolean {
+  return released.has(session) || turns.some((turn) => turn.session === session);
+}
+
+function release({ clock }: Providers, entry: Entry, turn: Turn): void {
+  entry.released.set(turn.session, clock.now());
+  turn.goOn();
+}
+
+/** Lets calls go on for whom it is time (W3), and wakes for the next one. Steps may begin that waited for the calls to thin out. */
+function giveTurns(providers: Providers, entry: Entry): void {
+  const { clock } = providers;
+  const now = clock.now();
+  for (const [session, atMs] of entry.released)
+    if (now - atMs >= RELEASED_MS_MAX) entry.released.delete(session);
+  let nextAtMs = findNextTime(entry, now);
+  for (let turn = entry.turns[0]; turn && nextAtMs <= now; turn = entry.turns[0]) {
+    entry.turns.shift();
+    release(providers, entry, turn);
+    nextAtMs = findNextTime(entry, now);
+  }
+  entry.cancelWake();
+  if (entry.turns.length > 0 || now < entry.lane.closedUntilMs)
+    entry.cancelWake = clock.wakeAt(nextAtMs, () => giveTurns(providers, entry));
+  providers.version += 1;
+  for (const listener of providers.listeners) listener();
+}
+
+function findNextTime({ lane, released }: Entry, now: EpochMs): EpochMs {
+  return findNextCallTime(lane, { released: released.size, now });
+}
+
+function remember<K, V>(entries: Map<K, V>, key: K, value: V): void {
+  entries.delete(key);
+  entries.set(key, value);
+  const [oldest] = entries.keys();
+  if (entries.size > NAMES_MAX && oldest !== undefined) entries.delete(oldest);
+}

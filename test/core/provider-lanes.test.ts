@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import type { AgentId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { createProviderLanes } from "../../src/agents/coordination/runtime/providers/provider-lanes.ts";
+import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
+import { quietLogger } from "../support/ledger-fixtures.ts";
+
+const nameSession = (name: string, agent = "main"): SessionKey =>
+  `agent:${agent}:subagent:${name}` as SessionKey;
+
+function openProviders() {
+  const clock = createFakeClock();
+  const providers = createProviderLanes({
+    clock,
+    logger: quietLogger,
+    rules: { retryAfterMsMax: 600_000, callDelayMs: 8_000 },
+    drawFraction: () => 0.5,
+  });
+  const refuse = (name: string, retryAfterMs?: number): void => {
+    const call = { provider: "acme", session: nameSession(name) };
+    providers.callBegan(call);
+    providers.callRefused(call, retryAfterMs);
+  };
+  return { clock, providers, refuse };
+}
+
+describe("calls of a provider that refused one", () => {
+  it("wait until the provider takes calls again, and go on in the order in which they came", async () => {
+    const { clock, providers, refuse } = openProviders();
+    refuse("a", 3_000);
+    const released: string[] = [];
+    for (const name of ["b", "c"])
+      void providers.takeTurn(nameSession(name), "acme")?.then(() => {
+        released.push(name);
+        providers.callBegan({ provider: "acme", session: nameSession(name) });
+      });
+    await clock.advance(2_900);
+    expect(released).toEqual([]);
+    await clock.advance(100);
+    expect(released).toEqual(["b"]);
+    await clock.advance(1_000);
+    expect(released).toEqual(["b", "c"]);
+  });
+
+  it("go on when their hook may wait no longer", async () => {
+    const { clock, providers, refuse } = openProviders();
+    refuse("a", 60_000);
+    let isReleased = false;
+    void providers.takeTurn(nameSession("b"), "acme")?.then(() => (isReleased = true));
+    await clock.advance(7_999);
+    expect(isReleased).toBe(false);
+    await clock.advance(1);
+    expect(isReleased).toBe(true);
+  });
+
+  it("are not held back where another provider refused one", () => {
+    const { providers, refuse } = openProviders();
+    refuse("a", 60_000);
+    expect(providers.takeTurn(nameSession("b"), "beta")).toBeUndefined();
+    providers.callBegan({ provider: "beta", session: nameSession("b") });
+    expect(providers.takeTurn(nameSession("b"), "acme")).toBeUndefined();
+  });
+
+  it("take one turn for all tool calls of one message", async () => {
+    const { clock, providers, refuse } = openProviders();
+    refuse("a", 1_000);
+    expect(providers.takeTurn(nameSession("a"))).toBeDefined();
+    expect(providers.takeTurn(nameSession("a"))).toBeUndefined();
+    await clock.advance(1_000);
+    expect(providers.takeTurn(nameSession("a"))).toBeUndefined();
+    providers.callBegan({ provider: "acme", session: nameSession("a") });
+    expect(providers.takeTurn(nameSession("a"))).toBeDefined();
+  });
+
+  it("do not wait for a call that was let go on and never began", async () => {
+    const { clock, providers, refuse } = openProviders();
+    refuse("a", 1_000);
+    void providers.takeTurn(nameSession("b"), "acme");
+    await clock.advance(1_000);
+    let isReleased = false;
+    void providers.takeTurn(nameSession("c"), "acme")?.then(() => (isReleased = true));
+    await clock.advance(3_000);
+    expect(isReleased).toBe(true);
+  });
+
+  it("leave no timer and no waiting call behind when everything stops", async () => {
+    const { clock, providers, refuse } = openProviders();
+    refuse("a", 60_000);
+    const turn = providers.takeTurn(nameSession("b"), "acme");
+    providers.stop();
+    await turn;
+    expect(clock.pending).toBe(0);
+  });
+
+  it("are held back for a bounded number of providers", () => {
+    const { providers } = openProviders();
+    const refuseAt = (provider: string) => {
+      const call = { provider, session: nameSession(provider) };
+      providers.callBegan(call);
+      providers.callRefused(call, 60_000);
+      return providers.takeTurn(call.session);
+    };
+    const turns = Array.from({ length: 70 }, (_, index) => refuseAt(`made-up-${index}`));
+    expect(turns.filter((turn) => turn !== undefined)).toHaveLength(64);
+    providers.stop();
+  });
+});
+
+describe("steps in their lanes", () => {
+  it("wait while the provider of their agent is closed, and those of another provider overtake them", async () => {
+    const { clock, providers, refuse } = openProviders();
+    const limits = { control: 1, data: 8, escalation: 1, queueMax: 16, agingMs: 60_000 };
+    const lanes = createPQueueLanes(
+      { ...limits, perSessionMax: undefined, perAgentMax: undefined },
+      clock,
+      providers,
+    );
+    providers.callBegan({ provider: "beta", session: nameSession("x", "other") });
+    refuse("a", 5_000);
+    const begun: string[] = [];
+    const runStep = (agentId: string): void => {
+      const request = {
+        lane: "data" as const,
+        priority: "normal" as const,
+        readyAtMs: clock.now(),
+        criticalPathMs: 0,
+        session: "agent:main:owner" as SessionKey,
+        agentId: agentId as AgentId,
+      };
+      void lanes.run(request, async () => {
+        begun.push(agentId);
+        await waitUntilSettled();
+      });
+    };
+    runStep("main");
+    runStep("other");
+    await clock.advance(4_900);
+    expect(begun).toEqual(["other"]);
+    await clock.advance(1_000);
+    expect(begun).toEqual(["other", "main"]);
+  });
+});

@@ -6,10 +6,12 @@
  *    writes itself (internal context, announce and settle turns) never start one and never restart one.
  * M3 The turn index is the number of assistant messages after the message that carries the script.
  * M4 What a request used differs from one to the next, and is counted here as it is told.
+ * M5 A rate limit is the one thing that depends on earlier requests. What it refuses is recorded and answered by no script.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createRateLimiter, createRefusedTurn, type RateLimit, type RateLimiter } from "./rate-limit.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { writeLongText, type LongText } from "./long-text.ts";
 
@@ -26,6 +28,8 @@ export type Turn = {
   readonly call?: readonly ToolCall[];
   /** Answers with this HTTP status instead. The host retries: the same turn is asked again. */
   readonly httpError?: number;
+  /** The `retry-after` header of `httpError`. */
+  readonly retryAfter?: string;
   /** Refuses, as OpenAI's models do. */
   readonly refuse?: string;
   /** In place of what follows from the turn. */
@@ -55,8 +59,8 @@ export type ChatRequest = {
 
 export type Rule = Script & { readonly when: (text: string, request: ChatRequest) => boolean };
 
-/** "announce": a turn the host started itself. "summary": the host compacts a history. */
-export type Matched = "rule" | "script" | "announce" | "summary" | "plain";
+/** "announce": a turn the host started itself. "summary": the host compacts a history. "limited": refused by the rate limit. */
+export type Matched = "rule" | "script" | "announce" | "summary" | "plain" | "limited";
 
 /** What one answer used, by its own count. Cached tokens are a part of the prompt's. */
 export type TokenCount = {
@@ -81,12 +85,15 @@ export type RecordedRequest = {
 export type ScriptedModel = {
   readonly baseUrl: string;
   readonly requests: RecordedRequest[];
+  readonly limiter: RateLimiter;
   close(): Promise<void>;
 };
 
 const INTERNAL_CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
 /** How the host begins the prompt of the model that is to summarise a history. It quotes scripts, and starts none (M2). */
 const SUMMARIZER = "You are a context summarization assistant.";
+/** How the host lets a run go on after its provider refused a call. The script goes on. */
+const CONTINUATION = "Continue the current task from the existing transcript,";
 const DIRECTIVE = "SCRIPT:";
 const UNQUOTED_SCRIPT = /SCRIPT:(?!\s*\{\\)/u;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
@@ -114,8 +121,9 @@ export async function startScriptedModel(
 ): Promise<ScriptedModel> {
   const requests: RecordedRequest[] = [];
   const rules = options.rules ?? [];
+  const limiter = createRateLimiter();
   const server = createServer((request, response) => {
-    serve(request, response, rules, requests).catch((error: unknown) => {
+    serve(request, response, { rules, requests, limiter }).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, { error: { message: String(error), type: "scripted_model" } });
     });
@@ -128,6 +136,7 @@ export async function startScriptedModel(
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests,
+    limiter,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -136,11 +145,16 @@ export async function startScriptedModel(
   };
 }
 
+interface Serving {
+  readonly rules: readonly Rule[];
+  readonly requests: RecordedRequest[];
+  readonly limiter: RateLimiter;
+}
+
 async function serve(
   request: IncomingMessage,
   response: ServerResponse,
-  rules: readonly Rule[],
-  requests: RecordedRequest[],
+  { rules, requests, limiter }: Serving,
 ): Promise<void> {
   const path = (request.url ?? "").split("?")[0];
   if (request.method === "GET" && path === "/v1/models") {
@@ -153,11 +167,16 @@ async function serve(
   }
   const receivedAt = Date.now();
   const body = JSON.parse(await readBody(request)) as ChatRequest;
-  const answer = decide(body, rules);
+  const answer = refuseBeyond(limiter.findBroken(receivedAt), decide(body, rules));
   const traceparent = request.headers["traceparent"];
   const recorded: RecordedRequest = { receivedAt, body, traceparent: traceparent?.toString(), ...answer };
   const used = countTokens(requests.push(recorded));
   if (await reply(response, body, { turn: answer.turn, used })) recorded.used = used;
+}
+
+function refuseBeyond(limit: RateLimit | undefined, answer: Answer): Answer {
+  if (!limit) return answer;
+  return { ...answer, matched: "limited", turn: createRefusedTurn(limit) };
 }
 
 /** Follows from the number of the request alone. Primes, so that no two sums of a few requests are equal. */
@@ -203,7 +222,9 @@ function answerFrom(matched: Matched, from: Script, messages: readonly ChatMessa
 }
 
 function isDecisive(message: ChatMessage): boolean {
-  return message.role === "user" && !textOf(message).trimStart().startsWith(INTERNAL_CONTEXT);
+  if (message.role !== "user") return false;
+  const text = textOf(message).trimStart();
+  return !text.startsWith(INTERNAL_CONTEXT) && !text.replace(TIMESTAMP, "").startsWith(CONTINUATION);
 }
 
 const TIMESTAMP = /^\s*(?:\[[A-Z][a-z]{2} \d{4}-[^\]]*\]\s*)?/u;
@@ -333,6 +354,7 @@ async function reply(
     if (!waited) return false;
   }
   if (turn.httpError) {
+    if (turn.retryAfter !== undefined) response.setHeader("retry-after", turn.retryAfter);
     sendJson(response, turn.httpError, { error: { message: "scripted failure", type: "scripted" } });
     return false;
   }

@@ -56,20 +56,20 @@ describe("the lane of a provider", () => {
   it("lets begin in any second what the provider took in the second before it refused", () => {
     const lane = createNarrowed();
     expect(computeCallsPerSecond(lane, timeOf(600))).toBe(5);
-    expect(findNext(lane, 900)).toBe(1_000);
-    expect(findNext(begin(lane, 1_000), 1_000)).toBe(1_100);
+    expect(findNext(lane, 900)).toBe(1_040);
+    expect(findNext(begin(lane, 1_040), 1_040)).toBe(1_140);
   });
 
   it("counts a call that was let go on and has not begun", () => {
     const lane = createNarrowed();
-    expect(findNext(lane, 1_000, 1)).toBe(1_100);
-    expect(findNext(lane, 2_000, 5)).toBe(3_000);
+    expect(findNext(lane, 1_000, 1)).toBe(1_140);
+    expect(findNext(lane, 2_000, 5)).toBe(3_040);
   });
 
   it("lets calls go on as much earlier as they take to begin at least", () => {
     let lane = createNarrowed();
     lane = recordBegun(lane, timeOf(1_000), timeOf(1_000));
-    expect(findNext(lane, 1_000)).toBe(1_100);
+    expect(findNext(lane, 1_000)).toBe(1_140);
     for (let call = 0; call < 40; call += 1)
       lane = recordBegun(lane, timeOf(2_000 + call), timeOf(1_900 + call));
     expect(lane.leadMs).toBeGreaterThan(90);

@@ -55,6 +55,8 @@ const WAY_BACK_SHARE = 0.02;
 const PER_SECOND_ADDED = 0.004;
 const PER_SECOND_MIN = 1 / 60;
 const FORGET_MS = 60_000;
+/** Calls reach the provider somewhat closer together than they begin. */
+const SPAN_SPARE = 1.04;
 /** The wait after the first refusal without `retry-after`. */
 const WAIT_MS = 250;
 const WAIT_MS_MAX = 60_000;
@@ -169,7 +171,7 @@ export function findNextCallTime(
   const pace = findPace(lane, now);
   if (!pace) return openAtMs;
   const { together, perSecond } = pace;
-  const spanMs = Math.ceil((together / perSecond) * SECOND_MS - lane.leadMs);
+  const spanMs = Math.ceil((together / perSecond) * SECOND_MS * SPAN_SPARE - lane.leadMs);
   if (released >= together) return pickLater(openAtMs, addMs(now, spanMs));
   const first = lane.begun.at(released - together);
   return lane.begun.length + released < together || first === undefined

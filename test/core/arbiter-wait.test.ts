@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { addMs, type SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
@@ -65,6 +65,18 @@ describe("a call that waits for a lease", () => {
     await s.coordinator.arbiter.release(1);
     await waitUntilSettled();
     expect(call.now()).toEqual({ kind: "granted" });
+  });
+
+  it("waits for less when its hook has waited for something else already", async () => {
+    const { s, b } = await openHeldScene(waiting, 30_000);
+    await using _ = s;
+    const hookBeganAtMs = addMs(s.clock.now(), -3_000);
+    const call = await askScene(s, { ...write(s, b, { "notes.md": "b" }), hookBeganAtMs });
+    await s.clock.advance(WAIT_MS - 3_001);
+    expect(call.now()).toBeUndefined();
+    await s.clock.advance(1);
+    await waitUntilSettled();
+    requireRefused(await call.answer);
   });
 
   it("is refused when its time is out, once, with the conflict recorded then", async () => {

@@ -23,13 +23,13 @@ describe("docs/pains.md", () => {
     expect(rows.map(({ pain }) => pain)).toEqual(Array.from({ length: 30 }, (_, index) => `P${index + 1}`));
   });
 
-  it("names the test of every pain that is shown, and no other", () => {
-    expect(rows.flatMap(({ test }) => test || []).toSorted()).toEqual(titles.toSorted());
-    for (const { pain, test } of rows) if (test) expect(test.split(" ")[0]).toBe(pain);
+  it("names the test of every pain, and no other", () => {
+    expect(rows.map(({ test }) => test).toSorted()).toEqual(titles.toSorted());
+    for (const { pain, test } of rows) expect(test?.split(" ")[0]).toBe(pain);
   });
 
-  it("says what was seen of the pains that are shown, and claims nothing of the others", () => {
-    for (const { pain, test, ...seen } of rows)
-      expect([pain, Boolean(seen.without), Boolean(seen.with)]).toEqual([pain, Boolean(test), Boolean(test)]);
+  it("says of every pain what was seen without and with", () => {
+    for (const { pain, ...seen } of rows)
+      expect([pain, Boolean(seen.without), Boolean(seen.with)]).toEqual([pain, true, true]);
   });
 });

@@ -6,6 +6,7 @@ import { collectLongResult, readLongResult, tellFloods } from "./long-result-sto
 import { mergeConfig, type Json } from "../support/gateway.ts";
 import { openPair, type Pair } from "./pair.ts";
 import { tellPrivileges } from "./privilege-stories.ts";
+import { tellRateLimits } from "./rate-limit-stories.ts";
 import { ROUTED_MODELS, ROUTER, tellLies, TRUTH_CONFIG } from "./truth-stories.ts";
 import { createAnsweringParent, tellCompaction, tellProgress } from "./upwards-stories.ts";
 import { tellHalfDoneWork } from "./worktree-stories.ts";
@@ -36,6 +37,9 @@ it("P28 compaction forgets the children, and they are spawned again", () => tell
 it("P29 no live tree: a grandchild is a row like any other, and nothing says whose", () => tellTree(pair));
 it("P30 no bill of the tree: cost is summed nowhere, and nothing stops what spawns and calls on", () =>
   tellBill(pair));
+it("P27 rate limits: many children hit the limit of their provider at once and retry in step", ({
+  annotate,
+}) => tellRateLimits(pair, annotate));
 it("P25 wrong folder: two agents of one repository see each other's half-done work", () =>
   tellHalfDoneWork(pair));
 

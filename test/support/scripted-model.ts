@@ -14,6 +14,7 @@ import type { AddressInfo } from "node:net";
 import { createRateLimiter, createRefusedTurn, type RateLimit, type RateLimiter } from "./rate-limit.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { writeLongText, type LongText } from "./long-text.ts";
+import { countTokens, formatUsage, type TokenCount } from "./token-count.ts";
 
 export type SpawnArgs = { readonly task: string } & Readonly<Record<string, unknown>>;
 export type ToolCall = { readonly name: string; readonly args: Readonly<Record<string, unknown>> };
@@ -61,13 +62,6 @@ export type Rule = Script & { readonly when: (text: string, request: ChatRequest
 
 /** "announce": a turn the host started itself. "summary": the host compacts a history. "limited": refused by the rate limit. */
 export type Matched = "rule" | "script" | "announce" | "summary" | "plain" | "limited";
-
-/** What one answer used, by its own count. Cached tokens are a part of the prompt's. */
-export type TokenCount = {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-};
 
 export type RecordedRequest = {
   readonly receivedAt: number;
@@ -177,15 +171,6 @@ async function serve(
 function refuseBeyond(limit: RateLimit | undefined, answer: Answer): Answer {
   if (!limit) return answer;
   return { ...answer, matched: "limited", turn: createRefusedTurn(limit) };
-}
-
-/** Follows from the number of the request alone. Primes, so that no two sums of a few requests are equal. */
-function countTokens(number: number): TokenCount {
-  return {
-    promptTokens: 1_009 + 131 * (number % 17),
-    cachedTokens: 64 * (number % 3),
-    completionTokens: 53 + 29 * (number % 11),
-  };
 }
 
 type Answer = Pick<RecordedRequest, "text" | "matched" | "turnIndex" | "turn">;
@@ -329,15 +314,6 @@ function messageOf(turn: Turn, calls: readonly WireToolCall[]): object {
     content: contentOf(turn, calls),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(turn.refuse === undefined ? {} : { refusal: turn.refuse }),
-  };
-}
-
-function formatUsage({ promptTokens, cachedTokens, completionTokens }: TokenCount): object {
-  return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
   };
 }
 

@@ -141,11 +141,12 @@ function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes:
     beforeSpawn: async (event, ctx, untilMs = Date.now() + SPAWN_BUDGET_MS) =>
       (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx, untilMs),
     beforeCall: async (event, ctx) => {
+      const beganAtMs = Date.now();
       // First, so that a claim is ruled on when its call happens.
       await waitForTurn(ctx.sessionKey);
       return (
         (event.toolName === SPAWN_TOOL ? undefined : await privileges.refuseCall(event, ctx)) ??
-        writes.beforeCall(event, ctx)
+        writes.beforeCall(event, ctx, beganAtMs)
       );
     },
     afterCall: async (event, ctx) => {

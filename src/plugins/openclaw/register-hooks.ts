@@ -9,11 +9,11 @@ import { createOnce } from "../../agents/coordination/std/load-once.ts";
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `SPAWN_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;
 
-/** A child's prompt, and with it its first call, may wait for its provider (`lanes.providers.callDelayMs`). */
-const HOST_PROMPT_TIMEOUT_MS = 18_000;
-
-/** A contested call may wait for as long as the operator says, and for its provider; the handler gives up before this. */
-const HOST_CALL_TIMEOUT_MS = 24_000;
+/**
+ * A call, and the prompt of a child, may wait for as long as the operator says: for its provider and for who holds what it writes,
+ * 8 s together at most. The rest is spare, for a busy machine.
+ */
+const HOST_WAIT_TIMEOUT_MS = 18_000;
 
 /** After all other plugins, so that what is recorded is what the host will do. */
 const LAST = -1_000;
@@ -23,12 +23,12 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
   const spawns = { matcher: ["sessions_spawn"] as const, priority: LAST, timeoutMs: HOST_TIMEOUT_MS };
   api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeSpawn(event, ctx), spawns);
   api.on("after_tool_call", async (event, ctx) => (await handlers()).afterSpawn(event, ctx), spawns);
-  const calls = { priority: LAST, timeoutMs: HOST_CALL_TIMEOUT_MS };
+  const calls = { priority: LAST, timeoutMs: HOST_WAIT_TIMEOUT_MS };
   api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeCall(event, ctx), calls);
   api.on("after_tool_call", async (event, ctx) => (await handlers()).afterCall(event, ctx), calls);
   api.on("subagent_ended", async (event) => (await handlers()).subagentEnded(event));
   api.on("before_prompt_build", async (event, ctx) => (await handlers()).beforePromptBuild(event, ctx), {
-    timeoutMs: HOST_PROMPT_TIMEOUT_MS,
+    timeoutMs: HOST_WAIT_TIMEOUT_MS,
   });
   api.on("after_compaction", async (event, ctx) => (await handlers()).compacted(event, ctx));
   api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));

@@ -5,7 +5,7 @@
  * H2 it answers within its budget and never throws into the host. What cannot be ruled on because the ledger fails goes on and is said
  * loudly; in strict mode it is refused instead.
  */
-import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { beginChange, endChange, holdEndUntil } from "../runtime-access/keep-back.ts";
 import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
@@ -29,16 +29,17 @@ export interface WriteHandlerParts {
 }
 
 export interface WriteHandlers {
-  beforeCall(event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult>;
+  /** `hookBeganAtMs`: where the hook has waited for something else already. */
+  beforeCall(event: BeforeEvent, ctx: BeforeContext, hookBeganAtMs?: number): Promise<BeforeResult>;
   afterCall(event: AfterEvent, ctx: AfterContext): Promise<void>;
 }
 
 export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
   return {
-    beforeCall: async (event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> => {
+    beforeCall: async (event, ctx, hookBeganAtMs): Promise<BeforeResult> => {
       if (!mayConcern(event.toolName)) return undefined;
       try {
-        return await parts.use((runtime) => ruleOn(parts, runtime, { event, ctx }));
+        return await parts.use((runtime) => ruleOn(parts, runtime, { event, ctx, hookBeganAtMs }));
       } catch (error) {
         // Somebody must be able to look into what is wrong.
         return event.toolName === "read" ? undefined : continueOrRefuse(parts.api, error, "call");
@@ -83,12 +84,13 @@ function hasFailed({ error, result }: AfterEvent): boolean {
 export interface HookedCall {
   readonly event: BeforeEvent;
   readonly ctx: BeforeContext;
+  readonly hookBeganAtMs?: number | undefined;
 }
 
 async function ruleOn(
   { api }: WriteHandlerParts,
   runtime: SharedRuntime,
-  { event, ctx }: HookedCall,
+  { event, ctx, hookBeganAtMs }: HookedCall,
 ): Promise<BeforeResult> {
   const { sessionKey } = ctx;
   if (!sessionKey) return undefined;
@@ -101,6 +103,7 @@ async function ruleOn(
     session: sessionKey as SessionKey,
     tool: event.toolName,
     callKey: key,
+    ...(hookBeganAtMs !== undefined && { hookBeganAtMs: hookBeganAtMs as EpochMs }),
     ...reading,
     rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
   });

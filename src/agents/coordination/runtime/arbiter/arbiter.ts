@@ -230,7 +230,8 @@ async function ruleOnce(
   if (found.some(({ isUnasked }) => isUnasked)) return { isUnasked: true };
   const assessed = keepWritableMerges(arbiter, participant, call, found);
   return (
-    mayWait(arbiter, assessed, beganAtMs) ?? recordRuling(arbiter, { participant, call, assessed, looks })
+    mayWait(arbiter, assessed, call.hookBeganAtMs ?? beganAtMs) ??
+    recordRuling(arbiter, { participant, call, assessed, looks })
   );
 }
 

@@ -1,5 +1,5 @@
 /** Owns: what a host tells about a tool call that may change something, and what it is answered. */
-import type { SessionKey } from "../../contracts/ids.ts";
+import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 
 /** A tool call before it happens, as its extractor reads it. */
 export interface WriteCall {
@@ -7,6 +7,8 @@ export interface WriteCall {
   readonly tool: string;
   /** Names the call between its two hooks. */
   readonly callKey: string;
+  /** When its hook began, where that has waited for something else already: all waits together have one budget. */
+  readonly hookBeganAtMs?: EpochMs;
   /** The W3C trace that the call is part of. */
   readonly traceId?: string;
   /** What it would change. */

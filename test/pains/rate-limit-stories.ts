@@ -1,0 +1,105 @@
+/**
+ * P27: many children of one provider that takes five calls in any second and answers 429 to the others. Figures of a run are
+ * noted on the test (`--reporter=verbose`); RATE_LIMIT_CHILDREN=50 takes as many as the goal names.
+ */
+import { expect, type TestContext } from "vitest";
+import { hasEnded, type Known, type Stage } from "../e2e/stage.ts";
+import { begin, call, childOf, ownerOf, put, read } from "../e2e/writes-stage.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
+import type { Turn } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import type { Pair } from "./pair.ts";
+import { hasSaid, planOf, runPlan, stepOf } from "./story-parts.ts";
+
+const CALLS_PER_SECOND = 5;
+const CALLS_PER_CHILD = 4;
+/** The host starts at most so many for one session. */
+const CHILDREN_PER_OWNER = 5;
+/** A model takes so long for each answer. */
+const ANSWER_MS = 250;
+const WAIT_MS_MAX = 240_000;
+const childCount = chooseCampaignSize("RATE_LIMIT_CHILDREN", { short: 12, long: 50 });
+/** So many steps run at once. All of their first calls may be refused: they teach the limit. */
+const FIRST_CROWD = 8;
+const LATER_SHARE_MAX = 0.05;
+/** Measured on two cores: 1.1. A busy machine begins calls late and in clumps. */
+const TIMES_LEAST_MAX = 1.5;
+
+/** What the provider saw of the same work, and how long it took. */
+interface Load {
+  readonly answered: number;
+  readonly refused: number;
+  readonly seconds: number;
+}
+
+export async function tellRateLimits(
+  { plain, coordinated }: Pair,
+  annotate: TestContext["annotate"],
+): Promise<void> {
+  for (const stage of [plain, coordinated]) put(stage, "p27.md", "what is read\n");
+  const without = await measureLoad(plain, () => spawnChildren(plain, "p27-child"));
+  await annotate(`without: ${JSON.stringify(without)}`);
+  expect(without.refused / (without.answered + without.refused)).toBeGreaterThan(0.1);
+
+  const withFlag = await measureLoad(coordinated, () => runWorkers(coordinated, "p27-plan"));
+  // How long the host itself takes for this work is the least that is possible here.
+  const unlimitedSeconds = await measureSeconds(() => runWorkers(coordinated, "p27-unlimited"));
+  const leastSeconds = Math.max(unlimitedSeconds, computeProviderSeconds(withFlag.answered));
+  const timesLeast = withFlag.seconds / leastSeconds;
+  await annotate(`with: ${JSON.stringify({ ...withFlag, unlimitedSeconds, timesLeast })}`);
+  const { steps } = await coordinated.until(ownerOf("p27-plan"), hasEnded);
+  const workers = [...steps.values()].filter(({ spec }) => spec.stepId.startsWith("p27-plan-worker"));
+  expect(workers).toHaveLength(childCount);
+  for (const { phase } of workers) expect(phase).toMatchObject({ status: "completed", attempt: 1 });
+  expect(withFlag.refused).toBeLessThanOrEqual(FIRST_CROWD + LATER_SHARE_MAX * withFlag.answered);
+  expect(timesLeast).toBeLessThanOrEqual(TIMES_LEAST_MAX);
+}
+
+async function measureLoad({ model }: Stage, play: () => Promise<unknown>): Promise<Load> {
+  const from = model.requests.length;
+  model.limiter.set({ callsPerSecond: CALLS_PER_SECOND });
+  const seconds = await measureSeconds(play);
+  model.limiter.set();
+  const requests = model.requests.slice(from);
+  const refused = requests.filter(({ matched }) => matched === "limited").length;
+  return { answered: requests.length - refused, refused, seconds };
+}
+
+async function measureSeconds(play: () => Promise<unknown>): Promise<number> {
+  const beganAt = performance.now();
+  await play();
+  return (performance.now() - beganAt) / 1_000;
+}
+
+/** The last call cannot begin earlier than this after the first one. */
+const computeProviderSeconds = (calls: number): number => (calls - CALLS_PER_SECOND) / CALLS_PER_SECOND;
+
+/** Lets owners spawn the children, each as many as the host takes, and waits for the last words of all. */
+async function spawnChildren(stage: Stage, label: string): Promise<void> {
+  const labels = listLabels(label, childCount);
+  const owners = listLabels(`${label}-owner`, Math.ceil(childCount / CHILDREN_PER_OWNER));
+  const spawnsOf = (at: number) =>
+    labels
+      .slice(at * CHILDREN_PER_OWNER, (at + 1) * CHILDREN_PER_OWNER)
+      .map((child) => childOf(child, ...createReadings()));
+  await Promise.all(owners.map((owner, at) => begin(stage, owner, { spawn: spawnsOf(at) })));
+  await waitFor(() => labels.every((child) => hasSaid(stage, child)), {
+    what: `the last words of ${labels.length} children`,
+    timeoutMs: WAIT_MS_MAX,
+  });
+}
+
+async function runWorkers(stage: Stage, label: string): Promise<Known> {
+  const steps = listLabels(`${label}-worker`, childCount).map((stepId) => stepOf(stepId, createReadings()));
+  await runPlan(stage, planOf(label, steps));
+  return stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+}
+
+/** Every call of a child but the last, which says its last words. */
+function createReadings(): Turn[] {
+  const reading: Turn = { ...call(read("p27.md")), delayMs: ANSWER_MS };
+  return Array.from({ length: CALLS_PER_CHILD - 1 }, () => reading);
+}
+
+const listLabels = (label: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${label}-${index}`);

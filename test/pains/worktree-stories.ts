@@ -41,7 +41,7 @@ function runGit(stage: Stage, ...args: string[]): string {
 }
 
 /** The folder of the agents is a repository with one commit. */
-function commitFolder(stage: Stage, files: Readonly<Record<string, string>>): void {
+export function commitFolder(stage: Stage, files: Readonly<Record<string, string>>): void {
   runGit(stage, "init", "--quiet");
   for (const [name, text] of Object.entries(files)) put(stage, name, text);
   runGit(stage, "add", ...Object.keys(files));
@@ -68,10 +68,10 @@ function createWork(of: string): { readonly first: Turn[]; readonly second: Turn
   };
 }
 
-const IN_WORKTREE: Json = { isolate: "worktree" };
+export const IN_WORKTREE: Json = { isolate: "worktree" };
 
 /** What is left of worktrees: folders, branches, and what git knows of. */
-function listLeftOvers(stage: Stage): string[] {
+export function listLeftOvers(stage: Stage): string[] {
   const folder = join(dirname(pathOf(stage, "")), "state", "coordination-worktrees");
   return [
     ...(existsSync(folder) ? readdirSync(folder) : []),

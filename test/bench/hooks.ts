@@ -177,6 +177,7 @@ function hostOf(stateDir: string): OpenClawPluginApi {
   return {
     pluginConfig: { coordination: { phase1: { enabled: true } } },
     logger: { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing },
+    agent: { events: { emitAgentEvent: () => ({ emitted: true }) } },
     runtime: {
       state: { resolveStateDir: () => stateDir },
       tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]) }) } } },

@@ -18,9 +18,13 @@ const LINKS_MAX = 40;
 /** Errors that say that a path cannot lead anywhere, now or after something is created. */
 const NOWHERE: readonly (string | undefined)[] = ["ENAMETOOLONG", "ENOTDIR", "ELOOP", "EINVAL"];
 
+/** More components than these are looked at one after the other. */
+const AHEAD_MAX = 32;
+
 /** `path` is absolute. `undefined` where it leads nowhere: a loop of links, or a file where a folder would have to be. */
-export async function walkPath(calls: FileCalls, path: string): Promise<readonly Place[] | undefined> {
-  const root = calls.path.parse(path).root;
+export async function walkPath(fileCalls: FileCalls, path: string): Promise<readonly Place[] | undefined> {
+  const root = fileCalls.path.parse(path).root;
+  const calls = lookAhead(fileCalls, path, root);
   let places: Place[] = [await placeAt(calls, root, root)];
   const ahead = componentsOf(calls, path.slice(root.length));
   let links = 0;
@@ -41,6 +45,22 @@ export async function walkPath(calls: FileCalls, path: string): Promise<readonly
     ahead.push(...componentsOf(calls, next.link.slice(linkRoot.length)));
   }
   return places;
+}
+
+/** Looks at all components at once: where none is a link, which is usual, the walk waits only once. */
+function lookAhead(calls: FileCalls, path: string, root: string): FileCalls {
+  const names = componentsOf(calls, path.slice(root.length)).toReversed();
+  if (names.length > AHEAD_MAX || names.includes("..")) return calls;
+  const looks = new Map<string, Promise<FileFacts>>();
+  let prefix = root;
+  for (const name of ["", ...names]) {
+    prefix = calls.path.join(prefix, name);
+    const look = calls.lstat(prefix);
+    // The walk may never come there.
+    look.catch(() => undefined);
+    looks.set(prefix, look);
+  }
+  return { ...calls, lstat: (place) => looks.get(place) ?? calls.lstat(place) };
 }
 
 /** The last one first. */

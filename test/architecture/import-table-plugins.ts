@@ -42,6 +42,15 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
     packages: "node:*",
   },
+  // What `--json` prints, gateway methods answer and the page shows.
+  "plugins/reports": {
+    folders: "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions",
+    types: "core/contracts/workflows plugins",
+  },
+  // What goes over the wire between the page in a browser and its server.
+  "plugins/page/contract": {
+    types: "core/contracts core/plan core/ports core/runtime plugins/reports",
+  },
   "plugins/openclaw/host": {
     folders: "core/contracts core/std core/contracts/config plugins",
     types: "core/ports",
@@ -65,7 +74,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/ledger": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/runtime/log core/runtime core/runtime/workflow-host plugins/cli/files plugins/cli/terminal",
+      "core/contracts core/std core/contracts/workflows core/runtime/log core/runtime core/runtime/workflow-host plugins/cli/files plugins/cli/terminal plugins/reports",
     types: "plugins plugins/openclaw/host",
     lazy: "plugins",
   },
@@ -77,13 +86,13 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "plugins/cli/conflicts": {
-    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log",
+    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log plugins/reports",
     types: "plugins",
     packages: "commander node:*",
   },
   "plugins/cli/questions": {
     folders:
-      "core/contracts core/std core/runtime/log core/runtime/questions plugins/cli/files plugins/cli/terminal plugins/cli/ledger",
+      "core/contracts core/std core/runtime/log plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/reports",
     types: "plugins plugins/openclaw/host",
     packages: "commander",
   },
@@ -121,20 +130,20 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/privileges": {
     folders:
-      "core/contracts core/std core/privileges core/runtime/log core/runtime/privileges plugins/cli/terminal plugins/cli/ledger",
+      "core/contracts core/std core/privileges core/runtime/log plugins/cli/terminal plugins/reports",
     types: "plugins",
   },
   "plugins/cli/timeline": {
     folders:
-      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges",
+      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/reports",
     types: "plugins",
     packages: "node:*",
   },
   "plugins/openclaw/questions": {
     folders:
       "core/contracts plugins plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/chats",
-    types: "core/ports core/runtime/log core/runtime/questions infra/webhook plugins/cli/questions",
-    lazy: "core/std plugins/cli/questions",
+    types: "core/ports core/runtime/log core/runtime/questions infra/webhook plugins/reports",
+    lazy: "core/std plugins/cli/questions plugins/reports",
     packages: "node:* zod",
   },
   "plugins/openclaw/plans": {
@@ -156,14 +165,14 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/workflows": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow platform plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow platform plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log plugins/reports",
     types: "plugins",
     lazy: "plugins",
     packages: "node:* zod",
   },
   "plugins/cli": {
     folders:
-      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
+      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/workflows plugins/reports",
     types: "plugins",
     lazy: "plugins",
     packages: "commander node:*",

@@ -3,10 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import {
-  createQuestionReport,
-  type QuestionReport,
-} from "../../src/plugins/cli/questions/question-report.ts";
+import { createQuestionReport, type QuestionReport } from "../../src/plugins/reports/question-report.ts";
 import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import {

@@ -4,7 +4,7 @@ import type { Command } from "../../src/agents/coordination/contracts/commands.t
 import type { AgentId, CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { openLedgerForReading } from "../../src/plugins/compose.ts";
-import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/cli/questions/find-questions.ts";
+import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
 import { renderProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
 import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
 import { contentOf, nameChildSession, openingOf, OWNER } from "../support/ledger-fixtures.ts";

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
-import { findNewestQuestions, createQuestionReads } from "../../src/plugins/cli/questions/find-questions.ts";
+import { findNewestQuestions, createQuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import { withLedger } from "../../src/plugins/cli/ledger/open-ledger.ts";
-import type { QuestionReport } from "../../src/plugins/cli/questions/question-report.ts";
+import type { QuestionReport } from "../../src/plugins/reports/question-report.ts";
 import { describeEffect } from "../../src/plugins/cli/questions/question-lines.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
-import type { Timeline } from "../../src/plugins/cli/timeline/timeline.ts";
+import type { Timeline } from "../../src/plugins/reports/timeline.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { HELD_TEXT, NASTY, OTHERS, recordQuestions, REPORT, SPAWNS, STRANGER } from "./recorded-questions.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";

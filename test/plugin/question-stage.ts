@@ -2,7 +2,7 @@
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { EscalationsConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
-import { createQuestionReads, type QuestionReads } from "../../src/plugins/cli/questions/find-questions.ts";
+import { createQuestionReads, type QuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";

@@ -1,9 +1,7 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import { existsSync, statSync } from "node:fs";
-import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
-import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
@@ -17,16 +15,9 @@ import {
   formatDuration,
   formatInstant,
 } from "../../agents/coordination/std/quantities.ts";
-import { MISMATCHES_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
-import { findNewestConflicts } from "./conflicts/find-conflicts.ts";
-import { findNewestQuestions, OPEN_QUESTIONS_MAX, createQuestionReads } from "./questions/find-questions.ts";
-import { describeProgress, findNewestProgress, type FoundProgress } from "./ledger/progress-text.ts";
-import { stepName } from "./ledger/step-name.ts";
-import { REFUSED_CALLS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
-import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
-import { readCoordination } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import { countRefusedCalls } from "./privileges/show-privileges.ts";
-import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
+import { describeProgress } from "./ledger/progress-text.ts";
+import { readContents, type ContentsCounts, type ContentsReport } from "../reports/contents-report.ts";
+import { stepName } from "../reports/step-name.ts";
 import {
   createErrorJson,
   runCommand,
@@ -94,39 +85,16 @@ function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined 
   return excluded ?? (pluginEnabled ? undefined : "plugins.entries.coordination.enabled is not true");
 }
 
-interface Counts {
-  readonly coordinations: number;
-  readonly running: number;
-  readonly openSteps: number;
-  readonly openConflicts: number;
-  readonly openQuestions: number;
-  /** Coordinations with children that did not run as they were asked. */
-  readonly mismatches: number;
-  /** Of coordinations that run: calls that privileges refused. */
-  readonly refusedCalls: number;
-}
+type Contents = LedgerProblem & (ContentsReport | UnknownContents);
 
-/** Of agents at work, those that told how far they are most recently. */
-const PROGRESS_MAX = 5;
-
-interface LedgerReport {
+interface LedgerProblem {
   readonly error?: object;
-  /** What the running coordinations used up to now. */
-  readonly runningUsage?: NonNullable<Summary["usage"]>;
 }
 
-type Contents = LedgerReport &
-  (
-    | (Counts & {
-        /** The most urgent deadline of the open questions. */
-        readonly answerByMs?: number;
-        /** Absent where no agent at work says how far it is. */
-        readonly progress?: readonly FoundProgress[];
-      })
-    | Readonly<Record<keyof Counts, null>>
-  );
+type UnknownContents = Readonly<Record<keyof ContentsCounts, null>> &
+  Partial<Record<Exclude<keyof ContentsReport, keyof ContentsCounts>, undefined>>;
 
-const NOTHING: Counts = {
+const NOTHING: ContentsCounts = {
   coordinations: 0,
   running: 0,
   openSteps: 0,
@@ -145,81 +113,14 @@ const UNKNOWN = {
   refusedCalls: null,
 } as const;
 
-/** Of more, it is enough to know that there are many. */
-const CONFLICTS_MAX = 1_000;
-const MISMATCHES_MAX = 1_000;
-
 async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
   try {
-    return await withLedger(host, options, async (reader) => {
-      const { coordinations } = await reader.counts();
-      let running = 0;
-      let openSteps = 0;
-      const runIds = new Set<CoordinationId>();
-      const runningUsage = { tokens: 0, costMicroUsd: 0 };
-      for await (const { runId, summary } of listRuns(reader, { status: "running" })) {
-        running += 1;
-        runIds.add(runId);
-        openSteps += summary.steps.open;
-        runningUsage.tokens += summary.usage?.tokens ?? 0;
-        runningUsage.costMicroUsd += summary.usage?.costMicroUsd ?? 0;
-      }
-      const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
-      const questions = await openQuestionsOf(reader);
-      const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
-      const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
-      const refusedCalls = await countRefused(reader, runIds);
-      const counts = {
-        coordinations,
-        running,
-        openSteps,
-        openConflicts: open.length,
-        mismatches,
-        refusedCalls,
-      };
-      return {
-        ...counts,
-        ...questions,
-        ...(progress.length > 0 && { progress }),
-        ...(runningUsage.tokens > 0 && { runningUsage }),
-      };
-    });
+    return await withLedger(host, options, readContents);
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
     if (error.code === "LEDGER_NOT_FOUND") return NOTHING;
     return { ...UNKNOWN, error: createErrorJson(error) };
   }
-}
-
-/** Coordinations that are looked into for refused calls. */
-const REFUSING_MAX = 1_000;
-
-/** Counts refused calls of running coordinations; only those that have some are read. */
-async function countRefused(reader: LedgerReader, running: ReadonlySet<CoordinationId>): Promise<number> {
-  if (running.size === 0) return 0;
-  const holders = await reader.holders(REFUSED_CALLS_NAME, REFUSING_MAX);
-  let count = 0;
-  for (const runId of holders.filter((holder) => running.has(holder))) {
-    const view = await readCoordination(reader, runId);
-    count += view ? countRefusedCalls(view.steps) : 0;
-  }
-  return count;
-}
-
-async function openQuestionsOf(
-  reader: LedgerReader,
-): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
-  const open = await findNewestQuestions(createQuestionReads(reader), {
-    wanted: "open",
-    limit: OPEN_QUESTIONS_MAX,
-  });
-  const openQuestions = open.length;
-  if (openQuestions === 0) return { openQuestions };
-  const answerByMs = open.reduce(
-    (least, { question }) => Math.min(least, question.deadlineAtMs),
-    Number.POSITIVE_INFINITY,
-  );
-  return { openQuestions, answerByMs };
 }
 
 /** Returns the size in bytes, with what the write-ahead log holds. */

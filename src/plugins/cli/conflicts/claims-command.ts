@@ -3,9 +3,11 @@ import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../compose.ts";
+import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { readChangeLog } from "./conflict-log.ts";
-import { nameParty, type Names } from "./conflict-text.ts";
+import { readChangeLog } from "../../reports/conflict-log.ts";
+import { nameParty } from "./conflict-text.ts";
+import { type Names } from "../../reports/conflict-outcome.ts";
 import { measureUniqueChars } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -30,9 +32,6 @@ interface ClaimsOptions extends ReaderOptions {
   readonly limit: string;
 }
 
-type ClaimEntry = Awaited<ReturnType<LedgerReader["claims"]>>[number];
-type Listed = ReturnType<typeof listedOf>;
-
 export function addClaims(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("claims"))
     .description("List what steps have claimed, by token")
@@ -54,9 +53,9 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
   const now = host.now();
   const isConcerned = options.resource === undefined ? () => true : createResourceFilter(options.resource);
   await withLedger(host, options, async (reader) => {
-    const listed: Listed[] = [];
+    const listed: ClaimReport[] = [];
     for await (const entry of listClaims(reader)) {
-      const claim = listedOf(entry, now);
+      const claim = createClaimReport(entry, now);
       if (!isConcerned(claim.resource) || (claim.expired && options.all !== true)) continue;
       listed.push(claim);
       if (listed.length > limit) break;
@@ -71,16 +70,8 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
   });
 }
 
-function listedOf(
-  { token, resource, runId, stepId, priority, acquiredAtMs, expiresAtMs }: ClaimEntry,
-  now: number,
-) {
-  const expired = expiresAtMs <= now;
-  return { token, resource, coordinationId: runId, stepId, priority, acquiredAtMs, expiresAtMs, expired };
-}
-
 /** Names what holds each claim: the id that `cancel` takes, then the name where there is one. */
-async function stepTexts(reader: LedgerReader, listed: readonly Listed[]): Promise<string[]> {
+async function stepTexts(reader: LedgerReader, listed: readonly ClaimReport[]): Promise<string[]> {
   const names = new Map<CoordinationId, Names>();
   for (const id of new Set(listed.map(({ coordinationId }) => coordinationId)))
     names.set(id, (await readChangeLog(reader, id)).names);
@@ -103,7 +94,7 @@ const RESOURCE_CELLS_MIN = 20;
 const STEP_CELLS_MAX = 28;
 const UNTIL_CELLS = 10;
 
-function renderClaims(listed: readonly Listed[], page: Page): string {
+function renderClaims(listed: readonly ClaimReport[], page: Page): string {
   if (listed.length === 0) return "nothing is claimed\n";
   const { terminal, now, isMore } = page;
   const { unicode, columns } = terminal;

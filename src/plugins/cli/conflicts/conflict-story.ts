@@ -5,18 +5,11 @@ import type {
   MergeWay,
 } from "../../../agents/coordination/contracts/arbitration.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { ConflictRecord } from "./conflict-log.ts";
-import {
-  isRequester,
-  describeOutcome,
-  nameParty,
-  nameRequester,
-  describeStrategy,
-  winnerOf,
-  type Names,
-} from "./conflict-text.ts";
+import type { ConflictRecord } from "../../reports/conflict-log.ts";
+import { describeOutcome, nameParty, nameRequester, describeStrategy, winnerOf } from "./conflict-text.ts";
+import { isRequester, type Names } from "../../reports/conflict-outcome.ts";
 import { renderFields } from "../terminal/fields.ts";
-import type { FoundConflict } from "./find-conflicts.ts";
+import type { FoundConflict } from "../../reports/find-conflicts.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";

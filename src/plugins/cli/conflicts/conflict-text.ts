@@ -3,16 +3,12 @@
  * callers do.
  */
 import type { Contestant } from "../../../agents/coordination/contracts/arbitration.ts";
-import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type StepId } from "../../../agents/coordination/contracts/ids.ts";
-import type { ConflictRecord, Resolution } from "./conflict-log.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID } from "../../../agents/coordination/contracts/ids.ts";
+import type { ConflictRecord } from "../../reports/conflict-log.ts";
+import { findWinner, type Names, type Outcome, type Party } from "../../reports/conflict-outcome.ts";
 import type { Tone } from "../terminal/paint.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
-import { stepName } from "../ledger/step-name.ts";
-
-export type Names = ReadonlyMap<StepId, string>;
-
-/** What came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
-export type Outcome = "open" | "granted" | "refused" | "resolved";
+import { stepName } from "../../reports/step-name.ts";
 
 export const OUTCOME_TONES = {
   open: "warning",
@@ -20,25 +16,6 @@ export const OUTCOME_TONES = {
   refused: "bad",
   resolved: "plain",
 } as const satisfies Record<Outcome, Tone>;
-
-export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {
-  if (!resolution) return "open";
-  if (!contest) return "resolved";
-  const winner = findWinner(resolution);
-  return winner && isRequester(contest, winner) ? "granted" : "refused";
-}
-
-type Party = Pick<Contestant, "stepId" | "coordinationId">;
-
-/** Steps of two coordinations may have the same id; who asked is of the conflict's own. */
-export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {
-  return coordinationId === undefined && stepId === contest?.requester;
-}
-
-function findWinner({ winner, winnerCoordinationId }: Resolution): Party | undefined {
-  if (winner === undefined) return undefined;
-  return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
-}
 
 /** Returns who got the resource, as listed among the claims. */
 export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | undefined {
@@ -78,10 +55,4 @@ export function describeOutcome(names: Names, conflict: ConflictRecord): string 
 export function describeStrategy({ contest, resolution }: ConflictRecord): string {
   if (contest) return `${contest.strategy} (${contest.from.replace("_", " ")})`;
   return resolution?.strategy ?? "-";
-}
-
-/** `conflict-3` of `co-1:conflict-3`. */
-export function numberOf({ conflictId, coordinationId }: ConflictRecord): string {
-  const prefix = `${coordinationId}:`;
-  return conflictId.startsWith(prefix) ? conflictId.slice(prefix.length) : conflictId;
 }

@@ -1,16 +1,15 @@
 /** Owns: `conflicts`. */
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import {
-  numberOf,
-  outcomeOf,
-  describeOutcome,
-  OUTCOME_TONES,
-  nameRequester,
-  describeStrategy,
-} from "./conflict-text.ts";
+import { describeOutcome, OUTCOME_TONES, nameRequester, describeStrategy } from "./conflict-text.ts";
+import { numberOf, outcomeOf } from "../../reports/conflict-outcome.ts";
 import { renderConflict } from "./conflict-story.ts";
-import { selectConflicts, findNamed, findNewestConflicts, type FoundConflict } from "./find-conflicts.ts";
+import {
+  selectConflicts,
+  findNamed,
+  findNewestConflicts,
+  type FoundConflict,
+} from "../../reports/find-conflicts.ts";
 import { measureUniqueChars } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";

@@ -2,16 +2,9 @@
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { ChangeLog } from "./conflict-log.ts";
-import {
-  numberOf,
-  outcomeOf,
-  describeOutcome,
-  OUTCOME_TONES,
-  nameParty,
-  nameRequester,
-  type Names,
-} from "./conflict-text.ts";
+import type { ChangeLog } from "../../reports/conflict-log.ts";
+import { describeOutcome, OUTCOME_TONES, nameParty, nameRequester } from "./conflict-text.ts";
+import { numberOf, outcomeOf, type Names } from "../../reports/conflict-outcome.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable, shortenStart } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";

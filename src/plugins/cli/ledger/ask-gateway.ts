@@ -7,7 +7,8 @@ import {
 import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { resolveId, withLedger } from "./open-ledger.ts";
+import { withLedger } from "./open-ledger.ts";
+import { resolveId } from "../../reports/find-coordination.ts";
 
 type Answered = GatewayAnswer & { readonly ok: true };
 

@@ -8,7 +8,8 @@ import { readFoundEvents } from "../../../agents/coordination/runtime/log/read-f
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { followEvents } from "./follow-events.ts";
-import { resolveId, withLedger } from "./open-ledger.ts";
+import { withLedger } from "./open-ledger.ts";
+import { resolveId } from "../../reports/find-coordination.ts";
 import { describeQuery, hasQuery, readFilter, withQueryOptions, type QueryOptions } from "./query-options.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatJson, formatPrintable } from "../terminal/printable.ts";

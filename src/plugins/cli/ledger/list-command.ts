@@ -10,7 +10,8 @@ import {
   type QueryOptions,
 } from "./query-options.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
+import { withLedger } from "./open-ledger.ts";
+import { textOf, type RunEntry } from "../../reports/find-coordination.ts";
 import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -31,6 +32,7 @@ import {
   type ReaderOptions,
 } from "../terminal/run-command.ts";
 import type { LedgerReader } from "../../compose.ts";
+import { createCoordinationReport, type CoordinationReport } from "../../reports/run-report.ts";
 
 const STATUSES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
 const LIMIT_MAX = 100_000;
@@ -45,7 +47,7 @@ interface ListOptions extends ReaderOptions, QueryOptions {
   readonly limit: string;
 }
 
-type Listed = ReturnType<typeof listedOf>;
+type Listed = CoordinationReport;
 
 export function addList(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("list"))
@@ -78,7 +80,7 @@ async function list(host: CliHost, options: ListOptions): Promise<void> {
     const listed: Listed[] = [];
     const filter = await readFilter(reader, options, host.now());
     for (const entry of await entriesOf(findEntries(reader, { options, filter, choice }), choice, limit))
-      listed.push(listedOf(entry, await textOf(reader, entry.summary.objective)));
+      listed.push(createCoordinationReport(entry, await textOf(reader, entry.summary.objective)));
     if (options.json) await writeJson(host, listed);
     else if (listed.length === 0) await host.stdout.write(describeNothing(options));
     else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
@@ -131,12 +133,6 @@ async function entriesOf(
     if (matching.length === limit) break;
   }
   return matching;
-}
-
-function listedOf({ runId, summary }: RunEntry, objective: string | null) {
-  const { status, ownerSession, createdAtMs, steps, forkedFrom, usage } = summary;
-  const listed = { coordinationId: runId, status, objective, ownerSession, createdAtMs, steps };
-  return { ...listed, ...(forkedFrom && { forkedFrom }), ...(usage && { usage }) };
 }
 
 function renderList(listed: readonly Listed[], terminal: Terminal, now: number): string {

@@ -1,18 +1,7 @@
-/** Owns: which ledger a command reads, and which coordination an id argument means. */
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import {
-  readCoordination,
-  type CoordinationView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+/** Owns: which ledger a command reads. */
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { ReaderOptions } from "../terminal/run-command.ts";
-
-export type RunEntry = Awaited<ReturnType<LedgerReader["list"]>>[number];
-
-const CANDIDATES_MAX = 10;
 
 /** Lazy: registering the commands must not load the database driver. */
 export function loadComposition() {
@@ -38,49 +27,4 @@ export async function withLedger<T>(
   } finally {
     await reader.close();
   }
-}
-
-/** The coordination that an id or a unique prefix of one names; the newest one without. @throws CoordinationError */
-export async function findCoordination(
-  reader: LedgerReader,
-  id: string | undefined,
-): Promise<CoordinationView> {
-  const runId = id === undefined ? await findNewest(reader) : await resolveId(reader, id);
-  const view = await readCoordination(reader, runId);
-  if (view) return view;
-  throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination ${JSON.stringify(runId)}`);
-}
-
-async function findNewest(reader: LedgerReader): Promise<CoordinationId> {
-  const [entry] = await reader.list({ limit: 1 });
-  if (entry) return entry.runId;
-  throw new CoordinationError("COORDINATION_NOT_FOUND", "the ledger holds no coordination yet");
-}
-
-/** @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
-export async function resolveId(reader: LedgerReader, id: string): Promise<CoordinationId> {
-  if (id === "") throw new CoordinationError("INPUT_INVALID", "id: expected a coordination id, got nothing");
-  const entries = await reader.list({ limit: CANDIDATES_MAX + 1, idPrefix: id });
-  const named = entries.find(({ runId }) => runId === id) ?? (entries.length === 1 ? entries[0] : undefined);
-  if (named) return named.runId;
-  if (entries.length === 0) {
-    throw new CoordinationError(
-      "COORDINATION_NOT_FOUND",
-      `no coordination begins with ${JSON.stringify(id)}`,
-    );
-  }
-  // The page of candidates may not reach back to the one with exactly this id.
-  const [exact] = await reader.read(id as CoordinationId, { from: 0, limit: 1 });
-  if (exact) return exact.runId;
-  const candidates = entries.slice(0, CANDIDATES_MAX).map(({ runId }) => runId);
-  const more = entries.length > CANDIDATES_MAX ? " and more" : "";
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `id: ${JSON.stringify(id)} is a prefix of ${candidates.join(", ")}${more}`,
-  );
-}
-
-/** The text that events name by this reference; `null` once it is no longer kept. */
-export async function textOf(reader: LedgerReader, { sha256 }: ContentRef): Promise<string | null> {
-  return (await reader.get(sha256)) ?? null;
 }

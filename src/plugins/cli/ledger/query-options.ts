@@ -10,7 +10,7 @@ import {
 import type { LedgerReader } from "../../compose.ts";
 import type { CommandGroup } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
-import { resolveId } from "./open-ledger.ts";
+import { resolveId } from "../../reports/find-coordination.ts";
 
 type Command = ReturnType<CommandGroup["command"]>;
 

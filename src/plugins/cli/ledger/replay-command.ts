@@ -6,7 +6,8 @@ import { replayCoordination } from "../../../agents/coordination/runtime/replay-
 import { checkReplay } from "../../../agents/coordination/runtime/workflow-host/check-replay.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { resolveId, withLedger } from "./open-ledger.ts";
+import { withLedger } from "./open-ledger.ts";
+import { resolveId } from "../../reports/find-coordination.ts";
 import { readPolicyFile } from "../files/policy-file.ts";
 import { renderReplay, type ReplayOutcome } from "./replay-text.ts";
 import {

@@ -8,22 +8,13 @@ import type {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import { stepName } from "../ledger/step-name.ts";
+import { stepName } from "../../reports/step-name.ts";
+import { countRefusedCalls, listTimelineRefusals, type RefusedCall } from "../../reports/list-refused-calls.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 
 /** The newest ones of each step, or of a timeline. */
 const LINES_MAX = 10;
-
-export interface TimelineRefusal {
-  readonly stepId: StepView["stepId"];
-  readonly tool: string;
-  readonly rule: RefusedCall["rule"];
-  readonly resource?: string;
-  readonly refusedMs: number;
-}
-
-type RefusedCall = NonNullable<StepView["refusedCalls"]>[number];
 
 /** Lists the fields of a step: what holds it, and what was refused. */
 export function listPrivilegeFields(
@@ -40,25 +31,6 @@ export function listPrivilegeFields(
 export function describeRefusedCalls({ steps }: CoordinationView): string {
   const count = countRefusedCalls(steps);
   return count > 0 ? formatCount(count, "call") : "";
-}
-
-export function countRefusedCalls(steps: readonly StepView[]): number {
-  return steps.reduce((sum, { refusedCalls = [] }) => sum + refusedCalls.length, 0);
-}
-
-/** Lists the refused calls of all steps on the time axis of a coordination, in the order in which they came. */
-export function listTimelineRefusals({ steps, createdAtMs }: CoordinationView): TimelineRefusal[] {
-  return steps
-    .flatMap(({ stepId, refusedCalls = [] }) =>
-      refusedCalls.map(({ tool, rule, resource, atMs }) => ({
-        stepId,
-        tool,
-        rule,
-        ...(resource !== undefined && { resource }),
-        refusedMs: Math.max(0, atMs - createdAtMs),
-      })),
-    )
-    .sort((a, b) => a.refusedMs - b.refusedMs);
 }
 
 /** Renders one line for each of the newest refused calls. */

@@ -4,7 +4,7 @@
  */
 import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
 import type { ChildDifference } from "../../../agents/coordination/contracts/fact-fields.ts";
-import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
+import type { CheckReport, NoticeReport, QuestionReport } from "../../reports/question-report.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 type Asked = Pick<

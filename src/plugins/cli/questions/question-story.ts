@@ -3,7 +3,7 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import { renderFields } from "../terminal/fields.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
-import type { QuestionReport } from "./question-report.ts";
+import type { QuestionReport } from "../../reports/question-report.ts";
 import {
   describeSubject,
   describeAnswers,

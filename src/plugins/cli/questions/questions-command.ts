@@ -10,10 +10,15 @@ import {
   selectQuestions,
   type QuestionReads,
   type Wanted,
-} from "./find-questions.ts";
+} from "../../reports/find-questions.ts";
 import { isModelShell } from "../terminal/model-shell.ts";
-import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
-import { createQuestionReport, type FoundQuestion, type QuestionReport } from "./question-report.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { findCoordination, textOf } from "../../reports/find-coordination.ts";
+import {
+  createQuestionReport,
+  type FoundQuestion,
+  type QuestionReport,
+} from "../../reports/question-report.ts";
 import { renderQuestion, renderQuestions, type HeldText } from "./question-story.ts";
 import {
   runCommand,

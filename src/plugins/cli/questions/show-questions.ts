@@ -6,7 +6,7 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { GateLog, Released, VerdictRecord } from "./gate-log.ts";
+import type { GateLog, Released, VerdictRecord } from "../../reports/gate-log.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {

@@ -1,7 +1,7 @@
 /** Owns: the strokes that a bar of the timeline is drawn with. */
-import type { Outcome } from "../conflicts/conflict-text.ts";
+import type { Outcome } from "../../reports/conflict-outcome.ts";
 import { barOf, type Axis } from "./time-axis.ts";
-import type { TimelineRow } from "./timeline.ts";
+import type { TimelineRow } from "../../reports/timeline.ts";
 
 export type Ink = "void" | "wait" | "tried" | "work" | "asked" | Outcome;
 

@@ -4,7 +4,7 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
-import { stepName } from "../ledger/step-name.ts";
+import { stepName } from "../../reports/step-name.ts";
 import { describeDifference } from "../questions/question-lines.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { Paint } from "../terminal/paint.ts";

@@ -4,22 +4,22 @@ import type { CoordinationView } from "../../../agents/coordination/runtime/log/
 import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
 import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { ChangeLog } from "../conflicts/conflict-log.ts";
+import type { ChangeLog } from "../../reports/conflict-log.ts";
 import { OUTCOME_TONES } from "../conflicts/conflict-text.ts";
-import type { GateLog } from "../questions/gate-log.ts";
+import type { GateLog } from "../../reports/gate-log.ts";
 import { forkText, describeKept } from "../ledger/kept.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
 import { renderRefusalNotes } from "../privileges/show-privileges.ts";
-import { isDelivery, stepName } from "../ledger/step-name.ts";
+import { isDelivery, stepName } from "../../reports/step-name.ts";
 import { ticksOf, type Axis } from "./time-axis.ts";
 import { renderTruthNotes } from "./child-truth.ts";
 import { describeUsage } from "./budget-text.ts";
 import { placeConflicts, renderConflictNotes, chooseConflictSign } from "./timeline-conflicts.ts";
 import { renderGateNotes, placeQuestions, QUESTION_SIGN } from "./timeline-questions.ts";
-import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
+import type { Timeline, TimelineConflict, TimelineRow } from "../../reports/timeline.ts";
 import { type Ink, inksOf, chooseTriedSign } from "./bar-strokes.ts";
 
 const COLUMNS = { min: 60, max: 200, narrow: 80 } as const;

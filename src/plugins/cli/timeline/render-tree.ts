@@ -9,7 +9,7 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { describeBudget, describeStop } from "./budget-text.ts";
-import type { AgentTree, TreeNode } from "./tree.ts";
+import type { AgentTree, TreeNode } from "../../reports/tree.ts";
 
 const COLUMNS = { min: 60, max: 200, withAgent: 80, withModel: 110 } as const;
 const STATE_CELLS = 10;

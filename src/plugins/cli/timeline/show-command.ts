@@ -1,23 +1,17 @@
 /** Owns: `show` and `timeline`. */
 import type {
   CoordinationView,
-  QuestionView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
-import { readEarlierAttempts } from "../ledger/attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { readChangeLog, type ChangeLog } from "../conflicts/conflict-log.ts";
 import { renderFields } from "../terminal/fields.ts";
 import { forkText, describeKept } from "../ledger/kept.ts";
-import {
-  describeProgress,
-  readProgressReports,
-  type ProgressByStep,
-  type ProgressReport,
-} from "../ledger/progress-text.ts";
-import { readGateLog, type GateLog } from "../questions/gate-log.ts";
-import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
+import { describeProgress } from "../ledger/progress-text.ts";
+import { type ProgressByStep } from "../../reports/progress-report.ts";
+import { type GateLog } from "../../reports/gate-log.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { findCoordination, textOf } from "../../reports/find-coordination.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {
@@ -37,11 +31,7 @@ import {
   groupVerdictsByStep,
   type VerdictsOf,
 } from "../questions/show-questions.ts";
-import {
-  addEffectivePrivileges,
-  readEffectivePrivileges,
-  type EffectivePrivileges,
-} from "../privileges/effective-privileges.ts";
+import { type EffectivePrivileges } from "../../reports/effective-privileges.ts";
 import { describeRefusedCalls, listPrivilegeFields } from "../privileges/show-privileges.ts";
 import {
   runCommand,
@@ -50,9 +40,14 @@ import {
   writeJson,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-import { isDelivery, stepName } from "../ledger/step-name.ts";
+import {
+  createShowReport,
+  readDetails,
+  readTimeline,
+  type CoordinationDetails,
+} from "../../reports/show-report.ts";
+import { isDelivery, stepName } from "../../reports/step-name.ts";
 import { listTruthFields } from "./child-truth.ts";
-import { timelineOf } from "./timeline.ts";
 
 export function addShow(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("show"))
@@ -76,68 +71,24 @@ export function addTimeline(parent: CommandGroup, host: CliHost): void {
 
 async function show(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const view = await findCoordination(reader, id);
-    const objective = await textOf(reader, view.objective);
-    const log = await readChangeLog(reader, view.coordinationId);
-    const gates = await readGateLog(reader, view.coordinationId);
-    const progress = await readProgressReports(reader, view);
-    const privileges = await readEffectivePrivileges(reader, view);
-    const { conflicts, changes } = log;
-    const escalations = view.escalations.map(addStatus);
-    if (options.json)
-      await writeJson(host, {
-        ...view,
-        steps: addEffectivePrivileges(view.steps, privileges).map((step) => ({
-          ...step,
-          ...addProgress(step, progress),
-        })),
-        escalations,
-        conflicts,
-        changes,
-        objective,
-        ...createGatesJson(gates),
-      });
-    else
-      await host.stdout.write(
-        renderCoordination({ view, objective, log, gates, progress, privileges }, host),
-      );
+    const details = await readDetails(reader, await findCoordination(reader, id));
+    if (options.json) await writeJson(host, createShowReport(details));
+    else await host.stdout.write(renderCoordination(details, host));
   });
-}
-
-function addProgress({ stepId }: StepView, progress: ProgressByStep): { readonly progress?: ProgressReport } {
-  const report = progress.get(stepId);
-  return report ? { progress: report } : {};
-}
-
-/** Returns the question with whether it is open, which readers of JSON need not work out. */
-function addStatus(question: QuestionView): QuestionView & { readonly status: "open" | "closed" } {
-  return { ...question, status: question.closed ? "closed" : "open" };
-}
-
-/** Verdicts of every attempt; the steps have those of what is held now. */
-function createGatesJson({ verdicts, revisions }: GateLog): object {
-  return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
 }
 
 async function showTimeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
-    const attempts = await readEarlierAttempts(reader, view);
-    const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
-    const gates = await readGateLog(reader, view.coordinationId);
-    const progress = await readProgressReports(reader, view);
-    const rows = timelineOf(view, host.now(), { attempts, gates, progress, ...(log && { log }) });
+    const { timeline, gates, log } = await readTimeline(reader, view, host.now());
     if (options.json) {
-      await writeJson(host, rows);
+      await writeJson(host, timeline);
       return;
     }
     const objective = await textOf(reader, view.objective);
     const { program, stdout } = host;
     await stdout.write(
-      renderTimeline(
-        { timeline: rows, view, objective, program, gates, ...(log && { log }) },
-        stdout.terminal,
-      ),
+      renderTimeline({ timeline, view, objective, program, gates, ...(log && { log }) }, stdout.terminal),
     );
   });
 }
@@ -153,16 +104,7 @@ interface Page {
   readonly privileges: EffectivePrivileges;
 }
 
-interface Shown {
-  readonly view: CoordinationView;
-  readonly objective: string | null;
-  readonly log: ChangeLog;
-  readonly gates: GateLog;
-  readonly progress: ProgressByStep;
-  readonly privileges: EffectivePrivileges;
-}
-
-function renderCoordination(shown: Shown, host: CliHost): string {
+function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
   const { view, objective, log, gates, progress, privileges } = shown;
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);

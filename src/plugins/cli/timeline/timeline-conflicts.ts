@@ -1,19 +1,14 @@
 /** Owns: conflicts in the picture of a timeline: a mark on the row of who asked, a line each below the chart. */
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { ChangeLog } from "../conflicts/conflict-log.ts";
-import {
-  numberOf,
-  outcomeOf,
-  describeOutcome,
-  OUTCOME_TONES,
-  nameRequester,
-} from "../conflicts/conflict-text.ts";
+import type { ChangeLog } from "../../reports/conflict-log.ts";
+import { describeOutcome, OUTCOME_TONES, nameRequester } from "../conflicts/conflict-text.ts";
+import { numberOf, outcomeOf } from "../../reports/conflict-outcome.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { cellsOf, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import type { Axis } from "./time-axis.ts";
-import type { Timeline, TimelineConflict } from "./timeline.ts";
+import type { Timeline, TimelineConflict } from "../../reports/timeline.ts";
 
 const LINES_MAX = 10;
 const RESOURCE_CELLS_MIN = 8;

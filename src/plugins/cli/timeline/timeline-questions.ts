@@ -5,14 +5,14 @@ import type {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { questionIdOf } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
-import type { GateLog } from "../questions/gate-log.ts";
+import type { GateLog } from "../../reports/gate-log.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { namesOf, describeOutcome, describeQuestion, describeVerdict } from "../questions/show-questions.ts";
-import { stepName } from "../ledger/step-name.ts";
+import { stepName } from "../../reports/step-name.ts";
 import type { Axis } from "./time-axis.ts";
-import type { Timeline, TimelineQuestion, TimelineVerdict } from "./timeline.ts";
+import type { Timeline, TimelineQuestion, TimelineVerdict } from "../../reports/timeline.ts";
 
 const LINES_MAX = 10;
 

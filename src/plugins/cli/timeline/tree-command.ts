@@ -1,7 +1,8 @@
 /** Owns: `tree`. */
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { LedgerReader } from "../../compose.ts";
-import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { findCoordination, textOf } from "../../reports/find-coordination.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatJson } from "../terminal/printable.ts";
 import {
@@ -13,7 +14,7 @@ import {
 } from "../terminal/run-command.ts";
 import { createWaiting } from "../terminal/waiting-line.ts";
 import { renderTree } from "./render-tree.ts";
-import { readTree, type AgentTree } from "./tree.ts";
+import { readTree, type AgentTree } from "../../reports/tree.ts";
 
 const POLL_MS = 1_000;
 /** Moves the cursor to the top left and clears what is there. */

@@ -4,7 +4,8 @@ import { CoordinationError, isCoordinationError } from "../../../agents/coordina
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
-import { resolveId, withLedger } from "../ledger/open-ledger.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { resolveId } from "../../reports/find-coordination.ts";
 import { withWait } from "../plans/plan-wait.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import {

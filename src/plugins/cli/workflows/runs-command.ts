@@ -6,6 +6,7 @@ import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve
 import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../compose.ts";
+import { createWorkflowReport, type WorkflowEntry } from "../../reports/run-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -28,8 +29,6 @@ interface RunsOptions extends ReaderOptions {
   readonly limit: string;
 }
 
-type Entry = Awaited<ReturnType<LedgerReader["workflows"]["list"]>>[number];
-
 export function addRuns(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("runs [id]"))
     .description("List workflow runs, newest first, or the events of one (OpenWOP)")
@@ -48,7 +47,7 @@ async function list(host: CliHost, options: RunsOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
   await withLedger(host, options, async ({ workflows }) => {
     const newest = await readNewestRuns(workflows, limit);
-    if (options.json) await writeJson(host, newest.map(listedOf));
+    if (options.json) await writeJson(host, newest.map(createWorkflowReport));
     else
       await writeLines(
         host,
@@ -59,8 +58,8 @@ async function list(host: CliHost, options: RunsOptions): Promise<void> {
 
 const NONE = ["no workflow has run in this ledger; `serve` runs them (docs/openwop.md)"];
 
-async function readNewestRuns(workflows: LedgerReader["workflows"], limit: number): Promise<Entry[]> {
-  const newest: Entry[] = [];
+async function readNewestRuns(workflows: LedgerReader["workflows"], limit: number): Promise<WorkflowEntry[]> {
+  const newest: WorkflowEntry[] = [];
   for await (const entry of listRuns(workflows)) {
     newest.push(entry);
     if (newest.length === limit) break;
@@ -68,26 +67,7 @@ async function readNewestRuns(workflows: LedgerReader["workflows"], limit: numbe
   return newest;
 }
 
-function listedOf({ runId, length, summary, origin }: Entry) {
-  const { status, tenant, workflowId, createdAtMs, parent } = summary;
-  const startedAt = new Date(createdAtMs).toISOString();
-  return {
-    runId,
-    workflowId,
-    status,
-    tenant,
-    startedAt,
-    events: length,
-    parentRunId: parent?.runId ?? null,
-    ...(origin && { fork: forkOf(origin) }),
-  };
-}
-
-function forkOf({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>) {
-  return { mode, sourceRunId, fromSeq };
-}
-
-function lineOf({ runId, summary, origin }: Entry, terminal: Terminal): string {
+function lineOf({ runId, summary, origin }: WorkflowEntry, terminal: Terminal): string {
   const { status, workflowId, createdAtMs } = summary;
   const paint = paintFor(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
@@ -95,7 +75,7 @@ function lineOf({ runId, summary, origin }: Entry, terminal: Terminal): string {
   return `${formatInstant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${print(runId)}  ${print(workflowId)}${fork}`;
 }
 
-function forkText({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>): string {
+function forkText({ mode, sourceRunId, fromSeq }: NonNullable<WorkflowEntry["origin"]>): string {
   return `${mode} of ${sourceRunId} from ${fromSeq}`;
 }
 
@@ -113,13 +93,17 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
     const run = foldWorkflow(events, entry.origin);
     const convergence = run && convergenceOf(run);
     if (options.json)
-      await writeJson(host, { ...listedOf(entry), ...(convergence && { convergence }), log: events });
+      await writeJson(host, {
+        ...createWorkflowReport(entry),
+        ...(convergence && { convergence }),
+        log: events,
+      });
     else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
   });
 }
 
 interface Story {
-  readonly entry: Entry;
+  readonly entry: WorkflowEntry;
   readonly events: readonly WorkflowEvent[];
   /** Of a run that says, or shows, whether it reached its goal. */
   readonly convergence: Convergence | undefined;

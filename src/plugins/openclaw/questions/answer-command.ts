@@ -9,7 +9,7 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
 import { sessionKeySchema, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import type { QuestionReport } from "../../cli/questions/question-report.ts";
+import type { QuestionReport } from "../../reports/question-report.ts";
 import { formatLine } from "../chats/chat-text.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import { answerRun, askAgent, lookAtRun, RUN_ID, type RunCommandParts } from "../chats/run-commands.ts";
@@ -198,8 +198,8 @@ function tell(
   return use(async (_: Plans, runtime) => {
     const { reads } = await runtime.coordinator();
     const session = sessionOf(message);
-    const { findNewestQuestions: newestQuestions } = await import("../../cli/questions/find-questions.ts");
-    const { createQuestionReport: questionReport } = await import("../../cli/questions/question-report.ts");
+    const { findNewestQuestions: newestQuestions } = await import("../../reports/find-questions.ts");
+    const { createQuestionReport: questionReport } = await import("../../reports/question-report.ts");
     const found = await newestQuestions(reads, {
       wanted: "open",
       limit: QUESTIONS_MAX + 1,

@@ -16,8 +16,8 @@ import { coordinationIdSchema, type SessionKey } from "../../../agents/coordinat
 import { ENVELOPE_BOUNDS, type ValueBounds } from "../../../agents/coordination/contracts/validation.ts";
 import type { QuestionView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { QuestionAnswered } from "../../../agents/coordination/runtime/questions/question-requests.ts";
-import type { NamedQuestion, QuestionReads, Wanted } from "../../cli/questions/find-questions.ts";
-import type { FoundQuestion, QuestionReport } from "../../cli/questions/question-report.ts";
+import type { NamedQuestion, QuestionReads, Wanted } from "../../reports/find-questions.ts";
+import type { FoundQuestion, QuestionReport } from "../../reports/question-report.ts";
 import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
@@ -28,8 +28,8 @@ export interface MethodCaller {
 }
 
 /** Lazy, as all that the entry reaches: they are needed with the first question. */
-const loadFind = () => import("../../cli/questions/find-questions.ts");
-const loadReport = () => import("../../cli/questions/question-report.ts");
+const loadFind = () => import("../../reports/find-questions.ts");
+const loadReport = () => import("../../reports/question-report.ts");
 const loadText = () => import("../../cli/questions/question-lines.ts");
 
 const questionId = z

@@ -1,17 +1,14 @@
 /** Owns: everything that holds each step of a coordination, its own privilege and those of the steps above it, read from a ledger. */
-import type { CoordinationId, SessionKey, StepId } from "../../../agents/coordination/contracts/ids.ts";
-import type { Privilege } from "../../../agents/coordination/contracts/privilege.ts";
+import type { CoordinationId, SessionKey, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { Privilege } from "../../agents/coordination/contracts/privilege.ts";
 import {
   listBoundsOfStep,
   type PrivilegeBound,
-} from "../../../agents/coordination/privileges/privilege-bound.ts";
-import type {
-  CoordinationView,
-  StepView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { readStoredState } from "../../../agents/coordination/runtime/log/read-state.ts";
-import { findBoundsOfSession } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
-import type { LedgerReader } from "../../compose.ts";
+} from "../../agents/coordination/privileges/privilege-bound.ts";
+import type { CoordinationView, StepView } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readStoredState } from "../../agents/coordination/runtime/log/read-state.ts";
+import { findBoundsOfSession } from "../../agents/coordination/runtime/privileges/bounds-of-session.ts";
+import type { LedgerReader } from "../compose.ts";
 
 /** By step, the nearest first; steps that nothing holds are left out. */
 export type EffectivePrivileges = ReadonlyMap<StepId, readonly PrivilegeBound[]>;

@@ -1,5 +1,5 @@
 /** Owns: the name under which people see a step. */
-import { DELIVERY_STEP_ID, type StepId } from "../../../agents/coordination/contracts/ids.ts";
+import { DELIVERY_STEP_ID, type StepId } from "../../agents/coordination/contracts/ids.ts";
 
 interface Named {
   readonly stepId: StepId;

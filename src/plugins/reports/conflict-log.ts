@@ -2,16 +2,16 @@
  * Owns: the conflicts of a coordination with their times, read from its log: the folded state keeps no times, and needs no names.
  * Does not own: how they read (`conflict-text.ts`).
  */
-import type { FactPayloads } from "../../../agents/coordination/contracts/facts.ts";
+import type { FactPayloads } from "../../agents/coordination/contracts/facts.ts";
 import {
   epochMsOf,
   type CoordinationId,
   type EpochMs,
   type StepId,
-} from "../../../agents/coordination/contracts/ids.ts";
-import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import type { LedgerReader } from "../../compose.ts";
-import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
+} from "../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { LedgerReader } from "../compose.ts";
+import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** As the commands print it with `--json`. */
 export interface ConflictRecord extends Readonly<FactPayloads["conflict.detected"]> {

@@ -2,16 +2,16 @@
  * Owns: what a coordination's log says of held results and questions, with times: the folded state keeps the newest attempt only, and
  * no verdicts once a result is ruled on. Does not own: how it reads.
  */
-import type { FactPayloads } from "../../../agents/coordination/contracts/facts.ts";
+import type { FactPayloads } from "../../agents/coordination/contracts/facts.ts";
 import {
   epochMsOf,
   type CoordinationId,
   type EpochMs,
   type StepId,
-} from "../../../agents/coordination/contracts/ids.ts";
-import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import type { LedgerReader } from "../../compose.ts";
-import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
+} from "../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { LedgerReader } from "../compose.ts";
+import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 interface OfAttempt {
   readonly stepId: StepId;

@@ -1,9 +1,9 @@
 /** Owns: the attempts of steps that are over, read from the log: the folded state keeps the newest one only. */
-import { epochMsOf, type EpochMs, type StepId } from "../../../agents/coordination/contracts/ids.ts";
-import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import type { LedgerReader } from "../../compose.ts";
-import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { epochMsOf, type EpochMs, type StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { LedgerReader } from "../compose.ts";
+import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface Attempt {
   readonly attempt: number;

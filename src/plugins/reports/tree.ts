@@ -3,11 +3,11 @@ import type {
   CoordinationView,
   StepView,
   UsageView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { readNestedPlan } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import type { CoordinationId, EpochMs, StepId } from "../../../agents/coordination/contracts/ids.ts";
-import type { LedgerReader } from "../../compose.ts";
-import { stepName } from "../ledger/step-name.ts";
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readNestedPlan } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { LedgerReader } from "../compose.ts";
+import { stepName } from "./step-name.ts";
 
 export interface TreeNode {
   /** The owner's session key, or the name of a step. */

@@ -1,12 +1,12 @@
 /** Owns: which conflicts an argument means, and finding the newest of all coordinations without reading every log. */
-import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import { CONFLICTS_NAME } from "../../../agents/coordination/contracts/coordination-summary.ts";
-import type { LedgerReader } from "../../compose.ts";
+import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { CONFLICTS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { LedgerReader } from "../compose.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
-import { numberOf, type Names } from "./conflict-text.ts";
-import { resolveId } from "../ledger/open-ledger.ts";
-import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { numberOf, type Names } from "./conflict-outcome.ts";
+import { resolveId } from "./find-coordination.ts";
+import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** A conflict with what names its steps. */
 export interface FoundConflict {

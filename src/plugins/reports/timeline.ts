@@ -3,14 +3,14 @@ import type {
   CoordinationView,
   QuestionView,
   StepView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import type { CoordinationId, EpochMs, StepId } from "../../../agents/coordination/contracts/ids.ts";
-import type { Attempt, Attempts } from "../ledger/attempts.ts";
-import type { ProgressByStep, ProgressReport } from "../ledger/progress-text.ts";
-import type { ChangeLog, ConflictRecord, Resolution } from "../conflicts/conflict-log.ts";
-import { outcomeOf, type Outcome } from "../conflicts/conflict-text.ts";
-import { listTimelineRefusals, type TimelineRefusal } from "../privileges/show-privileges.ts";
-import type { GateLog, RevisionRecord, VerdictRecord } from "../questions/gate-log.ts";
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { Attempt, Attempts } from "./attempts.ts";
+import type { ProgressByStep, ProgressReport } from "./progress-report.ts";
+import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
+import { outcomeOf, type Outcome } from "./conflict-outcome.ts";
+import { listTimelineRefusals, type TimelineRefusal } from "./list-refused-calls.ts";
+import type { GateLog, RevisionRecord, VerdictRecord } from "./gate-log.ts";
 
 type Shared =
   | "stepId"

@@ -1,17 +1,17 @@
 /** Owns: the form in which a question to people is shown to programs. Does not own: how it reads (`question-text.ts`). */
-import type { AnswerKind, Notice, QuestionText } from "../../../agents/coordination/contracts/escalation.ts";
-import type { ChildDifference, ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
-import type { CoordinationId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import type { Finding, VerificationFailure } from "../../../agents/coordination/contracts/verification.ts";
+import type { AnswerKind, Notice, QuestionText } from "../../agents/coordination/contracts/escalation.ts";
+import type { ChildDifference, ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
+import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import type { Finding, VerificationFailure } from "../../agents/coordination/contracts/verification.ts";
 import type {
   CoordinationView,
   HeldView,
   QuestionView,
   StepView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { questionIdOf } from "../../../agents/coordination/runtime/questions/question-requests.ts";
-import { readQuestion } from "../../../agents/coordination/runtime/questions/question-text.ts";
-import type { LedgerReader } from "../../compose.ts";
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { questionIdOf } from "../../agents/coordination/runtime/questions/question-requests.ts";
+import { readQuestion } from "../../agents/coordination/runtime/questions/question-text.ts";
+import type { LedgerReader } from "../compose.ts";
 
 type Shared =
   | "escalationId"

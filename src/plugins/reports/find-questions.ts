@@ -2,19 +2,19 @@
  * Owns: which question an argument means, and finding the newest of all coordinations without reading every log. A ledger that a
  * command reads and a running coordinator are looked into alike.
  */
-import type { CoordinationId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import { QUESTIONS_NAME } from "../../../agents/coordination/contracts/coordination-summary.ts";
+import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import { QUESTIONS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
 import {
   readCoordination,
   type CoordinationView,
-} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
 import {
   questionIdOf,
   parseQuestionId,
-} from "../../../agents/coordination/runtime/questions/question-requests.ts";
-import type { LedgerReader } from "../../compose.ts";
+} from "../../agents/coordination/runtime/questions/question-requests.ts";
+import type { LedgerReader } from "../compose.ts";
 import type { FoundQuestion } from "./question-report.ts";
-import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface QuestionReads extends Pick<LedgerReader, "list" | "get" | "holders"> {
   /** `undefined` for a coordination that the ledger does not know. */

@@ -1,0 +1,71 @@
+/** Owns: what the page asks for, and what it is told. */
+import type { AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
+import type { ReplayedCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
+import type { PlanShape } from "./runs.ts";
+
+/** What an action brought about, in one sentence. */
+export interface Done {
+  readonly happened: string;
+}
+
+/** `POST ./api/questions/{id}/answer`, with the right `approve`. */
+export interface AnswerBody {
+  readonly revision: string;
+  readonly answer: AnswerKind;
+  /** With `answer`, and with nothing else. */
+  readonly text?: string;
+}
+
+/** `POST ./api/plans/check`: the text of a plan, JSON or YAML. */
+export interface PlanText {
+  readonly text: string;
+}
+
+/** `POST ./api/plans/run`. A plan with the same `coordinationId` is one plan, however often it is asked for. */
+export type PlanRunBody = PlanText;
+
+export interface PlanRun extends Done {
+  readonly id: string;
+}
+
+/** The answer of `plans/check`. */
+export type PlanCheck =
+  | { readonly ok: true; readonly id: string; readonly objective: string; readonly plan: PlanShape }
+  | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
+
+export interface PlacedProblem extends PlanProblem {
+  /** From 1; absent where no place of the text stands for it. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** `GET ./api/runs/{id}/fork-preview?event=N`: nothing is done. */
+export interface ForkPreview {
+  readonly source: string;
+  /** The first event that the fork takes nothing from. */
+  readonly event: number;
+  /** Steps whose results it keeps. */
+  readonly kept: readonly string[];
+  /** Steps that run anew. */
+  readonly anew: readonly string[];
+}
+
+/** `POST ./api/runs/{id}/fork`. */
+export interface ForkBody {
+  readonly event: number;
+}
+
+export interface Forked extends Done {
+  readonly id: string;
+}
+
+/** `POST ./api/runs/{id}/what-if`: reads only. */
+export interface WhatIfBody {
+  /** As the file of `replay --policy`. */
+  readonly policy: object;
+  readonly from?: number;
+}
+
+/** As `replay --policy` tells: `whatIf.points` are the differences. */
+export type WhatIfAnswer = ReplayedCoordination;

@@ -1,0 +1,32 @@
+/** Owns: how the installation is, as it goes over the wire. */
+import type { Health } from "../../../agents/coordination/ports/health-sink.ts";
+import type { LaneMetrics } from "../../../agents/coordination/ports/lane-runner.ts";
+import type { ContentsReport } from "../../reports/contents-report.ts";
+
+/** `GET ./api/health`: the contents as `status --json` has them, with what the page needs besides. */
+export interface HealthReport {
+  readonly contents: ContentsReport;
+  readonly health: Health;
+  /** The size in bytes, with the write-ahead log. Where the ledger lies is not told. */
+  readonly ledgerBytes: number;
+  /** Load of the lanes of the gateway; absent with `serve`. */
+  readonly lanes?: Readonly<Record<string, LaneMetrics>>;
+  /** Held claims, expired ones included; counted to 10,000. */
+  readonly claims: number;
+  /** The last 24 hours, oldest first. */
+  readonly hours: readonly HourCounts[];
+  /** More happened in the last day than is counted; the oldest hours are short. */
+  readonly isHoursCut?: true;
+  readonly atMs: number;
+}
+
+/** What was recorded in one hour. */
+export interface HourCounts {
+  readonly startMs: number;
+  readonly opened: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly questions: number;
+  readonly conflicts: number;
+  readonly events: number;
+}

@@ -1,0 +1,109 @@
+/** Owns: what a ledger holds and what of it is open, counted. */
+import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
+import {
+  MISMATCHES_NAME,
+  REFUSED_CALLS_NAME,
+} from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { readCoordination } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
+import type { LedgerReader } from "../compose.ts";
+import { findNewestConflicts } from "./find-conflicts.ts";
+import { createQuestionReads, findNewestQuestions, OPEN_QUESTIONS_MAX } from "./find-questions.ts";
+import { findNewestProgress, type FoundProgress } from "./progress-report.ts";
+import { countRefusedCalls } from "./list-refused-calls.ts";
+
+/** What a ledger holds, and what of it is open, as `status --json` has it. */
+export interface ContentsCounts {
+  readonly coordinations: number;
+  readonly running: number;
+  readonly openSteps: number;
+  readonly openConflicts: number;
+  readonly openQuestions: number;
+  /** Coordinations with children that did not run as they were asked. */
+  readonly mismatches: number;
+  /** Of coordinations that run: calls that privileges refused. */
+  readonly refusedCalls: number;
+}
+
+/** Of agents at work, those that told how far they are most recently. */
+const PROGRESS_MAX = 5;
+
+export interface ContentsReport extends ContentsCounts {
+  /** What the running coordinations used up to now. */
+  readonly runningUsage?: NonNullable<Summary["usage"]>;
+  /** The most urgent deadline of the open questions. */
+  readonly answerByMs?: number;
+  /** Absent where no agent at work says how far it is. */
+  readonly progress?: readonly FoundProgress[];
+}
+
+/** Of more, it is enough to know that there are many. */
+const CONFLICTS_MAX = 1_000;
+const MISMATCHES_MAX = 1_000;
+
+/** Counts what a ledger holds, and what of it is open. @throws CoordinationError as `LedgerStore.list` */
+export async function readContents(reader: LedgerReader): Promise<ContentsReport> {
+  const { coordinations } = await reader.counts();
+  let running = 0;
+  let openSteps = 0;
+  const runIds = new Set<CoordinationId>();
+  const runningUsage = { tokens: 0, costMicroUsd: 0 };
+  for await (const { runId, summary } of listRuns(reader, { status: "running" })) {
+    running += 1;
+    runIds.add(runId);
+    openSteps += summary.steps.open;
+    runningUsage.tokens += summary.usage?.tokens ?? 0;
+    runningUsage.costMicroUsd += summary.usage?.costMicroUsd ?? 0;
+  }
+  const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
+  const questions = await openQuestionsOf(reader);
+  const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
+  const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
+  const refusedCalls = await countRefused(reader, runIds);
+  const counts = {
+    coordinations,
+    running,
+    openSteps,
+    openConflicts: open.length,
+    mismatches,
+    refusedCalls,
+  };
+  return {
+    ...counts,
+    ...questions,
+    ...(progress.length > 0 && { progress }),
+    ...(runningUsage.tokens > 0 && { runningUsage }),
+  };
+}
+
+/** Coordinations that are looked into for refused calls. */
+const REFUSING_MAX = 1_000;
+
+/** Counts refused calls of running coordinations; only those that have some are read. */
+async function countRefused(reader: LedgerReader, running: ReadonlySet<CoordinationId>): Promise<number> {
+  if (running.size === 0) return 0;
+  const holders = await reader.holders(REFUSED_CALLS_NAME, REFUSING_MAX);
+  let count = 0;
+  for (const runId of holders.filter((holder) => running.has(holder))) {
+    const view = await readCoordination(reader, runId);
+    count += view ? countRefusedCalls(view.steps) : 0;
+  }
+  return count;
+}
+
+async function openQuestionsOf(
+  reader: LedgerReader,
+): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
+  const open = await findNewestQuestions(createQuestionReads(reader), {
+    wanted: "open",
+    limit: OPEN_QUESTIONS_MAX,
+  });
+  const openQuestions = open.length;
+  if (openQuestions === 0) return { openQuestions };
+  const answerByMs = open.reduce(
+    (least, { question }) => Math.min(least, question.deadlineAtMs),
+    Number.POSITIVE_INFINITY,
+  );
+  return { openQuestions, answerByMs };
+}

@@ -1,0 +1,70 @@
+/** Owns: what agents say of how far they are, and finding the newest of all coordinations. Does not own: how it reads. */
+import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import {
+  readCoordination,
+  type CoordinationView,
+  type ProgressView,
+  type StepView,
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readProgressLines } from "../../agents/coordination/runtime/log/read-progress.ts";
+import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
+import type { LedgerReader } from "../compose.ts";
+
+/** What an agent says, as the commands print it with `--json`. */
+export interface ProgressReport extends Pick<ProgressView, "percent" | "atMs" | "lineWithheld"> {
+  /** Absent where it is withheld, or not kept any more. */
+  readonly line?: string;
+}
+
+function createProgressReport(
+  { percent, atMs, lineWithheld }: ProgressView,
+  line: string | undefined,
+): ProgressReport {
+  return {
+    ...(percent !== undefined && { percent }),
+    ...(line !== undefined && { line }),
+    ...(lineWithheld && { lineWithheld }),
+    atMs,
+  };
+}
+
+export type ProgressByStep = ReadonlyMap<StepId, ProgressReport>;
+
+/** Reads what the agents at work of a coordination say of how far they are. @throws CoordinationError as `getMany` */
+export async function readProgressReports(
+  reader: Pick<LedgerReader, "getMany">,
+  view: Pick<CoordinationView, "steps">,
+): Promise<ProgressByStep> {
+  const lines = await readProgressLines(reader, view);
+  return new Map(
+    view.steps.flatMap(({ stepId, progress }) =>
+      progress ? [[stepId, createProgressReport(progress, lines.get(stepId))] as const] : [],
+    ),
+  );
+}
+
+export interface FoundProgress extends Pick<StepView, "stepId" | "name"> {
+  readonly coordinationId: CoordinationId;
+  readonly progress: ProgressReport;
+}
+
+/** Running coordinations that are looked into, the newest first. */
+const LOOKED_MAX = 50;
+
+/** Finds what agents at work said last of how far they are, the newest first. */
+export async function findNewestProgress(reader: LedgerReader, limit: number): Promise<FoundProgress[]> {
+  const found: FoundProgress[] = [];
+  let looked = 0;
+  for await (const { runId } of listRuns(reader, { status: "running" })) {
+    const view = await readCoordination(reader, runId);
+    const reports = view && (await readProgressReports(reader, view));
+    for (const { stepId, name } of view?.steps ?? []) {
+      const progress = reports?.get(stepId);
+      if (progress)
+        found.push({ coordinationId: runId, stepId, ...(name !== undefined && { name }), progress });
+    }
+    looked += 1;
+    if (looked === LOOKED_MAX) break;
+  }
+  return found.toSorted((a, b) => b.progress.atMs - a.progress.atMs).slice(0, limit);
+}

@@ -1,0 +1,70 @@
+/** Owns: a coordination and a workflow run as listings show them with `--json`. */
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { WorkflowSummary } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { LedgerReader } from "../compose.ts";
+import type { RunEntry } from "./find-coordination.ts";
+
+export interface CoordinationReport {
+  readonly coordinationId: CoordinationId;
+  readonly status: Summary["status"];
+  /** `null` once it is no longer kept. */
+  readonly objective: string | null;
+  readonly ownerSession: Summary["ownerSession"];
+  readonly createdAtMs: Summary["createdAtMs"];
+  readonly steps: Summary["steps"];
+  readonly forkedFrom?: NonNullable<Summary["forkedFrom"]>;
+  readonly usage?: NonNullable<Summary["usage"]>;
+}
+
+export function createCoordinationReport(
+  { runId, summary }: RunEntry,
+  objective: string | null,
+): CoordinationReport {
+  const { status, ownerSession, createdAtMs, steps, forkedFrom, usage } = summary;
+  return {
+    coordinationId: runId,
+    status,
+    objective,
+    ownerSession,
+    createdAtMs,
+    steps,
+    ...(forkedFrom && { forkedFrom }),
+    ...(usage && { usage }),
+  };
+}
+
+export type WorkflowEntry = Awaited<ReturnType<LedgerReader["workflows"]["list"]>>[number];
+
+export interface WorkflowReport {
+  readonly runId: CoordinationId;
+  readonly workflowId: string;
+  readonly status: WorkflowSummary["status"];
+  readonly tenant: string;
+  readonly startedAt: string;
+  readonly events: number;
+  readonly parentRunId: string | null;
+  readonly fork?: { readonly mode: string; readonly sourceRunId: string; readonly fromSeq: number };
+}
+
+export function createWorkflowReport({ runId, length, summary, origin }: WorkflowEntry): WorkflowReport {
+  const { status, tenant, workflowId, createdAtMs, parent } = summary;
+  return {
+    runId,
+    workflowId,
+    status,
+    tenant,
+    startedAt: new Date(createdAtMs).toISOString(),
+    events: length,
+    parentRunId: parent?.runId ?? null,
+    ...(origin && { fork: createForkReport(origin) }),
+  };
+}
+
+function createForkReport({
+  mode,
+  sourceRunId,
+  fromSeq,
+}: NonNullable<WorkflowEntry["origin"]>): NonNullable<WorkflowReport["fork"]> {
+  return { mode, sourceRunId, fromSeq };
+}

@@ -1,0 +1,110 @@
+/** Owns: one coordination with all that its log and what lies beside it say, as `show --json` prints it. */
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type {
+  CoordinationView,
+  QuestionView,
+  StepView,
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { LedgerReader } from "../compose.ts";
+import { readEarlierAttempts } from "./attempts.ts";
+import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
+import {
+  addEffectivePrivileges,
+  readEffectivePrivileges,
+  type EffectivePrivilege,
+  type EffectivePrivileges,
+} from "./effective-privileges.ts";
+import { textOf } from "./find-coordination.ts";
+import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } from "./gate-log.ts";
+import { readProgressReports, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
+import { timelineOf, type Timeline } from "./timeline.ts";
+
+/** What is read of a coordination besides its folded state. */
+export interface CoordinationDetails {
+  readonly view: CoordinationView;
+  readonly objective: string | null;
+  readonly log: ChangeLog;
+  readonly gates: GateLog;
+  readonly progress: ProgressByStep;
+  readonly privileges: EffectivePrivileges;
+}
+
+/** A step as `show --json` prints it. */
+export type StepReport = Omit<StepView, "progress"> & {
+  readonly effectivePrivilege?: readonly EffectivePrivilege[];
+  readonly progress?: ProgressReport | StepView["progress"];
+};
+
+export interface ShowReport extends Omit<
+  CoordinationView,
+  "steps" | "escalations" | "conflicts" | "objective"
+> {
+  readonly steps: readonly StepReport[];
+  readonly escalations: readonly (QuestionView & { readonly status: "open" | "closed" })[];
+  readonly conflicts: readonly ConflictRecord[];
+  readonly changes: number;
+  readonly objective: string | null;
+  /** Verdicts of every attempt; the steps have those of what is held now. */
+  readonly verdicts?: readonly VerdictRecord[];
+  readonly revisions?: readonly RevisionRecord[];
+}
+
+/** @throws CoordinationError as `LedgerStore.read` */
+export async function readDetails(
+  reader: LedgerReader,
+  view: CoordinationView,
+): Promise<CoordinationDetails> {
+  return {
+    view,
+    objective: await textOf(reader, view.objective),
+    log: await readChangeLog(reader, view.coordinationId),
+    gates: await readGateLog(reader, view.coordinationId),
+    progress: await readProgressReports(reader, view),
+    privileges: await readEffectivePrivileges(reader, view),
+  };
+}
+
+export function createShowReport(details: CoordinationDetails): ShowReport {
+  const { view, objective, log, gates, progress, privileges } = details;
+  const { conflicts, changes } = log;
+  return {
+    ...view,
+    steps: addEffectivePrivileges(view.steps, privileges).map((step) => ({
+      ...step,
+      ...addProgress(step, progress),
+    })),
+    escalations: view.escalations.map(addStatus),
+    conflicts,
+    changes,
+    objective,
+    ...createGatesReport(gates),
+  };
+}
+
+/** Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it. @throws CoordinationError as `LedgerStore.read` */
+export async function readTimeline(
+  reader: LedgerReader,
+  view: CoordinationView,
+  now: EpochMs,
+): Promise<{ readonly timeline: Timeline; readonly gates: GateLog; readonly log?: ChangeLog }> {
+  const attempts = await readEarlierAttempts(reader, view);
+  const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
+  const gates = await readGateLog(reader, view.coordinationId);
+  const progress = await readProgressReports(reader, view);
+  const timeline = timelineOf(view, now, { attempts, gates, progress, ...(log && { log }) });
+  return { timeline, gates, ...(log && { log }) };
+}
+
+function addProgress({ stepId }: StepView, progress: ProgressByStep): { readonly progress?: ProgressReport } {
+  const report = progress.get(stepId);
+  return report ? { progress: report } : {};
+}
+
+/** Returns the question with whether it is open, which readers of JSON need not work out. */
+function addStatus(question: QuestionView): QuestionView & { readonly status: "open" | "closed" } {
+  return { ...question, status: question.closed ? "closed" : "open" };
+}
+
+function createGatesReport({ verdicts, revisions }: GateLog): Pick<ShowReport, "verdicts" | "revisions"> {
+  return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
+}

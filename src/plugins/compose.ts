@@ -12,10 +12,7 @@ import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
 import type { ProviderLanes } from "../agents/coordination/ports/provider-use.ts";
 import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
-import type { ContentStore } from "../agents/coordination/ports/content-store.ts";
 import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
-import type { LedgerQueries } from "../agents/coordination/ports/ledger-queries.ts";
-import type { LedgerStore } from "../agents/coordination/ports/ledger-store.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
 import type { Lane } from "../agents/coordination/contracts/envelope.ts";
@@ -49,6 +46,7 @@ import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backu
 import { openSqliteLedger, type LedgerHeads } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
+import type { ReportedLedger } from "./reports/reported-ledger.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
 /** A gateway must not be blocked by another process's lock for longer than this. */
@@ -60,15 +58,9 @@ const DAY_MS = 24 * 3_600_000;
 
 export { systemClock };
 
-export type LedgerReader = LedgerStore &
-  LedgerQueries &
-  ContentStore & {
-    /** The runs of workflows in the same ledger. */
-    readonly workflows: WorkflowStore;
-    /** How many runs there are of each kind. */
-    counts(): Promise<{ readonly coordinations: number; readonly workflowRuns: number }>;
-    readonly heads: LedgerHeads;
-  };
+export interface LedgerReader extends ReportedLedger {
+  readonly heads: LedgerHeads;
+}
 
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
 export function openLedgerForReading(path: string): Promise<LedgerReader> {

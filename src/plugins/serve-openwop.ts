@@ -1,5 +1,6 @@
 /** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
@@ -11,11 +12,13 @@ import {
   type AgentOptions,
   type ModelOptions,
 } from "./compose-workflows.ts";
+import { createPageHost, type PageHost } from "./compose-page.ts";
 import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
 import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
+import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
 
 export interface Serving {
@@ -54,6 +57,8 @@ export interface Serving {
 
 export interface Served {
   readonly baseUrl: string;
+  /** The address of the operator's page, with a link that signs in once. */
+  readonly pageUrl: string;
   stop(): Promise<void>;
 }
 
@@ -92,8 +97,10 @@ export async function startServing(options: Serving): Promise<Served> {
     ...suite.composed,
   });
   const { logger } = running;
+  const page = createServedPage(options, logger);
   try {
     const server = await startOpenWopServer({
+      page,
       host: running.host,
       clock: systemClock,
       logger,
@@ -110,22 +117,34 @@ export async function startServing(options: Serving): Promise<Served> {
     await running.host.start();
     const offered = new Set(running.host.workflowIds());
     for (const { id } of options.definitions)
-      if (!offered.has(id))
-        logger.warn(
-          { workflowId: id },
-          "this workflow has nodes that this host does not run: it is not offered",
-        );
+      if (!offered.has(id)) logger.warn({ workflowId: id }, NOT_OFFERED);
     return {
       baseUrl: listening,
+      pageUrl: `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
+        await page.end();
         await running.close();
       },
     };
   } catch (error) {
+    await page.end();
     await running.close();
     throw asCoordinationError(error, options);
   }
+}
+
+const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
+
+function createServedPage(options: Serving, logger: Logger): PageHost {
+  const { version, ledgerPath } = options;
+  return createPageHost({ home: "serve", version, ledgerPath, logger, hosts: listPageHosts(options) });
+}
+
+/** Names under which the page may be asked for besides the loopback's. */
+function listPageHosts({ hostname, baseUrl }: Serving): string[] {
+  const host = baseUrl === undefined ? undefined : URL.parse(baseUrl)?.host;
+  return [hostname, ...(host === undefined ? [] : [host])];
 }
 
 function advertisedOf(agents: AgentOptions, options: Serving): Advertised {

@@ -36,20 +36,27 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens platform plugins/openwop/http plugins/openwop",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens platform plugins/openwop/http plugins/openwop plugins/page/server",
     types:
-      "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks",
+      "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks plugins/reports plugins/page/contract",
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
     packages: "node:*",
   },
   // What `--json` prints, gateway methods answer and the page shows.
   "plugins/reports": {
     folders: "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions",
-    types: "core/contracts/workflows plugins",
+    types: "core/contracts/workflows core/ports",
   },
   // What goes over the wire between the page in a browser and its server.
   "plugins/page/contract": {
     types: "core/contracts core/plan core/ports core/runtime plugins/reports",
+  },
+  "plugins/page/server": {
+    folders:
+      "core/contracts core/contracts/config core/contracts/workflows core/plan core/std core/runtime core/runtime/log plugins/reports plugins/page/contract",
+    types: "core/ports",
+    lazy: "plugins/cli/files",
+    packages: "hono node:* zod",
   },
   "plugins/openclaw/host": {
     folders: "core/contracts core/std core/contracts/config plugins",
@@ -86,7 +93,8 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "plugins/cli/conflicts": {
-    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log plugins/reports",
+    folders:
+      "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log plugins/reports",
     types: "plugins",
     packages: "commander node:*",
   },
@@ -129,8 +137,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/runtime/privileges",
   },
   "plugins/cli/privileges": {
-    folders:
-      "core/contracts core/std core/privileges core/runtime/log plugins/cli/terminal plugins/reports",
+    folders: "core/contracts core/std core/privileges core/runtime/log plugins/cli/terminal plugins/reports",
     types: "plugins",
   },
   "plugins/cli/timeline": {

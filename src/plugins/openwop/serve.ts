@@ -24,6 +24,14 @@ export interface ServeOptions extends Omit<OpenWopParts, "rateLimit"> {
   readonly rateLimit?: RateLimit | "none";
   /** Absent: the usual ones. */
   readonly timeouts?: Timeouts;
+  /** Answers what is below `/`, `/assets` and `/api`; absent: nothing is there. */
+  readonly page?: PageFace;
+}
+
+/** The operator's page, beside the protocol's paths. */
+export interface PageFace {
+  readonly fetch: (request: Request) => Promise<Response>;
+  close(): void;
 }
 
 /** How long a request may take to arrive, and how often that is looked at. */
@@ -58,14 +66,24 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
       headersTimeout: headersMs,
       requestTimeout: requestMs,
     },
-    openWopListener(app, { fast: true }),
+    openWopListener(withPage(app, options.page), { fast: true }),
   );
   server.keepAliveTimeout = HTTP_BOUNDS.keepAliveTimeoutMs;
   server.maxConnections = HTTP_BOUNDS.connectionsMax;
   server.on("clientError", refuseBroken);
   const { port } = await listen(server, options.port, hostname);
   const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
-  return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stop(server, app) };
+  return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stop(server, app, options.page) };
+}
+
+const PAGE_PATH = /^\/(?:$|assets\/|api\/)/;
+
+function withPage(app: OpenWopApp, page: PageFace | undefined): Pick<OpenWopApp, "fetch"> {
+  if (!page) return app;
+  return {
+    fetch: (request, env) =>
+      PAGE_PATH.test(new URL(request.url).pathname) ? page.fetch(request) : app.fetch(request, env),
+  };
 }
 
 /**
@@ -73,7 +91,7 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
  * own may do.
  */
 export function openWopListener(
-  app: OpenWopApp,
+  app: Pick<OpenWopApp, "fetch">,
   { fast = false }: { readonly fast?: boolean } = {},
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   const listener = getRequestListener((request, env) => app.fetch(request, env), {
@@ -88,7 +106,7 @@ const TIMEOUTS: Timeouts = {
   checkMs: HTTP_BOUNDS.timeoutCheckMs,
 };
 
-function createAppParts({ rateLimit, ...options }: ServeOptions, isLocal: boolean): OpenWopParts {
+function createAppParts({ rateLimit, page: _, ...options }: ServeOptions, isLocal: boolean): OpenWopParts {
   const limit = rateLimit ?? (isLocal ? "none" : REMOTE_RATE);
   return limit === "none" ? options : { ...options, rateLimit: limit };
 }
@@ -146,13 +164,14 @@ function describeBrokenRequest(code: string | undefined): {
   return { status: "400 Bad Request", message: "This is not an HTTP request." };
 }
 
-async function stop(server: Server, app: OpenWopApp): Promise<void> {
+async function stop(server: Server, app: OpenWopApp, page: PageFace | undefined): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => {
       resolve();
     });
   });
   app.closeStreams();
+  page?.close();
   // A connection becomes idle when its last answer is out, which may be after the first look.
   const look = setInterval(() => {
     server.closeIdleConnections();

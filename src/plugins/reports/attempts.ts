@@ -2,7 +2,7 @@
 import { epochMsOf, type EpochMs, type StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface Attempt {
@@ -16,7 +16,7 @@ export interface Attempt {
 export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
 
 export async function readEarlierAttempts(
-  reader: Pick<LedgerReader, "read">,
+  reader: Pick<ReportedLedger, "read">,
   { coordinationId, steps }: CoordinationView,
 ): Promise<Attempts> {
   const newest = new Map(steps.map(({ stepId, attempt }) => [stepId, attempt]));

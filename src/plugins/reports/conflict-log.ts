@@ -10,7 +10,7 @@ import {
   type StepId,
 } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** As the commands print it with `--json`. */
@@ -37,7 +37,7 @@ export interface ChangeLog {
 
 /** @throws CoordinationError as `LedgerStore.read` */
 export async function readChangeLog(
-  reader: Pick<LedgerReader, "read">,
+  reader: Pick<ReportedLedger, "read">,
   coordinationId: CoordinationId,
 ): Promise<ChangeLog> {
   const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };

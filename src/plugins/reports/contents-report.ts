@@ -7,7 +7,7 @@ import {
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { readCoordination } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { findNewestConflicts } from "./find-conflicts.ts";
 import { createQuestionReads, findNewestQuestions, OPEN_QUESTIONS_MAX } from "./find-questions.ts";
 import { findNewestProgress, type FoundProgress } from "./progress-report.ts";
@@ -43,7 +43,7 @@ const CONFLICTS_MAX = 1_000;
 const MISMATCHES_MAX = 1_000;
 
 /** Counts what a ledger holds, and what of it is open. @throws CoordinationError as `LedgerStore.list` */
-export async function readContents(reader: LedgerReader): Promise<ContentsReport> {
+export async function readContents(reader: ReportedLedger): Promise<ContentsReport> {
   const { coordinations } = await reader.counts();
   let running = 0;
   let openSteps = 0;
@@ -81,7 +81,7 @@ export async function readContents(reader: LedgerReader): Promise<ContentsReport
 const REFUSING_MAX = 1_000;
 
 /** Counts refused calls of running coordinations; only those that have some are read. */
-async function countRefused(reader: LedgerReader, running: ReadonlySet<CoordinationId>): Promise<number> {
+async function countRefused(reader: ReportedLedger, running: ReadonlySet<CoordinationId>): Promise<number> {
   if (running.size === 0) return 0;
   const holders = await reader.holders(REFUSED_CALLS_NAME, REFUSING_MAX);
   let count = 0;
@@ -93,7 +93,7 @@ async function countRefused(reader: LedgerReader, running: ReadonlySet<Coordinat
 }
 
 async function openQuestionsOf(
-  reader: LedgerReader,
+  reader: ReportedLedger,
 ): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
   const open = await findNewestQuestions(createQuestionReads(reader), {
     wanted: "open",

@@ -8,14 +8,14 @@ import {
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { readStoredState } from "../../agents/coordination/runtime/log/read-state.ts";
 import { findBoundsOfSession } from "../../agents/coordination/runtime/privileges/bounds-of-session.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 
 /** By step, the nearest first; steps that nothing holds are left out. */
 export type EffectivePrivileges = ReadonlyMap<StepId, readonly PrivilegeBound[]>;
 
 /** @throws CoordinationError as `LedgerStore.find` and `readStoredState` */
 export async function readEffectivePrivileges(
-  reader: Pick<LedgerReader, "find" | "read">,
+  reader: Pick<ReportedLedger, "find" | "read">,
   { coordinationId, steps }: CoordinationView,
 ): Promise<EffectivePrivileges> {
   const states = new Map<CoordinationId, ReturnType<typeof readStoredState>>();

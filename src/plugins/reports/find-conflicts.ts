@@ -2,7 +2,7 @@
 import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { CONFLICTS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
 import { numberOf, type Names } from "./conflict-outcome.ts";
 import { resolveId } from "./find-coordination.ts";
@@ -28,7 +28,7 @@ const HOLDERS_MAX = 10_000;
  * ones is followed by none that does.
  */
 export async function findNewestConflicts(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   { limit, isOpen }: ConflictQuery,
 ): Promise<FoundConflict[]> {
   const holders = await reader.holders(CONFLICTS_NAME, isOpen ? HOLDERS_MAX : limit);
@@ -45,7 +45,7 @@ export async function findNewestConflicts(
 
 /** Selects the coordinations that still run, because every conflict is settled before its coordination ends (A3). */
 async function selectRunning(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   runIds: readonly CoordinationId[],
 ): Promise<CoordinationId[]> {
   const running = new Set<CoordinationId>();
@@ -72,7 +72,7 @@ type Named =
   | { readonly kind: "conflict"; readonly found: FoundConflict };
 
 /** A coordination or one of its conflicts, by id or by a unique prefix of the coordination's. @throws CoordinationError */
-export async function findNamed(reader: LedgerReader, id: string): Promise<Named> {
+export async function findNamed(reader: ReportedLedger, id: string): Promise<Named> {
   // Ids of plans may have a colon in them.
   const runId = await resolveKnown(resolveId(reader, id));
   if (runId !== undefined) return { kind: "coordination", runId, log: await readChangeLog(reader, runId) };
@@ -93,7 +93,7 @@ async function resolveKnown(resolving: Promise<CoordinationId>): Promise<Coordin
 }
 
 async function conflictOf(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   runId: CoordinationId,
   number: string,
 ): Promise<FoundConflict> {

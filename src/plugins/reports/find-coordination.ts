@@ -6,15 +6,15 @@ import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 
-export type RunEntry = Awaited<ReturnType<LedgerReader["list"]>>[number];
+export type RunEntry = Awaited<ReturnType<ReportedLedger["list"]>>[number];
 
 const CANDIDATES_MAX = 10;
 
 /** The coordination that an id or a unique prefix of one names; the newest one without. @throws CoordinationError */
 export async function findCoordination(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   id: string | undefined,
 ): Promise<CoordinationView> {
   const runId = id === undefined ? await findNewest(reader) : await resolveId(reader, id);
@@ -23,14 +23,14 @@ export async function findCoordination(
   throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination ${JSON.stringify(runId)}`);
 }
 
-async function findNewest(reader: LedgerReader): Promise<CoordinationId> {
+async function findNewest(reader: ReportedLedger): Promise<CoordinationId> {
   const [entry] = await reader.list({ limit: 1 });
   if (entry) return entry.runId;
   throw new CoordinationError("COORDINATION_NOT_FOUND", "the ledger holds no coordination yet");
 }
 
 /** @throws CoordinationError `COORDINATION_NOT_FOUND`, or `INPUT_INVALID` for a prefix of several. */
-export async function resolveId(reader: LedgerReader, id: string): Promise<CoordinationId> {
+export async function resolveId(reader: ReportedLedger, id: string): Promise<CoordinationId> {
   if (id === "") throw new CoordinationError("INPUT_INVALID", "id: expected a coordination id, got nothing");
   const entries = await reader.list({ limit: CANDIDATES_MAX + 1, idPrefix: id });
   const named = entries.find(({ runId }) => runId === id) ?? (entries.length === 1 ? entries[0] : undefined);
@@ -53,6 +53,6 @@ export async function resolveId(reader: LedgerReader, id: string): Promise<Coord
 }
 
 /** The text that events name by this reference; `null` once it is no longer kept. */
-export async function textOf(reader: LedgerReader, { sha256 }: ContentRef): Promise<string | null> {
+export async function textOf(reader: ReportedLedger, { sha256 }: ContentRef): Promise<string | null> {
   return (await reader.get(sha256)) ?? null;
 }

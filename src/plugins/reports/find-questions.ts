@@ -12,16 +12,16 @@ import {
   questionIdOf,
   parseQuestionId,
 } from "../../agents/coordination/runtime/questions/question-requests.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
-export interface QuestionReads extends Pick<LedgerReader, "list" | "get" | "holders"> {
+export interface QuestionReads extends Pick<ReportedLedger, "list" | "get" | "holders"> {
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
 
-export function createQuestionReads(reader: LedgerReader): QuestionReads {
+export function createQuestionReads(reader: ReportedLedger): QuestionReads {
   return {
     list: (query) => reader.list(query),
     get: (sha256) => reader.get(sha256),

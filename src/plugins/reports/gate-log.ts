@@ -10,7 +10,7 @@ import {
   type StepId,
 } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 interface OfAttempt {
@@ -50,7 +50,7 @@ export interface GateLog {
 
 /** @throws CoordinationError as `LedgerStore.read` */
 export async function readGateLog(
-  reader: Pick<LedgerReader, "read">,
+  reader: Pick<ReportedLedger, "read">,
   coordinationId: CoordinationId,
 ): Promise<GateLog> {
   const notes: Notes = {

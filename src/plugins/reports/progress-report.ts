@@ -8,7 +8,7 @@ import {
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { readProgressLines } from "../../agents/coordination/runtime/log/read-progress.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 
 /** What an agent says, as the commands print it with `--json`. */
 export interface ProgressReport extends Pick<ProgressView, "percent" | "atMs" | "lineWithheld"> {
@@ -32,7 +32,7 @@ export type ProgressByStep = ReadonlyMap<StepId, ProgressReport>;
 
 /** Reads what the agents at work of a coordination say of how far they are. @throws CoordinationError as `getMany` */
 export async function readProgressReports(
-  reader: Pick<LedgerReader, "getMany">,
+  reader: Pick<ReportedLedger, "getMany">,
   view: Pick<CoordinationView, "steps">,
 ): Promise<ProgressByStep> {
   const lines = await readProgressLines(reader, view);
@@ -52,7 +52,7 @@ export interface FoundProgress extends Pick<StepView, "stepId" | "name"> {
 const LOOKED_MAX = 50;
 
 /** Finds what agents at work said last of how far they are, the newest first. */
-export async function findNewestProgress(reader: LedgerReader, limit: number): Promise<FoundProgress[]> {
+export async function findNewestProgress(reader: ReportedLedger, limit: number): Promise<FoundProgress[]> {
   const found: FoundProgress[] = [];
   let looked = 0;
   for await (const { runId } of listRuns(reader, { status: "running" })) {

@@ -11,7 +11,7 @@ import type {
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { questionIdOf } from "../../agents/coordination/runtime/questions/question-requests.ts";
 import { readQuestion } from "../../agents/coordination/runtime/questions/question-text.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 
 type Shared =
   | "escalationId"
@@ -72,7 +72,7 @@ export interface FoundQuestion {
 
 /** @throws CoordinationError as `ContentStore.get` */
 export async function createQuestionReport(
-  content: Pick<LedgerReader, "get">,
+  content: Pick<ReportedLedger, "get">,
   { view, question }: FoundQuestion,
   { isForOperator }: { readonly isForOperator: boolean },
 ): Promise<QuestionReport> {

@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { WorkflowSummary } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import type { RunEntry } from "./find-coordination.ts";
 
 export interface CoordinationReport {
@@ -34,7 +34,7 @@ export function createCoordinationReport(
   };
 }
 
-export type WorkflowEntry = Awaited<ReturnType<LedgerReader["workflows"]["list"]>>[number];
+export type WorkflowEntry = Awaited<ReturnType<ReportedLedger["workflows"]["list"]>>[number];
 
 export interface WorkflowReport {
   readonly runId: CoordinationId;

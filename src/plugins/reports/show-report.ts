@@ -5,7 +5,7 @@ import type {
   QuestionView,
   StepView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { readEarlierAttempts } from "./attempts.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
 import {
@@ -51,7 +51,7 @@ export interface ShowReport extends Omit<
 
 /** @throws CoordinationError as `LedgerStore.read` */
 export async function readDetails(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   view: CoordinationView,
 ): Promise<CoordinationDetails> {
   return {
@@ -83,7 +83,7 @@ export function createShowReport(details: CoordinationDetails): ShowReport {
 
 /** Reads what is drawn on the time axis of a coordination, as `timeline --json` prints it. @throws CoordinationError as `LedgerStore.read` */
 export async function readTimeline(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   view: CoordinationView,
   now: EpochMs,
 ): Promise<{ readonly timeline: Timeline; readonly gates: GateLog; readonly log?: ChangeLog }> {

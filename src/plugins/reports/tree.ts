@@ -6,7 +6,7 @@ import type {
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { readNestedPlan } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
-import type { LedgerReader } from "../compose.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
 import { stepName } from "./step-name.ts";
 
 export interface TreeNode {
@@ -51,7 +51,7 @@ interface NestedPlan {
 const NESTING_MAX = 5;
 
 export async function readTree(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   view: CoordinationView,
   now: EpochMs,
 ): Promise<AgentTree> {
@@ -78,7 +78,7 @@ export async function readTree(
 }
 
 async function readNested(
-  reader: LedgerReader,
+  reader: ReportedLedger,
   { coordinationId, steps }: CoordinationView,
   levels: number,
 ): Promise<NestedPlans> {

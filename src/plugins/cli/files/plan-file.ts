@@ -9,7 +9,7 @@ import { findDuplicateKey } from "./duplicate-key.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
 
-type Loaded =
+export type Loaded =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
@@ -22,7 +22,14 @@ const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 export async function loadPlanFile(file: string): Promise<Loaded> {
   const bytesMax = BOUNDS.planFileBytesMax;
   const text = await readTextFile(file, { bytesMax, tooLarge: () => createTooLargeError(file, bytesMax) });
-  const extension = extname(file).toLowerCase();
+  return parsePlanText(text, extname(file).toLowerCase());
+}
+
+/**
+ * Parses the text of a plan; `extension` says what it is, where it says anything. @throws CoordinationError
+ * `INPUT_INVALID` where it is too large.
+ */
+export async function parsePlanText(text: string, extension = ""): Promise<Loaded> {
   const looksLikeJson = /^\s*[[{]/u.test(text);
   if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
     const parsed = parseJson(text);

@@ -142,6 +142,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   });
   const listening = {
     baseUrl: served.baseUrl,
+    page: served.pageUrl,
     ledger: ledgerPath,
     workflows: definitions.length,
     ...(agents && { agents: agents.installed.length }),
@@ -151,6 +152,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   else
     await writeLines(host, [
       `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${ledgerPath}`,
+      `Operator's page: ${served.pageUrl} (the link signs in once, within five minutes)`,
       "Stop it with Ctrl-C; runs that are under way go on with the next start.",
     ]);
   await stopSignal();

@@ -1,0 +1,59 @@
+/** Owns: where in the text of a plan each of its problems stands. */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
+
+export interface PlacedProblem extends PlanProblem {
+  /** From 1; absent where no place of the text stands for it. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+const SYNTAX_PLACE = /^line (\d+), column (\d+)$/;
+
+/** Adds its place to each problem. A text that is too long to look into has none. */
+export async function placeProblems(
+  text: string,
+  problems: readonly PlanProblem[],
+): Promise<readonly PlacedProblem[]> {
+  const findPlace = await createPlaces(text, problems);
+  return problems.map((problem) => {
+    const place = readSyntaxPlace(problem) ?? findPlace(problem.path);
+    return { ...problem, ...place };
+  });
+}
+
+type Place = Required<Pick<PlacedProblem, "line" | "column">>;
+
+function readSyntaxPlace({ path }: PlanProblem): Place | undefined {
+  const [, line, column] = SYNTAX_PLACE.exec(path) ?? [];
+  return line === undefined ? undefined : { line: Number(line), column: Number(column) };
+}
+
+/** JSON is read as YAML, which keeps the places. The text was parsed before, within all bounds. */
+async function createPlaces(
+  text: string,
+  problems: readonly PlanProblem[],
+): Promise<(path: string) => Place | undefined> {
+  const isOfSyntax = problems.every((problem) => readSyntaxPlace(problem) !== undefined);
+  if (isOfSyntax || Buffer.byteLength(text) > BOUNDS.planYamlBytesMax) return () => undefined;
+  const { LineCounter, isNode, parseDocument } = await import("yaml");
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter, uniqueKeys: false, logLevel: "silent" });
+  return (path) => {
+    // What is missing stands where the nearest thing around it does.
+    for (let keys = readKeys(path); keys.length > 0; keys = keys.slice(0, -1)) {
+      const node = document.getIn(keys, true);
+      if (!isNode(node) || !node.range) continue;
+      const { line, col } = lineCounter.linePos(node.range[0]);
+      return { line, column: col };
+    }
+    return undefined;
+  };
+}
+
+/** Reads `steps[3].dependsOn[0]` as its keys. */
+function readKeys(path: string): (string | number)[] {
+  return [...path.matchAll(/\[(\d+)\]|\["([^"]*)"\]|([^.[\]]+)/g)].map(([, index, quoted, name]) =>
+    index === undefined ? (quoted ?? name ?? "") : Number(index),
+  );
+}

@@ -1,0 +1,111 @@
+/** Owns: the operator's page over one ledger: its files, who is signed in, and a reader of its own that writes nothing. */
+import { statSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { Logger } from "../agents/coordination/ports/logger.ts";
+import { createOnce } from "../agents/coordination/std/load-once.ts";
+import { findPackageFile } from "../platform/package-files.ts";
+import { openLedgerForReading, readHealthBeside, systemClock, type LedgerReader } from "./compose.ts";
+import type { Home, Rights } from "./page/contract/session.ts";
+import { createPageApp, type PageAppParts } from "./page/server/page-app.ts";
+import { createPageSessions } from "./page/server/page-sessions.ts";
+import { readPageFiles, type PageFiles } from "./page/server/static-files.ts";
+
+export interface PageOptions {
+  readonly home: Home;
+  readonly version: string;
+  readonly ledgerPath: string;
+  readonly logger: Logger;
+  /** Names under which the page may be asked for besides the loopback's. */
+  readonly hosts: readonly string[];
+  readonly lanes?: NonNullable<PageAppParts["lanes"]>;
+  readonly ask?: NonNullable<PageAppParts["ask"]>;
+}
+
+export interface PageHost {
+  readonly fetch: (request: Request) => Promise<Response>;
+  readonly files: PageFiles;
+  /** Returns the text of a link that signs in once. */
+  mintLink(rights: Rights): string;
+  /** Ends the streams of those who follow. */
+  close(): void;
+  /** Ends everything, the reader too. */
+  end(): Promise<void>;
+}
+
+/** Opens nothing before somebody has signed in. */
+export function createPageHost(options: PageOptions): PageHost {
+  const { home, version, ledgerPath, logger, hosts, lanes, ask } = options;
+  const sessions = createPageSessions(systemClock);
+  const reader = createReader(ledgerPath);
+  const files = readBuiltFiles();
+  const app = createPageApp({
+    product: { name: "openclaw-coordination", version, home },
+    clock: systemClock,
+    logger,
+    sessions,
+    places: { hosts },
+    reader: reader.get,
+    ledgerBytes: () => measureLedger(ledgerPath),
+    health: () => readHealthBeside(ledgerPath) ?? { state: "ok", uncoordinatedSpawns: 0 },
+    files,
+    allowsOpaque: home === "gateway",
+    ...(lanes && { lanes }),
+    ...(ask && { ask }),
+  });
+  return {
+    fetch: app.fetch,
+    files,
+    mintLink: (rights) => sessions.mintLink(rights),
+    close: () => {
+      app.close();
+    },
+    end: async () => {
+      app.close();
+      await reader.close();
+    },
+  };
+}
+
+/** Opens the ledger at the first call, and again after a failure. */
+function createReader(path: string): {
+  readonly get: () => Promise<LedgerReader>;
+  readonly close: () => Promise<void>;
+} {
+  let opening: Promise<LedgerReader> | undefined;
+  let isClosed = false;
+  return {
+    get: async () => {
+      if (isClosed) throw new CoordinationError("LEDGER_CLOSED", "the page is closed");
+      opening ??= openLedgerForReading(path);
+      try {
+        return await opening;
+      } catch (error) {
+        opening = undefined;
+        throw error;
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      const reader = await opening?.catch(() => undefined);
+      await reader?.close();
+    },
+  };
+}
+
+/** The page is built apart from the sources: without it the server says so. */
+const readBuiltFiles = createOnce((): PageFiles => {
+  try {
+    return readPageFiles(fileURLToPath(new URL(".", findPackageFile("dist/page/index.html"))));
+  } catch {
+    return { assets: new Map() };
+  }
+});
+
+/** Returns the size in bytes, with what the write-ahead log holds. */
+function measureLedger(path: string): number {
+  return [path, `${path}-wal`].reduce(
+    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+}

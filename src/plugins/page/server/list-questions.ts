@@ -1,0 +1,95 @@
+/** Owns: questions, conflicts and claims as the page shows them, and the revision that an answer is bound to. */
+import { hash } from "node:crypto";
+import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
+import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
+import { outcomeOf } from "../../reports/conflict-outcome.ts";
+import { findNewestConflicts } from "../../reports/find-conflicts.ts";
+import { textOf } from "../../reports/find-coordination.ts";
+import { createQuestionReads, findNewestQuestions, findQuestion } from "../../reports/find-questions.ts";
+import { createQuestionReport, type FoundQuestion } from "../../reports/question-report.ts";
+import type {
+  ClaimsList,
+  ConflictsList,
+  QuestionDetail,
+  QuestionsList,
+  ShownConflict,
+  ShownQuestion,
+} from "../contract/questions.ts";
+import type { Rights } from "../contract/session.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+
+export interface OpenWanted {
+  readonly isOpen: boolean;
+  readonly limit: number;
+}
+
+export async function listQuestions(
+  reader: ReportedLedger,
+  { isOpen, limit }: OpenWanted,
+  rights: Rights,
+): Promise<QuestionsList> {
+  const wanted = isOpen ? "open" : "all";
+  const questions: ShownQuestion[] = [];
+  for (const found of await findNewestQuestions(createQuestionReads(reader), { wanted, limit }))
+    questions.push(await showQuestion(reader, found, rights));
+  return { questions };
+}
+
+/** By its whole id; `undefined` where there is none. */
+export async function readQuestionDetail(
+  reader: ReportedLedger,
+  id: string,
+  rights: Rights,
+): Promise<QuestionDetail | undefined> {
+  const named = await findQuestion(createQuestionReads(reader), id);
+  if (named.kind !== "found") return undefined;
+  const shown = await showQuestion(reader, named.found, rights);
+  if (shown.questionId !== id) return undefined;
+  if (!shown.result || !rights.results) return shown;
+  const text = await textOf(reader, shown.result);
+  const isCut = (text?.length ?? 0) > PAGE_BOUNDS.textCharsMax;
+  const heldText = text?.slice(0, PAGE_BOUNDS.textCharsMax) ?? null;
+  return { ...shown, heldText, ...(isCut && { isCut }) };
+}
+
+async function showQuestion(
+  reader: ReportedLedger,
+  found: FoundQuestion,
+  { results }: Rights,
+): Promise<ShownQuestion> {
+  const report = await createQuestionReport(reader, found, { isForOperator: results });
+  return { ...report, revision: revisionOf(found) };
+}
+
+/** Names all that an answer rules on: another text, check, verdict or set of answers is another revision. */
+function revisionOf({ view, question }: FoundQuestion): string {
+  const { notified: _, notices: __, ...ruledOn } = question;
+  const step = view.steps.find(({ stepId }) => stepId === question.stepId);
+  const about = step && { attempt: step.attempt, held: step.held, differences: step.differences };
+  return hash("sha256", formatCanonicalJson(JSON.parse(JSON.stringify({ ruledOn, about })))).slice(0, 32);
+}
+
+export async function listConflicts(
+  reader: ReportedLedger,
+  { isOpen, limit }: OpenWanted,
+): Promise<ConflictsList> {
+  const found = await findNewestConflicts(reader, { isOpen, limit });
+  return {
+    conflicts: found.map(({ conflict, names }): ShownConflict => {
+      const { contest } = conflict;
+      const requester = contest ? (names.get(contest.requester) ?? contest.requester) : "-";
+      return { ...conflict, requesterName: requester, outcome: outcomeOf(conflict) };
+    }),
+  };
+}
+
+export async function listHeldClaims(reader: ReportedLedger, now: number): Promise<ClaimsList> {
+  const claims: ClaimReport[] = [];
+  for await (const entry of listClaims(reader)) {
+    if (claims.length === PAGE_BOUNDS.claimsMax) return { claims, isMore: true };
+    claims.push(createClaimReport(entry, now));
+  }
+  return { claims, isMore: false };
+}

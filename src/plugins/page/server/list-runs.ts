@@ -1,0 +1,254 @@
+/**
+ * Owns: the listing of coordinations and workflow runs, the newest first, a page at a time.
+ *
+ * Both are read in their own order and merged by time. A search looks at a bounded number of entries and then answers with what it
+ * found and where to go on, so that no request holds the process for long however large the ledger is.
+ */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { AgentId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { LedgerFilter, RunPlace, RunsQuery } from "../../../agents/coordination/ports/ledger-queries.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import { textOf, type RunEntry } from "../../reports/find-coordination.ts";
+import {
+  createCoordinationReport,
+  createWorkflowReport,
+  type WorkflowEntry,
+} from "../../reports/run-report.ts";
+import type { ListedCoordination, ListedRun, ListedWorkflow, RunKind, RunsPage } from "../contract/runs.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageRequest } from "./page-parts.ts";
+import { readChoice, readMoment, readNumber, readText } from "./read-query.ts";
+import { readNotes } from "./run-notes.ts";
+
+interface Wanted {
+  readonly filter: LedgerFilter;
+  readonly kind: RunKind | undefined;
+  readonly state: string | undefined;
+  /** In lower case. */
+  readonly text: string | undefined;
+  readonly limit: number;
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for a query that is none */
+export async function listRunsPage(reader: ReportedLedger, request: PageRequest): Promise<RunsPage> {
+  const wanted = readWanted(request);
+  const sources = createSources(reader, wanted, readCursor(readText(request, "cursor")));
+  const runs: ListedRun[] = [];
+  let lookedAt = 0;
+  while (runs.length < wanted.limit && lookedAt < PAGE_BOUNDS.lookedAtMax) {
+    const candidate = await takeNewest(sources);
+    if (!candidate) return { runs };
+    lookedAt += 1;
+    const listed = await createListed(reader, candidate, wanted);
+    if (listed) runs.push(listed);
+  }
+  const isCut = runs.length < wanted.limit;
+  return { runs, nextCursor: formatCursor(sources), ...(isCut && { lookedAt }) };
+}
+
+function readWanted(request: PageRequest): Wanted {
+  const agent = readText(request, "agent");
+  const session = readText(request, "session");
+  const since = readMoment(request, "since");
+  const until = readMoment(request, "until");
+  const filter: LedgerFilter = {
+    ...(agent !== undefined && { agent: agent as AgentId }),
+    ...(session !== undefined && { session: session as SessionKey }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  };
+  return {
+    filter,
+    kind: readChoice(request, "kind", ["coordination", "plan", "run"]),
+    state: readText(request, "state"),
+    text: readText(request, "text")?.toLowerCase(),
+    limit: readNumber(request, "limit", { min: 1, max: PAGE_BOUNDS.runsMax }) ?? PAGE_BOUNDS.runsDefault,
+  };
+}
+
+type Candidate =
+  | { readonly kind: "coordination"; readonly entry: RunEntry }
+  | { readonly kind: "run"; readonly entry: WorkflowEntry };
+
+/** One of the two listings: what was read of it and not taken, and where it stands. */
+interface Source<Entry, Place> {
+  ready: Entry[];
+  /** After which entry it goes on; absent before the first. */
+  place: Place | undefined;
+  isOver: boolean;
+  read(place: Place | undefined): Promise<{ readonly entries: Entry[]; readonly isLast: boolean }>;
+  placeOf(entry: Entry): Place;
+}
+
+interface Sources {
+  readonly coordinations: Source<RunEntry, RunPlace>;
+  readonly workflows: Source<WorkflowEntry, { readonly ordinal: number }>;
+}
+
+const READ_AT_ONCE = 100;
+
+function createSources(reader: ReportedLedger, { filter, kind, state }: Wanted, cursor: Cursor): Sources {
+  const status: Pick<RunsQuery, "status"> =
+    state === undefined ? {} : { status: state === "running" ? "running" : "ended" };
+  const isOfAgents = filter.agent !== undefined || filter.session !== undefined;
+  return {
+    coordinations: {
+      ready: [],
+      place: cursor.coordinations,
+      isOver: kind === "run" || cursor.coordinations === null,
+      read: async (after) => {
+        const page = await reader.findRuns({
+          filter,
+          ...status,
+          limit: READ_AT_ONCE,
+          ...(after && { after }),
+        });
+        return { entries: [...page.items], isLast: page.next === undefined };
+      },
+      placeOf: ({ summary, ordinal }) => ({ startedAtMs: summary.createdAtMs, ordinal }),
+    } as Source<RunEntry, RunPlace>,
+    workflows: {
+      ready: [],
+      place: cursor.workflows,
+      // Workflow runs have no agents or sessions of OpenClaw.
+      isOver: (kind !== undefined && kind !== "run") || isOfAgents || cursor.workflows === null,
+      read: async (after) => {
+        const entries = await reader.workflows.list({ limit: READ_AT_ONCE, ...(after && { after }) });
+        return { entries, isLast: entries.length < READ_AT_ONCE };
+      },
+      placeOf: ({ ordinal }) => ({ ordinal }),
+    } as Source<WorkflowEntry, { readonly ordinal: number }>,
+  };
+}
+
+/** Takes the newest entry of both; `undefined` when there is none. */
+async function takeNewest({ coordinations, workflows }: Sources): Promise<Candidate | undefined> {
+  const coordination = await findNext(coordinations);
+  const workflow = await findNext(workflows);
+  if (coordination && (!workflow || coordination.summary.createdAtMs >= workflow.summary.createdAtMs)) {
+    take(coordinations, coordination);
+    return { kind: "coordination", entry: coordination };
+  }
+  if (!workflow) return undefined;
+  take(workflows, workflow);
+  return { kind: "run", entry: workflow };
+}
+
+async function findNext<Entry, Place>(source: Source<Entry, Place>): Promise<Entry | undefined> {
+  if (source.ready.length === 0 && !source.isOver) {
+    const { entries, isLast } = await source.read(source.place);
+    source.ready = entries;
+    source.isOver = isLast;
+  }
+  return source.ready[0];
+}
+
+function take<Entry, Place>(source: Source<Entry, Place>, entry: Entry): void {
+  source.ready = source.ready.slice(1);
+  source.place = source.placeOf(entry);
+}
+
+/** Returns the entry as it is listed, or `undefined` where it is not what is wanted. */
+async function createListed(
+  reader: ReportedLedger,
+  candidate: Candidate,
+  wanted: Wanted,
+): Promise<ListedRun | undefined> {
+  if (candidate.kind === "run") return createListedWorkflow(candidate.entry, wanted);
+  const { entry } = candidate;
+  const { status, ownerSession } = entry.summary;
+  if (!isInState(wanted.state, status, status !== "running")) return undefined;
+  const objective = await textOf(reader, entry.summary.objective);
+  if (!isContaining(wanted.text, [entry.runId, ownerSession, objective ?? ""])) return undefined;
+  const notes = await readNotes(reader, entry);
+  if (wanted.kind !== undefined && notes.kind !== wanted.kind) return undefined;
+  return createListedCoordination(entry, objective, notes);
+}
+
+function createListedCoordination(
+  entry: RunEntry,
+  objective: string | null,
+  notes: Awaited<ReturnType<typeof readNotes>>,
+): ListedCoordination {
+  const { kind, endedAtMs, questions, conflicts } = notes;
+  return {
+    ...createCoordinationReport(entry, objective),
+    kind,
+    id: entry.runId,
+    ...(endedAtMs !== undefined && { endedAtMs }),
+    questions,
+    conflicts,
+  };
+}
+
+function createListedWorkflow(
+  entry: WorkflowEntry,
+  { filter, state, text }: Wanted,
+): ListedWorkflow | undefined {
+  const { status, createdAtMs, workflowId } = entry.summary;
+  const { since = 0, until = Number.POSITIVE_INFINITY } = filter;
+  if (createdAtMs < since || createdAtMs >= until) return undefined;
+  if (!isInState(state, status, hasRunEnded(status))) return undefined;
+  return isContaining(text, [entry.runId, workflowId]) ? createWorkflow(entry) : undefined;
+}
+
+export function createWorkflow(entry: WorkflowEntry): ListedWorkflow {
+  return {
+    ...createWorkflowReport(entry),
+    kind: "run",
+    id: entry.runId,
+    createdAtMs: entry.summary.createdAtMs,
+  };
+}
+
+function isInState(state: string | undefined, status: string, hasEnded: boolean): boolean {
+  if (state === undefined || state === status) return true;
+  if (state === "ended") return hasEnded;
+  return state === "running" && !hasEnded;
+}
+
+function isContaining(text: string | undefined, fields: readonly string[]): boolean {
+  return text === undefined || fields.some((field) => field.toLowerCase().includes(text));
+}
+
+/** Where both listings go on; `null`: it is over. */
+interface Cursor {
+  readonly coordinations?: RunPlace | null;
+  readonly workflows?: { readonly ordinal: number } | null;
+}
+
+function formatCursor({ coordinations, workflows }: Sources): string {
+  const isOver = ({ isOver: isRead, ready }: Pick<Source<unknown, unknown>, "isOver" | "ready">): boolean =>
+    isRead && ready.length === 0;
+  const { startedAtMs, ordinal } = coordinations.place ?? {};
+  const places = [
+    isOver(coordinations) ? null : [startedAtMs, ordinal],
+    isOver(workflows) ? null : [workflows.place?.ordinal],
+  ];
+  return Buffer.from(JSON.stringify(places)).toString("base64url");
+}
+
+/** @throws CoordinationError `INPUT_INVALID` */
+function readCursor(text: string | undefined): Cursor {
+  if (text === undefined) return {};
+  try {
+    const [runs, workflows] = JSON.parse(Buffer.from(text, "base64url").toString()) as unknown[];
+    return { ...readPlace(runs), ...readWorkflowPlace(workflows) };
+  } catch {
+    throw new CoordinationError("INPUT_INVALID", "cursor: expected the nextCursor of a page before");
+  }
+}
+
+function readPlace(value: unknown): Pick<Cursor, "coordinations"> {
+  if (value === null) return { coordinations: null };
+  const [startedAtMs, ordinal] = value as unknown[];
+  if (typeof startedAtMs !== "number" || typeof ordinal !== "number") return {};
+  return { coordinations: { startedAtMs, ordinal } };
+}
+
+function readWorkflowPlace(value: unknown): Pick<Cursor, "workflows"> {
+  if (value === null) return { workflows: null };
+  const [ordinal] = value as unknown[];
+  return typeof ordinal === "number" ? { workflows: { ordinal } } : {};
+}

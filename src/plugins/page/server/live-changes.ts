@@ -1,0 +1,103 @@
+/**
+ * Owns: telling those who follow what was appended to the ledger, by this process or another one.
+ *
+ * One look at the ledger serves all who follow: each is told one change for a coordination, with all that happened since the look
+ * before, hence at most 20 a second. Without anybody who follows, nothing is looked at.
+ */
+import { addMs, epochMsOf } from "../../../agents/coordination/contracts/ids.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type { LiveChange } from "../contract/live.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageParts } from "./page-parts.ts";
+
+/** What happened since the look before, up to a position. */
+export interface Changes {
+  readonly position: number;
+  readonly changes: readonly LiveChange[];
+}
+
+export interface LiveChanges {
+  /** Calls `listener` with all that is appended from now on. Returns the end of it, and the position from which on it is told. */
+  follow(
+    listener: (changes: Changes) => void,
+  ): Promise<{ readonly position: number; readonly stop: () => void }>;
+  /** What was appended after a position and up to another one; `undefined` where that is too much to tell. */
+  since(after: number, until: number): Promise<readonly LiveChange[] | undefined>;
+  close(): void;
+}
+
+export function createLiveChanges({ reader, clock, logger }: PageParts): LiveChanges {
+  const listeners = new Set<(changes: Changes) => void>();
+  let position = 0;
+  let cancel: (() => void) | undefined;
+  let isClosed = false;
+  const look = async (): Promise<void> => {
+    const ledger = await reader();
+    // The head alone is read while nothing happens.
+    if ((await ledger.newestPosition()) === position) return;
+    const { items, reached } = await ledger.readAppended({
+      filter: {},
+      limit: PAGE_BOUNDS.pollEventsMax,
+      after: position,
+    });
+    position = reached;
+    const changes = { position, changes: summarizeEvents(items) };
+    for (const listener of listeners) listener(changes);
+  };
+  const lookAgain = async (): Promise<void> => {
+    try {
+      await look();
+    } catch (error) {
+      // The ledger is busy, or the gateway reloads: the next look tells.
+      if (!isCoordinationError(error)) logger.error({}, "the page could not look for changes");
+    }
+    cancel = undefined;
+    arm();
+  };
+  const arm = (): void => {
+    if (isClosed || listeners.size === 0) return;
+    cancel ??= clock.wakeAt(addMs(clock.now(), PAGE_BOUNDS.pollMs), () => void lookAgain());
+  };
+  return {
+    follow: async (listener) => {
+      if (listeners.size === 0) position = await (await reader()).newestPosition();
+      listeners.add(listener);
+      arm();
+      return { position, stop: () => void listeners.delete(listener) };
+    },
+    since: async (after, until) => {
+      if (until - after > PAGE_BOUNDS.behindMax) return undefined;
+      const ledger = await reader();
+      const events: RunEvent[] = [];
+      for (let from = after; from < until;) {
+        const page = await ledger.readAppended({ filter: {}, limit: PAGE_BOUNDS.pollEventsMax, after: from });
+        events.push(...page.items);
+        if (page.items.length < PAGE_BOUNDS.pollEventsMax) break;
+        from = page.reached;
+      }
+      return summarizeEvents(events);
+    },
+    close: () => {
+      isClosed = true;
+      cancel?.();
+      listeners.clear();
+    },
+  };
+}
+
+/** Summarizes events, one change for each coordination, in the order of their newest events. */
+function summarizeEvents(events: readonly RunEvent[]): LiveChange[] {
+  const byRun = new Map<string, { newest: RunEvent; types: Set<string> }>();
+  for (const event of events) {
+    const earlier = byRun.get(event.runId);
+    byRun.delete(event.runId);
+    byRun.set(event.runId, { newest: event, types: (earlier?.types ?? new Set()).add(event.type) });
+  }
+  return [...byRun].map(([id, { newest, types }]) => ({
+    id,
+    sequence: newest.sequence,
+    types: [...types],
+    atMs: epochMsOf(newest.timestamp),
+  }));
+}

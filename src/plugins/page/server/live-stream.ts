@@ -1,0 +1,129 @@
+/** Owns: one client's stream of changes: its events, its resuming, its end when the session or the server ends. */
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type { LiveBeat, LiveChange, LiveEnd, LiveHello, LiveLost } from "../contract/live.ts";
+import type { Changes, LiveChanges } from "./live-changes.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageSession, PageSessions } from "./page-sessions.ts";
+
+interface LiveParts {
+  readonly live: LiveChanges;
+  readonly clock: Clock;
+  readonly sessions: PageSessions;
+}
+
+/** The open streams of a server, by what ends each. */
+export type OpenStreams = Set<(because: LiveEnd["because"]) => void>;
+
+interface StreamEvents {
+  hello: LiveHello;
+  change: LiveChange;
+  beat: LiveBeat;
+  lost: LiveLost;
+  end: LiveEnd;
+}
+
+/** Returns the stream of what is appended after a position, or from now on. */
+export function createLiveStream(
+  parts: LiveParts,
+  session: PageSession,
+  { after, streams }: { readonly after: number | undefined; readonly streams: OpenStreams },
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let close: (because: LiveEnd["because"] | undefined) => void = () => undefined;
+  return new ReadableStream<Uint8Array>(
+    {
+      start: async (controller) => {
+        let isOver = false;
+        const endings: (() => void)[] = [];
+        const send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: number): void => {
+          if (isOver) return;
+          const idLine = id === undefined ? "" : `id: ${id}\n`;
+          controller.enqueue(encoder.encode(`event: ${name}\n${idLine}data: ${JSON.stringify(data)}\n\n`));
+          if ((controller.desiredSize ?? 0) < -PAGE_BOUNDS.unreadBytesMax) close(undefined);
+        };
+        close = (because) => {
+          if (isOver) return;
+          if (because) send("end", { because });
+          isOver = true;
+          session.streams -= 1;
+          streams.delete(close);
+          for (const end of endings) end();
+          try {
+            controller.close();
+          } catch {
+            // The client is gone already.
+          }
+        };
+        session.streams += 1;
+        streams.add(close);
+        endings.push(
+          startBeating(parts, session, { send: () => send("beat", { nowMs: parts.clock.now() }), close }),
+        );
+        try {
+          const stop = await tellChanges(parts, after, send);
+          if (streams.has(close)) endings.push(stop);
+          else stop();
+        } catch {
+          close("stopping");
+        }
+      },
+      cancel: () => close(undefined),
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
+  );
+}
+
+type Send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: number) => void;
+
+/** Tells first what the client missed, and then what comes. Returns the end of it. */
+async function tellChanges(
+  { live, clock }: LiveParts,
+  after: number | undefined,
+  send: Send,
+): Promise<() => void> {
+  const early: Changes[] = [];
+  let isReady = false;
+  const tell = ({ position, changes }: Changes): void => {
+    for (const change of changes) send("change", change, position);
+  };
+  const { position, stop } = await live.follow((changes) => {
+    if (isReady) tell(changes);
+    else early.push(changes);
+  });
+  send("hello", { position: after ?? position, nowMs: clock.now() }, after ?? position);
+  if (after !== undefined && after < position) {
+    const missed = await live.since(after, position);
+    if (missed) tell({ position, changes: missed });
+    else send("lost", { position }, position);
+  }
+  isReady = true;
+  early.forEach(tell);
+  return stop;
+}
+
+interface Beating {
+  readonly send: () => void;
+  readonly close: (because: LiveEnd["because"]) => void;
+}
+
+/** A session that has ended ends its streams with the next beat. Returns the end of it. */
+function startBeating(
+  { clock, sessions }: LiveParts,
+  session: PageSession,
+  { send, close }: Beating,
+): () => void {
+  let cancel: () => void = () => undefined;
+  const arm = (): void => {
+    cancel = clock.wakeAt(addMs(clock.now(), PAGE_BOUNDS.beatMs), () => {
+      if (!sessions.isAlive(session)) {
+        close("session_ended");
+        return;
+      }
+      send();
+      arm();
+    });
+  };
+  arm();
+  return () => cancel();
+}

@@ -1,0 +1,215 @@
+/**
+ * Owns: what the page asks for. Each goes to the gateway method that the command line asks, too: no rule is written here but that an
+ * answer counts for what was shown.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { parseReplayPolicy } from "../../../agents/coordination/contracts/config/replay-policy.ts";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { answerKindSchema } from "../../../agents/coordination/contracts/escalation.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
+import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
+import type { Done, ForkPreview, Forked, PlanCheck, PlanRun, WhatIfAnswer } from "../contract/actions.ts";
+import { readQuestionDetail } from "./list-questions.ts";
+import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { GatewayReply, GatewayRequest, PageParts, PageRequest, PageRoute } from "./page-parts.ts";
+import { readPlanText } from "./read-plan-text.ts";
+import { readNumber } from "./read-query.ts";
+import { createPlanShape } from "./run-detail.ts";
+
+const NO_GATEWAY =
+  "This page is served without a gateway, which alone can do that: open the page of the gateway with `openclaw coordination page`.";
+
+export const ACTION_ROUTES: readonly PageRoute[] = [
+  { method: "POST", path: "questions/:id/answer", right: "approve", handle: answerQuestion },
+  { method: "POST", path: "runs/:id/cancel", right: "write", handle: cancel },
+  { method: "POST", path: "runs/:id/steps/:stepId/retry", right: "write", handle: retry },
+  { method: "POST", path: "claims/:token/release", right: "write", handle: release },
+  { method: "POST", path: "plans/check", right: "read", handle: check },
+  { method: "POST", path: "plans/run", right: "write", handle: run },
+  { method: "GET", path: "runs/:id/fork-preview", right: "write", handle: previewFork },
+  { method: "POST", path: "runs/:id/fork", right: "write", handle: fork },
+  { method: "POST", path: "runs/:id/what-if", right: "read", handle: decideUnderPolicy },
+];
+
+/** Asks the gateway, and turns its answer into one of the page. */
+async function ask(
+  { ask: askGateway }: PageParts,
+  { method, params }: { readonly method: GatewayRequest; readonly params: object },
+  render: (payload: Readonly<Record<string, unknown>>) => object,
+): Promise<JsonAnswer> {
+  if (!askGateway) return refuse("needs_gateway", NO_GATEWAY);
+  const reply = await askGateway(method, params);
+  return reply.ok ? answerWith(render({ ...reply.payload })) : refuseReply(reply);
+}
+
+function refuseReply({
+  error: { code, message, details },
+}: GatewayReply & { readonly ok: false }): JsonAnswer {
+  if (code === "COORDINATION_NOT_FOUND") return refuse("not_found", message);
+  if (code === "INPUT_INVALID") return refuse("invalid", message);
+  if (code === "LEDGER_CLOSED" || code === "LEDGER_BUSY") return refuse("unavailable", message);
+  if (code !== "PLAN_REFUSED") return refuse(code === "INVARIANT_VIOLATED" ? "failed" : "refused", message);
+  const { status, body } = refuse("plan_refused", message);
+  return { status, body: { ...body, ...details } };
+}
+
+/** @throws CoordinationError `INPUT_INVALID` */
+function readBody<S extends z.ZodType>({ body }: PageRequest, schema: S): z.output<S> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const path = issue?.path.join(".") || "the body";
+  throw new CoordinationError("INPUT_INVALID", `${path}: ${issue?.message ?? "not what this takes"}`);
+}
+
+const answerBody = z.strictObject({
+  revision: z.string().max(64),
+  answer: answerKindSchema,
+  text: z.string().min(1).max(BOUNDS.answerCharsMax).optional(),
+});
+
+async function answerQuestion(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  const { revision, answer, text } = readBody(request, answerBody);
+  const questionId = request.param("id");
+  const shown = await readQuestionDetail(await parts.reader(), questionId, request.session.rights);
+  if (!shown) return refuse("not_found", "There is no such question.");
+  if (shown.status === "open" && shown.revision !== revision)
+    return refuse(
+      "question_changed",
+      "The question has changed since it was shown: look at it again, and then answer.",
+    );
+  const params = { questionId, answer, ...(text !== undefined && { text }) };
+  return ask(parts, { method: "coordination.answer", params }, ({ happened }): Done => {
+    return { happened: String(happened) };
+  });
+}
+
+const emptyBody = z.strictObject({});
+
+async function cancel(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  readBody(request, emptyBody);
+  const coordinationId = request.param("id");
+  return ask(parts, { method: "coordination.cancel", params: { coordinationId } }, ({ replay }): Done => {
+    const words =
+      replay === true ? "was being cancelled already" : "is being cancelled, with every running child";
+    return { happened: `${coordinationId} ${words}.` };
+  });
+}
+
+async function retry(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  readBody(request, emptyBody);
+  const params = { coordinationId: request.param("id"), stepId: request.param("stepId") };
+  return ask(parts, { method: "coordination.retry", params }, ({ replay }): Done => {
+    const words = replay === true ? "was being tried again already" : "gets another attempt";
+    return { happened: `Step ${params.stepId} ${words}.` };
+  });
+}
+
+async function release(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  readBody(request, emptyBody);
+  const token = /^\d{1,15}$/.test(request.param("token")) ? Number(request.param("token")) : 0;
+  if (token < 1) return refuse("invalid", "token: expected a whole number, as the list of claims has it.");
+  return ask(
+    parts,
+    { method: "coordination.claims.release", params: { token } },
+    ({ stepId, resource }): Done => {
+      const claim = `Claim ${token} of step ${String(stepId)} on ${formatResource(String(resource))}`;
+      return { happened: `${claim} has ended; the step keeps working, and its next write is ruled on anew.` };
+    },
+  );
+}
+
+const planBody = z.strictObject({ text: z.string().max(PAGE_BOUNDS.bodyBytesMax) });
+
+async function check(request: PageRequest): Promise<JsonAnswer> {
+  const plan = await readPlanText(readBody(request, planBody).text);
+  if (!plan.ok) return answerWith(createRefusedCheck(plan));
+  const checked = checkPlan(plan.value);
+  if (checked.kind === "refused")
+    return answerWith(createRefusedCheck({ problems: await plan.place(checked.problems) }));
+  const { coordinationId, objective } = checked.graph;
+  const accepted: PlanCheck = {
+    ok: true,
+    id: coordinationId,
+    objective,
+    plan: createPlanShape(checked.graph),
+  };
+  return answerWith(accepted);
+}
+
+function createRefusedCheck({ problems }: Pick<PlanCheck & { readonly ok: false }, "problems">): PlanCheck {
+  return { ok: false, problems };
+}
+
+async function run(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  const plan = await readPlanText(readBody(request, planBody).text);
+  if (!plan.ok) {
+    const { status, body } = refuse("plan_refused", plan.problems[0]?.message ?? "This is no plan.");
+    return { status, body: { ...body, problems: plan.problems } };
+  }
+  const params = { plan: plan.value };
+  return ask(
+    parts,
+    { method: "coordination.plan.run", params },
+    ({ coordinationId, steps, replay }): PlanRun => {
+      const id = String(coordinationId);
+      const happened =
+        replay === true
+          ? `${id} was submitted before; it is not run twice.`
+          : `${id} runs, with ${String(steps)} steps.`;
+      return { id, happened };
+    },
+  );
+}
+
+const ANY_PLACE = { min: 0, max: Number.MAX_SAFE_INTEGER };
+
+async function previewFork(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  const from = readNumber(request, "event", ANY_PLACE);
+  const coordinationId = request.param("id");
+  const params = { coordinationId, preview: true, ...(from !== undefined && { from }) };
+  return ask(parts, { method: "coordination.plan.fork", params }, (payload): ForkPreview => {
+    const { forkedFrom, carried, anew } = payload as unknown as ForkPayload;
+    return { source: coordinationId, event: forkedFrom.sequence, kept: carried, anew };
+  });
+}
+
+/** What `coordination.plan.fork` answers. */
+interface ForkPayload {
+  readonly coordinationId: string;
+  readonly forkedFrom: { readonly sequence: number };
+  readonly carried: readonly string[];
+  readonly anew: readonly string[];
+}
+
+const forkBody = z.strictObject({ event: z.int().min(0) });
+
+async function fork(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+  const params = { coordinationId: request.param("id"), from: readBody(request, forkBody).event };
+  return ask(parts, { method: "coordination.plan.fork", params }, (payload): Forked => {
+    const { coordinationId, carried, anew } = payload as unknown as ForkPayload;
+    const happened = `${coordinationId} runs: it keeps ${carried.length} results, and runs ${anew.length} steps anew.`;
+    return { id: coordinationId, happened };
+  });
+}
+
+const whatIfBody = z.strictObject({ policy: anyFieldsSchema, from: z.int().min(0).optional() });
+
+/** Reads and decides again; nothing is executed or written. */
+async function decideUnderPolicy(request: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+  const { policy, from } = readBody(request, whatIfBody);
+  const replayed: WhatIfAnswer = await replayCoordination(
+    await reader(),
+    request.param("id") as CoordinationId,
+    {
+      policy: parseReplayPolicy(policy),
+      ...(from !== undefined && { from }),
+    },
+  );
+  return answerWith(replayed);
+}

@@ -1,0 +1,293 @@
+/**
+ * Owns: putting the page's routes together into something that answers requests, without a socket.
+ *
+ * P7 Nothing but the page's own files, which are the same for everybody, is answered before somebody signs in. P8 No cookie is read
+ * or set. P9 A request is refused before its body is read: by name, origin, size, session and right.
+ */
+import { Hono, type Context } from "hono";
+import { findJsonExcess } from "../../../agents/coordination/std/json-text-excess.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { Rights, SignedIn } from "../contract/session.ts";
+import { createLiveChanges, type LiveChanges } from "./live-changes.ts";
+import { createLiveStream, type OpenStreams } from "./live-stream.ts";
+import { ACTION_ROUTES } from "./page-actions.ts";
+import { createJsonResponse, refuse, type JsonAnswer } from "./page-answer.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageParts, PageRequest, PageRoute } from "./page-parts.ts";
+import type { PageSession } from "./page-sessions.ts";
+import { createReadRoutes } from "./read-routes.ts";
+import { describeRefusals } from "./rights.ts";
+import { createPolicy, isAllowedHost, isAllowedOrigin, setSecurityHeaders } from "./security-headers.ts";
+import type { PageFiles } from "./static-files.ts";
+
+export interface PageAppParts extends PageParts {
+  readonly files: PageFiles;
+  /** Lets the tab's frame ask, whose origin is opaque. */
+  readonly allowsOpaque: boolean;
+}
+
+export interface PageApp {
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Ends the streams; a request that comes later is refused. */
+  close(): void;
+}
+
+export function createPageApp(parts: PageAppParts): PageApp {
+  const live = createLiveChanges(parts);
+  const streams: OpenStreams = new Set();
+  const app = new Hono();
+  app.post("/api/session", (context) => signIn(context, parts));
+  app.get("/api/live", (context) => openStream(context, { ...parts, live }, streams));
+  for (const route of [...createReadRoutes(), ...ACTION_ROUTES])
+    app.on(route.method, `/api/${route.path}`, (context) => serveRoute(context, route, parts));
+  app.all("/api/*", () => createJsonResponse(refuse("not_found", "There is no such address.")));
+  app.get("/assets/:name", (context) => serveAsset(context, parts));
+  app.get("/", () => serveDocument(parts));
+  app.all("*", () => createJsonResponse(refuse("not_found", "There is nothing here.")));
+  app.onError((error) => createJsonResponse(describeFailure(error, parts)));
+  return {
+    fetch: async (request) => {
+      const host = request.headers.get("host") ?? undefined;
+      const response = refuseForeign(request, host, parts) ?? (await app.fetch(request));
+      return addHeaders(response, request, parts);
+    },
+    close: () => {
+      for (const end of [...streams]) end("stopping");
+      live.close();
+    },
+  };
+}
+
+/** Returns the refusal of a request that comes under another name, or from another page. */
+function refuseForeign(
+  request: Request,
+  host: string | undefined,
+  { places, allowsOpaque }: PageAppParts,
+): Response | undefined {
+  const isAsset = new URL(request.url).pathname.startsWith("/assets/");
+  if (!isAllowedHost(host, places))
+    return createJsonResponse(
+      refuse("wrong_origin", "This address has another name here: use the one that was printed."),
+    );
+  const origin = request.headers.get("origin") ?? undefined;
+  if (isAsset || isAllowedOrigin(origin, { host: host ?? "", allowsOpaque })) {
+    if (request.method === "OPTIONS" && origin === "null") return new Response(null, { status: 204 });
+    return undefined;
+  }
+  return createJsonResponse(refuse("wrong_origin", "Only the page itself may ask this."));
+}
+
+const CORS_HEADERS = {
+  "access-control-allow-methods": "GET, POST",
+  "access-control-allow-headers": "authorization, content-type, last-event-id",
+  "access-control-max-age": "600",
+} as const;
+
+/** Sets the headers of every answer. The files of the page may be read from its frame, whose origin is opaque. */
+function addHeaders(response: Response, request: Request, { allowsOpaque }: PageAppParts): Response {
+  const { headers } = response;
+  setSecurityHeaders(headers, createPolicy("'self'"));
+  const isAsset = new URL(request.url).pathname.startsWith("/assets/");
+  if (isAsset) {
+    headers.set("access-control-allow-origin", "*");
+    headers.set("cross-origin-resource-policy", "cross-origin");
+  } else if (allowsOpaque && request.headers.get("origin") === "null") {
+    headers.set("access-control-allow-origin", "null");
+    headers.set("cross-origin-resource-policy", "cross-origin");
+    headers.set("vary", "origin");
+    for (const [name, value] of Object.entries(CORS_HEADERS)) headers.set(name, value);
+  }
+  return response;
+}
+
+const NOT_BUILT = "The page was not built: run `npm run build`, or install the published package.\n";
+
+function serveDocument({ files }: PageAppParts): Response {
+  if (files.document === undefined)
+    return new Response(NOT_BUILT, {
+      status: 503,
+      headers: { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" },
+    });
+  return new Response(files.document, {
+    headers: { "content-type": "text/html; charset=utf-8", "cache-control": "no-cache" },
+  });
+}
+
+function serveAsset(context: Context, { files }: PageAppParts): Response {
+  const file = files.assets.get(context.req.param("name") ?? "");
+  if (!file) return createJsonResponse(refuse("not_found", "There is no such file."));
+  return new Response(file.bytes, {
+    headers: { "content-type": file.type, "cache-control": "public, max-age=31536000, immutable" },
+  });
+}
+
+async function signIn(context: Context, parts: PageAppParts): Promise<Response> {
+  const body = await readJsonBody(context);
+  if (!("value" in body)) return createJsonResponse(body);
+  const { link } = (body.value ?? {}) as { readonly link?: unknown };
+  if (typeof link !== "string" || link.length > PAGE_BOUNDS.queryCharsMax)
+    return createJsonResponse(refuse("invalid", "link: expected the link of the address that was printed."));
+  const outcome = parts.sessions.signIn(link);
+  if (outcome.kind === "spent")
+    return createJsonResponse(
+      refuse("link_spent", `This link was used, or is too old. ${ASK_FOR_LINK[parts.product.home]}`),
+    );
+  if (outcome.kind === "too_many")
+    return createJsonResponse(
+      refuse("too_many", "Too many have signed in, or tried to: wait a minute, and try again."),
+    );
+  const { token, session } = outcome;
+  const { rights, expiresAtMs } = session;
+  const { product } = parts;
+  const signedIn: SignedIn = {
+    token,
+    expiresAtMs,
+    rights,
+    refusals: describeRefusals(rights, product.home),
+    product,
+  };
+  return createJsonResponse({ status: 200, body: signedIn });
+}
+
+const ASK_FOR_LINK = {
+  gateway: "Get a new one with `openclaw coordination page`.",
+  serve: "Start `openclaw-coordination serve` again for a new one.",
+} as const;
+
+function findSession(context: Context, { sessions }: PageAppParts): PageSession | undefined {
+  const token = /^Bearer ([\w-]{20,200})$/.exec(context.req.header("authorization") ?? "")?.[1];
+  return token === undefined ? undefined : sessions.find(token);
+}
+
+/** Returns the refusal of somebody who is not signed in, or may not do this. */
+function refuseSession(
+  session: PageSession | undefined,
+  right: keyof Rights,
+  { product: { home } }: PageAppParts,
+): JsonAnswer | undefined {
+  if (!session) return refuse("unauthenticated", `You are not signed in. ${ASK_FOR_LINK[home]}`);
+  if (session.rights[right]) return undefined;
+  return refuse("forbidden", describeRefusals(session.rights, home)[right] ?? "This is not allowed.");
+}
+
+const UNAUTHENTICATED = refuse("unauthenticated", "You are not signed in.");
+
+async function serveRoute(context: Context, route: PageRoute, parts: PageAppParts): Promise<Response> {
+  const session = findSession(context, parts);
+  const refused = refuseSession(session, route.right, parts);
+  if (refused || !session) return createJsonResponse(refused ?? UNAUTHENTICATED);
+  const body = route.method === "POST" ? await readJsonBody(context) : { value: {} };
+  if (!("value" in body)) return createJsonResponse(body);
+  const ids = Object.values(context.req.param() as Record<string, string>);
+  if (ids.some((id) => id.length > PAGE_BOUNDS.idCharsMax))
+    return createJsonResponse(refuse("not_found", "There is nothing of this name."));
+  const request: PageRequest = {
+    session,
+    param: (name) => context.req.param(name) ?? "",
+    query: (name) => context.req.query(name),
+    body: body.value,
+  };
+  try {
+    return createJsonResponse(await route.handle(request, parts));
+  } catch (error) {
+    return createJsonResponse(describeFailure(error, parts));
+  }
+}
+
+async function openStream(
+  context: Context,
+  parts: PageAppParts & { readonly live: LiveChanges },
+  streams: OpenStreams,
+): Promise<Response> {
+  const session = findSession(context, parts);
+  const refused = refuseSession(session, "read", parts);
+  if (refused || !session) return createJsonResponse(refused ?? UNAUTHENTICATED);
+  if (streams.size >= PAGE_BOUNDS.streamsMax || session.streams >= PAGE_BOUNDS.streamsOfSessionMax)
+    return createJsonResponse(refuse("too_many", "Too many pages follow already: close one, and try again."));
+  const after = readPosition(context);
+  if (Number.isNaN(after))
+    return createJsonResponse(refuse("invalid", "after: expected the id of an event of this stream."));
+  // A ledger that cannot be opened is an answer, not a stream that breaks.
+  try {
+    await parts.reader();
+  } catch (error) {
+    return createJsonResponse(describeFailure(error, parts));
+  }
+  return new Response(createLiveStream(parts, session, { after, streams }), { headers: STREAM_HEADERS });
+}
+
+const STREAM_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  "x-accel-buffering": "no",
+} as const;
+
+/** Returns from where on a client wants to be told; `NaN` for what is no position. */
+function readPosition({ req }: Context): number | undefined {
+  const text = req.header("last-event-id") ?? req.query("after");
+  if (text === undefined) return undefined;
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+}
+
+const BODY_EXCESS = { depthMax: PAGE_BOUNDS.bodyDepthMax, valuesMax: PAGE_BOUNDS.bodyValuesMax };
+
+/** Reads a body of a bounded size; one without content is an empty object. */
+async function readJsonBody({ req }: Context): Promise<{ readonly value: unknown } | JsonAnswer> {
+  const tooLarge = refuse("too_large", `This is more than ${PAGE_BOUNDS.bodyBytesMax} bytes: send less.`);
+  if (Number(req.header("content-length") ?? 0) > PAGE_BOUNDS.bodyBytesMax) return tooLarge;
+  const text = await readBounded(req.raw.body);
+  if (text === undefined) return tooLarge;
+  if (text.trim() === "") return { value: {} };
+  // A form of another page cannot send this type without asking first.
+  if (!/^application\/json\s*(;|$)/i.test(req.header("content-type") ?? ""))
+    return refuse("not_json", "Send JSON, with the header `content-type: application/json`.");
+  if (findJsonExcess(text, BODY_EXCESS))
+    return refuse("invalid", "The body is nested too deeply, or has too many values.");
+  try {
+    return { value: JSON.parse(text) as unknown };
+  } catch {
+    return refuse("invalid", "The body is not JSON.");
+  }
+}
+
+/** `undefined`: it is too large. */
+async function readBounded(body: ReadableStream<Uint8Array> | null): Promise<string | undefined> {
+  if (!body) return "";
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > PAGE_BOUNDS.bodyBytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+const UNAVAILABLE: ReadonlySet<string> = new Set([
+  "LEDGER_BUSY",
+  "LEDGER_CLOSED",
+  "LEDGER_NOT_FOUND",
+  "COORDINATION_OFF",
+]);
+
+/** What went wrong inside is in the log, not in the answer. */
+function describeFailure(error: unknown, { logger }: PageAppParts): JsonAnswer {
+  if (isCoordinationError(error)) {
+    if (error.code === "INPUT_INVALID" || error.code === "CONFIG_INVALID")
+      return refuse("invalid", error.message);
+    if (error.code === "COORDINATION_NOT_FOUND") return refuse("not_found", error.message);
+    if (UNAVAILABLE.has(error.code))
+      return refuse("unavailable", "The ledger cannot be read right now: wait a moment, and try again.");
+    if (error.code === "EVENT_UNREADABLE")
+      return refuse(
+        "refused",
+        `${error.message}: this log is damaged. Its events show where; run \`verify\`.`,
+      );
+    logger.error({ code: error.code }, "a request of the page failed");
+  } else
+    logger.error(
+      { error: error instanceof Error ? error.name : typeof error },
+      "a request of the page failed",
+    );
+  return refuse("failed", "Something went wrong here; the log of this process says more. Try again.");
+}

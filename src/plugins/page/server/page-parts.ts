@@ -1,0 +1,61 @@
+/** Owns: what the page's server works with, and how a route is written. */
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type { Health } from "../../../agents/coordination/ports/health-sink.ts";
+import type { LaneMetrics } from "../../../agents/coordination/ports/lane-runner.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import type { Product } from "../contract/session.ts";
+import type { AllowedPlaces } from "./security-headers.ts";
+import type { JsonAnswer } from "./page-answer.ts";
+import type { PageSession, PageSessions } from "./page-sessions.ts";
+
+/** What an operator may ask of a running gateway; each is a gateway method. */
+export type GatewayRequest =
+  | "coordination.answer"
+  | "coordination.cancel"
+  | "coordination.claims.release"
+  | "coordination.plan.fork"
+  | "coordination.plan.run"
+  | "coordination.retry";
+
+/** As gateway methods answer. */
+export type GatewayReply =
+  | { readonly ok: true; readonly payload: object }
+  | {
+      readonly ok: false;
+      readonly error: { readonly code: string; readonly message: string; readonly details?: object };
+    };
+
+export interface PageParts {
+  readonly product: Product;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly sessions: PageSessions;
+  readonly places: AllowedPlaces;
+  /** Opens the ledger for reading at the first call. @throws CoordinationError */
+  readonly reader: () => Promise<ReportedLedger>;
+  readonly ledgerBytes: () => number;
+  readonly health: () => Health;
+  /** The load of the lanes of this process; absent where it runs none. */
+  readonly lanes?: () => Promise<Readonly<Record<string, LaneMetrics>>>;
+  /** Absent where there is no gateway. */
+  readonly ask?: (method: GatewayRequest, params: object) => Promise<GatewayReply>;
+}
+
+/** A request of somebody who is signed in. */
+export interface PageRequest {
+  readonly session: PageSession;
+  readonly param: (name: string) => string;
+  readonly query: (name: string) => string | undefined;
+  /** The body as JSON; an empty object without one. */
+  readonly body: unknown;
+}
+
+export interface PageRoute {
+  readonly method: "GET" | "POST";
+  /** Below `api/`, as Hono writes it. */
+  readonly path: string;
+  /** What the session must be allowed. */
+  readonly right: keyof PageSession["rights"];
+  readonly handle: (request: PageRequest, parts: PageParts) => Promise<JsonAnswer>;
+}

@@ -1,0 +1,98 @@
+/**
+ * Owns: who is signed in to the page. A link is minted for somebody with rights, counts once, and becomes a session.
+ *
+ * P1 Links and tokens are 256 random bits, kept as their hash only, in memory only. P2 Nothing of a session outlives the process.
+ * P3 A link counts once, and for five minutes. P4 Numbers are bounded: the oldest link goes, a new session is refused.
+ */
+import { hash, randomBytes } from "node:crypto";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type { Rights } from "../contract/session.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+
+export interface PageSession {
+  readonly rights: Rights;
+  /** Streams that are open. */
+  streams: number;
+  expiresAtMs: number;
+}
+
+export type SignInOutcome =
+  | { readonly kind: "signed_in"; readonly token: string; readonly session: PageSession }
+  | { readonly kind: "spent" }
+  | { readonly kind: "too_many" };
+
+export interface PageSessions {
+  /** Returns the text of a link that counts once. */
+  mintLink(rights: Rights): string;
+  signIn(link: string): SignInOutcome;
+  /** The session of a token, which it renews; `undefined` for one that is not known, or has ended. */
+  find(token: string): PageSession | undefined;
+  isAlive(session: PageSession): boolean;
+}
+
+interface Link {
+  readonly rights: Rights;
+  readonly expiresAtMs: number;
+}
+
+const MINUTE_MS = 60_000;
+
+export function createPageSessions(clock: Clock): PageSessions {
+  const links = new Map<string, Link>();
+  const sessions = new Map<string, PageSession>();
+  const wrongLinks = { sinceMs: 0, count: 0 };
+  const isGuessing = (now: number): boolean => {
+    if (now - wrongLinks.sinceMs >= MINUTE_MS) Object.assign(wrongLinks, { sinceMs: now, count: 0 });
+    return wrongLinks.count >= PAGE_BOUNDS.wrongLinksMax;
+  };
+  return {
+    mintLink: (rights) => {
+      const now = clock.now();
+      removeExpired(links, now);
+      const [oldest] = links.keys();
+      if (oldest !== undefined && links.size >= PAGE_BOUNDS.linksMax) links.delete(oldest);
+      const link = createSecret();
+      links.set(hashSecret(link), { rights, expiresAtMs: now + PAGE_BOUNDS.linkMs });
+      return link;
+    },
+    signIn: (link) => {
+      const now = clock.now();
+      removeExpired(links, now);
+      removeExpired(sessions, now);
+      const name = hashSecret(link);
+      const found = links.get(name);
+      if (!found) {
+        if (isGuessing(now)) return { kind: "too_many" };
+        wrongLinks.count += 1;
+        return { kind: "spent" };
+      }
+      if (sessions.size >= PAGE_BOUNDS.sessionsMax) return { kind: "too_many" };
+      links.delete(name);
+      const token = createSecret();
+      const session = { rights: found.rights, streams: 0, expiresAtMs: now + PAGE_BOUNDS.sessionMs };
+      sessions.set(hashSecret(token), session);
+      return { kind: "signed_in", token, session };
+    },
+    find: (token) => {
+      const session = sessions.get(hashSecret(token));
+      const now = clock.now();
+      if (!session || session.expiresAtMs <= now) return undefined;
+      session.expiresAtMs = now + PAGE_BOUNDS.sessionMs;
+      return session;
+    },
+    isAlive: ({ expiresAtMs }) => expiresAtMs > clock.now(),
+  };
+}
+
+function createSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** Looking a secret up by its hash leaks nothing of it by the time that it takes. */
+function hashSecret(secret: string): string {
+  return hash("sha256", secret);
+}
+
+function removeExpired(entries: Map<string, { readonly expiresAtMs: number }>, now: number): void {
+  for (const [name, { expiresAtMs }] of entries) if (expiresAtMs <= now) entries.delete(name);
+}

@@ -1,0 +1,119 @@
+/** Owns: how the installation is: what is open, the lanes, the ledger's size, and what was recorded in each hour of the last day. */
+import { epochMsOf, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import { readContents } from "../../reports/contents-report.ts";
+import type { HealthReport, HourCounts } from "../contract/health.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageParts } from "./page-parts.ts";
+
+const HOUR_MS = 3_600_000;
+const HOURS = 24;
+const EVENTS_PER_PAGE = 1_000;
+
+/** @throws CoordinationError as `LedgerStore.list` */
+export async function readHealthReport(parts: PageParts, counter: HourCounter): Promise<HealthReport> {
+  const reader = await parts.reader();
+  const now = parts.clock.now();
+  const lanes = await parts.lanes?.();
+  const { hours, isCut } = await counter.count(reader, now);
+  return {
+    contents: await readContents(reader),
+    health: parts.health(),
+    ledgerBytes: parts.ledgerBytes(),
+    ...(lanes && { lanes }),
+    claims: (await reader.claims({ after: 0, limit: CLAIMS_MAX })).length,
+    hours,
+    ...(isCut && { isHoursCut: true }),
+    atMs: now,
+  };
+}
+
+const CLAIMS_MAX = 10_000;
+
+/** Counts events by hour. What it has counted it keeps, so that each event is read once. */
+export interface HourCounter {
+  count(
+    reader: ReportedLedger,
+    now: EpochMs,
+  ): Promise<{ readonly hours: readonly HourCounts[]; readonly isCut: boolean }>;
+}
+
+type Counts = { -readonly [K in keyof HourCounts]: HourCounts[K] };
+
+interface Counted {
+  readonly byHour: Map<number, Counts>;
+  /** The position in the ledger up to which events are counted. */
+  reached: number;
+  isCut: boolean;
+}
+
+export function createHourCounter(): HourCounter {
+  let counted: Counted | undefined;
+  let counting: Promise<unknown> = Promise.resolve();
+  const countOn = async (reader: ReportedLedger, now: EpochMs): Promise<Counted> => {
+    counted ??= await beginCounting(reader, now);
+    await takeNewEvents(reader, counted);
+    for (const startMs of counted.byHour.keys())
+      if (startMs < startOfDay(now)) counted.byHour.delete(startMs);
+    return counted;
+  };
+  return {
+    count: async (reader, now) => {
+      // One after the other: two would count the same events twice.
+      const turn = counting.then(() => countOn(reader, now));
+      counting = turn.catch(() => undefined);
+      const { byHour, isCut } = await turn;
+      const first = startOfDay(now);
+      const hours = Array.from({ length: HOURS }, (_, index) => {
+        const startMs = first + index * HOUR_MS;
+        return byHour.get(startMs) ?? createCounts(startMs);
+      });
+      return { hours, isCut };
+    },
+  };
+}
+
+/** The start of the oldest of the hours that are shown; the newest is the one under way. */
+function startOfDay(now: number): number {
+  return Math.floor(now / HOUR_MS) * HOUR_MS - (HOURS - 1) * HOUR_MS;
+}
+
+async function beginCounting(reader: ReportedLedger, now: EpochMs): Promise<Counted> {
+  const since = await reader.positionBefore(startOfDay(now) as EpochMs);
+  const oldest = (await reader.newestPosition()) - PAGE_BOUNDS.hourEventsMax;
+  return { byHour: new Map(), reached: Math.max(since, oldest), isCut: oldest > since };
+}
+
+async function takeNewEvents(reader: ReportedLedger, counted: Counted): Promise<void> {
+  for (;;) {
+    const page = await reader.readAppended({ filter: {}, limit: EVENTS_PER_PAGE, after: counted.reached });
+    for (const event of page.items) countEvent(counted.byHour, event);
+    counted.reached = page.reached;
+    if (page.items.length < EVENTS_PER_PAGE) return;
+  }
+}
+
+const COUNTED: Readonly<
+  Partial<Record<RunEvent["type"], "opened" | "completed" | "failed" | "questions" | "conflicts">>
+> = {
+  "coordination.created": "opened",
+  "step.completed": "completed",
+  "step.failed": "failed",
+  "step.timed_out": "failed",
+  "coordination.escalated": "questions",
+  "conflict.detected": "conflicts",
+};
+
+function countEvent(byHour: Map<number, Counts>, { type, timestamp }: RunEvent): void {
+  const startMs = Math.floor(epochMsOf(timestamp) / HOUR_MS) * HOUR_MS;
+  const counts = byHour.get(startMs) ?? createCounts(startMs);
+  byHour.set(startMs, counts);
+  counts.events += 1;
+  const name = COUNTED[type];
+  if (name) counts[name] += 1;
+}
+
+function createCounts(startMs: number): Counts {
+  return { startMs, opened: 0, completed: 0, failed: 0, questions: 0, conflicts: 0, events: 0 };
+}

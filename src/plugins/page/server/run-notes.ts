@@ -1,0 +1,70 @@
+/** Owns: what a listing says of a coordination beyond its summary. It is read once for each length of its log. */
+import { epochMsOf, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import {
+  CONFLICTS_NAME,
+  QUESTIONS_NAME,
+} from "../../../agents/coordination/contracts/coordination-summary.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { readCoordination } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import type { RunEntry } from "../../reports/find-coordination.ts";
+
+export interface RunNotes {
+  readonly kind: "coordination" | "plan";
+  readonly endedAtMs?: EpochMs;
+  /** Open ones. */
+  readonly questions: number;
+  readonly conflicts: number;
+}
+
+interface KnownNotes {
+  readonly length: number;
+  readonly notes: RunNotes;
+}
+
+const KNOWN_MAX = 2_000;
+
+/** By reader, hence by ledger. */
+const knownNotes = new WeakMap<ReportedLedger, Map<string, KnownNotes>>();
+
+export async function readNotes(reader: ReportedLedger, entry: RunEntry): Promise<RunNotes> {
+  const notesByRun = knownNotes.get(reader) ?? new Map<string, KnownNotes>();
+  knownNotes.set(reader, notesByRun);
+  const found = notesByRun.get(entry.runId);
+  if (found?.length === entry.length) return found.notes;
+  const notes = await readAnew(reader, entry);
+  notesByRun.delete(entry.runId);
+  notesByRun.set(entry.runId, { length: entry.length, notes });
+  const [oldest] = notesByRun.keys();
+  if (notesByRun.size > KNOWN_MAX && oldest !== undefined) notesByRun.delete(oldest);
+  return notes;
+}
+
+/** A damaged log is listed all the same: its page says what is wrong. */
+async function readAnew(reader: ReportedLedger, { runId, length, summary }: RunEntry): Promise<RunNotes> {
+  try {
+    const [first] = await reader.read(runId, { from: 0, limit: 1 });
+    const kind = first?.type === "coordination.created" && first.payload.plan ? "plan" : "coordination";
+    if (summary.status === "running") return { kind, ...(await countOpen(reader, runId)) };
+    const [last] = await reader.read(runId, { from: Math.max(0, length - 1), limit: 1 });
+    return { kind, ...(last && { endedAtMs: epochMsOf(last.timestamp) }), questions: 0, conflicts: 0 };
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "EVENT_UNREADABLE")
+      return { kind: "coordination", questions: 0, conflicts: 0 };
+    throw error;
+  }
+}
+
+/** Only a coordination that ever had some is folded. */
+async function countOpen(
+  reader: ReportedLedger,
+  runId: RunEntry["runId"],
+): Promise<Pick<RunNotes, "questions" | "conflicts">> {
+  const names = new Set((await reader.references(runId)).map(({ name }) => name));
+  if (!names.has(QUESTIONS_NAME) && !names.has(CONFLICTS_NAME)) return { questions: 0, conflicts: 0 };
+  const view = await readCoordination(reader, runId);
+  return {
+    questions: view?.escalations.filter(({ closed }) => !closed).length ?? 0,
+    conflicts: view?.conflicts.filter((conflict) => !conflict.resolution).length ?? 0,
+  };
+}

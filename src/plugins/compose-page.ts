@@ -1,5 +1,6 @@
 /** Owns: the operator's page over one ledger: its files, who is signed in, and a reader of its own that writes nothing. */
 import { statSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
@@ -8,6 +9,9 @@ import { findPackageFile } from "../platform/package-files.ts";
 import { openLedgerForReading, readHealthBeside, systemClock, type LedgerReader } from "./compose.ts";
 import type { Home, Rights } from "./page/contract/session.ts";
 import { createPageApp, type PageAppParts } from "./page/server/page-app.ts";
+import { openWopListener } from "./openwop/serve.ts";
+import { readRights } from "./page/server/rights.ts";
+import { createPolicy, isAllowedHost } from "./page/server/security-headers.ts";
 import { createPageSessions } from "./page/server/page-sessions.ts";
 import { readPageFiles, type PageFiles } from "./page/server/static-files.ts";
 
@@ -24,7 +28,12 @@ export interface PageOptions {
 
 export interface PageHost {
   readonly fetch: (request: Request) => Promise<Response>;
+  /** As `fetch`, on a server of somebody else. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   readonly files: PageFiles;
+  readonly createPolicy: typeof createPolicy;
+  readonly isAllowedHost: (host: string, hosts: readonly string[]) => boolean;
+  readonly readRights: typeof readRights;
   /** Returns the text of a link that signs in once. */
   mintLink(rights: Rights): string;
   /** Ends the streams of those who follow. */
@@ -55,6 +64,10 @@ export function createPageHost(options: PageOptions): PageHost {
   });
   return {
     fetch: app.fetch,
+    handle: openWopListener({ fetch: app.fetch }),
+    createPolicy,
+    isAllowedHost: (host, hosts) => isAllowedHost(host, { hosts }),
+    readRights,
     files,
     mintLink: (rights) => sessions.mintLink(rights),
     close: () => {

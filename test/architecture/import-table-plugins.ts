@@ -74,6 +74,12 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     lazy: "plugins",
     packages: "node:* zod",
   },
+  "plugins/openclaw/page": {
+    folders: "plugins/openclaw/host plugins/openclaw/openwop",
+    types: "core/contracts/config core/ports plugins",
+    lazy: "plugins",
+    packages: "node:*",
+  },
   "plugins/openclaw/runners": {
     folders: "core/contracts plugins/openclaw/host",
     types: "core/ports core/runtime/log plugins",
@@ -87,7 +93,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners",
     types:
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
@@ -166,7 +172,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
+      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },

@@ -192,6 +192,7 @@ describe("every method", () => {
     "coordination.claims.release": { token: 1 },
     "coordination.status": { coordinationId: "co-1" },
     "coordination.questions": {},
+    "coordination.page.link": {},
     "coordination.answer": { questionId: "co-1:escalation-1", answer: "approve" },
   };
 
@@ -233,6 +234,7 @@ describe("every method", () => {
       "coordination.status": "operator.read",
       "coordination.questions": "operator.read",
       "coordination.answer": "operator.approvals",
+      "coordination.page.link": "operator.read",
     });
     const answers: unknown[][] = [];
     const respond = (...answer: unknown[]) => void answers.push(answer);
@@ -258,6 +260,7 @@ describe("with the flag", () => {
       registerTextTransforms: note("transforms"),
       registerHttpRoute: note("route"),
       registerCommand: note("command"),
+      session: { controls: { registerControlUiDescriptor: note("tab") } },
     };
     plugin.register(api as unknown as OpenClawPluginApi);
     return found;
@@ -271,6 +274,7 @@ describe("with the flag", () => {
     const found = listRegistrations(true);
     for (const name of TOOL_NAMES) expect(found).toContain(`tool ${name}`);
     for (const name of NAMES) expect(found).toContain(`method ${name}`);
+    expect(found).toContain("tab");
   });
 });
 

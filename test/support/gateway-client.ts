@@ -18,7 +18,10 @@ export type GatewayClient = {
   close(): void;
 };
 
-/** What a client says that it can do, such as `approvals`, and who hears the events that it is sent for that. */
+/**
+ * What a client says that it can do, such as `approvals`, and who hears the events that it is sent for that. `hello` is how the
+ * gateway greets it.
+ */
 export type Listener = {
   readonly caps: readonly string[];
   readonly hear: (event: string, payload: Json) => void;
@@ -76,7 +79,10 @@ function openConnection({ port, token, listener, onLost }: Opening): Promise<Con
       const frame = JSON.parse(String(data)) as Json;
       if (frame["type"] === "res") answer(connection.pending, frame);
       else if (frame["event"] === "connect.challenge") {
-        introduceClient(connection, token, listener.caps).then(() => resolve(connection), reject);
+        introduceClient(connection, token, listener.caps).then((hello) => {
+          listener.hear("hello", hello);
+          resolve(connection);
+        }, reject);
       } else listener.hear(String(frame["event"]), (frame["payload"] ?? {}) as Json);
     });
   });

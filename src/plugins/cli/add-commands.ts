@@ -14,6 +14,7 @@ import { addEvents } from "./ledger/events-command.ts";
 import { addFork } from "./workflows/fork-command.ts";
 import { addLedger } from "./ledger/ledger-command.ts";
 import { addList } from "./ledger/list-command.ts";
+import { addPage } from "./page-command.ts";
 import { addPlan } from "./plans/plan-command.ts";
 import { addQuestions } from "./questions/questions-command.ts";
 import { addReplay } from "./ledger/replay-command.ts";
@@ -50,6 +51,7 @@ const ADDITIONS = [
   addCancel,
   addRetry,
   addDoctor,
+  addPage,
 ] as const;
 
 export function addCoordinationCommands(command: CommandGroup, host: CliHost): void {

@@ -12,6 +12,7 @@ import { registerCoordinationMethods } from "./register-gateway-methods.ts";
 import { registerHostHooks } from "./register-hooks.ts";
 import { registerMentions } from "./register-mentions.ts";
 import { registerOpenWopRoute } from "./register-openwop-route.ts";
+import { registerPage } from "./register-page.ts";
 import { registerCoordinationTools } from "./register-tools.ts";
 import { definePluginEntry, type OpenClawPluginApi } from "./host/sdk.ts";
 
@@ -29,6 +30,7 @@ export default definePluginEntry({
     registerAnswerRoute(api);
     registerOpenWopRoute(api);
     registerMentions(api);
+    registerPage(api);
   },
 });
 

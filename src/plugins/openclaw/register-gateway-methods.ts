@@ -24,8 +24,12 @@ type Client = Parameters<GatewayHandler>[0]["client"];
 /** Calls from within the process may come without a client, or with less of one. */
 function callerOf(client: Client): MethodCaller {
   const { connect } = (client ?? {}) as {
-    readonly connect?: { readonly client?: { readonly id?: unknown } };
+    readonly connect?: { readonly client?: { readonly id?: unknown }; readonly scopes?: unknown };
   };
   const clientId = connect?.client?.id;
-  return typeof clientId === "string" && clientId !== "" ? { clientId } : {};
+  const scopes: unknown[] = Array.isArray(connect?.scopes) ? connect.scopes : [];
+  return {
+    scopes: scopes.filter((scope) => typeof scope === "string"),
+    ...(typeof clientId === "string" && clientId !== "" && { clientId }),
+  };
 }

@@ -91,7 +91,7 @@ function withPage(app: OpenWopApp, page: PageFace | undefined): Pick<OpenWopApp,
  * own may do.
  */
 export function openWopListener(
-  app: Pick<OpenWopApp, "fetch">,
+  app: Pick<OpenWopApp, "fetch"> | Pick<PageFace, "fetch">,
   { fast = false }: { readonly fast?: boolean } = {},
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   const listener = getRequestListener((request, env) => app.fetch(request, env), {

@@ -19,12 +19,21 @@ export type GatewayClient = Pick<GatewayRuntime, "callGatewayFromCli">;
 /** Longer than a method takes to admit a plan of 10,000 steps. */
 const TIMEOUT_MS = "45000";
 
+type Scopes = NonNullable<NonNullable<Parameters<GatewayRuntime["callGatewayFromCli"]>[3]>["scopes"]>;
+
+/** The host asks for no more scopes than a method needs; the link lets one do what its caller may. */
+const SCOPES: Readonly<Partial<Record<string, Scopes>>> = {
+  "coordination.page.link": ["operator.read", "operator.write", "operator.approvals"],
+};
+
 export function createGatewayCaller(load: () => Promise<GatewayClient> = loadClient): GatewayCaller {
   return async (method, params) => {
     const { callGatewayFromCli } = await loadClientOrThrow(load);
     try {
       const options = { json: true, timeout: TIMEOUT_MS };
-      return { ok: true, payload: await callGatewayFromCli(method, options, params, { progress: false }) };
+      const scopes = SCOPES[method];
+      const extra = { progress: false, ...(scopes && { scopes }) };
+      return { ok: true, payload: await callGatewayFromCli(method, options, params, extra) };
     } catch (error) {
       return answerFromError(error);
     }

@@ -11,6 +11,7 @@ export const METHODS = {
   "coordination.status": "operator.read",
   "coordination.questions": "operator.read",
   "coordination.answer": "operator.approvals",
+  "coordination.page.link": "operator.read",
 } as const;
 
 export type MethodName = keyof typeof METHODS;

@@ -1,27 +1,13 @@
 /** Owns: where the gateway serves OpenWOP. */
+import { formatGatewayOrigin, type GatewayPlace } from "./gateway-origin.ts";
 import type { OpenWopConfig } from "../../../agents/coordination/contracts/config/openwop-config.ts";
 
 /** The paths of the protocol are below it. */
 export const OPENWOP_PATH = "/coordination/openwop";
 
-/** The host's own default. */
-const GATEWAY_PORT = 18_789;
-
-export interface GatewayPlace {
-  /** OpenClaw's configuration. */
-  readonly config: unknown;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
-
 /** Returns the base URL, without a slash at its end. */
 export function openWopBaseUrl({ baseUrl }: Pick<OpenWopConfig, "baseUrl">, place: GatewayPlace): string {
-  return baseUrl?.replace(/\/+$/, "") ?? `http://127.0.0.1:${portOf(place)}${OPENWOP_PATH}`;
-}
-
-function portOf({ config, env: { OPENCLAW_GATEWAY_PORT: portGiven } }: GatewayPlace): number {
-  const { gateway } = (config ?? {}) as { readonly gateway?: { readonly port?: unknown } };
-  const [port] = [Number(portGiven), Number(gateway?.port)].filter((each) => each > 0);
-  return port ?? GATEWAY_PORT;
+  return baseUrl?.replace(/\/+$/, "") ?? `${formatGatewayOrigin(place)}${OPENWOP_PATH}`;
 }
 
 /** The path of the protocol in a path of the gateway; `undefined` for one that is not below ours. */

@@ -31,6 +31,7 @@ import type {
   RequestAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import { releaseClaim } from "./claim-methods.ts";
+import { mintPageLink } from "./page-methods.ts";
 import { reportOutputs, reportStatus } from "./coordination-status.ts";
 import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { MethodName } from "../host/method-declarations.ts";
@@ -59,6 +60,7 @@ const METHODS: Readonly<Record<MethodName, Method>> = {
   "coordination.status": tellStatus,
   "coordination.questions": tellQuestions,
   "coordination.answer": answerByOperator,
+  "coordination.page.link": mintPageLink,
 };
 
 export function createPlanMethods(use: UsePlans): PlanMethods {

@@ -25,6 +25,8 @@ import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 /** Who called a method, as the gateway knows it. */
 export interface MethodCaller {
   readonly clientId?: string;
+  /** What the host lets the caller do. */
+  readonly scopes?: readonly string[];
 }
 
 /** Lazy, as all that the entry reaches: they are needed with the first question. */

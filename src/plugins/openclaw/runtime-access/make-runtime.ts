@@ -35,6 +35,7 @@ import { createHostNames } from "../host/host-names.ts";
 import { createHostLogger } from "../host/host-logger.ts";
 import { waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
+import { createPageFace } from "../page/page-face.ts";
 import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
@@ -78,16 +79,8 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       ...(openwop && { onAppended: openwop.appended }),
     }),
   );
-  const openwop = config.openwop.enabled
-    ? openWopFace({
-        runtime: api.runtime,
-        config,
-        logger,
-        ledgerPath,
-        version: readPackageVersion(),
-        coordinator: opened.get,
-      })
-    : undefined;
+  const openwop = createOpenWop(api, { config, logger, ledgerPath, coordinator: opened.get });
+  const page = createPage(api, { config, logger, ledgerPath, coordinator: opened.get });
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),
@@ -109,13 +102,33 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       return opened.closed();
     },
     ...(openwop && { openwop }),
+    ...(page && { page }),
     close: async () => {
       // Its runs are in the same ledger.
       await openwop?.close();
+      await page?.close();
       providers?.stop();
       await opened.close();
     },
   };
+}
+
+type OpenWopParts = Omit<Parameters<typeof openWopFace>[0], "runtime" | "version">;
+
+function createOpenWop({ runtime }: OpenClawPluginApi, parts: OpenWopParts): SharedRuntime["openwop"] {
+  if (!parts.config.openwop.enabled) return undefined;
+  return openWopFace({ ...parts, runtime, version: readPackageVersion() });
+}
+
+type PageParts = Omit<Parameters<typeof createPageFace>[0], "hostConfig" | "version">;
+
+function createPage({ runtime }: OpenClawPluginApi, parts: PageParts): SharedRuntime["page"] {
+  if (!parts.config.page.enabled) return undefined;
+  return createPageFace({
+    ...parts,
+    hostConfig: () => runtime.config.current(),
+    version: readPackageVersion(),
+  });
 }
 
 function createProviders(

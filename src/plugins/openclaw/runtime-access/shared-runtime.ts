@@ -24,6 +24,7 @@ import type { HookHost } from "../../hooks/hook-host.ts";
 import type { HostNames } from "../host/host-names.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
+import type { PageFace } from "../page/page-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { Compactions } from "../host/compactions.ts";
 import type { Recent } from "../host/recent.ts";
@@ -60,6 +61,8 @@ export interface SharedRuntime {
   coordinator(): Promise<RunningCoordinator>;
   /** Absent where the operator does not want OpenWOP served. */
   readonly openwop?: OpenWopFace;
+  /** Absent where the operator does not want it. */
+  readonly page?: PageFace;
   readonly closed: boolean;
   close(): Promise<void>;
 }

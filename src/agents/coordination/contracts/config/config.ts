@@ -4,6 +4,7 @@ import { escalationsSchema, gatesSchema } from "./gates-config.ts";
 import { chatSchema, resultsSchema } from "./results-config.ts";
 import { agentIdSchema } from "../ids.ts";
 import { openWopSchema } from "./openwop-config.ts";
+import { pageSchema } from "./page-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
@@ -306,6 +307,7 @@ const phase1Schema = z.strictObject({
     .default({})
     .describe("Agents of plan steps that are programs speaking the Agent Client Protocol over stdio, by id."),
   openwop: openWopSchema.prefault({}),
+  page: pageSchema.prefault({}),
 });
 
 /** The plugin's configuration, `plugins.entries.coordination.config`. The manifest's JSON Schema is generated from it. */

@@ -1,0 +1,20 @@
+/** Owns: where the gateway listens on this machine. */
+
+/** The host's own default. */
+const GATEWAY_PORT = 18_789;
+
+export interface GatewayPlace {
+  /** OpenClaw's configuration. */
+  readonly config: unknown;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Returns such as `http://127.0.0.1:18789`. */
+export function formatGatewayOrigin({
+  config,
+  env: { OPENCLAW_GATEWAY_PORT: portGiven },
+}: GatewayPlace): string {
+  const { gateway } = (config ?? {}) as { readonly gateway?: { readonly port?: unknown } };
+  const [port = GATEWAY_PORT] = [Number(portGiven), Number(gateway?.port)].filter((each) => each > 0);
+  return `http://127.0.0.1:${port}`;
+}

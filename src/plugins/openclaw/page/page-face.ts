@@ -1,0 +1,103 @@
+/**
+ * Owns: the operator's page of this gateway: one for each runtime. H1 nothing of it is loaded before somebody asks for it.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { RunningCoordinator } from "../../compose.ts";
+import type { PageHost, PageOptions } from "../../compose-page.ts";
+import { formatGatewayOrigin } from "../openwop/gateway-origin.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
+import { createTabDocument } from "./tab-document.ts";
+
+/** The page in a browser of its own. Its tokens are the authority. */
+export const PAGE_PATH = "/coordination/page";
+/** The document of the Control UI's tab, which the gateway lets nobody read but its operators. */
+export const TAB_PATH = "/coordination/page-tab";
+
+export type AskGateway = NonNullable<PageOptions["ask"]>;
+
+export interface PageFace {
+  /** `ask` is how what somebody asks for reaches the gateway methods. */
+  handle(request: IncomingMessage, response: ServerResponse, ask: AskGateway): Promise<void>;
+  handleTab(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Returns the address of the page with a link that signs in once, and what it lets one do. */
+  mintAddress(scopes: readonly string[]): Promise<PageAddress>;
+  close(): Promise<void>;
+}
+
+export interface PageAddress {
+  readonly address: string;
+  readonly rights: Parameters<PageHost["mintLink"]>[0];
+}
+
+export interface PageFaceParts {
+  readonly config: Phase1Config;
+  /** OpenClaw's configuration as it is now. */
+  readonly hostConfig: () => unknown;
+  readonly logger: Logger;
+  readonly ledgerPath: string;
+  readonly version: string;
+  readonly coordinator: () => Promise<RunningCoordinator>;
+}
+
+export function createPageFace(parts: PageFaceParts): PageFace {
+  let opening: Promise<PageHost> | undefined;
+  let askNow: AskGateway | undefined;
+  const open = (): Promise<PageHost> => {
+    opening ??= runOutsideCalls(() =>
+      openPage(parts, (method, params) => {
+        if (askNow) return askNow(method, params);
+        throw new Error("the page was asked before a request came");
+      }),
+    );
+    return opening;
+  };
+  return {
+    handle: async (request, response, ask) => {
+      askNow = ask;
+      const page = await open();
+      const url = (request.url ?? "").slice(PAGE_PATH.length);
+      if (!url.startsWith("/")) redirectToFolder(response);
+      else runOutsideCalls(() => page.handle(Object.assign(request, { url }), response));
+    },
+    handleTab: async (request, response) => {
+      const page = await open();
+      createTabDocument(page, { request, path: `${PAGE_PATH}/`, hosts: parts.config.page.hosts }).send(
+        response,
+      );
+    },
+    mintAddress: async (scopes) => {
+      const page = await open();
+      const rights = page.readRights(scopes);
+      const origin = formatGatewayOrigin({ config: parts.hostConfig(), env: process.env });
+      return { address: `${origin}${PAGE_PATH}/#link=${page.mintLink(rights)}`, rights };
+    },
+    close: async () => {
+      const page = await opening?.catch(() => undefined);
+      await page?.end();
+    },
+  };
+}
+
+async function openPage(
+  { config, logger, ledgerPath, version, coordinator }: PageFaceParts,
+  ask: AskGateway,
+): Promise<PageHost> {
+  const { createPageHost } = await import("../../compose-page.ts");
+  return createPageHost({
+    home: "gateway",
+    version,
+    ledgerPath,
+    logger,
+    hosts: config.page.hosts,
+    ask,
+    lanes: async () => (await coordinator()).laneMetrics(),
+  });
+}
+
+/** Without the slash at its end, the page's relative addresses would lead elsewhere. */
+function redirectToFolder(response: ServerResponse): void {
+  response.writeHead(308, { location: `${PAGE_PATH}/`, "cache-control": "no-store" });
+  response.end();
+}

@@ -5,6 +5,7 @@ import type { CoordinationDetail, RunsPage, StepResult } from "../../src/plugins
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import { createPageClient, readLive, sendRequest, signIn, type PageClient } from "../openwop/page-scene.ts";
 import { connectOnUse, type Json } from "../support/gateway-client.ts";
+import { waitFor } from "../support/wait-for.ts";
 import {
   openGateStage,
   ownerOf,
@@ -71,7 +72,13 @@ describe("the page of the gateway", () => {
 
     const { questions } = await client.get<QuestionsList>("questions");
     expect(questions.map((each) => each.questionId)).toEqual([questionId]);
-    const shown = await client.get<QuestionDetail>(`questions/${questionId}`);
+    const shown = await waitFor(
+      async () => {
+        const question = await client.get<QuestionDetail>(`questions/${questionId}`);
+        return question.heldText === undefined ? undefined : question;
+      },
+      { what: "the held text", timeoutMs: 20_000, everyMs: 200 },
+    );
     expect(shown.heldText).toContain(SECRET);
     const stale = { revision: "0".repeat(32), answer: "approve" };
     expect(await client.ask(`questions/${questionId}/answer`, { body: stale })).toMatchObject({

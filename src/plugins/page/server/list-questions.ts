@@ -1,6 +1,8 @@
 /** Owns: questions, conflicts and claims as the page shows them, and the revision that an answer is bound to. */
 import { hash } from "node:crypto";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
+import type { ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
+import { readStoredState } from "../../../agents/coordination/runtime/log/read-state.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
@@ -47,11 +49,24 @@ export async function readQuestionDetail(
   if (named.kind !== "found") return undefined;
   const shown = await showQuestion(reader, named.found, rights);
   if (shown.questionId !== id) return undefined;
-  if (!shown.result || !rights.results) return shown;
-  const text = await textOf(reader, shown.result);
+  if (!rights.results) return shown;
+  const output = shown.result ?? (await findWithheldWords(reader, named.found));
+  if (!output) return shown;
+  const text = await textOf(reader, output);
   const isCut = (text?.length ?? 0) > PAGE_BOUNDS.textCharsMax;
   const heldText = text?.slice(0, PAGE_BOUNDS.textCharsMax) ?? null;
   return { ...shown, heldText, ...(isCut && { isCut }) };
+}
+
+/** Of a spawned child that reported nothing: its last words, which are kept back while its result is held. */
+async function findWithheldWords(
+  reader: ReportedLedger,
+  { view, question }: FoundQuestion,
+): Promise<ContentRef | undefined> {
+  if (question.stepId === undefined || question.closed) return undefined;
+  const state = await readStoredState(reader, view.coordinationId);
+  const step = state.kind === "unopened" ? undefined : state.steps.get(question.stepId);
+  return step?.withheld?.attempt === step?.phase.attempt ? step?.withheld?.text : undefined;
 }
 
 async function showQuestion(

@@ -52,10 +52,12 @@ export async function readQuestionDetail(
   if (!rights.results) return shown;
   const output = shown.result ?? (await findWithheldWords(reader, named.found));
   if (!output) return shown;
-  const text = await textOf(reader, output);
-  const isCut = (text?.length ?? 0) > PAGE_BOUNDS.textCharsMax;
-  const heldText = text?.slice(0, PAGE_BOUNDS.textCharsMax) ?? null;
-  return { ...shown, heldText, ...(isCut && { isCut }) };
+  return { ...shown, ...cutText(await textOf(reader, output)) };
+}
+
+function cutText(text: string | null): Pick<QuestionDetail, "heldText" | "isCut"> {
+  if (text === null || text.length <= PAGE_BOUNDS.textCharsMax) return { heldText: text };
+  return { heldText: text.slice(0, PAGE_BOUNDS.textCharsMax), isCut: true };
 }
 
 /** Of a spawned child that reported nothing: its last words, which are kept back while its result is held. */

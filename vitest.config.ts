@@ -66,6 +66,19 @@ export default defineConfig({
       },
       {
         test: {
+          name: "page",
+          // In a real browser, which it brings itself (test/page/browser.ts).
+          include: ["test/page/**/*.test.ts"],
+          globalSetup: ["test/page/build-page-once.ts"],
+          ...WITHOUT_GATEWAYS,
+          hookTimeout: 120_000,
+          // Frames and delays are measured.
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
           name: "e2e",
           include: ["test/{e2e,pains}/**/*.test.ts"],
           globalSetup: ["test/e2e/packed-plugin.ts"],

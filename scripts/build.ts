@@ -1,6 +1,6 @@
 /**
  * Builds the package: dist has one bundle of src and its dependencies for all that package.json exports, the declarations
- * of those exports, the SQL migrations, and the licences of what was bundled.
+ * of those exports, the SQL migrations, the operator's page, and the licences of what was bundled.
  *
  * It is a bundle because OpenClaw copies every file of a plugin and of its dependencies each time that it loads it: as
  * 8,800 files the plugin made each start of a gateway 20 s longer. Types are not checked here: `npm run types` does.
@@ -9,6 +9,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { rolldown, type OutputChunk } from "rolldown";
+import { buildPage } from "./build-page.ts";
 import packageJson from "../package.json" with { type: "json" };
 
 const ROOT = join(import.meta.dirname, "..");
@@ -19,8 +20,11 @@ const MODULES = join(ROOT, "node_modules");
 const NOT_BUNDLED = [/^openclaw(\/|$)/u, ...Object.keys(packageJson.dependencies)];
 
 rmSync(DIST, { recursive: true, force: true });
-const chunks = await bundleSources();
-writeFileSync(join(DIST, "THIRD-PARTY-LICENSES.md"), formatLicences(listBundledPackages(chunks)));
+const moduleIds = [
+  ...(await bundleSources()).flatMap((chunk) => chunk.moduleIds),
+  ...(await buildPage(join(DIST, "page"))),
+];
+writeFileSync(join(DIST, "THIRD-PARTY-LICENSES.md"), formatLicences(listBundledPackages(moduleIds)));
 cpSync(join(ROOT, "src", "infra", "sqlite", "migrations"), join(DIST, "migrations"), { recursive: true });
 chmodSync(join(DIST, "plugins", "cli", "main.js"), 0o755);
 writeDeclarations();
@@ -54,8 +58,8 @@ function listEntries(): string[] {
   );
 }
 
-function listBundledPackages(chunks: readonly OutputChunk[]): string[] {
-  const modules = chunks.flatMap(({ moduleIds }) => moduleIds).filter((id) => id.includes(MODULES));
+function listBundledPackages(moduleIds: readonly string[]): string[] {
+  const modules = moduleIds.filter((id) => id.includes(MODULES));
   const folders = modules.map((id) => {
     const [scopeOrName = "", name = ""] = relative(MODULES, id.slice(id.indexOf(MODULES))).split(sep);
     return scopeOrName.startsWith("@") ? join(scopeOrName, name) : scopeOrName;

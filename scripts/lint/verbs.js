@@ -23,8 +23,8 @@ keep kill
 label lay learn leave lift limit link list listen live load locate lock log look lower
 make map mark mask match measure meet merge migrate mint mirror move
 name narrow negotiate nest normalize note notify number
-observe omit open operate order overlay overwrite own
-pack pad page paint pair parse part partition pass pause perform persist pick pin place plan play point poll post
+observe offer omit open operate order overlay overwrite own
+pack pad page paint pan pair parse part partition pass pause perform persist pick pin place plan play point poll post
 prefer prepare present preserve prettify preview print probe proceed process produce program project propose prove
 provide publish pull pump purge push put
 qualify query quote
@@ -43,6 +43,7 @@ unblock undo unfold unlink unlock unwrap update upgrade upsert use
 validate verify view visit vote
 wait wake walk warn watch weigh widen wire withdraw withhold work wrap write
 yield
+zoom
 `;
 
 /** A predicate says what is true; a factory, a conversion and an event handler have words of their own. */

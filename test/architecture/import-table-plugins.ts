@@ -44,13 +44,27 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   // What `--json` prints, gateway methods answer and the page shows.
   "plugins/reports": {
-    folders: "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions",
+    folders:
+      "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions core/std",
     types: "core/contracts/workflows core/ports",
   },
   // What goes over the wire between the page in a browser and its server.
   "plugins/page/contract": {
     types: "core/contracts core/plan core/ports core/runtime plugins/reports",
   },
+  // Pure, because both browsers and the command line draw with it.
+  "plugins/page/drawing": { folders: "core/std", types: "plugins/reports" },
+  "plugins/page/ui/app": { types: "plugins/page/contract", packages: "lit" },
+  "plugins/page/ui/parts": {
+    folders: "core/std plugins/page/drawing plugins/page/ui/app",
+    packages: "lit",
+  },
+  "plugins/page/ui/views": {
+    folders: "core/std plugins/reports plugins/page/drawing plugins/page/ui/app plugins/page/ui/parts",
+    types: "plugins/page/contract",
+    packages: "@dagrejs/dagre lit uplot",
+  },
+  "plugins/page/ui": { folders: "plugins/page/drawing plugins/page/ui/views" },
   "plugins/page/server": {
     folders:
       "core/contracts core/contracts/config core/contracts/workflows core/plan core/std core/runtime core/runtime/log plugins/reports plugins/page/contract",
@@ -148,7 +162,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/timeline": {
     folders:
-      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/reports",
+      "core/contracts core/std core/runtime/log core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/privileges plugins/reports plugins/page/drawing",
     types: "plugins",
     packages: "node:*",
   },

@@ -167,7 +167,8 @@ describe("the tree", () => {
   });
 
   it("names its files in kebab case", () => {
-    const named = /^([a-z][a-z0-9-]*\/)*([a-z][a-z0-9]*(-[a-z0-9]+)*\.ts|\d{6}_[a-z0-9_]+\.sql)$/u;
+    const named =
+      /^([a-z][a-z0-9-]*\/)*([a-z][a-z0-9]*(-[a-z0-9]+)*\.(?:ts|css|html)|tsconfig\.json|\d{6}_[a-z0-9_]+\.sql)$/u;
     expect(files.filter((file) => !named.test(file))).toEqual([]);
   });
 

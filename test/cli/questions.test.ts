@@ -3,7 +3,7 @@ import type { CoordinationView } from "../../src/agents/coordination/runtime/log
 import { findNewestQuestions, createQuestionReads } from "../../src/plugins/reports/find-questions.ts";
 import { withLedger } from "../../src/plugins/cli/ledger/open-ledger.ts";
 import type { QuestionReport } from "../../src/plugins/reports/question-report.ts";
-import { describeEffect } from "../../src/plugins/cli/questions/question-lines.ts";
+import { describeEffect } from "../../src/plugins/reports/question-lines.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import type { Timeline } from "../../src/plugins/reports/timeline.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";

@@ -9,7 +9,11 @@ import type {
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import { stepName } from "../../reports/step-name.ts";
-import { countRefusedCalls, listTimelineRefusals, type RefusedCall } from "../../reports/list-refused-calls.ts";
+import {
+  countRefusedCalls,
+  listTimelineRefusals,
+  type RefusedCall,
+} from "../../reports/list-refused-calls.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 

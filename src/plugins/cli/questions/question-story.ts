@@ -12,7 +12,7 @@ import {
   describeClosing,
   describeExpiry,
   describeNotice,
-} from "./question-lines.ts";
+} from "../../reports/question-lines.ts";
 import {
   formatBytes,
   formatCount,

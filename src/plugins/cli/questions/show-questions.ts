@@ -15,7 +15,7 @@ import {
   checkText,
   describeClosing,
   formatPercent,
-} from "./question-lines.ts";
+} from "../../reports/question-lines.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 const LINES_MAX = 10;

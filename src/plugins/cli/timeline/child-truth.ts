@@ -5,7 +5,7 @@ import type {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { stepName } from "../../reports/step-name.ts";
-import { describeDifference } from "../questions/question-lines.ts";
+import { describeDifference } from "../../reports/question-lines.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";

@@ -22,6 +22,7 @@ import {
 } from "../../../agents/coordination/std/quantities.ts";
 import { describeBudget, describeStop, describeUsage } from "./budget-text.ts";
 import { renderTimeline } from "./render-timeline.ts";
+import { saveTimeline } from "./save-timeline.ts";
 import { claimLines, describeClaims, renderConflicts, describeConflicts } from "../conflicts/show-claims.ts";
 import {
   describeCriteria,
@@ -59,14 +60,24 @@ export function addShow(parent: CommandGroup, host: CliHost): void {
   withExamples(command, host, ["show", "show co-1f0c", "show co-1f0c --json"]);
 }
 
+interface TimelineOptions extends ReaderOptions {
+  readonly html?: string;
+}
+
 export function addTimeline(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("timeline"))
     .description("Draw a coordination's steps on a time axis")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")
-    .action((id: string | undefined, options: ReaderOptions) =>
+    .option("--html <file>", "write it as one HTML file that needs nothing else, for a report or a ticket")
+    .action((id: string | undefined, options: TimelineOptions) =>
       runCommand(host, options, () => showTimeline(host, id, options)),
     );
-  withExamples(command, host, ["timeline", "timeline co-1f0c", "timeline --json"]);
+  withExamples(command, host, [
+    "timeline",
+    "timeline co-1f0c",
+    "timeline --json",
+    "timeline co-1f0c --html timeline.html",
+  ]);
 }
 
 async function show(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
@@ -77,10 +88,16 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
   });
 }
 
-async function showTimeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
+async function showTimeline(host: CliHost, id: string | undefined, options: TimelineOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
     const { timeline, gates, log } = await readTimeline(reader, view, host.now());
+    if (options.html !== undefined) {
+      const objective = await textOf(reader, view.objective);
+      const page = { timeline, steps: view.steps, objective, writtenAtMs: host.now() };
+      await saveTimeline(host, page, { file: options.html, isJson: options.json === true });
+      return;
+    }
     if (options.json) {
       await writeJson(host, timeline);
       return;

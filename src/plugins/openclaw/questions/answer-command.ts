@@ -220,7 +220,7 @@ async function formatQuestionLine(question: QuestionReport): Promise<string> {
     describeSubject: aboutText,
     describeAnswers: answersText,
     describeCause: causeText,
-  } = await import("../../cli/questions/question-lines.ts");
+  } = await import("../../reports/question-lines.ts");
   const { formatInstant: instant } = await import("../../../agents/coordination/std/quantities.ts");
   const { questionId, answers, deadlineAtMs, asked: askedText, wordsWithheld } = question;
   const wrote = askedText ? ` It wrote: ${JSON.stringify(formatLine(askedText.question))}.` : "";

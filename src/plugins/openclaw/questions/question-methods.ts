@@ -32,7 +32,7 @@ export interface MethodCaller {
 /** Lazy, as all that the entry reaches: they are needed with the first question. */
 const loadFind = () => import("../../reports/find-questions.ts");
 const loadReport = () => import("../../reports/question-report.ts");
-const loadText = () => import("../../cli/questions/question-lines.ts");
+const loadText = () => import("../../reports/question-lines.ts");
 
 const questionId = z
   .string()

@@ -2,10 +2,10 @@
  * Owns: how a question to people reads: why it is asked, what answers bring about, what came of it. Does not own: making it safe for
  * a terminal, which the callers do.
  */
-import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
-import type { ChildDifference } from "../../../agents/coordination/contracts/fact-fields.ts";
-import type { CheckReport, NoticeReport, QuestionReport } from "../../reports/question-report.ts";
-import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
+import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
+import type { ChildDifference } from "../../agents/coordination/contracts/fact-fields.ts";
+import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
+import { formatInstant } from "../../agents/coordination/std/quantities.ts";
 
 type Asked = Pick<
   QuestionReport,

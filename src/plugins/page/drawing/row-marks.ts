@@ -1,0 +1,196 @@
+/** Owns: what happened to a step, as spans and moments on the time axis. Not: how they look. */
+import type {
+  Timeline,
+  TimelineConflict,
+  TimelineQuestion,
+  TimelineRow,
+  TimelineVerdict,
+} from "../../reports/timeline.ts";
+import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
+import { showLine } from "./visible-text.ts";
+
+export type SpanKind = "waits" | "queue" | "begins" | "work" | "tried" | "backoff" | "held" | "asked";
+export type MomentKind = "conflict" | "question" | "refused" | "passed" | "failed";
+
+/** A stretch of time of one step. */
+export interface Span {
+  readonly kind: SpanKind;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly label: string;
+}
+
+export interface Moment {
+  readonly kind: MomentKind;
+  readonly atMs: number;
+  readonly label: string;
+}
+
+export interface RowMarks {
+  readonly row: TimelineRow;
+  readonly name: string;
+  readonly spans: readonly Span[];
+  readonly moments: readonly Moment[];
+}
+
+/** When each step was admitted, which the rows of a timeline do not say. */
+export interface AdmittedStep {
+  readonly stepId: string;
+  readonly admittedAtMs: number;
+}
+
+/** Returns the rows of a timeline with all that is drawn on them, in their order. */
+export function markRows(timeline: Timeline, steps: readonly AdmittedStep[]): RowMarks[] {
+  const rows = new Map<string, TimelineRow>(timeline.rows.map((row) => [row.stepId, row]));
+  const admitted = new Map(steps.map((step) => [step.stepId, step.admittedAtMs - timeline.startedAtMs]));
+  const moments = groupMoments(timeline);
+  const questions = Map.groupBy(timeline.questions ?? [], ({ stepId }) => stepId as string | undefined);
+  return timeline.rows.map((row) => ({
+    row,
+    name: showLine(row.name ?? row.stepId, 120),
+    spans: [
+      ...listWaits(row, { admittedMs: admitted.get(row.stepId), rows }),
+      ...listAttempts(row, timeline.durationMs),
+      ...(questions.get(row.stepId) ?? []).map(({ askedMs, closedMs = timeline.durationMs }) =>
+        createSpan("asked", askedMs, closedMs, "people are asked"),
+      ),
+    ],
+    moments: moments.get(row.stepId) ?? [],
+  }));
+}
+
+function createSpan(kind: SpanKind, fromMs: number, toMs: number, words: string): Span {
+  const end = Math.max(fromMs, toMs);
+  return { kind, fromMs, toMs: end, label: `${words}, ${formatDuration(end - fromMs)}` };
+}
+
+interface Surroundings {
+  readonly admittedMs: number | undefined;
+  readonly rows: ReadonlyMap<string, TimelineRow>;
+}
+
+/** Before the first attempt: until what the step depends on was done, then until its lane had a place. */
+function listWaits(row: TimelineRow, { admittedMs, rows }: Surroundings): Span[] {
+  const firstMs = row.earlier?.[0]?.startMs ?? row.startMs;
+  if (admittedMs === undefined || row.carriedFrom !== undefined) return [];
+  const isWaiting = row.status === "waiting";
+  const untilMs = isWaiting ? row.startMs + row.durationMs : firstMs;
+  const readyMs = Math.min(
+    untilMs,
+    Math.max(admittedMs, ...(row.dependsOn ?? []).map((id) => endOf(rows.get(id)))),
+  );
+  return [
+    createSpan("waits", admittedMs, readyMs, "waits for other steps"),
+    createSpan("queue", readyMs, untilMs, "waits for a place in its lane"),
+  ].filter(({ fromMs, toMs }) => toMs > fromMs);
+}
+
+function endOf(row: TimelineRow | undefined): number {
+  if (!row) return 0;
+  const isOpen = OPEN.has(row.status);
+  return isOpen ? Number.POSITIVE_INFINITY : row.startMs + row.durationMs;
+}
+
+const OPEN: ReadonlySet<TimelineRow["status"]> = new Set([
+  "waiting",
+  "dispatched",
+  "running",
+  "backoff",
+  "held",
+  "blocked",
+] as const);
+
+export function isOpenRow({ status }: TimelineRow): boolean {
+  return OPEN.has(status);
+}
+
+function listAttempts(row: TimelineRow, totalMs: number): Span[] {
+  const { status, startMs, durationMs, earlier = [], attempt } = row;
+  if (row.carriedFrom !== undefined || status === "skipped" || status === "waiting") return [];
+  const tries = earlier.map((each) =>
+    createSpan(
+      "tried",
+      each.startMs,
+      each.startMs + each.durationMs,
+      `attempt ${each.attempt}: ${formatWords(each.status)}`,
+    ),
+  );
+  const starts = [...earlier.slice(1).map((each) => each.startMs), startMs];
+  const pauses = tries.map((each, index) =>
+    createSpan("backoff", each.toMs, starts[index] ?? startMs, "waits before the next attempt"),
+  );
+  const endMs = startMs + durationMs;
+  if (status === "backoff" || status === "blocked")
+    return [
+      ...tries,
+      ...pauses,
+      createSpan("tried", startMs, endMs, `attempt ${attempt}`),
+      createSpan(
+        "backoff",
+        endMs,
+        totalMs,
+        status === "blocked" ? "waits for people" : "waits before the next attempt",
+      ),
+    ];
+  return [...tries, ...pauses, ...listNewestAttempt(row, totalMs)].filter(
+    ({ fromMs, toMs, kind }) => kind !== "backoff" || toMs > fromMs,
+  );
+}
+
+function listNewestAttempt(row: TimelineRow, totalMs: number): Span[] {
+  const { status, startMs, durationMs, acknowledgedMs, heldMs, attempt } = row;
+  const endMs = startMs + durationMs;
+  const beganMs = acknowledgedMs ?? (status === "dispatched" ? endMs : startMs);
+  const workedMs = heldMs ?? endMs;
+  return [
+    ...(beganMs > startMs ? [createSpan("begins", startMs, beganMs, "is started by the host")] : []),
+    ...(status === "dispatched" ? [] : [createSpan("work", beganMs, workedMs, `attempt ${attempt} at work`)]),
+    ...(heldMs === undefined
+      ? []
+      : [createSpan("held", heldMs, status === "held" ? Math.max(endMs, totalMs) : endMs, "result is held")]),
+  ];
+}
+
+function groupMoments(timeline: Timeline): Map<string, Moment[]> {
+  const { conflicts = [], questions = [], verdicts = [], refusedCalls = [] } = timeline;
+  const moments = [
+    ...conflicts.map(markConflict),
+    ...questions.map(markQuestion),
+    ...verdicts.map(markVerdict),
+    ...refusedCalls.map(({ stepId, refusedMs }): PlacedMoment => ({
+      stepId,
+      kind: "refused",
+      atMs: refusedMs,
+      label: "a call that its privileges do not allow",
+    })),
+  ];
+  return Map.groupBy(
+    moments.filter(({ stepId }) => stepId !== undefined),
+    ({ stepId = "" }) => stepId,
+  );
+}
+
+interface PlacedMoment extends Moment {
+  /** Absent where it is of no step. */
+  readonly stepId: string | undefined;
+}
+
+function markConflict({ stepId, detectedMs, resource, outcome }: TimelineConflict): PlacedMoment {
+  const label = `conflict over ${showLine(resource, 120)}: ${formatWords(outcome)}`;
+  return { stepId, kind: "conflict", atMs: detectedMs, label };
+}
+
+function markQuestion({ stepId, askedMs, cause, resolution }: TimelineQuestion): PlacedMoment {
+  const state = resolution === undefined ? ", open" : `: ${formatWords(resolution)}`;
+  return { stepId, kind: "question", atMs: askedMs, label: `question (${formatWords(cause)})${state}` };
+}
+
+function markVerdict({ stepId, ruledMs, check, verdict }: TimelineVerdict): PlacedMoment {
+  const kind = verdict === "pass" ? "passed" : "failed";
+  return { stepId, kind, atMs: ruledMs, label: `check ${showLine(check, 60)}: ${verdict}` };
+}
+
+/** `timed_out` as people read it. */
+export function formatWords(word: string): string {
+  return word.replaceAll(/[_-]/gu, " ");
+}

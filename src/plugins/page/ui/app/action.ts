@@ -1,0 +1,29 @@
+/** Owns: what somebody may do on the page: what is said before, and what does it. */
+import type { TemplateResult } from "lit";
+import type { Done } from "../../contract/actions.ts";
+
+export type Action = OfferedAction | RefusedAction;
+
+export interface OfferedAction {
+  readonly title: string;
+  /** What will happen. */
+  readonly before: string;
+  readonly isRefused?: false;
+  /** On the button that does it. */
+  readonly confirm: string;
+  readonly isDangerous?: boolean;
+  /** Asks for a text, which `perform` is given. */
+  readonly field?: { readonly label: string; readonly isRequired: boolean };
+  readonly details?: () => TemplateResult;
+  /** @throws ApiProblem */
+  perform(text: string): Promise<Done>;
+  /** After it was done. */
+  onDone?(): void;
+}
+
+interface RefusedAction {
+  readonly title: string;
+  /** Why it is not allowed. */
+  readonly before: string;
+  readonly isRefused: true;
+}

@@ -1,0 +1,76 @@
+/** Owns: asking the server. The token is kept here, in memory, and nowhere else. */
+import type { PageError, SignedIn } from "../../contract/session.ts";
+
+/** An answer that says no, or no answer at all. */
+export class ApiProblem extends Error {
+  readonly code: PageError["error"] | "unreachable";
+
+  constructor(code: ApiProblem["code"], message: string) {
+    super(message);
+    this.name = "ApiProblem";
+    this.code = code;
+  }
+}
+
+export interface PageApi {
+  /** @throws ApiProblem */
+  get<T>(path: string, query?: Readonly<Record<string, string | undefined>>): Promise<T>;
+  /** @throws ApiProblem */
+  post<T>(path: string, body: object): Promise<T>;
+  /** @throws ApiProblem */
+  stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response>;
+}
+
+/** Beside the document, wherever the page is mounted. */
+const ROOT = "./api/";
+
+/** @throws ApiProblem */
+export async function signIn(link: string): Promise<{ readonly api: PageApi; readonly session: SignedIn }> {
+  const session = await ask<SignedIn>("session", {
+    method: "POST",
+    body: JSON.stringify({ link }),
+    headers: JSON_BODY,
+  });
+  return { api: createPageApi(session.token), session };
+}
+
+const JSON_BODY = { "content-type": "application/json" };
+
+function createPageApi(token: string): PageApi {
+  const authorization = `Bearer ${token}`;
+  return {
+    get: (path, query) => ask(path + formatQuery(query), { headers: { authorization } }),
+    post: (path, body) =>
+      ask(path, { method: "POST", body: JSON.stringify(body), headers: { ...JSON_BODY, authorization } }),
+    stream: (path, headers, signal) => request(path, { headers: { ...headers, authorization }, signal }),
+  };
+}
+
+function formatQuery(query: Readonly<Record<string, string | undefined>> = {}): string {
+  const entries = Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []));
+  return entries.length === 0 ? "" : `?${new URLSearchParams(entries).toString()}`;
+}
+
+async function ask<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await request(path, init);
+  return (await response.json()) as T;
+}
+
+async function request(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(ROOT + path, { ...init, credentials: "omit", cache: "no-store" }).catch(
+    (error: unknown) => {
+      if (init.signal?.aborted) throw error;
+      throw new ApiProblem("unreachable", "The server does not answer. The page tries again by itself.");
+    },
+  );
+  if (response.ok) return response;
+  const { error = "failed", message } = (await response.json().catch(() => ({}))) as Partial<PageError>;
+  throw new ApiProblem(error, message ?? `The server answered ${response.status}. Look into its log.`);
+}
+
+/** Says what went wrong, in words for people. */
+export function describeProblem(error: unknown): string {
+  if (error instanceof ApiProblem) return error.message;
+  console.error(error);
+  return "Something went wrong in the page itself. Load it again; the browser's console has the details.";
+}

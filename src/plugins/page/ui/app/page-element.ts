@@ -1,0 +1,130 @@
+/** Owns: what all elements of the page have in common: the one style sheet, and reading anew when something changed. */
+import { html, LitElement, nothing, type PropertyDeclarations, type TemplateResult } from "lit";
+import type { LiveChange } from "../../contract/live.ts";
+import type { Rights, SignedIn } from "../../contract/session.ts";
+import type { Action } from "./action.ts";
+import type { LiveFeed } from "./live-feed.ts";
+import { describeProblem, type PageApi } from "./page-api.ts";
+
+/** What the page as a whole gives to its views. */
+export interface PageContext {
+  readonly api: PageApi;
+  readonly feed: LiveFeed;
+  readonly session: SignedIn;
+  /** Says what will happen, does it when it is confirmed, and says what happened. */
+  act(action: Action): void;
+  /** Read out by a screen reader, without moving the focus. */
+  announce(sentence: string): void;
+}
+
+/** Its parts are in the document itself, so that labels reach them and one style sheet is enough. */
+export abstract class PageElement extends LitElement {
+  protected override createRenderRoot(): HTMLElement {
+    return this;
+  }
+}
+
+/** Several changes that come at once are read once. */
+const PAUSE_MS = 120;
+
+/** An element that shows what the server was asked for, and asks again when that changed. */
+export abstract class LoadedElement<T> extends PageElement {
+  static override properties: PropertyDeclarations = {
+    page: { attribute: false },
+    loaded: { state: true },
+    problem: { state: true },
+  };
+
+  declare page: PageContext;
+  declare protected loaded: T | undefined;
+  declare protected problem: string | undefined;
+  #stopListening: (() => void) | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isReading = false;
+  #isStale = false;
+
+  /** @throws ApiProblem */
+  protected abstract read(): Promise<T>;
+  protected abstract isConcerned(change: LiveChange): boolean;
+  protected abstract show(loaded: T): TemplateResult;
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#stopListening = this.page.feed.listen({
+      onChange: (change) => {
+        if (!change || this.isConcerned(change)) this.reload();
+      },
+      onState: () => undefined,
+    });
+    this.reload();
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#stopListening?.();
+    clearTimeout(this.#timer);
+  }
+
+  /** Reads at once, and then at most once in a while. */
+  protected reload(): void {
+    this.#isStale = true;
+    if (!this.#isReading) void this.#readAll();
+  }
+
+  async #readAll(): Promise<void> {
+    this.#isReading = true;
+    while (this.#isStale && this.isConnected) {
+      this.#isStale = false;
+      try {
+        this.loaded = await this.read();
+        this.problem = undefined;
+      } catch (error) {
+        this.problem = describeProblem(error);
+      }
+      await new Promise((resolve) => {
+        this.#timer = setTimeout(resolve, PAUSE_MS);
+      });
+    }
+    this.#isReading = false;
+  }
+
+  protected override render(): TemplateResult {
+    const { loaded, problem } = this;
+    return html`${problem === undefined ? nothing : html`<p class="problem" role="alert">${problem}</p>`}
+    ${
+      loaded === undefined
+        ? problem === undefined
+          ? html`<p class="quiet" role="status">Reading …</p>`
+          : nothing
+        : this.show(loaded)
+    }`;
+  }
+}
+
+export interface ActionButton {
+  readonly label: string;
+  readonly right: keyof Rights;
+  readonly action: () => Action;
+  readonly className?: string;
+}
+
+/** Whoever may not is told why when the button is pressed: a button that is only grey explains nothing. */
+export function showAction(
+  page: PageContext,
+  { label, right, action, className = "" }: ActionButton,
+): TemplateResult {
+  const { rights, refusals } = page.session;
+  if (rights[right])
+    return html`<button type="button" class=${className} @click=${() => page.act(action())}>
+      ${label}
+    </button>`;
+  const because = refusals[right] ?? "Your session has no right to do this.";
+  return html`<button
+    type="button"
+    class="locked"
+    title=${because}
+    @click=${() => page.act({ title: label, before: because, isRefused: true })}
+  >
+    ${label} <span class="why">why not?</span>
+  </button>`;
+}

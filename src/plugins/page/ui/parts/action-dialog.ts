@@ -1,0 +1,129 @@
+/** Owns: doing something on somebody's word: what will happen is said first, what happened is said after. */
+import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import type { Action, OfferedAction } from "../app/action.ts";
+import { describeProblem } from "../app/page-api.ts";
+import { PageElement } from "../app/page-element.ts";
+import { showLine } from "../../drawing/visible-text.ts";
+
+type Progress =
+  | { readonly kind: "asked" }
+  | { readonly kind: "doing" }
+  | { readonly kind: "done"; readonly happened: string }
+  | { readonly kind: "refused"; readonly because: string };
+
+class ActionDialog extends PageElement {
+  static override properties = { action: { attribute: false }, progress: { state: true } };
+  declare action: Action | undefined;
+  declare progress: Progress;
+  #opener: Element | null = null;
+
+  constructor() {
+    super();
+    this.progress = { kind: "asked" };
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.has("action") && this.action) this.progress = { kind: "asked" };
+  }
+
+  protected override updated(changed: PropertyValues<this>): void {
+    const dialog = this.querySelector("dialog");
+    if (changed.has("action") && this.action && dialog && !dialog.open) {
+      this.#opener = document.activeElement;
+      dialog.showModal();
+    }
+    if (changed.has("progress") && (this.progress.kind === "done" || this.progress.kind === "refused"))
+      this.querySelector<HTMLButtonElement>(".close")?.focus();
+  }
+
+  protected override render(): TemplateResult {
+    const { action } = this;
+    return html`<dialog class="action" aria-labelledby="action-title" @close=${() => this.#onClose()}>
+      ${
+        action
+          ? html`<h2 id="action-title">${showLine(action.title, 160)}</h2>
+              ${this.#showBody(action)}`
+          : nothing
+      }
+    </dialog>`;
+  }
+
+  #showBody(action: Action): TemplateResult {
+    const { progress } = this;
+    if (action.isRefused)
+      return html`<p>${action.before}</p>
+        ${this.#showClose()}`;
+    if (progress.kind === "done")
+      return html`<p class="happened" role="status">✓ ${showLine(progress.happened)}</p>
+        ${this.#showClose()}`;
+    const isDoing = progress.kind === "doing";
+    return html`<form method="dialog" @submit=${(event: SubmitEvent) => this.#onSubmit(event, action)}>
+      <p>${showLine(action.before, 2_000)}</p>
+      ${action.details?.() ?? nothing}
+      ${
+        action.field
+          ? html`<label class="field"
+              >${action.field.label}<textarea
+                name="text"
+                rows="3"
+                ?required=${action.field.isRequired}
+              ></textarea>
+            </label>`
+          : nothing
+      }
+      ${progress.kind === "refused" ? html`<p class="problem" role="alert">${showLine(progress.because)}</p>` : nothing}
+      <p class="buttons">
+        <button
+          type="submit"
+          class=${action.isDangerous ? "danger" : "primary"}
+          ?disabled=${isDoing}
+          autofocus
+        >
+          ${isDoing ? "Working …" : action.confirm}
+        </button>
+        <button type="button" class="close" @click=${() => this.querySelector("dialog")?.close()}>
+          Do nothing
+        </button>
+      </p>
+    </form>`;
+  }
+
+  #showClose(): TemplateResult {
+    return html`<p class="buttons">
+      <button type="button" class="close" autofocus @click=${() => this.querySelector("dialog")?.close()}>
+        Close
+      </button>
+    </p>`;
+  }
+
+  #onSubmit(event: SubmitEvent, action: OfferedAction): void {
+    event.preventDefault();
+    const text = this.querySelector<HTMLTextAreaElement>("textarea")?.value ?? "";
+    void this.#perform(action, text);
+  }
+
+  async #perform(action: OfferedAction, text: string): Promise<void> {
+    this.progress = { kind: "doing" };
+    try {
+      const { happened } = await action.perform(text);
+      this.progress = { kind: "done", happened };
+      action.onDone?.();
+    } catch (error) {
+      this.progress = { kind: "refused", because: describeProblem(error) };
+    }
+  }
+
+  #onClose(): void {
+    this.action = undefined;
+    if (this.#opener instanceof HTMLElement) this.#opener.focus();
+    this.dispatchEvent(new Event("closed"));
+  }
+}
+
+customElements.define("action-dialog", ActionDialog);
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "action-dialog": ActionDialog;
+  }
+}

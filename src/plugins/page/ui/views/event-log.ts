@@ -1,0 +1,194 @@
+/** Owns: the log of a coordination or workflow run: cause and effect linked, filtered, as raw JSON, to be saved. */
+import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import type { EventsPage, LoggedEvent, ReadableEvent } from "../../contract/runs.ts";
+import { showLine, showText } from "../../drawing/visible-text.ts";
+import { describeProblem } from "../app/page-api.ts";
+import { PageElement, type PageContext } from "../app/page-element.ts";
+import { saveFile } from "../parts/words.ts";
+
+const PAGE_EVENTS = 200;
+const SAVED_PAGE_EVENTS = 1_000;
+const SAVED_EVENTS_MAX = 100_000;
+
+class EventLog extends PageElement {
+  static override properties = {
+    page: { attribute: false },
+    runId: { attribute: false },
+    sequence: { attribute: false },
+    isForkable: { attribute: false },
+    events: { state: true },
+    next: { state: true },
+    filter: { state: true },
+    problem: { state: true },
+    marked: { state: true },
+  };
+
+  declare page: PageContext;
+  declare runId: string;
+  /** Of the newest event that the page was told of. */
+  declare sequence: number;
+  declare isForkable: boolean | undefined;
+  declare events: readonly LoggedEvent[];
+  /** After which there is more. */
+  declare next: number | undefined;
+  declare filter: string;
+  declare problem: string | undefined;
+  declare marked: number | undefined;
+  #isReading = false;
+
+  constructor() {
+    super();
+    this.events = [];
+    this.filter = "";
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.has("runId")) {
+      this.events = [];
+      this.next = undefined;
+    }
+    const isBehind = this.next === undefined && this.sequence > this.#lastSequence;
+    if (changed.has("runId") || (changed.has("sequence") && isBehind)) void this.#readOn();
+  }
+
+  get #lastSequence(): number {
+    return this.events.at(-1)?.sequence ?? -1;
+  }
+
+  async #readOn(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      const { events, next } = await this.#readPage(this.#lastSequence, PAGE_EVENTS);
+      this.events = [...this.events, ...events];
+      this.next = next;
+      this.problem = undefined;
+    } catch (error) {
+      this.problem = describeProblem(error);
+    }
+    this.#isReading = false;
+  }
+
+  #readPage(after: number, limit: number): Promise<EventsPage> {
+    return this.page.api.get(`runs/${encodeURIComponent(this.runId)}/events`, {
+      limit: String(limit),
+      ...(after >= 0 && { after: String(after) }),
+    });
+  }
+
+  protected override render(): TemplateResult {
+    const wanted = this.filter.toLowerCase();
+    const shown = wanted === "" ? this.events : this.events.filter((event) => isMatching(event, wanted));
+    const effects = Map.groupBy(this.events.filter(isReadable), ({ causationId = "" }) => causationId);
+    return html`<p class="tools">
+        <label
+          >Filter
+          <input
+            type="search"
+            placeholder="type, step, text"
+            @input=${(event: InputEvent) => this.#onFilter(event)}
+        /></label>
+        <button type="button" @click=${() => void this.#save()}>Save as JSON lines</button>
+        <span class="quiet"
+          >${shown.length} of ${this.events.length}
+          read${this.next === undefined ? "" : ", there are more"}</span
+        >
+      </p>
+      ${this.problem === undefined ? nothing : html`<p class="problem" role="alert">${this.problem}</p>`}
+      <ol class="log">
+        ${shown.map((event) => this.#showEvent(event, effects))}
+      </ol>
+      ${this.next === undefined ? nothing : html`<button type="button" @click=${() => void this.#readOn()}>Read on</button>`}`;
+  }
+
+  #showEvent(event: LoggedEvent, effects: ReadonlyMap<string, readonly ReadableEvent[]>): TemplateResult {
+    if (!isReadable(event))
+      return html`<li class="damaged" id=${`event-${event.sequence}`}>
+        <span class="sequence">${event.sequence}</span> <strong>Damaged:</strong> ${showLine(event.damage)}
+      </li>`;
+    const { sequence, type, timestamp, nodeId, payload } = event;
+    const stepId = (payload as { readonly stepId?: unknown }).stepId ?? nodeId;
+    const caused = effects.get(`${event.runId}:${sequence}`) ?? effects.get(event.eventId) ?? [];
+    return html`<li id=${`event-${sequence}`} class=${sequence === this.marked ? "marked" : ""} tabindex="-1">
+      <span class="sequence">${sequence}</span>
+      <time class="quiet" datetime=${timestamp}>${timestamp.slice(11, 23)}</time>
+      <strong class="mono">${showLine(type, 80)}</strong>
+      ${typeof stepId === "string" ? html`<span class="mono quiet">${showLine(stepId, 40)}</span>` : nothing}
+      <span class="links">${this.#showCause(event)} ${this.#showEffects(caused)}</span>
+      ${
+        this.isForkable
+          ? html`<button
+              type="button"
+              class="small"
+              @click=${() => this.dispatchEvent(new CustomEvent("fork", { detail: sequence }))}
+            >
+              Fork here
+            </button>`
+          : nothing
+      }
+      <details>
+        <summary>JSON</summary>
+        <pre>${showText(JSON.stringify(event, null, 2))}</pre>
+      </details>
+    </li>`;
+  }
+
+  #showCause({ causationId }: ReadableEvent): TemplateResult | typeof nothing {
+    if (causationId === undefined) return nothing;
+    const cause = this.events.find(
+      (event) =>
+        isReadable(event) &&
+        (event.eventId === causationId || `${event.runId}:${event.sequence}` === causationId),
+    );
+    if (!cause) return html`<span class="quiet" title=${showLine(causationId)}>caused elsewhere</span>`;
+    return html`<button type="button" class="plain" @click=${() => this.#mark(cause.sequence)}>
+      because of ${cause.sequence}
+    </button>`;
+  }
+
+  #showEffects(caused: readonly ReadableEvent[]): TemplateResult | typeof nothing {
+    const [first] = caused;
+    if (!first) return nothing;
+    const label =
+      caused.length === 1 ? `led to ${first.sequence}` : `led to ${caused.length}, first ${first.sequence}`;
+    return html`<button type="button" class="plain" @click=${() => this.#mark(first.sequence)}>
+      ${label}
+    </button>`;
+  }
+
+  #mark(sequence: number): void {
+    this.marked = sequence;
+    const line = this.querySelector<HTMLElement>(`#event-${sequence}`);
+    line?.scrollIntoView({ block: "center" });
+    line?.focus();
+  }
+
+  #onFilter(event: InputEvent): void {
+    if (event.target instanceof HTMLInputElement) this.filter = event.target.value;
+  }
+
+  async #save(): Promise<void> {
+    const lines: string[] = [];
+    try {
+      for (let after: number | undefined = -1; after !== undefined && lines.length < SAVED_EVENTS_MAX;) {
+        const { events, next }: EventsPage = await this.#readPage(after, SAVED_PAGE_EVENTS);
+        lines.push(...events.map((event) => JSON.stringify(event)));
+        after = next;
+      }
+      saveFile(`events-${this.runId}.jsonl`, `${lines.join("\n")}\n`, "application/jsonl");
+      this.page.announce(`${lines.length} events were saved as a file.`);
+    } catch (error) {
+      this.problem = describeProblem(error);
+    }
+  }
+}
+
+function isReadable(event: LoggedEvent): event is ReadableEvent {
+  return "eventId" in event;
+}
+
+function isMatching(event: LoggedEvent, wanted: string): boolean {
+  return JSON.stringify(event).toLowerCase().includes(wanted);
+}
+
+customElements.define("event-log", EventLog);

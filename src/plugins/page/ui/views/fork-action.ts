@@ -1,0 +1,58 @@
+/** Owns: forking a plan: what is kept and what runs anew is shown before. */
+import { html, type TemplateResult } from "lit";
+import type { Forked, ForkPreview } from "../../contract/actions.ts";
+import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
+import { showLine } from "../../drawing/visible-text.ts";
+import { formatAddress } from "../app/address.ts";
+import { describeProblem } from "../app/page-api.ts";
+import type { PageContext } from "../app/page-element.ts";
+
+interface ForkRequest {
+  /** Of the run, below the API. */
+  readonly path: string;
+  readonly event: number;
+}
+
+/** Reads the preview, then offers the fork or says why there is none. */
+export async function offerFork(page: PageContext, { path, event }: ForkRequest): Promise<void> {
+  const title = `Fork from event ${event}`;
+  const { rights, refusals } = page.session;
+  if (!rights.write) {
+    page.act({ title, before: refusals.write ?? "Your session has no right to fork.", isRefused: true });
+    return;
+  }
+  try {
+    const preview = await page.api.get<ForkPreview>(`${path}/fork-preview`, { event: String(event) });
+    let forkId: string | undefined;
+    page.act({
+      title,
+      before: `A new plan begins. It keeps ${formatCount(preview.kept.length, "result")} and runs ${formatCount(preview.anew.length, "step")} anew. This one stays as it is.`,
+      confirm: "Run the fork",
+      details: () => showPreview(preview),
+      perform: async () => {
+        const forked = await page.api.post<Forked>(`${path}/fork`, { event });
+        forkId = forked.id;
+        return forked;
+      },
+      onDone: () => {
+        if (forkId !== undefined) location.hash = formatAddress({ place: "runs", id: forkId });
+      },
+    });
+  } catch (error) {
+    page.act({ title, before: describeProblem(error), isRefused: true });
+  }
+}
+
+function showPreview({ kept, anew }: ForkPreview): TemplateResult {
+  return html`<div class="columns">${showNames("Kept", kept)} ${showNames("Anew", anew)}</div>`;
+}
+
+function showNames(title: string, names: readonly string[]): TemplateResult {
+  return html`<div>
+    <h3>${title} (${names.length})</h3>
+    <ul>
+      ${names.slice(0, 40).map((name) => html`<li class="mono">${showLine(name, 80)}</li>`)}
+      ${names.length > 40 ? html`<li>and ${names.length - 40} more</li>` : ""}
+    </ul>
+  </div>`;
+}

@@ -1,0 +1,121 @@
+/** Owns: how the installation is: what is open, the lanes, the ledger, and the last day as charts. */
+import { html, nothing, type TemplateResult } from "lit";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatTokens,
+  formatUsd,
+} from "../../../../agents/coordination/std/quantities.ts";
+import type { HealthReport } from "../../contract/health.ts";
+import { formatWords } from "../../drawing/row-marks.ts";
+import { LoadedElement } from "../app/page-element.ts";
+import { showFields, showInstant } from "../parts/words.ts";
+import "./hours-chart.ts";
+import type { Curve } from "./hours-chart.ts";
+
+const OUTCOMES: readonly Curve[] = [
+  { name: "opened", color: "--accent", dash: [] },
+  { name: "completed", color: "--good", dash: [8, 4] },
+  { name: "failed", color: "--bad", dash: [2, 3] },
+];
+const ATTENTION: readonly Curve[] = [
+  { name: "questions", color: "--hold", dash: [] },
+  { name: "conflicts", color: "--warn", dash: [6, 4] },
+];
+const EVENTS: readonly Curve[] = [{ name: "events", color: "--accent", dash: [] }];
+
+class HealthView extends LoadedElement<HealthReport> {
+  protected override read(): Promise<HealthReport> {
+    return this.page.api.get("health");
+  }
+
+  protected override isConcerned(): boolean {
+    return true;
+  }
+
+  protected override show(report: HealthReport): TemplateResult {
+    const { contents, hours, isHoursCut } = report;
+    return html`<h1>Health</h1>
+      <ul class="tiles">
+        ${showTile("running", contents.running)} ${showTile("open steps", contents.openSteps)}
+        ${showTile("open questions", contents.openQuestions)}
+        ${showTile("open conflicts", contents.openConflicts)}
+        ${showTile("refused calls", contents.refusedCalls)} ${showTile("mismatches", contents.mismatches)}
+      </ul>
+      ${showLedger(report)} ${showLanes(report)}
+      <h2>The last day</h2>
+      ${isHoursCut ? html`<p class="quiet">More happened than is counted; the oldest hours are short.</p>` : nothing}
+      <div class="charts">
+        <hours-chart .title=${"Work"} .hours=${hours} .curves=${OUTCOMES}></hours-chart>
+        <hours-chart .title=${"Attention"} .hours=${hours} .curves=${ATTENTION}></hours-chart>
+        <hours-chart .title=${"Recorded events"} .hours=${hours} .curves=${EVENTS}></hours-chart>
+      </div>`;
+  }
+}
+
+function showTile(name: string, count: number): TemplateResult {
+  return html`<li class="tile"><strong>${count}</strong> ${name}</li>`;
+}
+
+function showLedger({ contents, health, ledgerBytes, claims, atMs }: HealthReport): TemplateResult {
+  const skew = atMs - Date.now();
+  const { runningUsage, answerByMs } = contents;
+  return html`<h2>Ledger</h2>
+    ${showFields([
+      ["state", formatWords(health.state)],
+      [
+        "spawns not coordinated",
+        health.uncoordinatedSpawns > 0 ? formatCount(health.uncoordinatedSpawns, "spawn") : undefined,
+      ],
+      ["coordinations", String(contents.coordinations)],
+      ["size", formatBytes(ledgerBytes)],
+      ["claims", String(claims)],
+      [
+        "running work used",
+        runningUsage
+          ? `${formatTokens(runningUsage.tokens)} tokens, ${formatUsd(runningUsage.costMicroUsd)}`
+          : undefined,
+      ],
+      ["next deadline of a question", answerByMs === undefined ? undefined : showInstant(answerByMs)],
+      [
+        "clocks",
+        Math.abs(skew) > CLOCK_MS_MAX
+          ? `the server's clock is ${formatDuration(Math.abs(skew))} ${skew > 0 ? "ahead of" : "behind"} this one`
+          : undefined,
+      ],
+    ])}`;
+}
+
+/** Smaller differences come from the network. */
+const CLOCK_MS_MAX = 30_000;
+
+function showLanes({ lanes }: HealthReport): TemplateResult {
+  if (!lanes)
+    return html`<p class="quiet">Lanes are those of a gateway; this page is served without one.</p>`;
+  return html`<h2>Lanes</h2>
+    <div class="table" tabindex="0" role="region" aria-label="Lanes">
+      <table>
+        <thead>
+          <tr>
+            ${["Lane", "Running", "Waiting", "Admitted", "Refused", "Longest wait"].map((each) => html`<th scope="col">${each}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${Object.entries(lanes).map(
+            ([name, { running, concurrency, waiting, queueMax, admitted, refused, waitedMs }]) =>
+              html`<tr>
+                <td>${name}</td>
+                <td class="number">${running} of ${concurrency}</td>
+                <td class="number">${waiting} of ${queueMax}</td>
+                <td class="number">${admitted}</td>
+                <td class="number">${refused}</td>
+                <td class="number">${formatDuration(waitedMs.max)}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`;
+}
+
+customElements.define("health-view", HealthView);

@@ -1,0 +1,118 @@
+/** Owns: a chart of the last day, with the same numbers as a table. */
+import { html, type PropertyValues, type TemplateResult } from "lit";
+import type uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { HourCounts } from "../../contract/health.ts";
+import { PageElement } from "../app/page-element.ts";
+
+export interface Curve {
+  readonly name: keyof Omit<HourCounts, "startMs">;
+  /** Of the style sheet. */
+  readonly color: string;
+  /** Told apart without colours. */
+  readonly dash: readonly number[];
+}
+
+const HEIGHT = 170;
+
+class HoursChart extends PageElement {
+  static override properties = { title: {}, hours: { attribute: false }, curves: { attribute: false } };
+  declare title: string;
+  declare hours: readonly HourCounts[];
+  declare curves: readonly Curve[];
+  #plot: uPlot | undefined;
+  #resize: ResizeObserver | undefined;
+  readonly #scheme = matchMedia("(prefers-color-scheme: dark)");
+  readonly #repaint = (): void => void this.#draw();
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#scheme.addEventListener("change", this.#repaint);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#scheme.removeEventListener("change", this.#repaint);
+    this.#resize?.disconnect();
+    this.#plot?.destroy();
+  }
+
+  protected override updated(changed: PropertyValues<this>): void {
+    if (changed.has("hours")) void this.#draw();
+  }
+
+  /** Loads the library when there is something to draw; it fails where the browser has a language that is none. */
+  async #draw(): Promise<void> {
+    const { default: Plot } = await import("uplot");
+    const place = this.querySelector<HTMLElement>(".plot");
+    if (!place || !this.isConnected) return;
+    this.#plot?.destroy();
+    const style = getComputedStyle(document.documentElement);
+    const axis = {
+      stroke: style.getPropertyValue("--soft"),
+      grid: { stroke: style.getPropertyValue("--line"), width: 1 },
+    };
+    this.#plot = new Plot(
+      {
+        width: Math.max(200, place.clientWidth),
+        height: HEIGHT,
+        legend: { show: false },
+        cursor: { show: false },
+        scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
+        axes: [axis, { ...axis, size: 44 }],
+        series: [
+          {},
+          ...this.curves.map(({ name, color, dash }) => ({
+            label: name,
+            stroke: style.getPropertyValue(color),
+            dash: [...dash],
+            width: 2,
+            points: { show: false },
+          })),
+        ],
+      },
+      [
+        this.hours.map(({ startMs }) => startMs / 1_000),
+        ...this.curves.map(({ name }) => this.hours.map((hour) => hour[name])),
+      ],
+      place,
+    );
+    this.#resize ??= new ResizeObserver(() =>
+      this.#plot?.setSize({ width: Math.max(200, place.clientWidth), height: HEIGHT }),
+    );
+    this.#resize.observe(place);
+  }
+
+  protected override render(): TemplateResult {
+    const { title, hours, curves } = this;
+    return html`<figure class="chart">
+      <figcaption>
+        <strong>${title}</strong>
+        ${curves.map(({ name, dash }) => html`<span>${dash.length > 0 ? "┄" : "─"} ${name}</span>`)}
+      </figcaption>
+      <div class="plot" role="img" aria-label=${`${title}, by hour; the table below has the numbers`}></div>
+      <details>
+        <summary>Numbers</summary>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Hour</th>
+              ${curves.map(({ name }) => html`<th scope="col">${name}</th>`)}
+            </tr>
+          </thead>
+          <tbody>
+            ${hours.map(
+              (hour) =>
+                html`<tr>
+                  <td>${new Date(hour.startMs).toISOString().slice(0, 13)}:00Z</td>
+                  ${curves.map(({ name }) => html`<td class="number">${hour[name]}</td>`)}
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </details>
+    </figure>`;
+  }
+}
+
+customElements.define("hours-chart", HoursChart);

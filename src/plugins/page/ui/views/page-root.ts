@@ -1,0 +1,187 @@
+/** Owns: the page as a whole: signing in, the places that it has, whether it is live, and what is read out. */
+import { html, nothing, type TemplateResult } from "lit";
+import { formatAddress, parseAddress, takeLink, type Address, type Place } from "../app/address.ts";
+import { LiveFeed, type FeedState } from "../app/live-feed.ts";
+import { describeProblem, signIn } from "../app/page-api.ts";
+import { PageElement, type PageContext } from "../app/page-element.ts";
+import "../parts/action-dialog.ts";
+import type { Action } from "../app/action.ts";
+import "./conflicts-view.ts";
+import "./health-view.ts";
+import "./plan-view.ts";
+import "./questions-view.ts";
+import "./run-list.ts";
+import "./run-page.ts";
+
+const NAMES: Readonly<Record<Place, string>> = {
+  runs: "Work",
+  questions: "Questions",
+  conflicts: "Conflicts and claims",
+  health: "Health",
+  plan: "Run a plan",
+};
+
+const FEED_WORDS: Readonly<Record<FeedState, string>> = {
+  connecting: "Connecting …",
+  live: "Live",
+  lost: "Connection lost. What you see may be old; the page tries again by itself.",
+  paused: "Paused. What you see stays as it is.",
+  ended: "The session has ended. Open the page with a new link.",
+};
+
+const FEED_SIGNS: Readonly<Record<FeedState, string>> = {
+  connecting: "◌",
+  live: "●",
+  lost: "!",
+  paused: "‖",
+  ended: "✕",
+};
+
+class PageRoot extends PageElement {
+  static override properties = {
+    page: { state: true },
+    address: { state: true },
+    feedState: { state: true },
+    problem: { state: true },
+    action: { state: true },
+    sentence: { state: true },
+  };
+
+  declare page: PageContext | undefined;
+  declare address: Address;
+  declare feedState: FeedState;
+  declare problem: string | undefined;
+  declare action: Action | undefined;
+  declare sentence: string;
+
+  constructor() {
+    super();
+    const link = takeLink();
+    this.address = parseAddress(location.hash);
+    this.feedState = "connecting";
+    this.sentence = "";
+    void this.#enter(link);
+    window.addEventListener("hashchange", () => {
+      this.address = parseAddress(location.hash);
+    });
+  }
+
+  async #enter(link: string | undefined): Promise<void> {
+    if (link === undefined) {
+      this.problem =
+        "This page opens with a one-time link. `openclaw coordination page` prints one, and so does `serve`.";
+      return;
+    }
+    try {
+      const { api, session } = await signIn(link);
+      const feed = new LiveFeed(api);
+      feed.listen({
+        onChange: () => undefined,
+        onState: (state) => {
+          this.feedState = state;
+        },
+      });
+      this.page = {
+        api,
+        feed,
+        session,
+        act: (action) => {
+          this.action = action;
+        },
+        announce: (sentence) => {
+          this.sentence = sentence;
+        },
+      };
+      feed.start();
+    } catch (error) {
+      this.problem = describeProblem(error);
+    }
+  }
+
+  protected override render(): TemplateResult {
+    const { page } = this;
+    if (!page)
+      return html`<main class="entrance">
+        <h1>Coordination</h1>
+        ${
+          this.problem === undefined
+            ? html`<p role="status">Signing in …</p>`
+            : html`<p class="problem" role="alert">${this.problem}</p>`
+        }
+      </main>`;
+    return html`<a class="skip" href="#content" @click=${(event: Event) => this.#onSkip(event)}
+        >Skip to the content</a
+      >
+      ${this.#showHeader(page)}
+      <main id="content" tabindex="-1">${this.#showPlace(page)}</main>
+      <action-dialog
+        .action=${this.action}
+        @closed=${() => {
+          this.action = undefined;
+        }}
+      ></action-dialog>
+      <p class="unseen" role="status" aria-live="polite">${this.sentence}</p>`;
+  }
+
+  #onSkip(event: Event): void {
+    event.preventDefault();
+    this.querySelector("main")?.focus();
+  }
+
+  #showHeader(page: PageContext): TemplateResult {
+    const { place } = this.address;
+    const { name, version, home } = page.session.product;
+    return html`<header class="top">
+      <p class="brand">
+        <strong>Coordination</strong>
+        <span class="quiet" title=${`${name} ${version}`}>${version} · ${home}</span>
+      </p>
+      <nav aria-label="Places">
+        ${Object.entries(NAMES).map(
+          ([each, words]) =>
+            html`<a
+              href=${formatAddress({ place: each as Place })}
+              aria-current=${each === place ? "page" : nothing}
+              >${words}</a
+            >`,
+        )}
+      </nav>
+      ${this.#showFeed(page)}
+    </header>`;
+  }
+
+  #showFeed({ feed }: PageContext): TemplateResult {
+    const state = this.feedState;
+    const isPaused = state === "paused";
+    return html`<div class="feed ${state}">
+      <span role="status"><span aria-hidden="true">${FEED_SIGNS[state]}</span> ${FEED_WORDS[state]}</span>
+      ${
+        state === "ended"
+          ? nothing
+          : html`<button type="button" @click=${() => (isPaused ? feed.resume() : feed.pause())}>
+              ${isPaused ? "Go on" : "Pause"}
+            </button>`
+      }
+    </div>`;
+  }
+
+  #showPlace(page: PageContext): TemplateResult {
+    const { place, id, tab, query } = this.address;
+    switch (place) {
+      case "runs":
+        return id === undefined
+          ? html`<run-list .page=${page} .query=${query}></run-list>`
+          : html`<run-view .page=${page} .runId=${id} .tab=${tab} .query=${query}></run-view>`;
+      case "questions":
+        return html`<questions-view .page=${page} .query=${query}></questions-view>`;
+      case "conflicts":
+        return html`<conflicts-view .page=${page}></conflicts-view>`;
+      case "health":
+        return html`<health-view .page=${page}></health-view>`;
+      case "plan":
+        return html`<plan-view .page=${page}></plan-view>`;
+    }
+  }
+}
+
+customElements.define("coordination-page", PageRoot);

@@ -1,0 +1,121 @@
+/** Owns: what would have been decided under another policy, beside what was. */
+import { html, nothing, type TemplateResult } from "lit";
+import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
+import type { WhatIfAnswer } from "../../contract/actions.ts";
+import { formatWords } from "../../drawing/row-marks.ts";
+import { showLine } from "../../drawing/visible-text.ts";
+import { describeProblem } from "../app/page-api.ts";
+import { PageElement, type PageContext } from "../app/page-element.ts";
+
+const EXAMPLE = `{
+  "gates": { "confidence": { "threshold": 0.9 } }
+}`;
+
+class WhatIf extends PageElement {
+  static override properties = {
+    page: { attribute: false },
+    runId: { attribute: false },
+    answer: { state: true },
+    problem: { state: true },
+    isAsking: { state: true },
+  };
+
+  declare page: PageContext;
+  declare runId: string;
+  declare answer: WhatIfAnswer | undefined;
+  declare problem: string | undefined;
+  declare isAsking: boolean;
+
+  constructor() {
+    super();
+    this.isAsking = false;
+  }
+
+  protected override render(): TemplateResult {
+    return html`<form @submit=${(event: Event) => this.#onSubmit(event)}>
+        <label class="field"
+          >Another policy, as JSON
+          <textarea class="mono" name="policy" rows="6" spellcheck="false">${EXAMPLE}</textarea>
+        </label>
+        <p class="quiet">The log is decided again under this policy. Nothing runs and nothing is recorded.</p>
+        <p class="buttons">
+          <button type="submit" class="primary" ?disabled=${this.isAsking}>Compare</button>
+        </p>
+      </form>
+      <div aria-live="polite">
+        ${this.problem === undefined ? nothing : html`<p class="problem">${showLine(this.problem, 2_000)}</p>`}
+        ${this.answer?.whatIf ? showDifferences(this.answer.whatIf) : nothing}
+      </div>`;
+  }
+
+  #onSubmit(event: Event): void {
+    event.preventDefault();
+    const text = this.querySelector("textarea")?.value ?? "";
+    void this.#compare(text);
+  }
+
+  async #compare(text: string): Promise<void> {
+    this.isAsking = true;
+    this.problem = undefined;
+    this.answer = undefined;
+    try {
+      const policy = readPolicy(text);
+      this.answer = await this.page.api.post(`runs/${encodeURIComponent(this.runId)}/what-if`, { policy });
+    } catch (error) {
+      this.problem =
+        error instanceof SyntaxError ? `This is no JSON: ${error.message}` : describeProblem(error);
+    }
+    this.isAsking = false;
+  }
+}
+
+function readPolicy(text: string): unknown {
+  return JSON.parse(text) as unknown;
+}
+
+const CERTAINTIES = {
+  differs: "",
+  follows: " (follows from the ones before)",
+  unknown: " (not known)",
+} as const;
+
+type Under = NonNullable<WhatIfAnswer["whatIf"]>;
+
+function showDifferences({ points, recorded, would, leftOut }: Under): TemplateResult {
+  if (points.length === 0)
+    return html`<p class="happened">Under this policy the same would have been decided.</p>`;
+  return html`<p>
+      <strong>${formatCount(points.length, "decision")}</strong> would have been another. Recorded:
+      ${formatWords(recorded)}. As far as it is certain: ${formatWords(would)}.
+      ${leftOut > 0 ? `${formatCount(leftOut, "recorded fact")} left out: about work that would not have been the recorded work.` : ""}
+    </p>
+    <div class="table" tabindex="0" role="region" aria-label="Differences">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Event</th>
+            <th scope="col">About</th>
+            <th scope="col">Decided</th>
+            <th scope="col">Would be</th>
+            <th scope="col">Why</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${points.map(
+            (point) =>
+              html`<tr>
+                <td class="number">${point.sequence}</td>
+                <td class="mono">
+                  ${showLine([point.stepId, point.resource].filter((part) => part !== undefined).join(" ") || "coordination", 120)}
+                </td>
+                <td><del>${showLine(point.decided)}</del></td>
+                <td><ins>${showLine(point.would)}</ins>${CERTAINTIES[point.certainty]}</td>
+                <td>${showLine(point.why)}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`;
+}
+
+customElements.define("what-if", WhatIf);

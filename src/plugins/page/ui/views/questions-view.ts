@@ -1,0 +1,256 @@
+/** Owns: the open questions and answering them, by the keyboard too: up and down, A approves, D denies. */
+import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { formatDuration } from "../../../../agents/coordination/std/quantities.ts";
+import type { AnswerBody, Done } from "../../contract/actions.ts";
+import type { QuestionDetail, QuestionsList, ShownQuestion } from "../../contract/questions.ts";
+import {
+  checkText,
+  describeAnswers,
+  describeCause,
+  describeClosing,
+  describeEffect,
+  describeExpiry,
+  describeSubject,
+} from "../../../reports/question-lines.ts";
+import { formatWords } from "../../drawing/row-marks.ts";
+import { showLine, showText } from "../../drawing/visible-text.ts";
+import { formatAddress } from "../app/address.ts";
+import { describeProblem } from "../app/page-api.ts";
+import { LoadedElement, showAction, type PageContext } from "../app/page-element.ts";
+import type { Action } from "../app/action.ts";
+import { showEmpty, showFields, showInstant } from "../parts/words.ts";
+
+type Answer = ShownQuestion["answers"][number];
+
+class QuestionsView extends LoadedElement<QuestionsList> {
+  static override properties = {
+    ...LoadedElement.properties,
+    query: { attribute: false },
+    chosen: { state: true },
+    detail: { state: true },
+    detailProblem: { state: true },
+  };
+
+  declare query: Readonly<Record<string, string>>;
+  declare chosen: string | undefined;
+  declare detail: QuestionDetail | undefined;
+  declare detailProblem: string | undefined;
+
+  protected override async read(): Promise<QuestionsList> {
+    const which = this.query["which"] === "all" ? "all" : "open";
+    const list = await this.page.api.get<QuestionsList>("questions", { which });
+    const isKnown = list.questions.some(({ questionId }) => questionId === this.chosen);
+    if (!isKnown) this.chosen = list.questions[0]?.questionId;
+    if (this.chosen !== undefined) await this.#readDetail(this.chosen);
+    return list;
+  }
+
+  protected override isConcerned({ types }: { readonly types: readonly string[] }): boolean {
+    return types.some((type) => /^(?:escalation|coordination|step|verification|gate|result)\./u.test(type));
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.get("query") !== undefined) this.reload();
+  }
+
+  async #readDetail(questionId: string): Promise<void> {
+    try {
+      this.detail = await this.page.api.get<QuestionDetail>(`questions/${encodeURIComponent(questionId)}`);
+      this.detailProblem = undefined;
+    } catch (error) {
+      this.detail = undefined;
+      this.detailProblem = describeProblem(error);
+    }
+  }
+
+  protected override render(): TemplateResult {
+    const isAll = this.query["which"] === "all";
+    return html`<h1>Questions</h1>
+      <p class="tools">
+        <a href=${formatAddress({ place: "questions" })} aria-current=${isAll ? nothing : "true"}>Open</a>
+        <a
+          href=${formatAddress({ place: "questions", query: { which: "all" } })}
+          aria-current=${isAll ? "true" : nothing}
+          >All</a
+        >
+        <span class="quiet">Keys: ↑ ↓ choose, A approve, D deny, T answer with a text</span>
+      </p>
+      ${super.render()}`;
+  }
+
+  protected override show({ questions }: QuestionsList): TemplateResult {
+    return html`${showEmpty(questions.length === 0, "Nobody waits for an answer.")}
+      <div class="split">
+        <ul
+          class="cards"
+          aria-label="Questions"
+          tabindex=${questions.length > 0 ? "0" : nothing}
+          @keydown=${(event: KeyboardEvent) => this.#onKey(event, questions)}
+        >
+          ${questions.map((question) => this.#showCard(question))}
+        </ul>
+        ${this.#showDetail()}
+      </div>`;
+  }
+
+  #showCard(question: ShownQuestion): TemplateResult {
+    const { questionId, cause, stepName, stepId, status, deadlineAtMs, ownerSession } = question;
+    const isChosen = questionId === this.chosen;
+    return html`<li class=${isChosen ? "card picked" : "card"}>
+      <button
+        type="button"
+        class="plain"
+        aria-pressed=${isChosen ? "true" : "false"}
+        @click=${() => this.#choose(questionId)}
+      >
+        <span class="kind">? ${formatWords(cause)}</span>
+        <strong>${showLine(stepName ?? stepId ?? "the coordination", 100)}</strong>
+        <span class="quiet">${showLine(ownerSession, 60)}</span>
+        <span class="quiet">${status === "open" ? describeDeadline(deadlineAtMs) : "closed"}</span>
+      </button>
+    </li>`;
+  }
+
+  #choose(questionId: string): void {
+    this.chosen = questionId;
+    void this.#readDetail(questionId);
+  }
+
+  #onKey(event: KeyboardEvent, questions: readonly ShownQuestion[]): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = questions.findIndex(({ questionId }) => questionId === this.chosen);
+    const neighbour =
+      event.key === "ArrowDown" ? questions[at + 1] : event.key === "ArrowUp" ? questions[at - 1] : undefined;
+    const answer = ({ a: "approve", d: "deny", t: "answer" } as Readonly<Record<string, Answer>>)[
+      event.key.toLowerCase()
+    ];
+    if (neighbour) this.#choose(neighbour.questionId);
+    else if (answer && this.detail?.answers.includes(answer)) this.#offer(this.detail, answer);
+    else return;
+    event.preventDefault();
+  }
+
+  #offer(detail: QuestionDetail, answer: Answer): void {
+    const { rights, refusals } = this.page.session;
+    if (rights.approve) this.page.act(createAnswer(this.page, detail, answer));
+    else
+      this.page.act({
+        title: `Answer: ${answer}`,
+        before: refusals.approve ?? "Your session has no right to answer questions.",
+        isRefused: true,
+      });
+  }
+
+  #showDetail(): TemplateResult | typeof nothing {
+    const { detail, detailProblem } = this;
+    if (detailProblem !== undefined) return html`<p class="problem" role="alert">${detailProblem}</p>`;
+    if (!detail) return nothing;
+    const { coordinationId, stepId, askedAtMs, deadlineAtMs, status, answers } = detail;
+    return html`<article class="panel" aria-label="The question">
+      <h2>${showLine(`${describeSubject(detail)}: ${describeCause(detail)}`)}</h2>
+      ${showFields([
+        [
+          "work",
+          html`<a href=${formatAddress({ place: "runs", id: coordinationId, query: { step: stepId } })}
+            >${showLine(coordinationId)}</a
+          >`,
+        ],
+        ["asked", showInstant(askedAtMs)],
+        [
+          "answer by",
+          status === "open"
+            ? html`${showInstant(deadlineAtMs)} (${describeDeadline(deadlineAtMs)}; then
+              ${describeExpiry(detail)})`
+            : undefined,
+        ],
+        ["answers", status === "open" ? describeAnswers(answers) : undefined],
+        ["closed", describeClosing(detail)],
+      ])}
+      ${showAsked(detail)} ${showChecks(detail)} ${this.#showHeld(detail)}
+      ${
+        status === "open"
+          ? html`<p class="buttons">
+              ${answers.map((answer) =>
+                showAction(this.page, {
+                  label: ANSWER_NAMES[answer],
+                  right: "approve",
+                  className: answer === "approve" ? "primary" : "",
+                  action: () => createAnswer(this.page, detail, answer),
+                }),
+              )}
+            </p>`
+          : nothing
+      }
+    </article>`;
+  }
+
+  #showHeld({ heldText, isCut, result }: QuestionDetail): TemplateResult | typeof nothing {
+    if (!result) return nothing;
+    if (heldText === undefined)
+      return html`<p class="quiet">
+        ${this.page.session.refusals.results ?? "You have no right to read the held result."}
+      </p>`;
+    if (heldText === null) return html`<p class="quiet">The held result is no longer kept.</p>`;
+    return html`<h3>The held result, as it would count</h3>
+      <pre class="held-text" tabindex="0" aria-label="The held result">${showText(heldText)}</pre>
+      <p class="quiet">
+        ${isCut ? "Only its beginning is shown. " : ""}sha256 <span class="mono">${result.sha256}</span>
+      </p>`;
+  }
+}
+
+const ANSWER_NAMES: Readonly<Record<Answer, string>> = {
+  approve: "Approve",
+  deny: "Deny",
+  answer: "Answer with a text",
+};
+
+const RESOLUTIONS = { approve: "approved", deny: "denied", answer: "answered" } as const;
+
+function createAnswer({ api }: PageContext, detail: QuestionDetail, answer: Answer): Action {
+  const { questionId, revision } = detail;
+  const isText = answer === "answer";
+  return {
+    title: `${ANSWER_NAMES[answer]}: ${describeSubject(detail)}`,
+    before: `By this, ${describeEffect(detail, RESOLUTIONS[answer])}. It counts only while everything is as it is shown now, and cannot be taken back.`,
+    confirm: ANSWER_NAMES[answer],
+    isDangerous: answer === "deny",
+    ...(isText && { field: { label: "Your answer", isRequired: true } }),
+    perform: (text) => {
+      const body: AnswerBody = isText ? { revision, answer, text } : { revision, answer };
+      return api.post<Done>(`questions/${encodeURIComponent(questionId)}/answer`, body);
+    },
+  };
+}
+
+function describeDeadline(atMs: number): string {
+  const leftMs = atMs - Date.now();
+  return leftMs <= 0 ? "its time is over" : `${formatDuration(leftMs)} left`;
+}
+
+function showAsked({ asked: words, wordsWithheld }: QuestionDetail): TemplateResult | typeof nothing {
+  if (words === null) return html`<p class="quiet">What was asked is no longer kept.</p>`;
+  if (!words)
+    return wordsWithheld
+      ? html`<p class="quiet">What the agent asks is withheld as its result is.</p>`
+      : nothing;
+  return html`<h3>The agent asks</h3>
+    <blockquote>${showText(words.question)}</blockquote>
+    ${
+      words.options && words.options.length > 0
+        ? html`<ul>
+            ${words.options.map((option) => html`<li>${showLine(option)}</li>`)}
+          </ul>`
+        : nothing
+    }`;
+}
+
+function showChecks({ checks = [] }: QuestionDetail): TemplateResult | typeof nothing {
+  if (checks.length === 0) return nothing;
+  return html`<h3>Checks</h3>
+    <ul>
+      ${checks.map((check) => html`<li>${showLine(checkText(check))}</li>`)}
+    </ul>`;
+}
+
+customElements.define("questions-view", QuestionsView);

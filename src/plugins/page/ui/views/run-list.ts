@@ -1,0 +1,193 @@
+/** Owns: the list of coordinations, plans and workflow runs, with its search. The filters are in the address. */
+import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { formatCount, formatDuration, formatUsd } from "../../../../agents/coordination/std/quantities.ts";
+import type { ListedRun, RunsPage } from "../../contract/runs.ts";
+import { showLine } from "../../drawing/visible-text.ts";
+import { formatAddress } from "../app/address.ts";
+import { LoadedElement } from "../app/page-element.ts";
+import { describeAge, showEmpty, showStatus } from "../parts/words.ts";
+
+const STATES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
+const KINDS = ["coordination", "plan", "run"] as const;
+const SINCE: Readonly<Record<string, number>> = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 };
+/** While somebody types. */
+const TYPING_MS = 250;
+
+class RunList extends LoadedElement<RunsPage> {
+  static override properties = { ...LoadedElement.properties, query: { attribute: false } };
+  declare query: Readonly<Record<string, string>>;
+  #typing: ReturnType<typeof setTimeout> | undefined;
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.get("query") !== undefined) this.reload();
+  }
+
+  protected override read(): Promise<RunsPage> {
+    const { text, agent, session, state, kind, since, cursor } = this.query;
+    const sinceMs = since === undefined ? undefined : SINCE[since];
+    return this.page.api.get("runs", {
+      text,
+      agent,
+      session,
+      state,
+      kind,
+      cursor,
+      since: sinceMs === undefined ? undefined : new Date(Date.now() - sinceMs).toISOString(),
+    });
+  }
+
+  protected override isConcerned(): boolean {
+    return true;
+  }
+
+  protected override render(): TemplateResult {
+    return html`<h1>Work</h1>
+      ${this.#showSearch()} ${super.render()}`;
+  }
+
+  #showSearch(): TemplateResult {
+    const { text = "", agent = "", session = "", state = "", kind = "", since = "" } = this.query;
+    return html`<form
+      class="search"
+      role="search"
+      @submit=${(event: Event) => event.preventDefault()}
+      @input=${() => this.#onInput()}
+    >
+      <label
+        >Search <input name="text" type="search" placeholder="id, objective, owner" .value=${text}
+      /></label>
+      <label>Agent <input name="agent" .value=${agent} /></label>
+      <label>Session <input name="session" .value=${session} /></label>
+      <label>State ${showChoice("state", STATES, state)}</label>
+      <label>Kind ${showChoice("kind", KINDS, kind)}</label>
+      <label>Opened ${showChoice("since", Object.keys(SINCE), since)}</label>
+    </form>`;
+  }
+
+  #onInput(): void {
+    clearTimeout(this.#typing);
+    this.#typing = setTimeout(() => {
+      const form = this.querySelector("form");
+      if (!form) return;
+      const entries = [...new FormData(form).entries()].map(([name, value]) => [
+        name,
+        typeof value === "string" ? value.trim() : "",
+      ]);
+      location.hash = formatAddress({
+        place: "runs",
+        query: Object.fromEntries(entries) as Record<string, string>,
+      });
+    }, TYPING_MS);
+  }
+
+  protected override show({ runs, nextCursor, lookedAt }: RunsPage): TemplateResult {
+    const now = Date.now();
+    const isFiltered = Object.keys(this.query).length > 0;
+    return html`<div class="table" tabindex="0" role="region" aria-label="Work, newest first">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">State</th>
+              <th scope="col">Objective</th>
+              <th scope="col">Id</th>
+              <th scope="col">Owner</th>
+              <th scope="col">Steps</th>
+              <th scope="col">Attention</th>
+              <th scope="col">Took</th>
+              <th scope="col">Cost</th>
+              <th scope="col">Opened</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${runs.map((run) => showRun(run, now))}
+          </tbody>
+        </table>
+      </div>
+      ${showEmpty(runs.length === 0, isFiltered ? "Nothing matches." : "Nothing was coordinated yet. Spawn a subagent or run a plan.")}
+      ${lookedAt === undefined ? nothing : html`<p class="quiet">${formatCount(lookedAt, "entry")} looked through; there are more.</p>`}
+      ${
+        nextCursor === undefined
+          ? nothing
+          : html`<p>
+              <a
+                class="button"
+                href=${formatAddress({ place: "runs", query: { ...this.query, cursor: nextCursor } })}
+                >Older</a
+              >
+            </p>`
+      }`;
+  }
+}
+
+function showChoice(name: string, values: readonly string[], chosen: string): TemplateResult {
+  return html`<select name=${name}>
+    <option value="" ?selected=${chosen === ""}>any</option>
+    ${values.map((value) => html`<option value=${value} ?selected=${value === chosen}>${value}</option>`)}
+  </select>`;
+}
+
+function showRun(run: ListedRun, now: number): TemplateResult {
+  const cells = run.kind === "run" ? readWorkflowCells(run) : readCoordinationCells(run, now);
+  return html`<tr>
+    <td>${showStatus(cells.status)}</td>
+    <td class="wide"><a href=${formatAddress({ place: "runs", id: run.id })}>${cells.title}</a></td>
+    <td class="mono" title=${showLine(run.id)}>${showLine(run.id, 14)}</td>
+    <td class="mono" title=${cells.owner}>${showLine(cells.owner, 32)}</td>
+    <td class="number">${cells.steps}</td>
+    <td>${cells.attention}</td>
+    <td class="number">${cells.took}</td>
+    <td class="number">${cells.cost}</td>
+    <td class="number">
+      <time datetime=${new Date(run.createdAtMs).toISOString()}
+        >${describeAge(run.createdAtMs, now)} ago</time
+      >
+    </td>
+  </tr>`;
+}
+
+interface Cells {
+  readonly status: string;
+  readonly title: string;
+  readonly owner: string;
+  readonly steps: string;
+  readonly attention: string;
+  readonly took: string;
+  readonly cost: string;
+}
+
+function readCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: number): Cells {
+  const { status, objective, ownerSession, steps, usage, questions, conflicts, createdAtMs, endedAtMs } = run;
+  const attention = [
+    ...(questions > 0 ? [`? ${formatCount(questions, "question")}`] : []),
+    ...(conflicts > 0 ? [`◆ ${formatCount(conflicts, "conflict")}`] : []),
+  ];
+  return {
+    status,
+    title: showLine(objective ?? "(no longer kept)", 160),
+    owner: showLine(ownerSession, 80),
+    steps: describeSteps(steps),
+    attention: attention.join(", "),
+    took: formatDuration(Math.max(0, (endedAtMs ?? now) - createdAtMs)),
+    cost: usage ? formatUsd(usage.costMicroUsd) : "",
+  };
+}
+
+function describeSteps({ total, open, failed }: Exclude<ListedRun, { kind: "run" }>["steps"]): string {
+  const parts = [...(open > 0 ? [`${open} open`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
+  return parts.length > 0 ? `${total} (${parts.join(", ")})` : String(total);
+}
+
+function readWorkflowCells(run: Extract<ListedRun, { kind: "run" }>): Cells {
+  const { status, workflowId } = run;
+  return {
+    status,
+    title: showLine(workflowId, 160),
+    owner: "workflow",
+    steps: "",
+    attention: "",
+    took: "",
+    cost: "",
+  };
+}
+
+customElements.define("run-list", RunList);

@@ -1,0 +1,201 @@
+/** Owns: one coordination, plan or workflow run: its head, its actions, and which of its pictures is shown. */
+import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import {
+  formatCount,
+  formatDuration,
+  formatTokens,
+  formatUsd,
+} from "../../../../agents/coordination/std/quantities.ts";
+import type { Done } from "../../contract/actions.ts";
+import type { LiveChange } from "../../contract/live.ts";
+import type { CoordinationDetail, RunDetail, WorkflowDetail } from "../../contract/runs.ts";
+import { writeTimelineDocument } from "../../drawing/timeline-document.ts";
+import { showLine } from "../../drawing/visible-text.ts";
+import { formatAddress, TABS, type Tab } from "../app/address.ts";
+import { LoadedElement, showAction } from "../app/page-element.ts";
+import { saveFile, showFields, showInstant, showStatus } from "../parts/words.ts";
+import "./event-log.ts";
+import { offerFork } from "./fork-action.ts";
+import "./step-panel.ts";
+import "./time-chart.ts";
+import "./policy-differences.ts";
+import "./work-graph.ts";
+
+const TAB_NAMES: Readonly<Record<Tab, string>> = {
+  timeline: "Timeline",
+  graph: "Graph",
+  log: "Log",
+  "what-if": "What if",
+};
+
+class RunView extends LoadedElement<RunDetail> {
+  static override properties = {
+    ...LoadedElement.properties,
+    runId: { attribute: false },
+    tab: { attribute: false },
+    query: { attribute: false },
+  };
+
+  declare runId: string;
+  declare tab: Tab;
+  declare query: Readonly<Record<string, string>>;
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    if (changed.get("runId") === undefined) return;
+    this.loaded = undefined;
+    this.reload();
+  }
+
+  protected override read(): Promise<RunDetail> {
+    return this.page.api.get(`runs/${encodeURIComponent(this.runId)}`);
+  }
+
+  protected override isConcerned({ id }: LiveChange): boolean {
+    return id === this.runId;
+  }
+
+  protected override show(detail: RunDetail): TemplateResult {
+    return detail.kind === "run" ? this.#showWorkflow(detail) : this.#showCoordination(detail);
+  }
+
+  #showWorkflow(detail: WorkflowDetail): TemplateResult {
+    const { view, id } = detail;
+    return html`<h1>${showLine(view.workflowId, 200)}</h1>
+      <p class="facts">
+        ${showStatus(view.status)} <span class="mono">${showLine(id)}</span> · opened
+        ${showInstant(view.createdAtMs)}
+      </p>
+      <event-log
+        .page=${this.page}
+        .runId=${id}
+        .sequence=${detail.sequence}
+        .query=${this.query}
+      ></event-log>`;
+  }
+
+  #showCoordination(detail: CoordinationDetail): TemplateResult {
+    const { view, timeline } = detail;
+    const title = showLine(view.objective ?? "(the objective is no longer kept)", 400);
+    return html`<div class="head">
+        <h1>${title}</h1>
+        <p class="buttons">${this.#showActions(detail)}</p>
+      </div>
+      <p class="facts">
+        ${showStatus(timeline.status)} <strong>${formatDuration(timeline.durationMs)}</strong> ·
+        ${formatCount(timeline.rows.length, "step")}
+        ${
+          timeline.usage
+            ? html` · ${formatTokens(timeline.usage.tokens)} tokens ·
+              ${formatUsd(timeline.usage.costMicroUsd)}`
+            : nothing
+        }
+        · started ${showInstant(timeline.startedAtMs)}
+      </p>
+      ${showFields([
+        ["id", html`<span class="mono">${showLine(detail.id)}</span>`],
+        ["owner", view.ownerSession],
+        ["trace", view.trace.traceId],
+        ["fork of", this.#showSource(detail)],
+      ])}
+      <nav class="tabs" aria-label="Pictures of this work">${TABS.map((tab) => this.#showTab(tab))}</nav>
+      <div class="split">
+        <section class="picture" aria-label=${TAB_NAMES[this.tab]}>${this.#showPicture(detail)}</section>
+        ${this.#showPanel(detail)}
+      </div>`;
+  }
+
+  #showSource({ view }: CoordinationDetail): TemplateResult | undefined {
+    const source = view.forkedFrom;
+    if (!source) return undefined;
+    return html`<a href=${formatAddress({ place: "runs", id: source.coordinationId })}
+        >${showLine(source.coordinationId)}</a
+      >
+      at event ${source.sequence}`;
+  }
+
+  #showTab(tab: Tab): TemplateResult {
+    const { step } = this.query;
+    return html`<a
+      href=${formatAddress({ place: "runs", id: this.runId, tab, query: { step } })}
+      aria-current=${tab === this.tab ? "true" : nothing}
+      >${TAB_NAMES[tab]}</a
+    >`;
+  }
+
+  #showPicture(detail: CoordinationDetail): TemplateResult {
+    const { page, runId, query } = this;
+    const onStep = (event: CustomEvent<string>): void => this.#choose(event.detail);
+    switch (this.tab) {
+      case "timeline":
+        return html`<time-chart
+          .timeline=${detail.timeline}
+          .steps=${detail.view.steps}
+          .chosen=${query["step"]}
+          @step=${onStep}
+        ></time-chart>`;
+      case "graph":
+        return html`<work-graph .detail=${detail} .chosen=${query["step"]} @step=${onStep}></work-graph>`;
+      case "log":
+        return html`<event-log
+          .page=${page}
+          .runId=${runId}
+          .sequence=${detail.sequence}
+          .query=${query}
+          .isForkable=${detail.kind === "plan"}
+          @fork=${(event: CustomEvent<number>) => void this.#fork(event.detail)}
+        ></event-log>`;
+      case "what-if":
+        return html`<what-if .page=${page} .runId=${runId}></what-if>`;
+    }
+  }
+
+  #choose(stepId: string): void {
+    location.hash = formatAddress({ place: "runs", id: this.runId, tab: this.tab, query: { step: stepId } });
+  }
+
+  #showPanel(detail: CoordinationDetail): TemplateResult | typeof nothing {
+    const stepId = this.query["step"];
+    const step = detail.view.steps.find((each) => each.stepId === stepId);
+    if (!step) return nothing;
+    return html`<step-panel
+      .page=${this.page}
+      .detail=${detail}
+      .step=${step}
+      @dismiss=${() => {
+        location.hash = formatAddress({ place: "runs", id: this.runId, tab: this.tab });
+      }}
+    ></step-panel>`;
+  }
+
+  #showActions(detail: CoordinationDetail): TemplateResult {
+    const path = `runs/${encodeURIComponent(this.runId)}`;
+    const isRunning = detail.timeline.status === "running";
+    const cancel = showAction(this.page, {
+      label: "Cancel",
+      right: "write",
+      className: "danger",
+      action: () => ({
+        title: "Cancel this work",
+        before: `Steps that run are stopped, steps that wait are not begun, and the work ends as cancelled. ${formatCount(detail.view.steps.filter((step) => step.endedAtMs === undefined).length, "step")} of ${detail.view.steps.length} will be affected. It cannot be undone.`,
+        confirm: "Cancel the work",
+        isDangerous: true,
+        field: { label: "Why (goes into the log)", isRequired: false },
+        perform: (text) => this.page.api.post<Done>(`${path}/cancel`, text === "" ? {} : { reason: text }),
+      }),
+    });
+    return html`<button type="button" @click=${() => this.#save(detail)}>Save as file</button>
+      ${isRunning ? cancel : nothing}`;
+  }
+
+  #save({ id, timeline, view }: CoordinationDetail): void {
+    const page = { timeline, steps: view.steps, objective: view.objective, writtenAtMs: Date.now() };
+    saveFile(`timeline-${id}.html`, writeTimelineDocument(page), "text/html");
+    this.page.announce("The timeline was saved as a file.");
+  }
+
+  #fork(event: number): Promise<void> {
+    return offerFork(this.page, { path: `runs/${encodeURIComponent(this.runId)}`, event });
+  }
+}
+
+customElements.define("run-view", RunView);

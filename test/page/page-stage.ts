@@ -1,0 +1,54 @@
+/** Owns: a real `serve` in a process of its own, over a ledger that the real core filled. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "main.ts");
+const STOP_MS = 10_000;
+
+export interface Served {
+  /** With a link that signs in once. */
+  readonly address: string;
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+export interface Serving {
+  readonly ledger: string;
+  /** 0 takes any that is free. */
+  readonly port?: number;
+}
+
+export async function startServe({ ledger, port = 0 }: Serving): Promise<Served> {
+  const args = [MAIN, "serve", "--port", String(port), "--ledger", ledger, "--token", "s3cret", "--json"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));
+  const lines = createInterface({ input: child.stdout });
+  let text = "";
+  for await (const line of lines) {
+    text += line;
+    const listening = parseListening(text);
+    if (listening) return { ...listening, stop: () => stop(child) };
+  }
+  throw new Error(`serve ended: ${errors}`);
+}
+
+function parseListening(text: string): { readonly address: string; readonly port: number } | undefined {
+  try {
+    const { page } = JSON.parse(text) as { readonly page: string };
+    return { address: page, port: Number(new URL(page).port) };
+  } catch {
+    return undefined;
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+  await ended;
+  clearTimeout(timer);
+}

@@ -1,0 +1,237 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { startBrowser, openPage, type Viewing, type WatchedPage } from "./browser.ts";
+import { ENDED_PLAN, fillLedger, HOSTILE, openAnother, RUNNING_PLAN, SPAWNED } from "./filled-ledger.ts";
+import { startServe, type Served } from "./page-stage.ts";
+
+const SHOTS = join(import.meta.dirname, "..", "..", "docs", "screenshots");
+/** Views of which the docs have a picture; it is taken anew where it is asked for. */
+const SHOWN: ReadonlySet<string> = new Set(
+  process.env["SCREENSHOTS"] === "1" ? ["work", "timeline", "graph", "questions", "health"] : [],
+);
+const AXE = readFileSync(
+  join(import.meta.dirname, "..", "..", "node_modules", "axe-core", "axe.min.js"),
+  "utf8",
+);
+
+let folder: TempFolder;
+let ledger: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  ledger = join(folder.path, "ledger.sqlite");
+  await fillLedger(ledger);
+  browser = await startBrowser();
+});
+
+afterAll(async () => {
+  await browser.close();
+  folder[Symbol.dispose]();
+});
+
+/** A server and a signed-in page of its own for each test: a link signs in once. */
+async function visit(play: (watched: WatchedPage, served: Served) => Promise<void>, viewing?: Viewing) {
+  const served = await startServe({ ledger });
+  const watched = await openPage(browser, served.address, viewing);
+  try {
+    await watched.page.locator(".feed.live").waitFor();
+    await play(watched, served);
+    expect(watched.problems).toEqual([]);
+  } finally {
+    await watched.context.close();
+    await served.stop();
+  }
+}
+
+async function go(page: Page, place: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+}
+
+/** Labels of a drawing spell its signs out (`✓` as `completed`), so they do not begin with what is drawn. */
+async function listViolations(page: Page): Promise<string[]> {
+  return page.evaluate(`(async () => {
+    const { violations } = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], rules: { "label-content-name-mismatch": { enabled: false } } });
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ target, html }) => id + " at " + target + ": " + html.slice(0, 160)));
+  })()`);
+}
+
+/** Each place, with something that shows that it is there. */
+const VIEWS = [
+  { name: "work", place: "#/runs", mark: "Compare two databases" },
+  { name: "timeline", place: `#/runs/${SPAWNED}/timeline`, mark: "Zoom in" },
+  { name: "graph", place: `#/runs/${RUNNING_PLAN.id}/graph?step=audit`, mark: "Asked and ran" },
+  { name: "tree", place: `#/runs/${SPAWNED}/graph`, mark: "agent:main:main" },
+  { name: "log", place: `#/runs/${ENDED_PLAN.id}/log`, mark: "coordination.created" },
+  { name: "what-if", place: `#/runs/${ENDED_PLAN.id}/what-if`, mark: "Another policy, as JSON" },
+  { name: "questions", place: "#/questions", mark: "The held result, as it would count" },
+  { name: "conflicts", place: "#/conflicts", mark: "Nothing is claimed." },
+  { name: "health", place: "#/health", mark: "Recorded events" },
+  { name: "plan", place: "#/plan", mark: "Choose a file" },
+] as const;
+
+describe("the page", () => {
+  it.each(["light", "dark"] as const)(
+    "shows every view without a violation of WCAG AA in %s",
+    (colorScheme) =>
+      visit(
+        async ({ page }) => {
+          await page.evaluate(AXE);
+          const violations: string[] = [];
+          for (const { name, place, mark } of VIEWS) {
+            await go(page, place);
+            await page.getByText(mark, { exact: false }).first().waitFor();
+            if (colorScheme === "light" && SHOWN.has(name))
+              await page.screenshot({ path: join(SHOTS, `${name}.png`) });
+            violations.push(...(await listViolations(page)).map((violation) => `${name}: ${violation}`));
+          }
+          expect(violations).toEqual([]);
+        },
+        { colorScheme },
+      ),
+  );
+
+  it("needs no sideways scrolling on a narrow screen", () =>
+    visit(
+      async ({ page }) => {
+        for (const { place, mark } of VIEWS) {
+          await go(page, place);
+          await page.getByText(mark, { exact: false }).first().waitFor();
+          expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), place).toBe(0);
+        }
+      },
+      { width: 360 },
+    ));
+
+  it("takes the link out of the address, and keeps nothing where another page could read it", () =>
+    visit(async ({ page, context }) => {
+      expect(page.url()).not.toContain("link=");
+      expect(
+        await page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length"),
+      ).toBe(0);
+      expect(await context.cookies()).toEqual([]);
+    }));
+
+  it("signs in once with a link, and says how to get another one", async () => {
+    const served = await startServe({ ledger });
+    const first = await openPage(browser, served.address);
+    await first.page.locator(".feed.live").waitFor();
+    const second = await openPage(browser, served.address);
+    await second.page.getByRole("alert").waitFor();
+    expect(await second.page.getByText("Compare two databases").count()).toBe(0);
+    await first.context.close();
+    await second.context.close();
+    await served.stop();
+  });
+
+  it("shows hostile text as text, with what hides in it", () =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${HOSTILE}/timeline`);
+      const title = page.locator("h1");
+      await title.waitFor();
+      expect(await title.textContent()).toContain("<img src=x onerror=");
+      expect(await title.textContent()).toContain("[U+202E]");
+      expect(await page.locator("img").count()).toBe(0);
+      expect(await page.locator("coordination-page").textContent()).toContain("<b>bold</b>[U+202E]txt");
+      expect(await page.title()).toBe("Coordination");
+    }));
+
+  it("finds work by its objective, and keeps the filter in the address", () =>
+    visit(async ({ page }) => {
+      await page.getByLabel("Search").fill("quarterly");
+      await page.waitForURL(/text=quarterly/u);
+      await page.getByText("Compare two databases").waitFor({ state: "detached" });
+      await page.getByText("Prepare the quarterly report").waitFor();
+    }));
+
+  it("shows work that begins elsewhere, unless it is paused", () =>
+    visit(async ({ page }) => {
+      await openAnother(ledger, "live-1");
+      await page.getByText("objective live-1").waitFor({ timeout: 5_000 });
+      await page.getByRole("button", { name: "Pause" }).click();
+      await page.getByText("What you see stays as it is").waitFor();
+      await openAnother(ledger, "live-2");
+      await page.getByRole("button", { name: "Go on" }).click();
+      await page.getByText("objective live-2").waitFor({ timeout: 5_000 });
+    }));
+
+  it("says that the connection is lost when the server ends", () =>
+    visit(async ({ page }, served) => {
+      await served.stop();
+      await page.getByText("Connection lost").waitFor({ timeout: 10_000 });
+    }));
+
+  it("says before what an answer does, and after why it needs the gateway, by the keyboard alone", () =>
+    visit(async ({ page }) => {
+      await go(page, "#/questions");
+      await page.getByText("The held result, as it would count").waitFor();
+      await page.getByRole("list", { name: "Questions" }).focus();
+      await page.keyboard.press("a");
+      await page.getByText("It counts only while everything is as it is shown now").waitFor();
+      await page.keyboard.press("Enter");
+      await page.locator("dialog .problem").waitFor();
+      expect(await page.locator("dialog .problem").textContent()).toContain("gateway");
+      await page.keyboard.press("Escape");
+      await page.locator("dialog[open]").waitFor({ state: "detached" });
+    }));
+
+  it("marks the problems of a plan at their line, and shows the graph of one without", () =>
+    visit(async ({ page }) => {
+      await go(page, "#/plan");
+      const area = page.getByLabel("The plan, YAML or JSON", { exact: false });
+      await area.fill("coordinationId: p\nsteps: [{ stepId: a, dependsOn: [nobody] }]\n");
+      await page
+        .getByRole("button", { name: /^line \d/u })
+        .first()
+        .waitFor();
+      await area.fill(PLAN);
+      await page.locator("work-graph .node").nth(1).waitFor();
+      await page.getByRole("button", { name: "Run it" }).click();
+      await page.getByText("2 steps will run as two-steps").waitFor();
+    }));
+
+  it("opens a step from the timeline by the keyboard, with what is known of it", () =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${RUNNING_PLAN.id}/timeline`);
+      await page.getByRole("listbox").focus();
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await page.getByRole("complementary", { name: "Step" }).waitFor();
+      expect(await page.locator("step-panel h2").textContent()).toBe("fetch");
+      expect(await page.locator("step-panel").textContent()).toContain("failed after");
+    }));
+
+  it("links causes and effects in the log", () =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${ENDED_PLAN.id}/log`);
+      await page.getByRole("button", { name: "because of 0" }).first().click();
+      expect(await page.evaluate("document.activeElement.id")).toBe("event-0");
+    }));
+
+  it("saves the timeline as one file that shows the same and asks for nothing", () =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${ENDED_PLAN.id}/timeline`);
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Save as file" }).click();
+      const path = join(folder.path, "saved.html");
+      await (await saved).saveAs(path);
+      const { page: file, context } = await openPage(browser, `file://${path}`);
+      expect(await file.locator("h1").textContent()).toBe("Compare two databases");
+      expect(await file.locator("svg rect.work").count()).toBeGreaterThan(1);
+      expect(readFileSync(path, "utf8")).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/u);
+      await context.close();
+    }));
+});
+
+const PLAN = `coordinationId: two-steps
+objective: Do one thing after another
+ownerSession: agent:main:main
+conflictPolicy: { strategy: owner_wins }
+failurePolicy: { retryBudget: 0, timeoutPolicy: continue_with_partial, escalationPolicy: none }
+steps:
+  - { stepId: first, agent: main, task: Begin. }
+  - { stepId: second, agent: main, task: End., dependsOn: [first] }
+`;

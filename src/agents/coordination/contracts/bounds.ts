@@ -42,6 +42,9 @@ export const BOUNDS = {
   reviewMsMax: 600_000,
   /** The host's own limit for the hook is longer by what is left for the ruling. */
   waitMsMax: 8_000,
+  /** Names under which the operator's page is reached, and characters of one: DNS allows no more. */
+  pageHostsMax: 20,
+  pageHostCharsMax: 255,
   leaseMsMin: 1_000,
   watchedToolsMax: 64,
   planStepsMax: 10_000,

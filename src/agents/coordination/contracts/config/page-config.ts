@@ -1,7 +1,6 @@
 /** Owns: the settings of the operator's page. Part of the plugin's configuration (`config.ts`). */
 import { z } from "zod";
-
-const HOSTS_MAX = 20;
+import { BOUNDS } from "../bounds.ts";
 
 /** The schema of the settings below `page`. */
 export const pageSchema = z.strictObject({
@@ -14,9 +13,9 @@ export const pageSchema = z.strictObject({
       z
         .string()
         .regex(/^[A-Za-z0-9.-]+(?::\d{1,5})?$/u)
-        .max(255),
+        .max(BOUNDS.pageHostCharsMax),
     )
-    .max(HOSTS_MAX)
+    .max(BOUNDS.pageHostsMax)
     .default([])
     .describe(
       "Names under which browsers reach the page besides localhost, such as gateway.example: a request under another name is refused.",

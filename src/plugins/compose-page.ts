@@ -3,10 +3,11 @@ import { statSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import { createOpenOnce } from "./open-once.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import { findPackageFile } from "../platform/package-files.ts";
-import { openLedgerForReading, readHealthBeside, systemClock, type LedgerReader } from "./compose.ts";
+import { openLedgerForReading, readHealthBeside, systemClock } from "./compose.ts";
 import type { Home, Rights } from "./page/contract/session.ts";
 import { createPageApp, type PageAppParts } from "./page/server/page-app.ts";
 import { openWopListener } from "./openwop/serve.ts";
@@ -46,7 +47,10 @@ export interface PageHost {
 export function createPageHost(options: PageOptions): PageHost {
   const { home, version, ledgerPath, logger, hosts, lanes, ask } = options;
   const sessions = createPageSessions(systemClock);
-  const reader = createReader(ledgerPath);
+  const reader = createOpenOnce(
+    () => openLedgerForReading(ledgerPath),
+    () => new CoordinationError("LEDGER_CLOSED", "the page is closed"),
+  );
   const files = readBuiltFiles();
   const app = createPageApp({
     product: { name: "openclaw-coordination", version, home },
@@ -76,32 +80,6 @@ export function createPageHost(options: PageOptions): PageHost {
     end: async () => {
       app.close();
       await reader.close();
-    },
-  };
-}
-
-/** Opens the ledger at the first call, and again after a failure. */
-function createReader(path: string): {
-  readonly get: () => Promise<LedgerReader>;
-  readonly close: () => Promise<void>;
-} {
-  let opening: Promise<LedgerReader> | undefined;
-  let isClosed = false;
-  return {
-    get: async () => {
-      if (isClosed) throw new CoordinationError("LEDGER_CLOSED", "the page is closed");
-      opening ??= openLedgerForReading(path);
-      try {
-        return await opening;
-      } catch (error) {
-        opening = undefined;
-        throw error;
-      }
-    },
-    close: async () => {
-      isClosed = true;
-      const reader = await opening?.catch(() => undefined);
-      await reader?.close();
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Owns: building the shared runtime from the host's API and the operator's config. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { createOpenOnce } from "../../open-once.ts";
 import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
@@ -66,8 +67,8 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const hooks = createHookHost({ clock: systemClock, logger });
   const assignedFolders = createAssignedFolders();
   const providers = createProviders(config, logger);
-  const opened = openOnce(() =>
-    composeForHost(api, {
+  const start = async (): Promise<RunningCoordinator> => {
+    const coordinator = await composeForHost(api, {
       ledgerPath,
       config,
       logger,
@@ -77,8 +78,12 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       assignedFolders,
       onEvents: createAgentEvents(api, logger),
       ...(openwop && { onAppended: openwop.appended }),
-    }),
-  );
+    });
+    // Recovery asks the host about every open step; spawns need not wait for it.
+    void coordinator.start();
+    return coordinator;
+  };
+  const opened = createOpenOnce(start, createStoppedError);
   const openwop = createOpenWop(api, { config, logger, ledgerPath, coordinator: opened.get });
   const page = createPage(api, { config, logger, ledgerPath, coordinator: opened.get });
   return {
@@ -99,7 +104,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     requests: createRecent<string>(REQUESTS_MAX),
     coordinator: opened.get,
     get closed() {
-      return opened.closed();
+      return opened.isClosed();
     },
     ...(openwop && { openwop }),
     ...(page && { page }),
@@ -222,38 +227,6 @@ function workspaceOf({ agent: agents, config }: OpenClawPluginApi["runtime"], ag
   return agents.resolveAgentWorkspaceDir(current, agent);
 }
 
-interface OpenOnce {
-  readonly get: () => Promise<RunningCoordinator>;
-  readonly close: () => Promise<void>;
-  readonly closed: () => boolean;
-}
-
-/** Opens one ledger for all callers; after a failed opening the next caller tries again. */
-function openOnce(open: () => Promise<RunningCoordinator>): OpenOnce {
-  let opening: Promise<RunningCoordinator> | undefined;
-  let closed = false;
-  const start = async (): Promise<RunningCoordinator> => {
-    const coordinator = await open();
-    // Recovery asks the host about every open step; spawns need not wait for it.
-    void coordinator.start();
-    return coordinator;
-  };
-  return {
-    closed: () => closed,
-    get: async () => {
-      if (closed) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
-      opening ??= start();
-      try {
-        return await opening;
-      } catch (error) {
-        opening = undefined;
-        throw error;
-      }
-    },
-    close: async () => {
-      closed = true;
-      const coordinator = await opening?.catch(() => undefined);
-      await coordinator?.close();
-    },
-  };
+function createStoppedError(): CoordinationError {
+  return new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
 }

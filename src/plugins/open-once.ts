@@ -1,0 +1,34 @@
+/** Owns: opening something once for all callers, and closing it once. */
+
+export interface Opened<T> {
+  /** Opens it at the first call, and again after a failure. @throws what opening throws, or that it is closed */
+  readonly get: () => Promise<T>;
+  readonly close: () => Promise<void>;
+  readonly isClosed: () => boolean;
+}
+
+export function createOpenOnce<T extends { close(): Promise<void> }>(
+  open: () => Promise<T>,
+  createClosedError: () => Error,
+): Opened<T> {
+  let opening: Promise<T> | undefined;
+  let isClosed = false;
+  return {
+    isClosed: () => isClosed,
+    get: async () => {
+      if (isClosed) throw createClosedError();
+      opening ??= open();
+      try {
+        return await opening;
+      } catch (error) {
+        opening = undefined;
+        throw error;
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      const opened = await opening?.catch(() => undefined);
+      await opened?.close();
+    },
+  };
+}

@@ -2,10 +2,16 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  addMs,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
-import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, spawnOf, createWorld, type SpawnWords, type World } from "../support/fake-clock-host.ts";
@@ -255,22 +261,29 @@ describe("a refused spawn", () => {
 });
 
 describe("a spawn that the host answers with an error", () => {
-  it("is no failure when the host's records have the child: the step is bound to it", async () => {
+  it.each([
+    ["have the child", 0],
+    ["get the child a second later", 1_000],
+  ])("is no failure when the host's records %s: the step is bound to it", async (_, lateMs) => {
     const w = createWorld();
     const coordinator = w.start();
     const envelope = await admit(coordinator, { task: "a" });
-    const child = w.host.spawn(spawnOf({ task: "a" }));
-    await coordinator.failSpawn(claimOf(envelope, "a"), "the answer was lost");
+    const made: ReturnType<typeof w.host.spawn>[] = [];
+    w.clock.wakeAt(addMs(w.clock.now(), lateMs), () => made.push(w.host.spawn(spawnOf({ task: "a" }))));
+    await w.clock.advance(0);
+    const failing = coordinator.failSpawn(claimOf(envelope, "a"), "the answer was lost");
+    await Promise.all([failing, w.clock.advance(2_000)]);
     expect(findEventsOfType(w, "step.failed")).toEqual([]);
-    const [acknowledged] = findEventsOfType(w, "step.acknowledged");
-    expect(acknowledged?.payload).toMatchObject(childOf(child));
+    const payloads = findEventsOfType(w, "step.acknowledged").map(({ payload }) => payload);
+    expect(payloads).toMatchObject(made.map(childOf));
   });
 
   it("is a refused spawn with the host's sentence when they have none", async () => {
     const w = createWorld();
     const coordinator = w.start();
     const envelope = await admit(coordinator, { task: "a" });
-    await coordinator.failSpawn(claimOf(envelope, "a"), "the session could not be made");
+    const failing = coordinator.failSpawn(claimOf(envelope, "a"), "the session could not be made");
+    await Promise.all([failing, w.clock.advance(2_000)]);
     const [failed] = findEventsOfType(w, "step.failed");
     expect(failed?.payload.error).toEqual({
       code: "spawn_refused",

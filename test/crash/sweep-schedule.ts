@@ -6,7 +6,7 @@ import type { CoordinationEnvelope } from "../../src/agents/coordination/contrac
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
-import type { SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { OWNER, spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
 import { startProcess, type Calls, type Fault, type Process } from "./sweep-process.ts";
 

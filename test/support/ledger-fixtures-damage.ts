@@ -11,7 +11,8 @@ import type {
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
-import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { chainHash, genesisOf, type EventRow } from "../../src/infra/sqlite/database/event-row.ts";

@@ -11,6 +11,7 @@ import { stepError, type RunnerKind } from "../contracts/fact-fields.ts";
 import type { TreeBudget } from "../contracts/usage.ts";
 import type { Gate } from "../contracts/verification.ts";
 import {
+  addMs,
   createIdempotencyKey,
   type AgentId,
   type CoordinationId,
@@ -51,6 +52,7 @@ import { createRunLog, type RunLog, type RunLogParts, type Submitted } from "./l
 import type { PlanParts, RuntimeParts, Settings } from "./environment/runtime-parts.ts";
 import { createTurnsByName } from "../std/turns-by-name.ts";
 import type { SpawnGate } from "./spawns/spawn-gate.ts";
+import { findClaimedStep, type SpawnClaim } from "./spawns/spawn-claim.ts";
 import { stepOfChild } from "./log/step-of-child.ts";
 import { createPlanRequests } from "./plans/submit-plan.ts";
 import { createUsageBook, type UsageBook } from "./usage/usage-book.ts";
@@ -69,14 +71,6 @@ export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationPar
   readonly budget?: TreeBudget;
   /** Texts that were kept back and may outlive this coordinator; absent: its own. */
   readonly withheld?: WithheldTexts;
-}
-
-/** Names the attempt that an envelope speaks of, with the session that asked for it. */
-export interface SpawnClaim {
-  readonly coordinationId: CoordinationId;
-  readonly stepId: StepId;
-  readonly sourceSession: SessionKey;
-  readonly toolCallId?: string;
 }
 
 /** What a session asks about its spawns. */
@@ -351,24 +345,21 @@ async function refuseSpawn(core: Core, claim: SpawnClaim, message: string): Prom
   ]);
 }
 
+/** The host writes the record of a child after it made the child: more than 0.1 s later was seen. */
+const RECORD_LATE_MS = 2_000;
+
 /** An error may come after the child was made. Once that is on record, the step is no longer refused. */
 async function failSpawn(core: Core, claim: SpawnClaim, message: string): Promise<void> {
-  if (!(await findClaimedStep(core, claim))) return;
-  await core.dispatcher.askHost(claim.coordinationId, claim.stepId);
+  const { clock, dispatcher } = core;
+  const { coordinationId, stepId } = claim;
+  const isUnanswered = async (): Promise<boolean> =>
+    (await findClaimedStep(core, claim))?.phase.status === "dispatched";
+  if (!(await isUnanswered())) return;
+  await dispatcher.askHost(coordinationId, stepId);
+  if (!(await isUnanswered())) return;
+  await new Promise<void>((resolve) => clock.wakeAt(addMs(clock.now(), RECORD_LATE_MS), resolve));
+  await dispatcher.askHost(coordinationId, stepId);
   await refuseSpawn(core, claim, message);
-}
-
-/** H3: a claim counts only where the ledger has the same spawn from the same session. */
-async function findClaimedStep(core: Core, claim: SpawnClaim): Promise<Step | undefined> {
-  const { coordinationId: runId, stepId, sourceSession, toolCallId } = claim;
-  const state = await core.runs.state(runId);
-  const step = state.kind === "unopened" ? undefined : state.steps.get(stepId);
-  const sameCall = toolCallId === undefined || step?.spec.call.toolCallId === toolCallId;
-  // What runs the steps of plans tells of them itself; a tool call has nothing to say there.
-  const isSame = step?.spec.sourceSession === sourceSession && sameCall && !step.spec.planned;
-  if (isSame) return step;
-  core.logger.warn({ runId, stepId }, "a spawn's envelope is not the ledger's: ignored");
-  return undefined;
 }
 
 async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEnding): Promise<void> {

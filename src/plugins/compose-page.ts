@@ -8,6 +8,7 @@ import type { Logger } from "../agents/coordination/ports/logger.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import { findPackageFile } from "../platform/package-files.ts";
 import { openLedgerForReading, readHealthBeside, systemClock } from "./compose.ts";
+import { readVerificationBeside } from "./verification-record.ts";
 import type { Home, Rights } from "./page/contract/session.ts";
 import { createPageApp, type PageAppParts } from "./page/server/page-app.ts";
 import { openWopListener } from "./openwop/serve.ts";
@@ -61,6 +62,7 @@ export function createPageHost(options: PageOptions): PageHost {
     reader: reader.get,
     ledgerBytes: () => measureLedger(ledgerPath),
     health: () => readHealthBeside(ledgerPath) ?? { state: "ok", uncoordinatedSpawns: 0 },
+    verification: () => readVerificationBeside(ledgerPath),
     files,
     allowsOpaque: home === "gateway",
     ...(lanes && { lanes }),

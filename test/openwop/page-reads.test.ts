@@ -1,5 +1,8 @@
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { joinLedgerPath } from "../../src/plugins/compose.ts";
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import type { QuestionDetail, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import type { CoordinationDetail, EventsPage, RunsPage } from "../../src/plugins/page/contract/runs.ts";
@@ -137,6 +140,26 @@ describe("health", () => {
     expect(health.hours).toHaveLength(24);
     expect((await client.get<HealthReport>("health")).hours).toEqual(health.hours);
     expect(JSON.stringify(health)).not.toContain(folder.file(""));
+  });
+
+  it("has what verify came to last, which a copy elsewhere does not tell", async () => {
+    using state = createTempFolder();
+    const ledger = joinLedgerPath(state.file(""));
+    mkdirSync(dirname(ledger));
+    await recordPlans(ledger, [RUNNING_PLAN]);
+    await using page = await servePage(ledger);
+    const reader = createPageClient(page.baseUrl, await signIn(page.baseUrl, page.link));
+    await runCli(["verify", "--ledger", ledger]);
+    expect((await reader.get<HealthReport>("health")).verification).toBeUndefined();
+
+    const { stdout } = await runCli(["verify", "--json"], { stateDir: state.file(""), nowMs: 7 });
+    const { events } = JSON.parse(stdout) as { events: number };
+    const sound = { atMs: 7, ok: true, problems: 0, events };
+    expect((await reader.get<HealthReport>("health")).verification).toEqual(sound);
+
+    forge(ledger, "update event set timestamp_ms = 1 where sequence = 3");
+    await runCli(["verify"], { stateDir: state.file(""), nowMs: 8 });
+    expect((await reader.get<HealthReport>("health")).verification).toMatchObject({ atMs: 8, ok: false });
   });
 });
 

@@ -275,6 +275,7 @@ describe("rights", () => {
       places: { hosts: [] },
       reader: () => Promise.resolve(ledger),
       ledgerBytes: () => 0,
+      verification: () => undefined,
       health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),
       files: { assets: new Map() },
       allowsOpaque: true,

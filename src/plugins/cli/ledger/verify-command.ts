@@ -7,7 +7,7 @@ import type { LedgerReader } from "../../compose.ts";
 import type { AnchorProblem } from "../../anchor-checks.ts";
 import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { withLedger } from "./open-ledger.ts";
+import { resolveLedgerPath, withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
@@ -44,6 +44,7 @@ interface VerifyOptions extends ReaderOptions {
 async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
   const anchor = await readAnchorOption(options);
   const verification = await proveLedger(host, options, anchor);
+  if (options.ledger === undefined) await record(host, verification);
   if (!verification.ok) host.failWith(1);
   const { ok, problems, coordinations, workflowRuns, events } = verification;
   const checkedAnchor = anchor && describeAnchor(anchor, options);
@@ -57,6 +58,17 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
       ...(checkedAnchor && { anchor: checkedAnchor }),
     });
   else await host.stdout.write(render(verification, host.stdout.terminal, checkedAnchor));
+}
+
+/** For the health view of the operator's page. A copy elsewhere gets no file beside it. */
+async function record(host: CliHost, { ok, problems, events }: Verified): Promise<void> {
+  const { recordVerification } = await import("../../verification-record.ts");
+  try {
+    const path = await resolveLedgerPath(host, {});
+    recordVerification(path, { atMs: host.now(), ok, problems: problems.length, events });
+  } catch {
+    // A folder that cannot be written keeps nobody from proving what is in it.
+  }
 }
 
 async function readAnchorOption({ anchor, publicKey }: VerifyOptions): Promise<LedgerAnchor | undefined> {

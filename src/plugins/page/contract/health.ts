@@ -17,7 +17,17 @@ export interface HealthReport {
   readonly hours: readonly HourCounts[];
   /** More happened in the last day than is counted; the oldest hours are short. */
   readonly isHoursCut?: true;
+  /** What `verify` came to last; absent where it never ran for this ledger. */
+  readonly verification?: LastVerification;
   readonly atMs: number;
+}
+
+/** When it ended, whether the ledger was sound, and how many problems it found in how many events. */
+export interface LastVerification {
+  readonly atMs: number;
+  readonly ok: boolean;
+  readonly problems: number;
+  readonly events: number;
 }
 
 /** What was recorded in one hour. */

@@ -4,6 +4,7 @@ import type { Health } from "../../../agents/coordination/ports/health-sink.ts";
 import type { LaneMetrics } from "../../../agents/coordination/ports/lane-runner.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import type { LastVerification } from "../contract/health.ts";
 import type { Product } from "../contract/session.ts";
 import type { AllowedPlaces } from "./security-headers.ts";
 import type { JsonAnswer } from "./page-answer.ts";
@@ -36,6 +37,8 @@ export interface PageParts {
   readonly reader: () => Promise<ReportedLedger>;
   readonly ledgerBytes: () => number;
   readonly health: () => Health;
+  /** What `verify` came to last, where that is known. */
+  readonly verification: () => LastVerification | undefined;
   /** The load of the lanes of this process; absent where it runs none. */
   readonly lanes?: () => Promise<Readonly<Record<string, LaneMetrics>>>;
   /** Absent where there is no gateway. */

@@ -16,6 +16,7 @@ export async function readHealthReport(parts: PageParts, counter: HourCounter): 
   const reader = await parts.reader();
   const now = parts.clock.now();
   const lanes = await parts.lanes?.();
+  const verification = parts.verification();
   const { hours, isCut } = await counter.count(reader, now);
   return {
     contents: await readContents(reader),
@@ -25,6 +26,7 @@ export async function readHealthReport(parts: PageParts, counter: HourCounter): 
     claims: (await reader.claims({ after: 0, limit: CLAIMS_MAX })).length,
     hours,
     ...(isCut && { isHoursCut: true }),
+    ...(verification && { verification }),
     atMs: now,
   };
 }

@@ -7,7 +7,7 @@ import {
   formatTokens,
   formatUsd,
 } from "../../../../agents/coordination/std/quantities.ts";
-import type { HealthReport } from "../../contract/health.ts";
+import type { HealthReport, LastVerification } from "../../contract/health.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
 import { LoadedElement } from "../app/page-element.ts";
 import { showFields, showInstant } from "../parts/words.ts";
@@ -58,7 +58,23 @@ function showTile(name: string, count: number): TemplateResult {
   return html`<li class="tile"><strong>${count}</strong> ${name}</li>`;
 }
 
-function showLedger({ contents, health, ledgerBytes, claims, atMs }: HealthReport): TemplateResult {
+function showVerification(verification: LastVerification | undefined): string | TemplateResult {
+  if (!verification) return "never; run `openclaw coordination verify`";
+  const { atMs, ok, problems, events } = verification;
+  const outcome = ok
+    ? `sound, ${formatCount(events, "event")}`
+    : `DAMAGED, ${formatCount(problems, "problem")}`;
+  return html`${showInstant(atMs)}: ${outcome}`;
+}
+
+function showLedger({
+  contents,
+  health,
+  ledgerBytes,
+  claims,
+  verification,
+  atMs,
+}: HealthReport): TemplateResult {
   const skew = atMs - Date.now();
   const { runningUsage, answerByMs } = contents;
   return html`<h2>Ledger</h2>
@@ -71,6 +87,7 @@ function showLedger({ contents, health, ledgerBytes, claims, atMs }: HealthRepor
       ["coordinations", String(contents.coordinations)],
       ["size", formatBytes(ledgerBytes)],
       ["claims", String(claims)],
+      ["verified", showVerification(verification)],
       [
         "running work used",
         runningUsage

@@ -58,7 +58,7 @@ function resolveTarget(state: Coordination, command: Command): Command {
 }
 
 /** Notices go out at once by webhook and after ten minutes by chat. */
-function createOpening(traceId: string, session: SessionKey = OWNER): Command {
+export function createOpening(traceId: string, session: SessionKey = OWNER): Command {
   const notify = [
     { channel: "webhook:ops", afterMs: 0 },
     { channel: "chat", afterMs: 600_000 },
@@ -66,7 +66,7 @@ function createOpening(traceId: string, session: SessionKey = OWNER): Command {
   return { ...openingOf(traceId, session), questions: { answerMs: HOUR_MS, notify } } as Command;
 }
 
-function spawn(name: string, gate: Gate, session: SessionKey = OWNER): Command {
+export function spawn(name: string, gate: Gate, session: SessionKey = OWNER): Command {
   return {
     type: "admitSpawn",
     runner: "subagent",

@@ -14,6 +14,7 @@ import {
 import { isModelShell } from "../terminal/model-shell.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { findCoordination, textOf } from "../../reports/find-coordination.ts";
+import { findHeldOutput } from "../../reports/held-output.ts";
 import {
   createQuestionReport,
   type FoundQuestion,
@@ -127,10 +128,9 @@ function listText(
 
 async function showQuestion(host: CliHost, id: string, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const report = await createQuestionReport(reader, await findNamed(createQuestionReads(reader), id), {
-      isForOperator: true,
-    });
-    const heldText = await readHeldText(reader, report);
+    const found = await findNamed(createQuestionReads(reader), id);
+    const report = await createQuestionReport(reader, found, { isForOperator: true });
+    const heldText = await readHeldText(reader, found, report);
     if (options.json) {
       await writeJson(host, { ...report, ...(heldText !== undefined && { resultText: heldText }) });
       return;
@@ -142,8 +142,14 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
 }
 
 /** A model must not read here what is kept back from it. */
-async function readHeldText(reader: LedgerReader, { result }: QuestionReport): Promise<HeldText> {
-  return result && !isModelShell() ? textOf(reader, result) : undefined;
+async function readHeldText(
+  reader: LedgerReader,
+  found: FoundQuestion,
+  report: QuestionReport,
+): Promise<HeldText> {
+  if (isModelShell()) return undefined;
+  const output = await findHeldOutput(reader, found, report);
+  return output && textOf(reader, output);
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */

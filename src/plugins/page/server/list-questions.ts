@@ -1,8 +1,6 @@
 /** Owns: questions, conflicts and claims as the page shows them, and the revision that an answer is bound to. */
 import { hash } from "node:crypto";
 import { formatCanonicalJson } from "../../../agents/coordination/std/canonical-json.ts";
-import type { ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
-import { readStoredState } from "../../../agents/coordination/runtime/log/read-state.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
@@ -10,6 +8,7 @@ import { outcomeOf } from "../../reports/conflict-outcome.ts";
 import { findNewestConflicts } from "../../reports/find-conflicts.ts";
 import { textOf } from "../../reports/find-coordination.ts";
 import { createQuestionReads, findNewestQuestions, findQuestion } from "../../reports/find-questions.ts";
+import { findHeldOutput } from "../../reports/held-output.ts";
 import { createQuestionReport, type FoundQuestion } from "../../reports/question-report.ts";
 import type {
   ClaimsList,
@@ -50,7 +49,7 @@ export async function readQuestionDetail(
   const shown = await showQuestion(reader, named.found, rights);
   if (shown.questionId !== id) return undefined;
   if (!rights.results) return shown;
-  const output = shown.result ?? (await findWithheldWords(reader, named.found));
+  const output = await findHeldOutput(reader, named.found, shown);
   if (!output) return shown;
   return { ...shown, ...cutText(await textOf(reader, output)) };
 }
@@ -58,17 +57,6 @@ export async function readQuestionDetail(
 function cutText(text: string | null): Pick<QuestionDetail, "heldText" | "isCut"> {
   if (text === null || text.length <= PAGE_BOUNDS.textCharsMax) return { heldText: text };
   return { heldText: text.slice(0, PAGE_BOUNDS.textCharsMax), isCut: true };
-}
-
-/** Of a spawned child that reported nothing: its last words, which are kept back while its result is held. */
-async function findWithheldWords(
-  reader: ReportedLedger,
-  { view, question }: FoundQuestion,
-): Promise<ContentRef | undefined> {
-  if (question.stepId === undefined || question.closed) return undefined;
-  const state = await readStoredState(reader, view.coordinationId);
-  const step = state.kind === "unopened" ? undefined : state.steps.get(question.stepId);
-  return step?.withheld?.attempt === step?.phase.attempt ? step?.withheld?.text : undefined;
 }
 
 async function showQuestion(

@@ -15,7 +15,7 @@ let folder: TempFolder;
 
 beforeAll(async () => {
   folder = createTempFolder();
-  stage = await openStage();
+  stage = await openStage({ isFresh: true });
   // The commands need its configuration only, and the ledger has one writer, which is ours.
   await stage.gateway.stop();
 });

@@ -37,7 +37,7 @@ describe("a ledger that cannot be written, by default", () => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await openStage();
+    stage = await openStage({ isFresh: true });
   });
 
   afterAll(() => stage.close());

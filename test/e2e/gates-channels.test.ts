@@ -67,7 +67,7 @@ async function release(label: string, { questionId }: Held): Promise<void> {
 
 describe("a held result", () => {
   it("is not steered into the run of a parent that is still at work", async () => {
-    const label = "steered";
+    const label = "held-steered";
     const task = `Task of ${label}.`;
     stage.teach(task, sayDoubtfully(label));
     const list = { name: "sessions_list", args: { messageLimit: 5 } };

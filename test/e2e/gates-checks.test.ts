@@ -48,6 +48,7 @@ const GATES = {
 };
 
 const AGENTS = {
+  ownership: "explicit",
   entries: { main: {}, checked: {}, finisher: {}, reviewed: {} },
   defaults: { subagents: { allowAgents: ["*"] } },
 };

@@ -1,20 +1,18 @@
 /** What the end-to-end tests of the runners need: a scripted model and the real gateway with the runners as methods. */
-import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
-import { startGateway, type Gateway, type GatewayOptions, type Json } from "../support/gateway.ts";
+import type { Gateway, Json } from "../support/gateway.ts";
 import {
   isAnnounce,
-  startScriptedModel,
   type RecordedRequest,
   type Rule,
   type ScriptedModel,
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { createPluginConfig, openStage, type Stage } from "./stage.ts";
 
 /** The machine may be busy with other things. */
 export const ASKED_MS = 90_000;
@@ -41,7 +39,7 @@ type FlowRow = {
 };
 
 export interface RunsStage {
-  gateway: Gateway;
+  readonly host: Stage;
   readonly start: (order: Order, runner?: RunnerName) => Promise<Start>;
   readonly observe: (order: Order, runner?: RunnerName) => Promise<Observation>;
   readonly follow: (order: Order, runner?: RunnerName, timeoutMs?: number) => Promise<Observation>;
@@ -63,19 +61,20 @@ export interface RunsStage {
 }
 
 export async function openRunsStage(): Promise<RunsStage> {
-  const model = await startScriptedModel({ rules: RULES });
-  const options: GatewayOptions = {
-    modelBaseUrl: model.baseUrl,
-    plugin: { kind: "none" },
-    extraPluginPaths: [join(import.meta.dirname, "fixtures", "host-runs")],
-    env: { HOST_RUNS_SOURCE: pathToFileURL(join(import.meta.dirname, "..", "..", "src", "/")).href },
-    configPatch: { agents: { entries: { main: {}, coder: { tools: { profile: "coding" } } } } },
-  };
-  const gateway = await startGateway(options);
+  const host = await openStage(
+    {
+      pluginConfig: createPluginConfig({ enabled: false }),
+      extraPluginPaths: [join(import.meta.dirname, "fixtures", "host-runs")],
+      configPatch: {
+        agents: { ownership: "explicit", entries: { main: {}, coder: { tools: { profile: "coding" } } } },
+      },
+    },
+    RULES,
+  );
   const call = async <T>(method: string, params: object = {}): Promise<T> =>
-    (await stage.gateway.call(`host-runs.${method}`, params as Json, FOLLOW_MS + 5_000)) as T;
+    (await host.gateway.call(`host-runs.${method}`, params as Json, FOLLOW_MS + 5_000)) as T;
   const stage: RunsStage = {
-    gateway,
+    host,
     start: (order, runner = "subagent") => call("start", { runner, order }),
     observe: (order, runner = "subagent") => call("observe", { runner, order }),
     follow: (order, runner = "subagent", timeoutMs = FOLLOW_MS) =>
@@ -87,8 +86,8 @@ export async function openRunsStage(): Promise<RunsStage> {
     rowsUnder: async (sessionKey) => (await call<{ rows: Row[] }>("rows", { sessionKey })).rows,
     messagesOf: async (sessionKey) =>
       (await call<{ messages: Message[] }>("messages", { sessionKey })).messages,
-    ...requestsOf(model),
-    flowsOf: (coordinationId) => listFlows(stage.gateway, coordinationId),
+    ...requestsOf(host.model),
+    flowsOf: (coordinationId) => listFlows(host.gateway, coordinationId),
     untilFlow: (coordinationId, condition) =>
       waitFor(async () => (await stage.flowsOf(coordinationId)).find(condition), {
         what: `the flow of ${coordinationId}`,
@@ -96,14 +95,10 @@ export async function openRunsStage(): Promise<RunsStage> {
         everyMs: 500,
       }),
     killAndRestart: async () => {
-      await stage.gateway.kill9();
-      stage.gateway = await startGateway({ ...options, home: gateway.home });
+      await host.gateway.kill9();
+      await host.restart();
     },
-    close: async () => {
-      await stage.gateway.stop();
-      await model.close();
-      rmSync(gateway.home, { recursive: true, force: true });
-    },
+    close: () => host.close(),
   };
   return stage;
 }

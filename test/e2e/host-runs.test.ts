@@ -193,7 +193,7 @@ describe("kill -9 of the gateway", () => {
   });
 
   it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
-    const toldOrder = createOwnerOrder("agent:main:told", renderScript({ say: "told-before" }));
+    const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
     const telling = createOwnerOrder(
       "agent:main:telling",
       renderScript({ delayMs: 3_000, say: "telling-then" }),
@@ -225,7 +225,7 @@ describe("kill -9 of the gateway", () => {
 describe("telling an owner", () => {
   it("is a turn in its own session, once, however often it is asked for", async () => {
     const session = "agent:main:owner";
-    await stage.gateway.agent({ sessionKey: session, message: renderScript({ say: "hello" }) });
+    await stage.host.gateway.agent({ sessionKey: session, message: renderScript({ say: "hello" }) });
     const order = createOwnerOrder(session, renderScript({ delayMs: 2_000, say: "owner-heard" }));
     expect(await stage.start(order, "owner")).toMatchObject({ kind: "started" });
     await stage.untilAsked("owner-heard");
@@ -244,7 +244,7 @@ describe("telling an owner", () => {
 
   it("waits for the owner's own turn and leaves it alone", async () => {
     const session = "agent:main:busy-owner";
-    const turn = stage.gateway.agent({
+    const turn = stage.host.gateway.agent({
       sessionKey: session,
       message: renderScript({ delayMs: 3_000, say: "busy-turn-done" }),
     });
@@ -293,7 +293,7 @@ describe("a plan in the host's list of flows", () => {
     const id = "co-Cancelled";
     await stage.show(snapshotOf(id));
     const { flowId } = await stage.untilFlow(id, () => true);
-    const { code } = await stage.gateway.openclaw(["tasks", "flow", "cancel", flowId]);
+    const { code } = await stage.host.gateway.openclaw(["tasks", "flow", "cancel", flowId]);
     expect(code).toBe(0);
     const listCancels = async () => (await stage.seen()).cancels.filter((cancelled) => cancelled === id);
     await waitFor(async () => (await listCancels()).length > 0, {

@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startGateway, type Gateway } from "../support/gateway.ts";
+import { waitForReload } from "../support/gateway-reload.ts";
 import { renderScript, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { reloadEnded } from "./turn-flag.ts";
 
 let model: ScriptedModel;
 let gateway: Gateway;
@@ -47,7 +47,7 @@ describe("an operator with the packed plugin in a live gateway", () => {
       "plugins.entries.coordination.config.coordination.phase1.enabled": true,
     });
     // A host that is busy refuses it, and the operator is told to try again so.
-    if (!(await reloadEnded(gateway)).isApplied)
+    if (!(await waitForReload(gateway.log)).isApplied)
       expect(await gateway.openclaw(["plugins", "reload", "coordination"])).toMatchObject({ code: 0 });
     const message = renderScript(
       { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },

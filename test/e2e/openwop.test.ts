@@ -15,10 +15,9 @@ import {
   createWorker,
   createWorkflow,
 } from "../support/workflow-definitions.ts";
-import { hasEnded, openStage, PHASE1, createPluginConfig, type Known, type Stage } from "./stage.ts";
+import { hasEnded, openStage, TOKEN_OF_ENVIRONMENT, type Known, type Stage } from "./stage.ts";
 import { turnFlag } from "./turn-flag.ts";
 
-const TOKEN = "e2e-token-of-the-default-tenant";
 const OTHER_TOKEN = "e2e-token-of-another-tenant";
 const PATH = "/coordination/openwop";
 
@@ -59,10 +58,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "coordination-workflows-"));
   for (const definition of WORKFLOWS)
     writeFileSync(join(folder, `${definition.id}.json`), JSON.stringify(definition));
-  stage = await openStage(
-    { pluginConfig: createPluginConfig(PHASE1), env: { COORDINATION_E2E_TOKEN: TOKEN } },
-    SUPERVISOR,
-  );
+  stage = await openStage({}, SUPERVISOR);
 });
 
 afterAll(async () => {
@@ -77,7 +73,10 @@ interface Request {
   readonly accept?: string;
 }
 
-function ask(path: string, { method, token = TOKEN, body, accept }: Request = {}): Promise<Response> {
+function ask(
+  path: string,
+  { method, token = TOKEN_OF_ENVIRONMENT, body, accept }: Request = {},
+): Promise<Response> {
   return fetch(`http://127.0.0.1:${stage.gateway.port}${PATH}${path}`, {
     method: method ?? (body === undefined ? "GET" : "POST"),
     headers: {
@@ -128,7 +127,7 @@ async function* streamEvents(runId: string, lastEventId?: string): AsyncGenerato
     `http://127.0.0.1:${stage.gateway.port}${PATH}/v1/runs/${runId}/events?streamMode=debug`,
     {
       headers: {
-        authorization: `Bearer ${TOKEN}`,
+        authorization: `Bearer ${TOKEN_OF_ENVIRONMENT}`,
         accept: "text/event-stream",
         ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
       },

@@ -7,11 +7,9 @@ import {
   isAnnounce,
   renderScript,
   scriptOf,
-  startScriptedModel,
   textOf,
   type RecordedRequest,
   type Rule,
-  type ScriptedModel,
 } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, openStage, PHASE1, stepNamed, type Known, type Stage } from "./stage.ts";
@@ -57,30 +55,30 @@ const RULES: readonly Rule[] = [
 
 const nameFixture = (name: string): string => join(import.meta.dirname, "fixtures", name);
 
-let model: ScriptedModel;
 let stage: Stage;
 
 beforeAll(async () => {
-  model = await startScriptedModel({ rules: RULES });
-  stage = await openStage({
-    modelBaseUrl: model.baseUrl,
+  const options = {
+    // What an ACP child is recorded as depends on whether it is the first one of the process.
+    isFresh: true,
     toolSearch: false,
     extraPluginPaths: ["acp-backend", "spawn-blocker", "spawn-probe"].map(nameFixture),
     configPatch: {
       acp: { enabled: true, backend: "scripted-acp", allowedAgents: ["helper"] },
       agents: {
+        ownership: "explicit",
         entries: { main: {}, helper: {} },
         defaults: { subagents: { maxChildrenPerAgent: MAX_CHILDREN } },
       },
       tools: { exec: { host: "gateway", security: "full", ask: "off" } },
     },
-  });
+  };
+  stage = await openStage(options, RULES);
 });
 
 afterAll(async () => {
   const { problems } = await stage.verify();
   await stage.close();
-  await model.close();
   expect(problems).toEqual([]);
 });
 
@@ -94,7 +92,9 @@ async function eventsOf(state: Known, type: string): Promise<{ nodeId: string | 
 
 /** The requests of one run of a session, known by a word in what it was asked. */
 function listRequestsAbout(word: string): RecordedRequest[] {
-  return model.requests.filter(({ body }) => body.messages.some((message) => textOf(message).includes(word)));
+  return stage.model.requests.filter(({ body }) =>
+    body.messages.some((message) => textOf(message).includes(word)),
+  );
 }
 
 describe("turns that the host makes of children's results", () => {
@@ -213,9 +213,12 @@ describe("ACP children", () => {
       });
       const child = childKeyOf(state, "coder");
       expect(child).toMatch(/^agent:helper:acp:/u);
-      await waitFor(() => model.requests.some(({ text }) => isAnnounce(text) && text.includes(result)), {
-        what: "the child's result in its parent",
-      });
+      await waitFor(
+        () => stage.model.requests.some(({ text }) => isAnnounce(text) && text.includes(result)),
+        {
+          what: "the child's result in its parent",
+        },
+      );
       const { entry } = await stage.gateway.call("spawn-probe.entry", { sessionKey: child });
       expect(entry).toMatchObject({ status: "done", spawnedBy: session });
       expect(entry).not.toHaveProperty("pluginExtensions");

@@ -1,5 +1,5 @@
 /** What every end-to-end test needs: a scripted model, the real gateway with the plugin, and eyes on the ledger. */
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
@@ -11,6 +11,7 @@ import { openLedgerForReading, type LedgerReader } from "../../src/plugins/compo
 import { startGateway, type Gateway, type GatewayOptions } from "../support/gateway.ts";
 import { startScriptedModel, type Rule, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { returnGateway, takeGateway } from "./gateway-pool.ts";
 
 export interface Stage {
   readonly model: ScriptedModel;
@@ -36,8 +37,23 @@ export function createPluginConfig(phase1: Record<string, unknown> = PHASE1) {
   return { coordination: { phase1 } };
 }
 
+/** A secret that a configuration can name as `${COORDINATION_E2E_TOKEN}`. */
+export const TOKEN_OF_ENVIRONMENT = "e2e-token-of-the-default-tenant";
+
+/** Of every gateway, so that each can serve every file. */
+const ENVIRONMENT = {
+  /** Fixtures load sources of ours from here: the host copies the fixtures before it loads them. */
+  COORDINATION_E2E_SOURCE: new URL("../../src/", import.meta.url).href,
+  COORDINATION_E2E_TOKEN: TOKEN_OF_ENVIRONMENT,
+};
+
+export interface StageOptions extends Partial<GatewayOptions> {
+  /** Starts a process of its own, which no other file uses: one that is killed, stopped or given a broken ledger. */
+  readonly isFresh?: boolean;
+}
+
 export async function openStage(
-  options: Partial<GatewayOptions> = {},
+  { isFresh = false, ...options }: StageOptions = {},
   rules: readonly Rule[] = [],
 ): Promise<Stage> {
   const model = await startScriptedModel({ rules });
@@ -46,8 +62,9 @@ export async function openStage(
     plugin: { kind: "path", dir: inject("pluginDir") },
     pluginConfig: createPluginConfig(),
     ...options,
+    env: { ...ENVIRONMENT, ...options.env },
   };
-  const gateway = await startGateway(base);
+  const gateway = isFresh ? await startGateway(base) : await takeGateway(base);
   const ledgerPath = join(gateway.stateDir, "coordination", "ledger.sqlite");
   const stage: Stage = {
     model,
@@ -70,9 +87,9 @@ export async function openStage(
       stage.gateway = await startGateway({ ...base, home: gateway.home });
     },
     close: async () => {
-      await stage.gateway.stop();
+      if (isFresh) await stage.gateway.dispose();
+      else await returnGateway(stage.gateway, base, model);
       await model.close();
-      rmSync(gateway.home, { recursive: true, force: true });
     },
   };
   return stage;

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Json } from "../support/gateway.ts";
+import { waitForReload } from "../support/gateway-reload.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { isServingMethods } from "./gateway-pool.ts";
 import { hasEnded, openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
-import { editFlag, reloadEnded, isServingMethods, turnFlag } from "./turn-flag.ts";
+import { editFlag, turnFlag } from "./turn-flag.ts";
 
 let stage: Stage;
 
@@ -107,8 +109,8 @@ describe("the flag", () => {
     await stage.until(sessionKey, ({ steps }) => steps.some(({ phase }) => phase.status === "running"));
     const before = stage.gateway.log().length;
     editFlag(stage, { enabled: false });
-    expect((await reloadEnded(stage.gateway, before)).isApplied).toBe(false);
-    expect(await isServingMethods(stage)).toBe(true);
+    expect((await waitForReload(stage.gateway.log, before)).isApplied).toBe(false);
+    expect(await isServingMethods(stage.gateway)).toBe(true);
     await owner;
     expect(await stage.until(sessionKey, hasEnded)).toMatchObject({ status: "success" });
     const reload = ["plugins", "reload", "coordination"];
@@ -116,7 +118,7 @@ describe("the flag", () => {
       what: "the host to reload the plugin",
       timeoutMs: 60_000,
     });
-    expect(await isServingMethods(stage)).toBe(false);
+    expect(await isServingMethods(stage.gateway)).toBe(false);
     await turn(true);
   });
 

@@ -1,6 +1,7 @@
 /** Turning the flag while the gateway runs. */
-import type { Gateway, Json } from "../support/gateway.ts";
-import { waitFor } from "../support/wait-for.ts";
+import type { Json } from "../support/gateway.ts";
+import { waitForReload } from "../support/gateway-reload.ts";
+import { waitUntilServed } from "./gateway-pool.ts";
 import { PHASE1, createPluginConfig, type Stage } from "./stage.ts";
 
 export interface Turned {
@@ -9,8 +10,6 @@ export interface Turned {
   readonly phase1?: Json;
   readonly hooks?: Json;
 }
-
-const RELOAD_ENDED = /\[reload\] config (?:hot reload (applied)|reload (?:superseded|failed))/u;
 
 /** Makes every edit differ from the one before: the host does nothing about one that changes nothing. */
 let edits = 0;
@@ -27,14 +26,11 @@ export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
   for (;;) {
     const before = stage.gateway.log().length;
     editFlag(stage, turned);
-    const { words, isApplied } = await reloadEnded(stage.gateway, before);
+    const { words, isApplied } = await waitForReload(stage.gateway.log, before);
     if (isApplied) break;
     if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${words}`);
   }
-  await waitFor(async () => (await isServingMethods(stage)) === enabled, {
-    what: `the plugin to be served with ${flag}`,
-    timeoutMs: 30_000,
-  });
+  await waitUntilServed(stage.gateway, enabled);
 }
 
 /** In the configuration; what the host makes of it is another matter. */
@@ -45,26 +41,4 @@ export function editFlag(stage: Stage, { enabled, phase1, hooks }: Turned): void
     entries.coordination["config"] = createPluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
     if (hooks) entries.coordination["hooks"] = hooks;
   });
-}
-
-/** What the host says of the first reload whose end is logged behind `since`, in characters. */
-export async function reloadEnded(
-  gateway: Gateway,
-  since = 0,
-): Promise<{ readonly words: string; readonly isApplied: boolean }> {
-  const [words, applied] = await waitFor(() => RELOAD_ENDED.exec(gateway.log().slice(since)), {
-    what: "the host to reload the plugin, or to say why not",
-    timeoutMs: 90_000,
-  });
-  return { words: words, isApplied: applied !== undefined };
-}
-
-export async function isServingMethods(stage: Stage): Promise<boolean> {
-  try {
-    await stage.gateway.call("coordination.questions");
-    return true;
-  } catch (error) {
-    if (error instanceof Error && error.message.includes("unknown method")) return false;
-    throw error;
-  }
 }

@@ -63,7 +63,6 @@ export function openWritesStage(
     extraPluginPaths: ["writing-tools", ...plugins].map((name) =>
       join(import.meta.dirname, "fixtures", name),
     ),
-    env: { WRITING_TOOLS_SOURCE: new URL("../../src/", import.meta.url).href },
     configPatch: mergeConfig(CONFIG, configPatch),
   };
   return openStage(options, rules);

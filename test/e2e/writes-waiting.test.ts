@@ -134,7 +134,7 @@ describe("what is off", () => {
 
   it("conflicts.enabled: false: writes happen as in the plain host, and there are no claims", async () => {
     const there = await openStageWith({ enabled: false, unknownWrites: "deny" });
-    const events = await expectSound(there, await run(there, "off", overwriting));
+    const events = await expectSound(there, await run(there, "writes-off", overwriting));
     expectPlain(there);
     expect(events.map(({ type }) => type)).toContain("step.completed");
     const ofWrites = /^(?:claim|conflict|resource|write)\./u;
@@ -143,7 +143,7 @@ describe("what is off", () => {
 
   it("the flag: there is not even a ledger", async () => {
     const there = await openStageWith({ unknownWrites: "deny" }, false);
-    await begin(there, "off", overwriting);
+    await begin(there, "writes-flag-off", overwriting);
     const areDone = (): boolean =>
       resultsOf(there, "off-a").length > 0 && resultsOf(there, "off-b").length > 0;
     await waitFor(areDone, { what: "both agents to end", timeoutMs: 60_000 });

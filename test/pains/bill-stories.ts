@@ -37,6 +37,7 @@ export const BILL_CONFIG: Json = {
       subagents: { maxConcurrent: 16, allowAgents: ["*"], maxSpawnDepth: 4, maxChildrenPerAgent: 20 },
     },
     // Beside another agent the main one would have a folder of its own.
+    ownership: "explicit",
     entries: { main: { workspace: "~/workspace" }, reader: {} },
   },
 };

@@ -24,6 +24,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { connectOnUse, type GatewayClient, type Json } from "./gateway-client.ts";
+import { waitForReload, type Reload } from "./gateway-reload.ts";
 import { waitFor } from "./wait-for.ts";
 
 export type { Json } from "./gateway-client.ts";
@@ -68,7 +69,8 @@ export type Gateway = {
   readonly pid: number;
   /** Milliseconds from the start of the process to readiness. */
   readonly readyMs: number;
-  log(): string;
+  readonly log: () => string;
+  isRunning(): boolean;
   /** Runs one turn and answers when the run ended; announce turns of children come later. */
   agent(turn: {
     readonly message: string;
@@ -79,6 +81,8 @@ export type Gateway = {
   call(method: string, params?: Json, timeoutMs?: number): Promise<Json>;
   openclaw(args: readonly string[], timeoutMs?: number): Promise<CliResult>;
   updateConfig(mutate: (config: Json) => void): void;
+  /** Replaces the whole configuration of the running gateway, and answers when the host has applied it or says why not. */
+  reconfigure(options: GatewayOptions): Promise<Reload>;
   stop(graceMs?: number): Promise<void>;
   kill9(): Promise<void>;
   /** Stops and deletes the home, which holds some 60 MB. */
@@ -146,6 +150,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const config = readJson(configPath);
       mutate(config);
       writeJson(configPath, config);
+    },
+    isRunning: () => !hasEnded(child),
+    reconfigure: ({ modelBaseUrl, ...others }) => {
+      const since = log().length;
+      const next = createBaseConfig({ home, port, token, modelBaseUrl });
+      writeJson(configPath, withPlugins(next, { modelBaseUrl, ...others }));
+      return waitForReload(log, since);
     },
     stop,
     kill9: async () => {
@@ -283,17 +294,20 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
+const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean =>
+  exitCode !== null || signalCode !== null;
+
 async function end(child: ChildProcess, signal: "SIGTERM" | "SIGKILL", graceMs: number): Promise<void> {
-  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
-  if (!hasEnded()) {
+  const hasItEnded = (): boolean => hasEnded(child);
+  if (!hasEnded(child)) {
     if (signal === "SIGTERM") child.kill("SIGTERM");
     else signalGroup(child, "SIGKILL");
-    await waitFor(hasEnded, { what: "the gateway to end", timeoutMs: graceMs, everyMs: 25 }).catch(
+    await waitFor(hasItEnded, { what: "the gateway to end", timeoutMs: graceMs, everyMs: 25 }).catch(
       () => undefined,
     );
   }
   signalGroup(child, "SIGKILL");
-  await waitFor(hasEnded, { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
+  await waitFor(hasItEnded, { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
 }
 
 type ReadyInput = {
@@ -306,7 +320,7 @@ type ReadyInput = {
 async function waitUntilReady({ child, port, log, timeoutMs }: ReadyInput): Promise<void> {
   const tail = (): string => log().slice(-4_000);
   const isAnswered = async (): Promise<"yes" | "dead" | false> => {
-    if (child.exitCode !== null || child.signalCode !== null) return "dead";
+    if (hasEnded(child)) return "dead";
     if (!/\bready\b\s*$/mu.test(stripVTControlCharacters(log()))) return false;
     const health = await fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(2_000) });
     return health.ok && "yes";

@@ -1,0 +1,104 @@
+/**
+ * Owns: running gateways that go from one test file to the next. A start with its first turn costs half a minute, most of it
+ * compiling; another configuration costs a few seconds. The ledger and the workspace of a file are deleted behind it, and the
+ * host's own sessions stay, so files that share session keys or ids of plans would meet each other.
+ */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { inject } from "vitest";
+import { startGateway, type Gateway, type GatewayOptions, type Json } from "../support/gateway.ts";
+import type { ScriptedModel } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** Two, because some stories are played in two at once. Each takes about 1 GB of memory, and next to no time while nobody uses it. */
+const IDLE_MAX = 2;
+
+const OFF = { coordination: { phase1: { enabled: false } } };
+
+const QUIET_MS = 2_000;
+
+interface Idle {
+  readonly gateway: Gateway;
+  /** Of the process: it cannot be changed any more. */
+  readonly env: string;
+}
+
+const idle: Idle[] = [];
+
+/** Takes a gateway that another file has returned, with the configuration of the options, or starts one. */
+export async function takeGateway(options: GatewayOptions): Promise<Gateway> {
+  const found = idle.findIndex(({ env }) => env === nameEnv(options));
+  const [kept] = found < 0 ? [] : idle.splice(found, 1);
+  if (!kept) return startGateway({ ...options, home: mkdtempSync(join(inject("homesDir"), "home-")) });
+  const { log } = kept.gateway;
+  const since = log().length;
+  if (await isReconfigured(kept.gateway, options)) return { ...kept.gateway, log: () => log().slice(since) };
+  await kept.gateway.dispose();
+  return takeGateway(options);
+}
+
+/** Keeps the gateway for the next who takes one, unless it was stopped or is still at work. Its model has to answer until then. */
+export async function returnGateway(
+  gateway: Gateway,
+  options: GatewayOptions,
+  model: ScriptedModel,
+): Promise<void> {
+  const { env, plugin, modelBaseUrl, configPatch } = options;
+  const { agents } = (configPatch ?? {}) as { readonly agents?: { readonly entries?: Json } };
+  const isKept =
+    idle.length < IDLE_MAX &&
+    gateway.isRunning() &&
+    (await isReconfigured(gateway, { ...(env && { env }), plugin, modelBaseUrl, pluginConfig: OFF }));
+  if (!isKept) return gateway.dispose();
+  await waitUntilQuiet(model);
+  rmSync(join(gateway.stateDir, "coordination"), { recursive: true, force: true });
+  clearWorkspace(join(gateway.home, "workspace"), Object.keys(agents?.entries ?? {}));
+  idle.push({ gateway, env: nameEnv(options) });
+}
+
+/** The host refuses to work in a folder that was not empty once and is now: a file of no meaning stays. */
+function clearWorkspace(folder: string, agents: readonly string[]): void {
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
+  for (const name of ["", ...agents]) {
+    mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(join(folder, name, ".stays"), "");
+  }
+}
+
+/** The host tells parents of their children's ends when it is about to: the next file's model would be asked. */
+async function waitUntilQuiet({ requests }: ScriptedModel): Promise<void> {
+  const isQuiet = (): boolean => Date.now() - (requests.at(-1)?.receivedAt ?? 0) > QUIET_MS;
+  await waitFor(isQuiet, { what: "the agents to be at rest", timeoutMs: 60_000, everyMs: 100 });
+}
+
+const nameEnv = ({ env = {} }: GatewayOptions): string => JSON.stringify(Object.entries(env).toSorted());
+
+async function isReconfigured(gateway: Gateway, options: GatewayOptions): Promise<boolean> {
+  const { isApplied } = await gateway.reconfigure(options);
+  if (!isApplied) return false;
+  await waitUntilServed(gateway, isEnabled(options));
+  return true;
+}
+
+function isEnabled({ pluginConfig }: GatewayOptions): boolean {
+  const { coordination } = (pluginConfig ?? {}) as { coordination?: { phase1?: { enabled?: boolean } } };
+  return coordination?.phase1?.enabled === true;
+}
+
+/** Waits until the gateway serves the plugin's methods, or no longer serves them. */
+export async function waitUntilServed(gateway: Gateway, enabled = true): Promise<void> {
+  await waitFor(async () => (await isServingMethods(gateway)) === enabled, {
+    what: `the plugin to be served with the flag ${enabled ? "on" : "off"}`,
+    timeoutMs: 30_000,
+  });
+}
+
+export async function isServingMethods(gateway: Gateway): Promise<boolean> {
+  try {
+    await gateway.call("coordination.questions");
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("unknown method")) return false;
+    throw error;
+  }
+}

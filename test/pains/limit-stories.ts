@@ -92,8 +92,12 @@ export async function tellTimeout({ plain, coordinated }: Pair): Promise<void> {
 
 /** P20: an agent that spawns without an end. */
 export async function tellEndlessSpawns({ plain, coordinated }: Pair): Promise<void> {
-  const turns = [1, 2, 3, 4, 5].map((number): Turn => ({ spawn: [childOf(`budget-${number}`)] }));
+  // They end after the last spawn, so that no result comes to a parent that still spawns.
+  const turns = [1, 2, 3, 4, 5].map((number): Turn => ({
+    spawn: [childOf(`budget-${number}`, gate({ awaits: ["budget spawned"] }))],
+  }));
   await begin(plain, "budget", ...turns);
+  await open(plain, "budget spawned");
   await waitUntilSaid(plain, ["budget-1", "budget-2", "budget-3", "budget-4", "budget-5"]);
 
   const steps = [1, 2, 3, 4, 5].map((number) =>

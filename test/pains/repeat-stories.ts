@@ -80,7 +80,7 @@ export async function tellLostAnswer({ plain, coordinated }: Pair): Promise<void
   await begin(coordinated, "answer", { spawn });
   expect(resultsOf(coordinated, "answer")[0]).toContain("error");
   const state = await waitForEnd(coordinated, "answer");
-  expect(stepNamed(state, "lost-answer").phase.status).toBe("completed");
+  expect(stepNamed(state, "lost-answer").phase).toMatchObject({ status: "completed" });
 
   const plan = planOf("LOSE-THE-ANSWER", [stepOf("answer-step", [])]);
   const submit = call({ name: "coordination_plan", args: { plan } });

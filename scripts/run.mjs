@@ -31,7 +31,10 @@ const TASKS = {
   demo: [["scripts/demo.ts"]],
   test: [VITEST],
   "test:fast": [[...VITEST, ...WITHOUT_GATEWAYS]],
-  "test:long": [[...VITEST, ...WITHOUT_GATEWAYS, "test/crash", "test/contract/query-times.test.ts"]],
+  "test:long": [
+    [...VITEST, ...WITHOUT_GATEWAYS, "test/crash", "test/contract/query-times.test.ts"],
+    [...VITEST, "--project", "e2e", "test/e2e/crash.test.ts"],
+  ],
   explore: [["scripts/explore.ts"]],
   bench: [["test/bench/run.ts"]],
   cli: [["src/plugins/cli/main.ts"]],

@@ -1,19 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isEnded } from "../../src/agents/coordination/ledger/state.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { hasEnded, openStage, stepNamed, type Stage } from "./stage.ts";
 
 let stage: Stage;
 
 beforeAll(async () => {
-  stage = await openStage();
+  stage = await openStage({ isFresh: true });
 });
 
 afterAll(() => stage.close());
 
 describe("kill -9 of the gateway", () => {
   it("while children run: each open step gets the host's outcome after the restart, once", async () => {
-    const session = "agent:main:killed";
+    const session = "agent:main:crash";
     const spawn = [
       { label: "quick", task: renderScript({ say: "quick result" }) },
       { label: "slow", task: renderScript({ delayMs: 60_000, say: "never" }) },
@@ -34,7 +35,11 @@ describe("kill -9 of the gateway", () => {
 
   it("at every stage of a spawn: no step is lost, none is recorded twice, and the ledger stays sound", async () => {
     const nameSession = (round: number): string => `agent:main:round-${round}`;
-    const delaysMs = [30, 90, 150, 220, 400];
+    const rounds = chooseCampaignSize("GATEWAY_KILLS", { short: 3, long: 10 });
+    const delaysMs = Array.from(
+      { length: rounds },
+      (_, round) => 30 + Math.round((370 * round) / (rounds - 1)),
+    );
     for (const [round, delayMs] of delaysMs.entries()) {
       const spawn = [
         { label: "one", task: renderScript({ delayMs: 500, say: "one" }) },

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { startBrowser, openPage, type Viewing, type WatchedPage } from "./browser.ts";
+import { startBrowser, openPage, type Viewing } from "./browser.ts";
 import { ENDED_PLAN, fillLedger, HOSTILE, openAnother, RUNNING_PLAN, SPAWNED } from "./filled-ledger.ts";
-import { startServe, type Served } from "./page-stage.ts";
+import { startServe } from "./page-stage.ts";
+import { go, visitPage, type Play } from "./visit.ts";
 
 const SHOTS = join(import.meta.dirname, "..", "..", "docs", "screenshots");
 /** Views of which the docs have a picture; it is taken anew where it is asked for. */
@@ -33,23 +34,7 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-/** A server and a signed-in page of its own for each test: a link signs in once. */
-async function visit(play: (watched: WatchedPage, served: Served) => Promise<void>, viewing?: Viewing) {
-  const served = await startServe({ ledger });
-  const watched = await openPage(browser, served.address, viewing);
-  try {
-    await watched.page.locator(".feed.live").waitFor();
-    await play(watched, served);
-    expect(watched.problems).toEqual([]);
-  } finally {
-    await watched.context.close();
-    await served.stop();
-  }
-}
-
-async function go(page: Page, place: string): Promise<void> {
-  await page.evaluate(`location.hash = ${JSON.stringify(place)}`);
-}
+const visit = (play: Play, viewing?: Viewing): Promise<void> => visitPage({ browser, ledger, viewing }, play);
 
 /** Labels of a drawing spell its signs out (`✓` as `completed`), so they do not begin with what is drawn. */
 async function listViolations(page: Page): Promise<string[]> {

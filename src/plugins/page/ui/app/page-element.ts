@@ -25,7 +25,7 @@ export abstract class PageElement extends LitElement {
 }
 
 /** Several changes that come at once are read once. */
-const PAUSE_MS = 120;
+const PAUSE_MS = 60;
 
 /** An element that shows what the server was asked for, and asks again when that changed. */
 export abstract class LoadedElement<T> extends PageElement {
@@ -42,11 +42,17 @@ export abstract class LoadedElement<T> extends PageElement {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isReading = false;
   #isStale = false;
+  #failure: unknown;
 
   /** @throws ApiProblem */
   protected abstract read(): Promise<T>;
   protected abstract isConcerned(change: LiveChange): boolean;
   protected abstract show(loaded: T): TemplateResult;
+
+  /** Returns what is shown below the problem where nothing could be read. */
+  protected showInstead(_problem: unknown): TemplateResult | typeof nothing {
+    return nothing;
+  }
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -79,6 +85,7 @@ export abstract class LoadedElement<T> extends PageElement {
         this.loaded = await this.read();
         this.problem = undefined;
       } catch (error) {
+        this.#failure = error;
         this.problem = describeProblem(error);
       }
       await new Promise((resolve) => {
@@ -95,7 +102,7 @@ export abstract class LoadedElement<T> extends PageElement {
       loaded === undefined
         ? problem === undefined
           ? html`<p class="quiet" role="status">Reading …</p>`
-          : nothing
+          : this.showInstead(this.#failure)
         : this.show(loaded)
     }`;
   }

@@ -185,16 +185,17 @@ class QuestionsView extends LoadedElement<QuestionsList> {
   }
 
   #showHeld({ heldText, isCut, result }: QuestionDetail): TemplateResult | typeof nothing {
-    if (!result) return nothing;
     if (heldText === undefined)
-      return html`<p class="quiet">
-        ${this.page.session.refusals.results ?? "You have no right to read the held result."}
-      </p>`;
+      return result
+        ? html`<p class="quiet">
+            ${this.page.session.refusals.results ?? "You have no right to read the held result."}
+          </p>`
+        : nothing;
     if (heldText === null) return html`<p class="quiet">The held result is no longer kept.</p>`;
     return html`<h3>The held result, as it would count</h3>
       <pre class="held-text" tabindex="0" aria-label="The held result">${showText(heldText)}</pre>
       <p class="quiet">
-        ${isCut ? "Only its beginning is shown. " : ""}sha256 <span class="mono">${result.sha256}</span>
+        ${isCut ? "Only its beginning is shown. " : ""}${result ? html`sha256 <span class="mono">${result.sha256}</span>` : nothing}
       </p>`;
   }
 }

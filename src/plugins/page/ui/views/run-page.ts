@@ -12,6 +12,7 @@ import type { CoordinationDetail, RunDetail, WorkflowDetail } from "../../contra
 import { writeTimelineDocument } from "../../drawing/timeline-document.ts";
 import { showLine } from "../../drawing/visible-text.ts";
 import { formatAddress, TABS, type Tab } from "../app/address.ts";
+import { ApiProblem } from "../app/page-api.ts";
 import { LoadedElement, showAction } from "../app/page-element.ts";
 import { saveFile, showFields, showInstant, showStatus } from "../parts/words.ts";
 import "./event-log.ts";
@@ -56,6 +57,13 @@ class RunView extends LoadedElement<RunDetail> {
 
   protected override show(detail: RunDetail): TemplateResult {
     return detail.kind === "run" ? this.#showWorkflow(detail) : this.#showCoordination(detail);
+  }
+
+  /** A log that cannot be understood as a whole can still be read, and says which event is damaged. */
+  protected override showInstead(problem: unknown): TemplateResult | typeof nothing {
+    if (!(problem instanceof ApiProblem) || problem.code !== "refused") return nothing;
+    return html`<h2>Its events</h2>
+      <event-log .page=${this.page} .runId=${this.runId} .sequence=${0} .query=${this.query}></event-log>`;
   }
 
   #showWorkflow(detail: WorkflowDetail): TemplateResult {
@@ -179,8 +187,7 @@ class RunView extends LoadedElement<RunDetail> {
         before: `Steps that run are stopped, steps that wait are not begun, and the work ends as cancelled. ${formatCount(detail.view.steps.filter((step) => step.endedAtMs === undefined).length, "step")} of ${detail.view.steps.length} will be affected. It cannot be undone.`,
         confirm: "Cancel the work",
         isDangerous: true,
-        field: { label: "Why (goes into the log)", isRequired: false },
-        perform: (text) => this.page.api.post<Done>(`${path}/cancel`, text === "" ? {} : { reason: text }),
+        perform: () => this.page.api.post<Done>(`${path}/cancel`, {}),
       }),
     });
     return html`<button type="button" @click=${() => this.#save(detail)}>Save as file</button>

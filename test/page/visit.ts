@@ -1,0 +1,32 @@
+/** Owns: a server of its own and a signed-in page for each test, because a link signs in once. */
+import type { Browser, Page } from "playwright-core";
+import { expect } from "vitest";
+import { openPage, type Viewing, type WatchedPage } from "./browser.ts";
+import { startServe, type Served } from "./page-stage.ts";
+
+export type Play = (watched: WatchedPage, served: Served) => Promise<void>;
+
+export interface Visited {
+  readonly browser: Browser;
+  readonly ledger: string;
+  readonly viewing?: Viewing | undefined;
+}
+
+/** Fails where a script went wrong or the content security policy stopped something. */
+export async function visitPage({ browser, ledger, viewing }: Visited, play: Play): Promise<void> {
+  const served = await startServe({ ledger });
+  const watched = await openPage(browser, served.address, viewing);
+  try {
+    await watched.page.locator(".feed.live").waitFor();
+    await play(watched, served);
+    expect(watched.problems).toEqual([]);
+  } finally {
+    await watched.context.close();
+    await served.stop();
+  }
+}
+
+/** Goes to a place of the page, such as `#/runs`. */
+export async function go(page: Page, place: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+}

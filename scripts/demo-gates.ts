@@ -49,19 +49,33 @@ export const GATES_RULES: readonly Rule[] = [
   },
 ];
 
-/** What a person would do: approves what is asked, as long as the plan runs. */
+export interface Approving {
+  /** How long a person has to answer on the page before the demo does, in ms. */
+  readonly personMs: number;
+  readonly report: (line: string) => void;
+}
+
+/** What a person would do, where none does: approves what is asked, as long as the plan runs. */
 export async function approveWhile(
   gateway: Gateway,
   ended: Promise<unknown>,
-  report: (line: string) => void,
+  { personMs, report }: Approving,
 ): Promise<void> {
   let isOver = false;
   void ended.finally(() => (isOver = true)).catch(() => undefined);
+  const seenAtMs = new Map<string, number>();
   while (!isOver) {
     const { questions } = (await gateway.call("coordination.questions", {})) as {
       readonly questions: readonly { readonly questionId: string; readonly title?: string }[];
     };
     for (const { questionId } of questions) {
+      const askedAtMs = seenAtMs.get(questionId) ?? performance.now();
+      if (!seenAtMs.has(questionId) && personMs > 0)
+        report(
+          `A result is held: approve it on the page, under Questions. In ${personMs / 1_000} s the demo does.`,
+        );
+      seenAtMs.set(questionId, askedAtMs);
+      if (performance.now() - askedAtMs < personMs) continue;
       const { happened } = (await gateway.call("coordination.answer", { questionId, answer: "approve" })) as {
         readonly happened: string;
       };

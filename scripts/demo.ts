@@ -30,7 +30,8 @@ one folder only beside one whose answer is long, in a real OpenClaw gateway in a
 last tree with its bill, and stops everything.
 
 Options:
-  --keep                 leave the gateway up until Ctrl-C
+  --keep                 print the address of the operator's page, where the held result waits two minutes for you to
+                         approve it, and leave the gateway up until Ctrl-C
   --model-base-url URL   an OpenAI-compatible API to use instead of the scripted model
   --model NAME           the model's name there
   --api-key-env VAR      the environment variable that holds the API key (it is not written anywhere)
@@ -46,6 +47,8 @@ const SESSION = "agent:main:demo";
 /** A real model may think for long. */
 const PATIENCE_MS = 600_000;
 const SCRIPTED_PATIENCE_MS = 90_000;
+/** A person who watches the demo needs time to find the question on the page. */
+const PERSON_MS = 120_000;
 
 interface Options {
   readonly keep: boolean;
@@ -75,6 +78,7 @@ async function run(): Promise<number> {
     say(
       `The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`,
     );
+    await offerPage(gateway, options);
     const patienceMs = options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS;
     const spawned = await runTask(gateway, DEMO_TASK, patienceMs);
     show(gateway, spawned);
@@ -82,7 +86,7 @@ async function run(): Promise<number> {
     const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
     show(gateway, planned);
     const contested = await runConflict(gateway, model, patienceMs);
-    const heldRun = await runHeld(gateway, patienceMs);
+    const heldRun = await runHeld(gateway, patienceMs, options.keep ? PERSON_MS : 0);
     const treeRun = await runTree(gateway, model, patienceMs);
     report(gateway, planned, performance.now() - startedAt);
     if (options.keep) await keep(gateway);
@@ -198,10 +202,10 @@ async function runConflict(
   return entry;
 }
 
-async function runHeld(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+async function runHeld(gateway: Gateway, patienceMs: number, personMs: number): Promise<RunEntry> {
   say(`A check and a person: ${styleText("italic", GATES_PLAN.objective)}`);
-  const ended = runPlan(gateway, GATES_PLAN, patienceMs);
-  await approveWhile(gateway, ended, say);
+  const ended = runPlan(gateway, GATES_PLAN, patienceMs + personMs);
+  await approveWhile(gateway, ended, { personMs, report: say });
   const entry = await ended;
   runCli("questions", "--all", "--ledger", joinLedgerPath(gateway.stateDir));
   show(gateway, entry);
@@ -269,10 +273,24 @@ function runCli(...args: readonly string[]): void {
   if (status !== 0) throw new Error(`openclaw-coordination ${args.join(" ")} ended with ${String(status)}`);
 }
 
-async function keep({ port, token, home, stateDir, configPath }: Gateway): Promise<void> {
+async function offerPage(gateway: Gateway, options: Options): Promise<void> {
+  if (!options.keep) return;
+  say("Watch the work in a browser, and answer what it asks there:");
+  await showPage(gateway);
+}
+
+/** Prints the address of the operator's page. */
+async function showPage(gateway: Gateway): Promise<void> {
+  const { address } = await gateway.call("coordination.page.link");
+  process.stdout.write(`\n  ${String(address)}\n  It signs in once, within five minutes.\n\n`);
+}
+
+async function keep(gateway: Gateway): Promise<void> {
+  const { port, token, home, stateDir, configPath } = gateway;
   process.stdout.write(
-    `\nThe gateway stays up on http://127.0.0.1:${port} until Ctrl-C (token ${token}, home ${home}).\n`,
+    `\nThe gateway stays up on http://127.0.0.1:${port} until Ctrl-C (token ${token}, home ${home}). Its page:\n`,
   );
+  await showPage(gateway);
   const env = `OPENCLAW_STATE_DIR=${stateDir} OPENCLAW_CONFIG_PATH=${configPath}`;
   process.stdout.write(`From another terminal:  ${env} npx openclaw coordination list\n`);
   const alive = setInterval(() => undefined, 60_000);

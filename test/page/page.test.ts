@@ -189,6 +189,14 @@ describe("the page", () => {
       expect(await page.locator("step-panel").textContent()).toContain("failed after");
     }));
 
+  it("compares with the policy that it gives as an example", () =>
+    visit(async ({ page }) => {
+      await go(page, `#/runs/${ENDED_PLAN.id}/what-if`);
+      await page.getByRole("button", { name: "Compare" }).click();
+      await page.locator("what-if :is(.problem, .happened, table)").first().waitFor();
+      expect(await page.locator("what-if .problem").allTextContents()).toEqual([]);
+    }));
+
   it("links causes and effects in the log", () =>
     visit(async ({ page }) => {
       await go(page, `#/runs/${ENDED_PLAN.id}/log`);

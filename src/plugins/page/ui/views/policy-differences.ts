@@ -8,7 +8,7 @@ import { describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
 
 const EXAMPLE = `{
-  "gates": { "confidence": { "threshold": 0.9 } }
+  "gates": { "confidenceThreshold": 0.9 }
 }`;
 
 class WhatIf extends PageElement {

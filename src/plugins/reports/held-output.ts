@@ -1,6 +1,5 @@
 /** Owns: which text a question rules on: the held result, or the last words of a child that reported none. */
 import type { ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
-import type { Step } from "../../agents/coordination/ledger/state.ts";
 import { readStoredState } from "../../agents/coordination/runtime/log/read-state.ts";
 import type { FoundQuestion, QuestionReport } from "./question-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
@@ -18,6 +17,11 @@ export async function findHeldOutput(
   return step && findLastWords(step);
 }
 
-function findLastWords({ withheld, phase }: Step): ContentRef | undefined {
+interface SpokenStep {
+  readonly phase: { readonly attempt: number };
+  readonly withheld?: { readonly attempt: number; readonly text: ContentRef } | undefined;
+}
+
+function findLastWords({ withheld, phase }: SpokenStep): ContentRef | undefined {
   return withheld?.attempt === phase.attempt ? withheld.text : undefined;
 }

@@ -21,7 +21,7 @@ const WITHOUT_GATEWAYS = {
   setupFiles: ["test/support/property-seed.ts"],
   env: {
     PROPERTY_SEED: String(seed),
-    // Of the processes that tests start: most of their time is compiling.
+    // Processes that tests start spend most of their time compiling.
     NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled"),
   },
   testTimeout: 120_000,

@@ -55,7 +55,7 @@ export interface Approving {
   readonly report: (line: string) => void;
 }
 
-/** What a person would do, where none does: approves what is asked, as long as the plan runs. */
+/** Approves what is asked as long as the plan runs, in the place of a person who does not. */
 export async function approveWhile(
   gateway: Gateway,
   ended: Promise<unknown>,

@@ -103,7 +103,7 @@ async function run(): Promise<number> {
   }
 }
 
-/** What `openclaw plugins install` does with a package, in a few seconds: its command line takes most of a minute. */
+/** Installs the package as `openclaw plugins install` does, in a few seconds: its command line takes most of a minute. */
 async function packAndUnpack(folder: string): Promise<string> {
   return installInto(join(folder, "plugin"), await packProject(folder));
 }
@@ -300,7 +300,7 @@ async function keep(gateway: Gateway): Promise<void> {
   clearInterval(alive);
 }
 
-/** What stays of the temporary home is what the demo is about. */
+/** Deletes the temporary home but for the ledger, which the demo is about. */
 function forgetAllButLedger({ home, stateDir }: Gateway): void {
   const ledger = join(stateDir, "coordination");
   spawnSync("find", [

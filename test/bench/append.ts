@@ -96,7 +96,7 @@ async function compare({ rounds, waves, concurrent }: Comparison): Promise<Bench
   ];
 }
 
-/** Of the ratios that the rounds gave by themselves. */
+/** Takes the ratios that the rounds gave by themselves. */
 function spreadOf(above: readonly number[], below: readonly number[]): { lowest: number; highest: number } {
   const ratios = above.map((value, index) => value / (below[index] ?? Number.NaN));
   return { lowest: round(Math.min(...ratios)), highest: round(Math.max(...ratios)) };
@@ -254,7 +254,7 @@ const UPDATE = {
   ended: "update run set length = ?, head_hash = ?, ended = 1, summary = ? where run_key = ?",
 } as const;
 
-/** What an append wrote, taken from the ledger that it was written to. */
+/** The bytes that an append wrote, taken from the ledger that it was written to. */
 function prepareWrites(database: Database.Database): (request: AppendRequest) => Write[] {
   const keyOf = database.prepare<[string], number>("select run_key from run where run_id = ?").pluck();
   const eventsOf = database

@@ -25,7 +25,7 @@ export interface SpawnStory {
   readonly parallel: boolean;
 }
 
-/** What one story came to, as far as anybody outside the ledger was told. */
+/** The outcome of one story, as far as anybody outside the ledger was told. */
 export interface Told {
   readonly story: SpawnStory;
   admitted?: CoordinationEnvelope;

@@ -115,7 +115,7 @@ describe("strict mode", () => {
 
   afterAll(() => stage.close());
 
-  /** What the model was told about its spawn. */
+  /** Prints the results of its calls that the model was told, that of its spawn among them. */
   function printToolResults(): string {
     return JSON.stringify(
       stage.model.requests.flatMap(({ body }) => body.messages.filter(({ role }) => role === "tool")),

@@ -19,7 +19,7 @@ const QUIET_MS = 2_000;
 
 interface Idle {
   readonly gateway: Gateway;
-  /** Of the process: it cannot be changed any more. */
+  /** The environment of the process, which cannot be changed any more. */
   readonly env: string;
 }
 
@@ -30,9 +30,7 @@ export async function takeGateway(options: GatewayOptions): Promise<Gateway> {
   const found = idle.findIndex(({ env }) => env === nameEnv(options));
   const [kept] = found < 0 ? [] : idle.splice(found, 1);
   if (!kept) return startGateway({ ...options, home: mkdtempSync(join(inject("homesDir"), "home-")) });
-  const { log } = kept.gateway;
-  const since = log().length;
-  if (await isReconfigured(kept.gateway, options)) return { ...kept.gateway, log: () => log().slice(since) };
+  if (await isReconfigured(kept.gateway, options)) return kept.gateway;
   await kept.gateway.dispose();
   return takeGateway(options);
 }
@@ -43,14 +41,14 @@ export async function returnGateway(
   options: GatewayOptions,
   model: ScriptedModel,
 ): Promise<void> {
-  const { env, plugin, modelBaseUrl, configPatch } = options;
+  const { plugin, modelBaseUrl, configPatch } = options;
   const { agents } = (configPatch ?? {}) as { readonly agents?: { readonly entries?: Json } };
   const isKept =
     idle.length < IDLE_MAX &&
     gateway.isRunning() &&
-    (await isReconfigured(gateway, { ...(env && { env }), plugin, modelBaseUrl, pluginConfig: OFF }));
+    (await isReconfigured(gateway, { plugin, modelBaseUrl, pluginConfig: OFF })) &&
+    (await isQuiet(model));
   if (!isKept) return gateway.dispose();
-  await waitUntilQuiet(model);
   rmSync(join(gateway.stateDir, "coordination"), { recursive: true, force: true });
   clearWorkspace(join(gateway.home, "workspace"), Object.keys(agents?.entries ?? {}));
   idle.push({ gateway, env: nameEnv(options) });
@@ -66,18 +64,29 @@ function clearWorkspace(folder: string, agents: readonly string[]): void {
 }
 
 /** The host tells parents of their children's ends when it is about to: the next file's model would be asked. */
-async function waitUntilQuiet({ requests }: ScriptedModel): Promise<void> {
-  const isQuiet = (): boolean => Date.now() - (requests.at(-1)?.receivedAt ?? 0) > QUIET_MS;
-  await waitFor(isQuiet, { what: "the agents to be at rest", timeoutMs: 60_000, everyMs: 100 });
+async function isQuiet({ requests }: ScriptedModel): Promise<boolean> {
+  const isAtRest = (): boolean => Date.now() - (requests.at(-1)?.receivedAt ?? 0) > QUIET_MS;
+  const waiting = waitFor(isAtRest, { what: "the agents to be at rest", timeoutMs: 30_000, everyMs: 100 });
+  return waiting.then(() => true, sayNotKept);
+}
+
+/** A gateway that cannot be handed on is replaced, which costs a start and fails no test. */
+function sayNotKept(error: unknown): false {
+  console.error(`a gateway is not handed on: ${String(error)}`);
+  return false;
 }
 
 const nameEnv = ({ env = {} }: GatewayOptions): string => JSON.stringify(Object.entries(env).toSorted());
 
 async function isReconfigured(gateway: Gateway, options: GatewayOptions): Promise<boolean> {
-  const { isApplied } = await gateway.reconfigure(options);
-  if (!isApplied) return false;
-  await waitUntilServed(gateway, isEnabled(options));
-  return true;
+  try {
+    const { words, isApplied } = await gateway.reconfigure(options);
+    if (!isApplied) return sayNotKept(words);
+    await waitUntilServed(gateway, isEnabled(options));
+    return true;
+  } catch (error) {
+    return sayNotKept(error);
+  }
 }
 
 function isEnabled({ pluginConfig }: GatewayOptions): boolean {

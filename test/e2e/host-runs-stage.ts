@@ -1,4 +1,4 @@
-/** What the end-to-end tests of the runners need: a scripted model and the real gateway with the runners as methods. */
+/** Owns: a scripted model and the real gateway with the runners as methods, for the end-to-end tests of the runners. */
 import { join } from "node:path";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
@@ -18,7 +18,7 @@ import { createPluginConfig, openStage, type Stage } from "./stage.ts";
 export const ASKED_MS = 90_000;
 const FOLLOW_MS = 120_000;
 
-/** What a child says in the turn that the host makes when the child's own agents have ended. */
+/** Lets a child speak in the turn that the host makes when the child's own agents have ended. */
 const RULES: readonly Rule[] = [
   {
     when: (text) => isAnnounce(text) && text.includes("Every subagent spawned"),
@@ -46,7 +46,7 @@ export interface RunsStage {
   readonly cancel: (order: Order) => Promise<string>;
   readonly show: (snapshot: FlowSnapshot) => Promise<unknown>;
   readonly stopShowing: () => Promise<unknown>;
-  /** What the fixture noted since the gateway started. */
+  /** Returns the notes that the fixture took since the gateway started. */
   readonly seen: () => Promise<Seen>;
   readonly rowsUnder: (sessionKey: string) => Promise<readonly Row[]>;
   readonly messagesOf: (sessionKey: string) => Promise<readonly Message[]>;

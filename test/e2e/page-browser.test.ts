@@ -19,7 +19,7 @@ import { hasEnded, stepNamed } from "./stage.ts";
 import { call, gate, openGate, write } from "./writes-stage.ts";
 
 const SECRET = "raw-result-of-the-browser-5c1e";
-/** What the host does takes longer than what the page does. */
+/** The host takes longer than the page. */
 const HOST_WAIT = { timeout: WAIT_MS_MAX };
 
 let stage: GateStage;
@@ -105,7 +105,7 @@ describe("the page of the gateway, in a browser", () => {
       await page.locator(".facts", { hasText: "success" }).waitFor(HOST_WAIT);
 
       await page.evaluate('location.hash = "#/runs/page-dropped/log"');
-      // What was recorded before the second end is kept.
+      // The fork keeps the results from before the second end.
       const ended = page.locator("li:has(> strong:text-is('step.completed')):has(> span:text-is('second'))");
       await ended.getByRole("button", { name: "Fork here" }).click(HOST_WAIT);
       await page.locator("dialog[open]").waitFor(HOST_WAIT);

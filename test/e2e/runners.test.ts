@@ -22,7 +22,7 @@ const MIDDLE_WAKES = "MIDDLE-WAKES";
 /** In the request to an owner that spawns again when its background command ends. */
 const HAS_COMMAND = "HAS-A-COMMAND";
 
-/** What the model does in turns that the host starts itself. */
+/** Scripts of turns that the host starts itself. */
 const RULES: readonly Rule[] = [
   {
     when: (text) => isAnnounce(text) && text.includes(SPAWN_AGAIN),
@@ -59,7 +59,7 @@ let stage: Stage;
 
 beforeAll(async () => {
   const options = {
-    // What an ACP child is recorded as depends on whether it is the first one of the process.
+    // Some tests are about the first ACP child of a process.
     isFresh: true,
     toolSearch: false,
     extraPluginPaths: ["acp-backend", "spawn-blocker", "spawn-probe"].map(nameFixture),

@@ -1,4 +1,4 @@
-/** What every end-to-end test needs: a scripted model, the real gateway with the plugin, and eyes on the ledger. */
+/** Owns: a scripted model, the real gateway with the plugin, and eyes on the ledger, for every end-to-end test. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
@@ -40,7 +40,7 @@ export function createPluginConfig(phase1: Record<string, unknown> = PHASE1) {
 /** A secret that a configuration can name as `${COORDINATION_E2E_TOKEN}`. */
 export const TOKEN_OF_ENVIRONMENT = "e2e-token-of-the-default-tenant";
 
-/** Of every gateway, so that each can serve every file. */
+/** The same environment for every gateway, so that each can serve every file. */
 const ENVIRONMENT = {
   /** Fixtures load sources of ours from here: the host copies the fixtures before it loads them. */
   COORDINATION_E2E_SOURCE: new URL("../../src/", import.meta.url).href,

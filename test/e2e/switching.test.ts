@@ -33,7 +33,7 @@ const NOTHING = {
   gatewayDiscoveryServiceIds: [],
 };
 
-/** What the host says that the plugin has registered. */
+/** Returns all that the plugin has registered, as the host says. */
 async function listRegistered(): Promise<Json> {
   const { stdout } = await stage.gateway.openclaw([
     "plugins",

@@ -147,7 +147,7 @@ export function waitForEnd(stage: Stage, label: string): Promise<Known> {
   return stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 }
 
-/** What the model of an agent read as the results of its calls, in their order. */
+/** Returns the results of its calls as the model of an agent read them, in their order. */
 export function resultsOf({ model }: Stage, label: string): string[] {
   const last = model.requests.findLast(({ turn }) => turn.say === nameEnding(label));
   if (!last) throw new Error(`${label} did not come to its end`);

@@ -30,7 +30,7 @@ export const BUDGET = {
   agents: { reader: { tokens: READER_TOKENS }, main: { spawns: MAIN_SPAWNS, depth: 2 } },
 };
 
-/** What both gateways need beside the model with prices: an agent with a budget, and room for a tree. */
+/** Gives both gateways an agent with a budget, and room for a tree, beside the model with prices. */
 export const BILL_CONFIG: Json = {
   agents: {
     defaults: {
@@ -48,7 +48,7 @@ interface Bill {
   readonly costUsd: number;
 }
 
-/** What the provider itself counted of the requests of one story, all of whose texts name it. */
+/** Returns what the provider itself counted of the requests of one story, all of whose texts name it. */
 function countByProvider({ model }: Stage, story: string): Bill {
   const isOfStory = ({ body }: RecordedRequest): boolean => JSON.stringify(body.messages).includes(story);
   const used = model.requests.filter(isOfStory).flatMap((request) => request.used ?? []);
@@ -83,7 +83,7 @@ interface TreeNode {
   readonly children: readonly TreeNode[];
 }
 
-/** What a command says of the stage's ledger. */
+/** Returns what a command says of the stage's ledger. */
 async function readJson({ ledgerPath }: Stage, ...args: readonly string[]): Promise<Json> {
   const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", ledgerPath, "--json"]);
   if (exitCode !== 0) throw new Error(`${args.join(" ")}: ${stdout}${stderr}`);
@@ -181,7 +181,7 @@ const isWorker = ({ turn }: RecordedRequest): boolean =>
 const countWorkers = ({ model }: Stage): number =>
   new Set(model.requests.filter(isWorker).map(({ turn }) => turn.say)).size;
 
-/** What each call of the reader's model used, in their order. */
+/** Returns what each call of the reader's model used, in their order. */
 function listReaderTokens({ model }: Stage): number[] {
   const ofReader = model.requests.filter(({ body }) =>
     body.messages.some(

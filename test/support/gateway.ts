@@ -16,6 +16,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -81,7 +82,7 @@ export type Gateway = {
   call(method: string, params?: Json, timeoutMs?: number): Promise<Json>;
   openclaw(args: readonly string[], timeoutMs?: number): Promise<CliResult>;
   updateConfig(mutate: (config: Json) => void): void;
-  /** Replaces the whole configuration of the running gateway, and answers when the host has applied it or says why not. */
+  /** Replaces the whole configuration of the running gateway and begins its log anew. Answers when the host has ended its reload. */
   reconfigure(options: GatewayOptions): Promise<Reload>;
   stop(graceMs?: number): Promise<void>;
   kill9(): Promise<void>;
@@ -153,10 +154,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     isRunning: () => !hasEnded(child),
     reconfigure: ({ modelBaseUrl, ...others }) => {
-      const since = log().length;
+      // The process appends, so that it goes on at the new end.
+      truncateSync(logPath);
       const next = createBaseConfig({ home, port, token, modelBaseUrl });
       writeJson(configPath, withPlugins(next, { modelBaseUrl, ...others }));
-      return waitForReload(log, since);
+      return waitForReload(log);
     },
     stop,
     kill9: async () => {
@@ -298,16 +300,17 @@ const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean =>
   exitCode !== null || signalCode !== null;
 
 async function end(child: ChildProcess, signal: "SIGTERM" | "SIGKILL", graceMs: number): Promise<void> {
-  const hasItEnded = (): boolean => hasEnded(child);
   if (!hasEnded(child)) {
     if (signal === "SIGTERM") child.kill("SIGTERM");
     else signalGroup(child, "SIGKILL");
-    await waitFor(hasItEnded, { what: "the gateway to end", timeoutMs: graceMs, everyMs: 25 }).catch(
-      () => undefined,
-    );
+    await waitFor(() => hasEnded(child), {
+      what: "the gateway to end",
+      timeoutMs: graceMs,
+      everyMs: 25,
+    }).catch(() => undefined);
   }
   signalGroup(child, "SIGKILL");
-  await waitFor(hasItEnded, { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
+  await waitFor(() => hasEnded(child), { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
 }
 
 type ReadyInput = {

@@ -159,7 +159,7 @@ export function forge(path: string, sql: string | ((database: Database.Database)
 
 type StoredRow = EventRow & { readonly event_key: number; readonly hash: Buffer };
 
-/** What a forger does who knows the hash: gives every event of a run the one it needs, and the run its head. */
+/** Forges as one does who knows the hash: gives every event of a run the one it needs, and the run its head. */
 export function rehashRun(database: Database.Database, runId: CoordinationId): void {
   const rows = database
     .prepare<[string], StoredRow>(

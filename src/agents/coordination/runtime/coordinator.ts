@@ -65,15 +65,15 @@ export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationPar
   readonly gate: SpawnGate;
   readonly settings: Settings;
   readonly newCoordinationId: () => CoordinationId;
-  /** What model calls used and is not recorded yet, which may outlive this coordinator; absent: its own. */
+  /** Holds the use of model calls until it is recorded, and may outlive this coordinator; absent: its own. */
   readonly usage?: UsageBook;
-  /** What a coordination that a spawn opens may use. */
+  /** Bounds the use of a coordination that a spawn opens. */
   readonly budget?: TreeBudget;
   /** Texts that were kept back and may outlive this coordinator; absent: its own. */
   readonly withheld?: WithheldTexts;
 }
 
-/** What a session asks about its spawns. */
+/** The requests of a session about its spawns. */
 export interface SpawnRequests {
   /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
   admitSpawn(request: SpawnRequest): Promise<Admission>;
@@ -92,17 +92,17 @@ export interface SpawnRequests {
 export interface Coordinator extends SpawnRequests, PlanRequests, QuestionRequests {
   /** Which sessions are gated, and what their agents say. */
   readonly heldSessions: HeldSessions;
-  /** What was asked of children, and what really runs. */
+  /** Compares what was asked of children with what really runs. */
   readonly childWatch: ChildWatch;
   /** Whose child a session is, and what becomes of what it says. */
   readonly childWords: ChildWords;
   /** Rules on what tool calls change. */
   readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
-  /** What sessions may do at most, by the ledger. */
+  /** Tells what sessions may do at most, by the ledger. */
   readonly privileges: PrivilegeGuard;
   /** Records what model calls used, and asks whether the budget stops a child. */
   readonly usageRecorder: Omit<UsageRecorder, "stop">;
-  /** What a coordination is like now; `undefined` for one that the ledger does not know. */
+  /** Returns a coordination as it is now; `undefined` for one that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   turnBegan(session: SessionKey, runId: string): void;
   turnEnded(session: SessionKey, runId: string): Promise<void>;
@@ -363,7 +363,7 @@ async function failSpawn(core: Core, claim: SpawnClaim, message: string): Promis
 }
 
 async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEnding): Promise<void> {
-  // What it said last may still be on its way to the disk, and decides what becomes of it.
+  // The child's last words may still be on their way to the disk, and decide what becomes of it.
   await core.withheld.settled(childSessionKey);
   const found = await stepOfChild(core, childSessionKey);
   if (found?.state.kind !== "open") return;

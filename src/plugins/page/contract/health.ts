@@ -17,7 +17,7 @@ export interface HealthReport {
   readonly hours: readonly HourCounts[];
   /** More happened in the last day than is counted; the oldest hours are short. */
   readonly isHoursCut?: true;
-  /** What `verify` came to last; absent where it never ran for this ledger. */
+  /** The outcome of the last `verify`; absent where it never ran for this ledger. */
   readonly verification?: LastVerification;
   readonly atMs: number;
 }
@@ -30,7 +30,7 @@ export interface LastVerification {
   readonly events: number;
 }
 
-/** What was recorded in one hour. */
+/** Counts the events of one hour by what they record. */
 export interface HourCounts {
   readonly startMs: number;
   readonly opened: number;

@@ -10,7 +10,7 @@ import type { AllowedPlaces } from "./security-headers.ts";
 import type { JsonAnswer } from "./page-answer.ts";
 import type { PageSession, PageSessions } from "./page-sessions.ts";
 
-/** What an operator may ask of a running gateway; each is a gateway method. */
+/** The gateway methods that the page calls for an operator. */
 export type GatewayRequest =
   | "coordination.answer"
   | "coordination.cancel"
@@ -37,7 +37,7 @@ export interface PageParts {
   readonly reader: () => Promise<ReportedLedger>;
   readonly ledgerBytes: () => number;
   readonly health: () => Health;
-  /** What `verify` came to last, where that is known. */
+  /** Returns the outcome of the last `verify`, where that is known. */
   readonly verification: () => LastVerification | undefined;
   /** The load of the lanes of this process; absent where it runs none. */
   readonly lanes?: () => Promise<Readonly<Record<string, LaneMetrics>>>;
@@ -58,7 +58,7 @@ export interface PageRoute {
   readonly method: "GET" | "POST";
   /** Below `api/`, as Hono writes it. */
   readonly path: string;
-  /** What the session must be allowed. */
+  /** The right that the session must have. */
   readonly right: keyof PageSession["rights"];
   readonly handle: (request: PageRequest, parts: PageParts) => Promise<JsonAnswer>;
 }

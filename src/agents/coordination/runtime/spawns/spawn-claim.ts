@@ -25,7 +25,7 @@ export async function findClaimedStep(
   const state = await runs.state(runId);
   const step = state.kind === "unopened" ? undefined : state.steps.get(stepId);
   const sameCall = toolCallId === undefined || step?.spec.call.toolCallId === toolCallId;
-  // What runs the steps of plans tells of them itself; a tool call has nothing to say there.
+  // Runners tell of the steps of plans themselves; a tool call has nothing to say there.
   const isSame = step?.spec.sourceSession === sourceSession && sameCall && !step.spec.planned;
   if (isSame) return step;
   logger.warn({ runId, stepId }, "a spawn's envelope is not the ledger's: ignored");

@@ -6,7 +6,7 @@ import type { Action } from "./action.ts";
 import type { LiveFeed } from "./live-feed.ts";
 import { describeProblem, type PageApi } from "./page-api.ts";
 
-/** What the page as a whole gives to its views. */
+/** The means that the page as a whole gives to its views. */
 export interface PageContext {
   readonly api: PageApi;
   readonly feed: LiveFeed;

@@ -1,21 +1,31 @@
-/** Owns: where it is kept what `verify` came to last. */
+/** Owns: the outcome of the last `verify`, in a file beside the ledger, because the ledger's reader writes nothing into it. */
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import {
-  readLastVerification,
-  writeLastVerification,
-  type LastVerification,
-} from "../infra/health/last-verification.ts";
+import { findFileFault } from "../platform/plain-file.ts";
+import { replaceWholeFile } from "../platform/whole-file.ts";
+import type { LastVerification } from "./page/contract/health.ts";
 
-/** Records what `verify` came to, for `readVerificationBeside`. @throws an error of the system */
+/** Records the outcome for `readVerificationBeside`. @throws an error of the system, as where the folder is not writable */
 export function recordVerification(ledgerPath: string, verification: LastVerification): void {
-  writeLastVerification(joinRecordPath(ledgerPath), verification);
+  replaceWholeFile(joinRecordPath(ledgerPath), `${JSON.stringify(verification)}\n`);
 }
 
-/** Reads what `verify` came to last for the ledger at this path; `undefined` when nothing readable is known. */
+/** Returns `undefined` where there is no record, or none that can be read. */
 export function readVerificationBeside(ledgerPath: string): LastVerification | undefined {
-  return readLastVerification(joinRecordPath(ledgerPath));
+  const path = joinRecordPath(ledgerPath);
+  try {
+    if (findFileFault(path) !== undefined) return undefined;
+    const stored = JSON.parse(readFileSync(path, "utf8")) as Readonly<
+      Record<keyof LastVerification, unknown>
+    >;
+    const { atMs, ok, problems, events } = stored;
+    if (typeof ok !== "boolean" || !isCount(atMs) || !isCount(problems) || !isCount(events)) return undefined;
+    return { atMs, ok, problems, events };
+  } catch {
+    return undefined;
+  }
 }
 
-function joinRecordPath(ledgerPath: string): string {
-  return join(dirname(ledgerPath), "verified.json");
-}
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+
+const joinRecordPath = (ledgerPath: string): string => join(dirname(ledgerPath), "verified.json");

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { join } from "node:path";
 import { waitFor } from "../support/wait-for.ts";
 import { openPage, startBrowser, type WatchedPage } from "../page/browser.ts";
+import { go } from "../page/visit.ts";
 import {
   openGateStage,
   ownerOf,
@@ -42,7 +43,7 @@ async function visit(place: string, play: (page: Page) => Promise<void>): Promis
   const watched = await openPage(browser, String(address));
   try {
     await watched.page.locator(".feed.live").waitFor(HOST_WAIT);
-    await watched.page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+    await go(watched.page, place);
     await play(watched.page);
     expect(watched.problems).toEqual([]);
   } finally {
@@ -104,7 +105,7 @@ describe("the page of the gateway, in a browser", () => {
       await waitForEnd("page-dropped");
       await page.locator(".facts", { hasText: "success" }).waitFor(HOST_WAIT);
 
-      await page.evaluate('location.hash = "#/runs/page-dropped/log"');
+      await go(page, "#/runs/page-dropped/log");
       // The fork keeps the results from before the second end.
       const ended = page.locator("li:has(> strong:text-is('step.completed')):has(> span:text-is('second'))");
       await ended.getByRole("button", { name: "Fork here" }).click(HOST_WAIT);

@@ -70,7 +70,7 @@ describe("a held result", () => {
     const label = "held-steered";
     const task = `Task of ${label}.`;
     stage.teach(task, sayDoubtfully(label));
-    const list = { name: "sessions_list", args: { messageLimit: 5 } };
+    const list = { name: "sessions_list", args: { messageLimit: 5, limit: 10 } };
     const turn = stage.gateway.agent({
       sessionKey: ownerOf(label),
       message: renderScript(

@@ -88,7 +88,7 @@ describe("a child that doubts its result", () => {
       {
         call: [
           { name: "sessions_history", args: { sessionKey: child, includeTools: true } },
-          { name: "sessions_list", args: { messageLimit: 5 } },
+          { name: "sessions_list", args: { messageLimit: 5, limit: 10 } },
           { name: "subagents", args: { action: "list" } },
         ],
       },

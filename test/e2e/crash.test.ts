@@ -7,7 +7,7 @@ import { hasEnded, openStage, stepNamed, type Stage } from "./stage.ts";
 let stage: Stage;
 
 beforeAll(async () => {
-  stage = await openStage({ isFresh: true });
+  stage = await openStage();
 });
 
 afterAll(() => stage.close());
@@ -35,7 +35,7 @@ describe("kill -9 of the gateway", () => {
 
   it("at every stage of a spawn: no step is lost, none is recorded twice, and the ledger stays sound", async () => {
     const nameSession = (round: number): string => `agent:main:round-${round}`;
-    const rounds = chooseCampaignSize("GATEWAY_KILLS", { short: 3, long: 10 });
+    const rounds = chooseCampaignSize("GATEWAY_KILLS", { short: 2, long: 10 });
     const delaysMs = Array.from(
       { length: rounds },
       (_, round) => 30 + Math.round((370 * round) / (rounds - 1)),

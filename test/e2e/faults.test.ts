@@ -3,7 +3,9 @@ import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { runPackedProgram } from "./packed-program.ts";
 import { hasEnded, openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
+import { turnFlag } from "./turn-flag.ts";
 
 const spawning = renderScript(
   { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },
@@ -17,7 +19,7 @@ function countAnnounced(stage: Stage): number {
 async function readStatus(
   stage: Stage,
 ): Promise<{ health: { state: string; failure?: { code: string }; uncoordinatedSpawns: number } }> {
-  const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+  const { stdout } = await runPackedProgram(["status", "--json"], stage.ledgerPath);
   return JSON.parse(stdout) as Awaited<ReturnType<typeof readStatus>>;
 }
 
@@ -37,7 +39,7 @@ describe("a ledger that cannot be written, by default", () => {
   let stage: Stage;
 
   beforeAll(async () => {
-    stage = await openStage({ isFresh: true });
+    stage = await openStage();
   });
 
   afterAll(() => stage.close());
@@ -69,13 +71,13 @@ describe("a ledger that cannot be written, by default", () => {
     expect((await readStatus(stage)).health).toMatchObject({ state: "ok", uncoordinatedSpawns: 1 });
   });
 
-  it("damaged before the start: the gateway runs, spawns go on, and the status names the damage", async () => {
-    await stage.gateway.stop();
+  it("damaged before the plugin starts: the gateway runs, spawns go on, and the status names the damage", async () => {
+    await turnFlag(stage, { enabled: false });
     for (const suffix of ["-wal", "-shm"]) rmSync(`${stage.ledgerPath}${suffix}`, { force: true });
     const sound = readFileSync(stage.ledgerPath);
     copyFileSync(stage.ledgerPath, `${stage.ledgerPath}.sound`);
     writeFileSync(stage.ledgerPath, Buffer.concat([Buffer.from("not a database, "), sound.subarray(16)]));
-    await stage.restart();
+    await turnFlag(stage, { enabled: true });
     const { status: turn } = await stage.gateway.agent({
       sessionKey: "agent:main:damaged",
       message: spawning,
@@ -88,17 +90,17 @@ describe("a ledger that cannot be written, by default", () => {
   });
 
   it("written by a newer release: a clear error, and the file stays as it is", async () => {
-    await stage.gateway.stop();
+    await turnFlag(stage, { enabled: false });
     const newer = readFileSync(`${stage.ledgerPath}.sound`);
     newer.writeUInt32BE(99, 60);
     writeFileSync(stage.ledgerPath, newer);
-    await stage.restart();
+    await turnFlag(stage, { enabled: true });
     const { status: turn } = await stage.gateway.agent({ sessionKey: "agent:main:newer", message: spawning });
     expect(turn).toBe("ok");
     expect(stage.gateway.log()).toMatch(/schema 99/u);
     expect(readFileSync(stage.ledgerPath).equals(newer)).toBe(true);
     expect(existsSync(`${stage.ledgerPath}-wal`)).toBe(false);
-    const { code, stdout } = await stage.gateway.openclaw(["coordination", "list", "--json"]);
+    const { code, stdout } = await runPackedProgram(["list", "--json"], stage.ledgerPath);
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({
       error: { code: "LEDGER_TOO_NEW", recovery: "upgrade-plugin" },

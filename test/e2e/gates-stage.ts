@@ -3,12 +3,13 @@
  * model alone and stands in no script: a script is in the task, which the parent wrote.
  */
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { childOf, type Escalation } from "../../src/agents/coordination/ledger/state.ts";
-import { startGateway, type GatewayOptions, type Json } from "../support/gateway.ts";
+import { startGateway, type Json } from "../support/gateway.ts";
+import type { GatewayOptions } from "../support/gateway-config.ts";
 import {
   isAnnounce,
   renderScript,
@@ -157,14 +158,24 @@ export function expectKept(stage: GateStage, secret: string, child: string): voi
 }
 
 const LEDGER = /^state\/coordination\/ledger\.sqlite/u;
+/** The host's copies of programs: thousands of files, which nobody writes a result to. */
+const PROGRAMS = new Set(["state/tmp/plugin-captures", "state/cache/control-ui-assets"]);
 
 /** The files under the gateway's home in which the bytes of a text are, without those of the ledger. */
 export function findFilesWith({ gateway: { home }, taughtAtMs }: GateStage, text: string): string[] {
-  return readdirSync(home, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name))
-    .filter((path) => !LEDGER.test(relative(home, path)) && readSince(path, taughtAtMs()).includes(text))
-    .map((path) => relative(home, path));
+  return listFilesBelow(home, "").filter(
+    (path) => !LEDGER.test(path) && readSince(join(home, path), taughtAtMs()).includes(text),
+  );
+}
+
+/** The gateway deletes folders while they are listed. */
+function listFilesBelow(home: string, folder: string): string[] {
+  if (PROGRAMS.has(folder) || !existsSync(join(home, folder))) return [];
+  return readdirSync(join(home, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return listFilesBelow(home, path);
+    return entry.isFile() ? [path] : [];
+  });
 }
 
 /** What was written before the model knew any secret holds none. The gateway deletes files while they are listed. */

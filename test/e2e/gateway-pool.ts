@@ -6,7 +6,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
-import { startGateway, type Gateway, type GatewayOptions, type Json } from "../support/gateway.ts";
+import { startGateway, type Gateway, type Json } from "../support/gateway.ts";
+import type { GatewayOptions } from "../support/gateway-config.ts";
 import type { ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 

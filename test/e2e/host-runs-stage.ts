@@ -30,7 +30,7 @@ export type RunnerName = "subagent" | "owner";
 type Row = { readonly childSessionKey: string; readonly status: string };
 type Message = { readonly role: string; readonly content: unknown; readonly idempotencyKey?: string };
 type Seen = { readonly reports: readonly Json[]; readonly cancels: readonly string[] };
-type FlowRow = {
+export type FlowRow = {
   readonly flowId: string;
   readonly status: string;
   readonly currentStep?: string;

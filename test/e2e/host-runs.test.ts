@@ -8,6 +8,7 @@ import {
   orderOf,
   createOwnerOrder,
   snapshotOf,
+  type FlowRow,
   type RunsStage,
 } from "./host-runs-stage.ts";
 
@@ -167,14 +168,32 @@ describe("cancelling a step", () => {
 });
 
 describe("kill -9 of the gateway", () => {
-  it("fails a running step once, keeps the result of an ended one, and repeats neither when started again", async () => {
-    const ended = orderOf(renderScript({ say: "ended-before" }));
-    const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
+  const ended = orderOf(renderScript({ say: "ended-before" }));
+  const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
+  const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
+  const telling = createOwnerOrder(
+    "agent:main:telling",
+    renderScript({ delayMs: 3_000, say: "telling-then" }),
+  );
+  const shown = "co-Shown";
+  let flow: FlowRow;
+
+  // A start takes half a minute: one kill serves all tests.
+  beforeAll(async () => {
     await stage.start(ended);
     await stage.start(hanging);
     await stage.follow(ended);
     await stage.untilAsked("hangs-before");
+    await stage.start(toldOrder, "owner");
+    expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    await stage.show(snapshotOf(shown));
+    flow = await stage.untilFlow(shown, () => true);
+    await stage.start(telling, "owner");
+    await stage.untilAsked("telling-then");
     await stage.killAndRestart();
+  });
+
+  it("fails a running step once, keeps the result of an ended one, and repeats neither when started again", async () => {
     expect(await stage.follow(hanging)).toMatchObject({
       kind: "ended",
       outcome: "failed",
@@ -193,16 +212,6 @@ describe("kill -9 of the gateway", () => {
   });
 
   it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
-    const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
-    const telling = createOwnerOrder(
-      "agent:main:telling",
-      renderScript({ delayMs: 3_000, say: "telling-then" }),
-    );
-    await stage.start(toldOrder, "owner");
-    expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
-    await stage.start(telling, "owner");
-    await stage.untilAsked("telling-then");
-    await stage.killAndRestart();
     for (const order of [toldOrder, telling]) {
       expect(await stage.observe(order, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
       expect(await stage.start(order, "owner")).toMatchObject({
@@ -219,6 +228,21 @@ describe("kill -9 of the gateway", () => {
       expect(keyed).toHaveLength(1);
     }
     expect(stage.requestsThatSay("told-before")).toHaveLength(1);
+  });
+
+  it("leaves a plan in the host's list of flows, as the same flow, until the plan ends", async () => {
+    expect(flow).toMatchObject({
+      goal: "Find the answer",
+      status: "running",
+      currentStep: "1 of 3 steps ended; running: draft",
+    });
+    await stage.show(snapshotOf(shown, { stepsEnded: 2, running: ["review"] }));
+    await stage.untilFlow(shown, ({ currentStep }) => currentStep === "2 of 3 steps ended; running: review");
+    await stage.show(snapshotOf(shown, { stepsEnded: 3, running: [], status: "success" }));
+    await stage.untilFlow(shown, ({ status }) => status === "succeeded");
+    expect(await stage.flowsOf(shown)).toMatchObject([
+      { flowId: flow.flowId, currentStep: "3 of 3 steps ended" },
+    ]);
   });
 });
 
@@ -270,25 +294,6 @@ describe("telling an owner", () => {
 });
 
 describe("a plan in the host's list of flows", () => {
-  it("shows how far it is, is the same flow after a restart, and ends with the plan", async () => {
-    const id = "co-Shown";
-    await stage.show(snapshotOf(id));
-    const flow = await stage.untilFlow(id, () => true);
-    expect(flow).toMatchObject({
-      goal: "Find the answer",
-      status: "running",
-      currentStep: "1 of 3 steps ended; running: draft",
-    });
-    await stage.killAndRestart();
-    await stage.show(snapshotOf(id, { stepsEnded: 2, running: ["review"] }));
-    await stage.untilFlow(id, ({ currentStep }) => currentStep === "2 of 3 steps ended; running: review");
-    await stage.show(snapshotOf(id, { stepsEnded: 3, running: [], status: "success" }));
-    await stage.untilFlow(id, ({ status }) => status === "succeeded");
-    expect(await stage.flowsOf(id)).toMatchObject([
-      { flowId: flow.flowId, currentStep: "3 of 3 steps ended" },
-    ]);
-  });
-
   it("cancelled there cancels the plan once, and is not revived by what the plan does until it has ended", async () => {
     const id = "co-Cancelled";
     await stage.show(snapshotOf(id));

@@ -10,6 +10,7 @@ import type { Json } from "../support/gateway.ts";
 import { textOf, type ChatMessage, type RecordedRequest, type Rule } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
+import { turnFlag } from "./turn-flag.ts";
 
 const TOKEN = "e2e-token-of-the-default-tenant";
 const PROMPT = "You are the helper of the end-to-end tests.";
@@ -230,17 +231,9 @@ describe("kill -9 of the gateway", () => {
   });
 });
 
-/** Other rules about who may call agents, in a gateway that is started with them. */
+/** Gives the running gateway other rules about who may call agents. */
 async function rule(mentions: Json): Promise<void> {
-  await stage.gateway.stop();
-  stage.gateway.updateConfig((config) => {
-    const { entries } = config["plugins"] as { entries: { coordination: Json } };
-    entries.coordination["config"] = createPluginConfig({
-      ...PHASE1,
-      openwop: createOpenwopConfig({ mentions }),
-    });
-  });
-  await stage.restart();
+  await turnFlag(stage, { enabled: true, phase1: { openwop: createOpenwopConfig({ mentions }) } });
   await waitUntilServed();
 }
 

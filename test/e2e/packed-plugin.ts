@@ -1,5 +1,5 @@
 /** Packs and installs the plugin once for all end-to-end tests, as an operator would get it, and deletes what they leave behind. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -20,9 +20,25 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
   const tarball = await packProject(folder);
   project.provide("tarball", tarball);
-  project.provide("pluginDir", await installInto(join(folder, "plugin"), tarball));
+  const pluginDir = await installInto(join(folder, "plugin"), tarball);
+  leaveOutOtherBuilds(join(pluginDir, "node_modules", "better-sqlite3"));
+  project.provide("pluginDir", pluginDir);
   const homesDir = join(folder, "homes");
   mkdirSync(homesDir);
   project.provide("homesDir", homesDir);
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/**
+ * Deletes the sources of better-sqlite3 and its builds for other platforms, 25 MB that the host copies each time when it
+ * loads the plugin: a reload takes 2 s in place of 3 s without them.
+ */
+function leaveOutOtherBuilds(folder: string): void {
+  const builds = join(folder, "prebuilds");
+  const { platform, arch } = process;
+  const others = readdirSync(builds).filter(
+    (name) => !name.startsWith(platform) || !name.endsWith(`-${arch}.node`),
+  );
+  const unused = [join(folder, "deps"), join(folder, "src"), ...others.map((name) => join(builds, name))];
+  for (const path of unused) rmSync(path, { recursive: true, force: true });
 }

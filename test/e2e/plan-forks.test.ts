@@ -1,9 +1,5 @@
 /** Forks of a plan in the real gateway: by the command line, under a stricter policy, over kill -9. What is kept is asked of nobody again. */
-import { execFile } from "node:child_process";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Json } from "../support/gateway.ts";
 import {
@@ -24,6 +20,7 @@ import {
   stepOf,
   WAIT_MS_MAX,
 } from "./gates-stage.ts";
+import { runPackedProgram } from "./packed-program.ts";
 import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
 
 const SOURCE = "source";
@@ -112,25 +109,9 @@ function listAskedSince(count: number): StepName[] {
   return STEPS.filter((stepId) => listRequestsFor(stepId).some((request) => since.has(request)));
 }
 
-interface Printed {
-  readonly code: number;
-  readonly printed: unknown;
-}
-
-async function fork(...args: string[]): Promise<Printed> {
-  const { code, stdout, stderr } = await stage.gateway.openclaw([
-    ...["coordination", "fork", SOURCE, "--json", ...args],
-  ]);
-  if (stdout === "") throw new Error(`fork ${args.join(" ")} ended with ${code}: ${stderr}`);
-  return { code, printed: JSON.parse(stdout) };
-}
-
-const run = promisify(execFile);
-
-/** What a command that reads the ledger prints: of the packed program, which starts faster than the host's. @throws with another exit code than 0 */
 async function read(...args: string[]): Promise<string> {
-  const main = join(inject("pluginDir"), "dist", "plugins", "cli", "main.js");
-  const { stdout } = await run(process.execPath, [main, ...args, "--ledger", stage.ledgerPath]);
+  const { code, stdout, stderr } = await runPackedProgram(args, stage.ledgerPath);
+  if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}: ${stderr}`);
   return stdout;
 }
 
@@ -153,7 +134,7 @@ function expectKept(state: Known, kept: readonly StepName[]): void {
 
 describe("a fork of a plan that ended in part", () => {
   let requestCount: number;
-  let forked: Printed;
+  let forked: { readonly code: number; readonly printed: unknown };
 
   beforeAll(async () => {
     expect(source).toMatchObject({ status: "partial" });
@@ -161,7 +142,11 @@ describe("a fork of a plan that ended in part", () => {
       ...["completed", "completed", "failed", "skipped"],
     ]);
     requestCount = stage.model.requests.length;
-    forked = await fork("--as", AGAIN, "--wait");
+    const { code, stdout, stderr } = await stage.gateway.openclaw([
+      ...["coordination", "fork", SOURCE, "--as", AGAIN, "--wait", "--json"],
+    ]);
+    if (stdout === "") throw new Error(`the command ended with ${code}: ${stderr}`);
+    forked = { code, printed: JSON.parse(stdout) };
   });
 
   it("ends with success, and the command that waited for it says so", () => {
@@ -217,26 +202,30 @@ describe("a fork of a plan that ended in part", () => {
 
 describe("a fork under a policy that asks for more confidence", () => {
   /** Before b and c began. */
-  let from: string;
-  let policy: string;
+  let from: number | undefined;
 
   beforeAll(async () => {
     const begun = (await stage.events(source)).find(
       ({ type, nodeId }) => type === "step.dispatched" && nodeId === "b",
     );
-    from = String(begun?.sequence);
-    policy = join(stage.gateway.home, "stricter.yaml");
-    writeFileSync(policy, "gates:\n  confidenceThreshold: 0.9\n");
+    from = begun?.sequence;
   });
 
-  const forkStricter = (...more: string[]): Promise<Printed> =>
-    fork("--from", from, "--policy", policy, "--as", STRICTER, ...more);
+  const forkStricter = (more: Json = {}): Promise<Json> =>
+    stage.gateway.call("coordination.plan.fork", {
+      coordinationId: SOURCE,
+      forkId: STRICTER,
+      from,
+      policy: { gates: { confidenceThreshold: 0.9 } },
+      ...more,
+    });
 
-  it("is only told of by a dry run, which writes nothing", async () => {
+  it("is only told of by a preview, which writes nothing", async () => {
     const before = await stage.verify();
-    expect(await forkStricter("--dry-run")).toMatchObject({
-      code: 0,
-      printed: { ok: true, preview: true, carried: ["a"], anew: ["b", "c", "d"] },
+    expect(await forkStricter({ preview: true })).toMatchObject({
+      preview: true,
+      carried: ["a"],
+      anew: ["b", "c", "d"],
     });
     expect(await stage.verify()).toEqual(before);
     expect((await stage.of(OWNER)).map(({ coordinationId }) => coordinationId)).toEqual([SOURCE, AGAIN]);
@@ -244,10 +233,7 @@ describe("a fork under a policy that asks for more confidence", () => {
 
   it("holds a result that the source let through, and goes on when people approve it", async () => {
     const requestCount = stage.model.requests.length;
-    expect(await forkStricter()).toMatchObject({
-      code: 0,
-      printed: { ok: true, preview: false, replay: false },
-    });
+    expect(await forkStricter()).toMatchObject({ preview: false, replay: false });
     const open = await waitUntil(STRICTER, ({ escalations }) => escalations.size > 0);
     expect([phaseOf(open, "b")?.status, phaseOf(open, "d")?.status]).toEqual(["held", "waiting"]);
     const { questions } = await stage.gateway.call("coordination.questions", { coordinationId: STRICTER });

@@ -8,7 +8,8 @@ import type { Coordination, Step } from "../../src/agents/coordination/ledger/st
 import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { openLedgerForReading, type LedgerReader } from "../../src/plugins/compose.ts";
-import { startGateway, type Gateway, type GatewayOptions } from "../support/gateway.ts";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+import type { GatewayOptions } from "../support/gateway-config.ts";
 import { startScriptedModel, type Rule, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { returnGateway, takeGateway } from "./gateway-pool.ts";

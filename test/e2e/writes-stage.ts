@@ -6,7 +6,8 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from
 import { dirname, join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { mergeConfig, type GatewayOptions, type Json } from "../support/gateway.ts";
+import { mergeConfig, type GatewayOptions } from "../support/gateway-config.ts";
+import type { Json } from "../support/gateway-client.ts";
 import {
   renderScript,
   textOf,

@@ -14,10 +14,8 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
-  renameSync,
   rmSync,
   truncateSync,
-  writeFileSync,
 } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
@@ -25,31 +23,18 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { connectOnUse, type GatewayClient, type Json } from "./gateway-client.ts";
+import {
+  createBaseConfig,
+  mergeConfig,
+  readJson,
+  withPlugins,
+  writeJson,
+  type GatewayOptions,
+} from "./gateway-config.ts";
 import { waitForReload, type Reload } from "./gateway-reload.ts";
 import { waitFor } from "./wait-for.ts";
 
 export type { Json } from "./gateway-client.ts";
-
-export type PluginUnderTest =
-  | { readonly kind: "path"; readonly dir: string }
-  | { readonly kind: "packed"; readonly tarball: string }
-  | { readonly kind: "none" };
-
-export type GatewayOptions = {
-  readonly modelBaseUrl: string;
-  readonly plugin: PluginUnderTest;
-  /** Reuses the home of a stopped gateway: its state and config are kept, the options are laid over them. */
-  readonly home?: string;
-  readonly pluginConfig?: Json;
-  /** Further plugin folders; each is enabled under the id of its manifest. */
-  readonly extraPluginPaths?: readonly string[];
-  /** Merged into the config last: objects are merged deeply, everything else replaces. */
-  readonly configPatch?: Json;
-  /** The host's default is on. */
-  readonly toolSearch?: boolean;
-  /** Laid over the environment of the gateway and of its CLI. */
-  readonly env?: Readonly<Record<string, string>>;
-};
 
 export type AgentRun = {
   readonly runId: string;
@@ -91,7 +76,6 @@ export type Gateway = {
 };
 
 const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
-const PLUGIN_ID = "coordination";
 const CLI_TIMEOUT_MS = 180_000;
 /** A start after a kill took more than two minutes once, on a machine with other work. */
 const READY_TIMEOUT_MS = 200_000;
@@ -189,58 +173,6 @@ function environmentOf(home: string, files: HomeFiles): NodeJS.ProcessEnv {
     OPENCLAW_GATEWAY_TOKEN: files.token,
     OPENCLAW_DISABLE_TELEMETRY: "1",
   };
-}
-
-type BaseConfigInput = {
-  readonly home: string;
-  readonly port: number;
-  readonly token: string;
-  readonly modelBaseUrl: string;
-};
-
-function createBaseConfig({ home, port, token, modelBaseUrl }: BaseConfigInput): Json {
-  const model = {
-    id: "scripted",
-    name: "Scripted",
-    reasoning: false,
-    input: ["text"],
-    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-    contextWindow: 128_000,
-    maxTokens: 8_000,
-  };
-  const provider = { baseUrl: modelBaseUrl, apiKey: "sk-mock", api: "openai-completions", models: [model] };
-  return {
-    gateway: { mode: "local", port, bind: "loopback", auth: { mode: "token", token } },
-    agents: {
-      defaults: {
-        model: { primary: "mock/scripted" },
-        workspace: join(home, "workspace"),
-        skipBootstrap: true,
-      },
-    },
-    models: { mode: "replace", providers: { mock: provider } },
-    tools: { profile: "full" },
-    logging: { file: join(home, "gateway.log") },
-    update: { checkOnStart: false },
-  };
-}
-
-function withPlugins(config: Json, options: GatewayOptions): Json {
-  const { plugin, pluginConfig, extraPluginPaths = [], toolSearch, configPatch = {} } = options;
-  const hooks = { allowConversationAccess: true };
-  const paths = [...(plugin.kind === "path" ? [plugin.dir] : []), ...extraPluginPaths];
-  const entries: Json = Object.fromEntries(paths.map((dir) => [idOf(dir), { enabled: true, hooks }]));
-  if (plugin.kind !== "none") {
-    const id = plugin.kind === "path" ? idOf(plugin.dir) : PLUGIN_ID;
-    entries[id] = { enabled: true, hooks, ...(pluginConfig ? { config: pluginConfig } : {}) };
-  }
-  const plugins = { entries, ...(paths.length > 0 ? { load: { paths } } : {}) };
-  const tools = toolSearch === undefined ? {} : { tools: { toolSearch } };
-  return mergeConfig(mergeConfig(config, { plugins, ...tools }), configPatch);
-}
-
-function idOf(dir: string): string {
-  return String(readJson(join(dir, "openclaw.plugin.json"))["id"]);
 }
 
 async function installPacked(env: NodeJS.ProcessEnv, tarball: string, stateDir: string): Promise<void> {
@@ -350,6 +282,18 @@ function runCli(env: NodeJS.ProcessEnv, args: readonly string[], timeoutMs: numb
 }
 
 async function runAgent(client: GatewayClient, turn: Parameters<Gateway["agent"]>[0]): Promise<AgentRun> {
+  const raw = await requestTurn(client, turn);
+  const result = (raw["result"] ?? {}) as { payloads?: readonly { text?: string }[] };
+  const text = (result.payloads ?? []).map((payload) => payload.text ?? "").join("\n");
+  return { runId: String(raw["runId"]), status: String(raw["status"]), text, raw };
+}
+
+/** Asks again where the session was changed while the turn began, by a turn of the host's own: the host says "Retry" then. */
+async function requestTurn(
+  client: GatewayClient,
+  turn: Parameters<Gateway["agent"]>[0],
+  triesLeft = 5,
+): Promise<Json> {
   const { message, agent = "main", timeoutMs = AGENT_TIMEOUT_MS } = turn;
   const params = {
     message,
@@ -358,10 +302,12 @@ async function runAgent(client: GatewayClient, turn: Parameters<Gateway["agent"]
     deliver: false,
     idempotencyKey: randomUUID(),
   };
-  const raw = await client.request({ method: "agent", params, timeoutMs, final: true });
-  const result = (raw["result"] ?? {}) as { payloads?: readonly { text?: string }[] };
-  const text = (result.payloads ?? []).map((payload) => payload.text ?? "").join("\n");
-  return { runId: String(raw["runId"]), status: String(raw["status"]), text, raw };
+  try {
+    return await client.request({ method: "agent", params, timeoutMs, final: true });
+  } catch (error) {
+    if (triesLeft === 0 || !String(error).includes("SESSION_WORK_START_CHANGED")) throw error;
+    return requestTurn(client, turn, triesLeft - 1);
+  }
 }
 
 export function findFreePort(): Promise<number> {
@@ -372,29 +318,4 @@ export function findFreePort(): Promise<number> {
       server.close(() => resolve(port));
     });
   });
-}
-
-/** Merges objects deeply; everything else of the patch replaces. */
-export function mergeConfig(base: Json, patch: Json): Json {
-  const merged: Json = { ...base };
-  for (const [key, value] of Object.entries(patch)) {
-    const before = merged[key];
-    merged[key] = isObject(before) && isObject(value) ? mergeConfig(before, value) : value;
-  }
-  return merged;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function readJson(path: string): Json {
-  return JSON.parse(readFileSync(path, "utf8")) as Json;
-}
-
-/** Whole or not at all: the host watches the file. */
-function writeJson(path: string, value: Json): void {
-  const next = `${path}.${process.pid}.next`;
-  writeFileSync(next, JSON.stringify(value, null, 2));
-  renameSync(next, path);
 }

@@ -198,24 +198,29 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "node:* zod",
   },
+  "infra/ledger": {
+    folders: "core/contracts core/contracts/workflows platform",
+    types: "core/ports",
+    packages: "node:*",
+  },
   "infra/sqlite": {
     folders:
-      "core/contracts core/std core/contracts/workflows infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
+      "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/database": {
-    folders: "core/contracts core/std core/contracts/workflows platform",
+    folders: "core/contracts core/std infra/ledger platform",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/inspect": {
-    folders: "core/contracts core/std infra/sqlite/database infra/sqlite/workflows",
-    types: "core/contracts/workflows core/ports",
+    folders: "core/std infra/ledger infra/sqlite/database infra/sqlite/workflows",
+    types: "core/contracts core/contracts/workflows core/ports",
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/workflows": {
-    folders: "core/contracts core/contracts/workflows infra/sqlite/database",
+    folders: "core/contracts core/contracts/workflows infra/ledger infra/sqlite/database",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/database/event-row.ts";
+import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/ledger/event-row.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import { contentOf, openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";

@@ -1,8 +1,8 @@
 /** Owns: workflow runs as the release of schema 4 wrote them. */
 import type { Database } from "better-sqlite3";
 import type { MemoryWrite, WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/database/event-row.ts";
-import { hashEntry } from "../../src/infra/sqlite/workflows/memory-journal.ts";
+import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/ledger/event-row.ts";
+import { hashEntry } from "../../src/infra/ledger/memory-entries.ts";
 
 export function appendAsOlder(database: Database, request: WorkflowAppend): void {
   const { runId, events, memory = [] } = request;

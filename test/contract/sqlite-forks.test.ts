@@ -9,7 +9,7 @@ import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-s
 import { summarizeRun } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { chainHash, genesisOf, rowOf } from "../../src/infra/sqlite/database/event-row.ts";
+import { chainHash, genesisOf, rowOf } from "../../src/infra/ledger/event-row.ts";
 import { forge, rehashRun, verify } from "../support/ledger-fixtures-damage.ts";
 import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";

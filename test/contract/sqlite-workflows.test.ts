@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readSchemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
-import { prepareRunReads, type RunKind } from "../../src/infra/sqlite/database/run-statements.ts";
+import type { RunKind } from "../../src/infra/ledger/stored-run.ts";
+import { prepareRunReads } from "../../src/infra/sqlite/database/run-statements.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,

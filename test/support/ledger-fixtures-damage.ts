@@ -15,7 +15,7 @@ import type { Coordinator } from "../../src/agents/coordination/runtime/coordina
 import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { chainHash, genesisOf, type EventRow } from "../../src/infra/sqlite/database/event-row.ts";
+import { chainHash, genesisOf, type EventRow } from "../../src/infra/ledger/event-row.ts";
 import {
   branchOf,
   COMPLETED,

@@ -9,10 +9,7 @@ import type { CoordinationId, StepId } from "../../agents/coordination/contracts
 import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { Reference, Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
-import type { AppendRequest, Found, LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
-import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
-import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
+import type { AppendRequest, Found } from "../../agents/coordination/ports/ledger-store.ts";
 import {
   claimConflict,
   claimReadsOf,
@@ -24,18 +21,11 @@ import { findEvents, findNewestPosition, findPositionBefore, readAppended } from
 import { findRuns } from "./database/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
-import {
-  readHashAt,
-  readHeads,
-  readNewestNumber,
-  type HashAt,
-  type HashPlace,
-  type HeadPlace,
-  type PlacedHead,
-} from "./inspect/read-heads.ts";
+import { readHashAt, readHeads, readNewestNumber } from "./inspect/read-heads.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
-import { countRuns, type RunCounts } from "./database/run-statements.ts";
+import type { OpenedLedger } from "../ledger/opened-ledger.ts";
+import { countRuns } from "./database/run-statements.ts";
 import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
 import { createSqliteWorkflowStore } from "./sqlite-workflow-store.ts";
 import { withLedgerErrors } from "./database/sqlite-errors.ts";
@@ -48,26 +38,7 @@ import {
 } from "./database/statements.ts";
 import { createWriteQueue, type Group, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
 
-export type SqliteLedger = LedgerStore &
-  LedgerQueries &
-  ContentStore & {
-    readonly path: string;
-    /** The runs of workflows in the same ledger. It closes with it. */
-    readonly workflows: WorkflowStore;
-    /** How many runs there are of each kind. */
-    counts(): Promise<RunCounts>;
-    readonly heads: LedgerHeads;
-  };
-
-/** What anchors are made of and held against, of runs of either kind. */
-export interface LedgerHeads {
-  /** The number of the newest event; 0 for a ledger without events. */
-  newestNumber(): Promise<number>;
-  /** A page of runs as they were when the ledger had so many events, oldest run first. */
-  page(place: HeadPlace): Promise<PlacedHead[]>;
-  /** `undefined` for a run that is not there. */
-  hashAt(place: HashPlace): Promise<HashAt | undefined>;
-}
+export type SqliteLedger = OpenedLedger;
 
 /** @throws CoordinationError as `openDatabase` does. */
 export async function openSqliteLedger(

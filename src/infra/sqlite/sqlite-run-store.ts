@@ -2,17 +2,18 @@
  * Owns: the SQLite implementation of `RunStore`, for runs of either kind. What the kinds differ in comes as `RunRules`.
  * Invariants S1 to S4 are the port's.
  */
-import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
-import type { ListQuery, RunAppend, RunStore, StoredRun } from "../../agents/coordination/ports/run-store.ts";
-import { growRun, logConflict } from "./database/append-run.ts";
-import type { StorableEvent } from "./database/event-row.ts";
-import { readEvents } from "./database/read-events.ts";
-import { runReadsOf, type RunKind, type RunReads, type RunRow } from "./database/run-statements.ts";
+import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
+import type { StorableEvent } from "../ledger/event-row.ts";
+import { findDamage, type ReadHashed } from "../ledger/find-damage.ts";
+import { findLogConflict } from "../ledger/log-conflict.ts";
+import { readEvents, type ReadSlice } from "../ledger/read-events.ts";
+import { takeSlice } from "../ledger/row-slice.ts";
+import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
+import { growRun } from "./database/append-run.ts";
+import { runReadsOf, type RunReads } from "./database/run-statements.ts";
 import type { Head } from "./database/statements.ts";
-import { parseStoredOrigin } from "./database/stored-origin.ts";
 import type { Group, OpenLedger } from "./database/write-queue.ts";
-import { findDamage } from "./inspect/find-damage.ts";
 
 /** What runs of one kind have of their own. */
 export interface RunRules<Event, Summary, Append> {
@@ -47,8 +48,8 @@ export function createSqliteRunStore<
         check?.(request);
         return queue.submit((group) => appendOne(request, group, rules));
       }),
-    read: (runId, range) => readEvents(read, { runId, ...range }, decode),
-    damage: (runId, { before }) => findDamage(read, { runId, before, decode }),
+    read: (runId, range) => readEvents(createReadSlice(read), { runId, ...range }, decode),
+    damage: (runId, { before }) => findDamage(createReadHashed(read), { runId, before, decode }),
     entry: (runId) =>
       read(({ entry }) => {
         const row = entry.get(runId);
@@ -68,7 +69,7 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
   if (events.length === 0) return undefined;
   const { statements, values } = group;
   const head = statements.head.get(runId);
-  const conflict = logConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
+  const conflict = findLogConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
   if (conflict) return conflict;
   const growth = {
     runId,
@@ -82,23 +83,30 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
   return undefined;
 }
 
+type Read = <T>(run: (reads: RunReads) => T) => Promise<T>;
+
+function createReadSlice(read: Read): ReadSlice {
+  return ({ runId, from, limit }, bounds) =>
+    read(({ events, origin }) => ({
+      ...takeSlice(events.iterate(runId, from, limit), bounds),
+      origin: origin?.get(runId),
+    }));
+}
+
+function createReadHashed(read: Read): ReadHashed {
+  return ({ runId, from, before }, bounds) =>
+    read(({ head, hashedEvents }) => ({
+      head: head.get(runId),
+      rows: takeSlice(hashedEvents.iterate(runId, from, before), bounds).rows,
+    }));
+}
+
 function listRows(reads: RunReads, { limit, status, idPrefix = "", order, after }: ListQuery): RunRow[] {
   const isOldestFirst = order === "oldest";
   return reads[isOldestFirst ? "oldest" : "newest"][status ?? "all"].all({
     limit,
     after: after?.ordinal ?? (isOldestFirst ? 0 : Number.MAX_SAFE_INTEGER),
     prefix: idPrefix,
-    prefixEnd: `${idPrefix}\u{10ffff}`,
+    prefixEnd: prefixEndOf(idPrefix),
   });
-}
-
-function storedRunOf<Summary>(row: RunRow): StoredRun<Summary> {
-  const stored = parseStoredOrigin(row.origin);
-  return {
-    runId: row.run_id as CoordinationId,
-    ordinal: row.run_key,
-    length: row.length,
-    summary: JSON.parse(row.summary) as Summary,
-    ...(stored.kind === "known" && { origin: stored.origin }),
-  };
 }

@@ -21,14 +21,16 @@ import type {
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
 import { createOnce } from "../../agents/coordination/std/load-once.ts";
-import { checkMemory, createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts";
-import { checkWorkspace, createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
+import { checkMemory } from "../ledger/memory-entries.ts";
+import { checkWorkspace } from "../ledger/workspace-versions.ts";
+import { createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts";
+import { createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
 import { loadMigrations } from "./database/migrate.ts";
 import { requestLog } from "./workflows/request-log.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
 import { createSchemaStatements } from "./database/schema-statements.ts";
 import type { Head } from "./database/statements.ts";
-import { parseStoredOrigin, createUnreadableOriginError } from "./database/stored-origin.ts";
+import { parseStoredOrigin, createUnreadableOriginError } from "../ledger/stored-origin.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,

@@ -1,7 +1,6 @@
 /** Owns: what an append of either kind of run does to its log: compare-and-set (S1), the hash chain (S4), the run's row. */
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { chainHash, genesisOf, rowOf, type StorableEvent } from "./event-row.ts";
-import type { RunKind } from "./run-statements.ts";
+import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
+import type { RunKind } from "../../ledger/stored-run.ts";
 import type { EventValue, Head, Writes } from "./statements.ts";
 
 export interface Growth {
@@ -15,22 +14,6 @@ export interface Growth {
   readonly origin?: string | undefined;
 }
 
-/** The conflict where the log is not as the append expects, with nothing written yet. */
-export function logConflict(
-  { runId, kind, events }: Pick<Growth, "runId" | "kind" | "events">,
-  head: Head | undefined,
-): CoordinationError | undefined {
-  if (head && head.kind !== kind)
-    return new CoordinationError("LEDGER_CONFLICT", `${runId} is not the log of a ${kind}`);
-  const length = head?.length ?? 0;
-  const expected = events[0]?.sequence;
-  if (expected === length) return undefined;
-  return new CoordinationError(
-    "LEDGER_CONFLICT",
-    `${runId} has ${length} events; the append expected ${expected}`,
-  );
-}
-
 interface Grow {
   readonly statements: Writes;
   readonly head: Head | undefined;
@@ -40,27 +23,10 @@ interface Grow {
 
 /** Returns the run's key. */
 export function growRun(growth: Growth, { statements, head, values }: Grow): number {
-  const rows = growth.events.map(rowOf);
-  const hashes: Buffer[] = [];
-  let newest = head?.head_hash ?? genesisOf(growth.origin ?? null);
-  for (const row of rows) {
-    newest = chainHash(newest, growth.runId, row);
-    hashes.push(newest);
-  }
+  const { rows, newest } = chainRows(growth, head?.head_hash);
   const runKey = writeRun(growth, { statements, head: newest, runKey: head?.run_key });
-  for (const [index, row] of rows.entries()) {
-    const { sequence, type, timestamp_ms, node_id, causation_id, payload } = row;
-    values.push(
-      runKey,
-      sequence,
-      type,
-      timestamp_ms,
-      node_id,
-      causation_id,
-      payload,
-      hashes[index] ?? newest,
-    );
-  }
+  for (const { sequence, type, timestamp_ms, node_id, causation_id, payload, hash } of rows)
+    values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
   return runKey;
 }
 

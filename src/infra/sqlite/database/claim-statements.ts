@@ -1,18 +1,9 @@
 /** Owns: the SQL of the claims, prepared once per connection. */
 import type { Database, Statement } from "better-sqlite3";
+import type { ClaimHolder, ClaimRow } from "../../ledger/claim-rows.ts";
 
-export interface ClaimRow {
-  readonly token: number;
-  readonly resource: string;
-  readonly run_id: string;
-  readonly step_id: string;
-  readonly priority: string;
-  readonly acquired_at_ms: number;
-  readonly expires_at_ms: number;
-}
-
-/** The names that a claim on one resource overlaps: those of a JSON array, and a range. */
-export interface Reach {
+/** The names that a claim overlaps: those of a JSON array, and a range. */
+export interface ReachValues {
   readonly names: string;
   readonly from: string;
   readonly before: string;
@@ -21,14 +12,17 @@ export interface Reach {
 /** Not on schemas before `CLAIMS_SINCE_VERSION`. */
 export interface ClaimReads {
   readonly newest: Statement<[], number>;
-  readonly overlapping: Statement<[Reach & { readonly atMs: number; readonly limit: number }], ClaimRow>;
+  readonly overlapping: Statement<
+    [ReachValues & { readonly atMs: number; readonly limit: number }],
+    ClaimRow
+  >;
   readonly all: Statement<[after: number, limit: number], ClaimRow>;
   readonly ofRun: Statement<[runId: string, after: number, limit: number], ClaimRow>;
 }
 
 export interface ClaimWrites {
   readonly newest: Statement<[], number>;
-  readonly holder: Statement<[token: number], { run_id: string; expires_at_ms: number }>;
+  readonly holder: Statement<[token: number], ClaimHolder>;
   readonly acquire: Statement<[ClaimValues]>;
   readonly renew: Statement<[expiresAtMs: number, token: number]>;
   readonly release: Statement<[token: number]>;
@@ -58,7 +52,7 @@ export function prepareClaimReads(database: Database): ClaimReads {
     newest: prepareNewest(database),
     // From the index alone first, and only the rows of those that are answered. `+` hides the names from the query planner
     // as in `find`.
-    overlapping: database.prepare<[Reach & { atMs: number; limit: number }], ClaimRow>(
+    overlapping: database.prepare<[ReachValues & { atMs: number; limit: number }], ClaimRow>(
       `select ${COLUMNS}
        from claim
        join run using (run_key)
@@ -101,7 +95,7 @@ export function prepareClaimReads(database: Database): ClaimReads {
 export function prepareClaimWrites(database: Database): ClaimWrites {
   return {
     newest: prepareNewest(database),
-    holder: database.prepare<[number], { run_id: string; expires_at_ms: number }>(
+    holder: database.prepare<[number], ClaimHolder>(
       "select run_id, expires_at_ms from claim join run using (run_key) where token = ?",
     ),
     acquire: database.prepare<[ClaimValues]>(

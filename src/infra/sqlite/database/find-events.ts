@@ -10,24 +10,21 @@ import type {
   EventsQuery,
   LedgerQueries,
 } from "../../../agents/coordination/ports/ledger-queries.ts";
-import type { EventRow } from "./event-row.ts";
+import type { EventRow } from "../../ledger/event-row.ts";
+import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "../../ledger/wanted-labels.ts";
 import { readSchemaVersion } from "./migrate.ts";
 import {
   formatIndex,
   formatIsCoordination,
   formatLabelConditions,
   formatStart,
-  isRare,
   joinConditions,
-  listWantedLabels,
   nameValues,
-  TIME_MAX,
   withLabels,
   type Query,
   type Schema,
-  type WantedLabel,
 } from "./query-sql.ts";
-import { readRow } from "./read-events.ts";
+import { readRow } from "../../ledger/read-events.ts";
 
 type FoundRow = EventRow & { readonly event_key: number; readonly run_id: string };
 

@@ -6,23 +6,21 @@ import type { Database } from "better-sqlite3";
 import type { Summary } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { LedgerQueries, RunsQuery } from "../../../agents/coordination/ports/ledger-queries.ts";
+import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "../../ledger/wanted-labels.ts";
 import { readSchemaVersion } from "./migrate.ts";
 import {
   formatIndex,
   formatIsCoordination,
   formatLabelConditions,
   formatStart,
-  isRare,
   joinConditions,
-  listWantedLabels,
   nameValues,
-  TIME_MAX,
   withLabels,
   type Query,
   type Schema,
-  type WantedLabel,
 } from "./query-sql.ts";
-import { WORKFLOWS_SINCE_VERSION, type RunRow } from "./run-statements.ts";
+import type { RunRow } from "../../ledger/stored-run.ts";
+import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
 
 type FoundRow = Omit<RunRow, "origin"> & { readonly started_at_ms: number };
 

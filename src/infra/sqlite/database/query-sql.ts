@@ -5,39 +5,13 @@
  * Each query names the index that it goes by, so that it cannot be prepared where there is none. An older schema has no
  * labels: they are taken from the log, which takes as long as reading it.
  */
-import type { LedgerFilter } from "../../../agents/coordination/ports/ledger-queries.ts";
-import { EXPECTED_LABELS, LABELS_SINCE_VERSION, type LabelKind } from "./run-labels.ts";
+import type { WantedLabel } from "../../ledger/wanted-labels.ts";
+import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
 
 export interface Query {
   readonly sql: string;
   readonly values: Readonly<Record<string, string | number>>;
-}
-
-export interface WantedLabel {
-  readonly kind: LabelKind;
-  readonly value: string;
-}
-
-/** Stands for a time that is not bounded. */
-export const TIME_MAX = Number.MAX_SAFE_INTEGER;
-
-/** Lists the labels that a filter asks for, the one that fewest coordinations have first. */
-export function listWantedLabels(filter: LedgerFilter): WantedLabel[] {
-  const { childSession, cause, traceId, session, agent } = filter;
-  const wanted: readonly (readonly [LabelKind, string | undefined])[] = [
-    ["child", childSession],
-    ["cause", cause && cause.eventId === undefined ? cause.coordinationId : undefined],
-    ["trace", traceId],
-    ["session", session],
-    ["agent", agent],
-  ];
-  return wanted.flatMap(([kind, value]) => (value === undefined ? [] : [{ kind, value }]));
-}
-
-/** True when few coordinations have the label: a session or an agent may have most of the ledger. */
-export function isRare({ kind }: WantedLabel): boolean {
-  return kind === "child" || kind === "cause" || kind === "trace";
 }
 
 /** The version of the schema that a query is for. */

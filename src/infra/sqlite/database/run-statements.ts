@@ -3,7 +3,8 @@
  * only, until a writer brings it to the newest: so each statement is prepared for the schema that it finds.
  */
 import type { Database, Statement } from "better-sqlite3";
-import type { EventRow } from "./event-row.ts";
+import type { EventRow } from "../../ledger/event-row.ts";
+import type { HashedRow, HeadRow, RunCounts, RunKind, RunRow } from "../../ledger/stored-run.ts";
 import { readSchemaVersion } from "./migrate.ts";
 import { createSchemaStatements } from "./schema-statements.ts";
 
@@ -13,17 +14,6 @@ export const WORKFLOWS_SINCE_VERSION = 4;
 /** The schema that has forks, and blocks of memory. */
 export const ORIGINS_SINCE_VERSION = 5;
 export const BLOCKS_SINCE_VERSION = 5;
-
-export type RunKind = "coordination" | "workflow";
-
-export interface RunRow {
-  readonly run_key: number;
-  readonly run_id: string;
-  readonly length: number;
-  readonly summary: string;
-  /** JSON; null for a run that is no fork. */
-  readonly origin: string | null;
-}
 
 export interface RunFilter {
   readonly after: number;
@@ -36,15 +26,6 @@ export type EventsStatement = Statement<[runId: string, from: number, limit: num
 
 /** JSON, or null for a run that is no fork. */
 export type OriginStatement = Statement<[runId: string], string | null>;
-
-/** What the chain of a run is held against. */
-export interface HeadRow {
-  readonly length: number;
-  readonly head_hash: Buffer;
-  readonly origin: string | null;
-}
-
-export type HashedRow = EventRow & { readonly hash: Buffer };
 
 /** By the `status` of a query. */
 export type ListStatements = Readonly<
@@ -140,11 +121,6 @@ function prepareHashedEvents(database: Database, isOfKind: string): RunReads["ha
        and sequence < ?
      order by sequence`,
   );
-}
-
-export interface RunCounts {
-  readonly coordinations: number;
-  readonly workflowRuns: number;
 }
 
 export function countRuns(database: Database): RunCounts {

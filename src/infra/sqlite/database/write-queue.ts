@@ -5,7 +5,7 @@
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
-import { groupCommit } from "./group-commit.ts";
+import { groupCommit } from "../../ledger/group-commit.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
 import { EVENT_COLUMNS, type EventValue, type Writes } from "./statements.ts";
 

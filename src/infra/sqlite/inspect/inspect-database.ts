@@ -10,7 +10,7 @@ import { statSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { CLAIMS_SINCE_VERSION } from "../database/claim-statements.ts";
-import { chainHash, genesisOf, type EventRow } from "../database/event-row.ts";
+import { chainHash, genesisOf, type EventRow } from "../../ledger/event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";

@@ -3,8 +3,7 @@ import { hash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { checkWorkspaces } from "./inspect-workspaces.ts";
-import { hashEntry } from "../workflows/memory-journal.ts";
-import type { EntryRow } from "../workflows/memory-statements.ts";
+import { hashEntry, type EntryRow } from "../../ledger/memory-entries.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
 import { BLOCKS_SINCE_VERSION, WORKFLOWS_SINCE_VERSION } from "../database/run-statements.ts";
 

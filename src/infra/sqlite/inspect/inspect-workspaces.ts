@@ -3,8 +3,8 @@ import { hash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
-import { hashVersion } from "../workflows/workspace-files.ts";
-import { WORKSPACE_SINCE_VERSION, type FileRow } from "../workflows/workspace-statements.ts";
+import { hashVersion, type FileRow } from "../../ledger/workspace-versions.ts";
+import { WORKSPACE_SINCE_VERSION } from "../workflows/workspace-statements.ts";
 
 type Report = (problem: StoredProblem) => void;
 

@@ -3,19 +3,7 @@
  * are appended, so this is the same later, and while others append.
  */
 import type { Database } from "better-sqlite3";
-import type { RunHead } from "../../../agents/coordination/contracts/ledger-anchor.ts";
-
-export interface HeadPlace {
-  /** As of this number of events. */
-  readonly events: number;
-  /** The ordinal after which the page begins. */
-  readonly after: number;
-  readonly limit: number;
-}
-
-export interface PlacedHead extends RunHead {
-  readonly ordinal: number;
-}
+import type { HashAt, HashPlace, HeadPlace, PlacedHead } from "../../ledger/opened-ledger.ts";
 
 interface HeadRow {
   readonly ordinal: number;
@@ -69,15 +57,4 @@ export function readHashAt(database: Database, { runId, sequence }: HashPlace): 
     .pluck()
     .get(run.run_key, sequence);
   return { length: run.length, ...(hash && { hash: hash.toString("hex") }) };
-}
-
-export interface HashPlace {
-  readonly runId: string;
-  readonly sequence: number;
-}
-
-export interface HashAt {
-  readonly length: number;
-  /** Absent where the run has no such event. */
-  readonly hash?: string;
 }

@@ -3,6 +3,7 @@
  * the blocks of `000005_origins.sql`: a wide block without such an entry is one row to pass over, and so is a narrow one.
  */
 import type { Database, Statement } from "better-sqlite3";
+import type { EntryRow } from "../../ledger/memory-entries.ts";
 import { readSchemaVersion } from "../database/migrate.ts";
 import { BLOCKS_SINCE_VERSION } from "../database/run-statements.ts";
 
@@ -18,15 +19,6 @@ interface EntryFilter extends Scope {
 }
 
 type ListFilter = EntryFilter & { readonly limit: number };
-
-export interface EntryRow {
-  readonly memory_id: string;
-  readonly content: string;
-  /** JSON. */
-  readonly tags: string;
-  readonly created_at: string;
-  readonly expires_at: string | null;
-}
 
 export interface MemoryReads {
   readonly entries: Statement<[ListFilter], EntryRow>;

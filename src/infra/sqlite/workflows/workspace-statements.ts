@@ -1,32 +1,13 @@
 /** Owns: the SQL of workspace files, prepared once per connection and when first needed. */
 import type { Database, Statement } from "better-sqlite3";
+import type { WorkspaceScope } from "../../../agents/coordination/contracts/workflows/workspace.ts";
+import type { FileRow, HeadRow, WorkspacePlace } from "../../ledger/workspace-versions.ts";
 
 /** The schema that has workspaces. */
 export const WORKSPACE_SINCE_VERSION = 6;
 
-interface Scope {
-  readonly tenant: string;
-  readonly scope: string;
-}
-
-interface Place extends Scope {
-  readonly path: string;
-}
-
-export interface FileRow {
-  readonly path: string;
-  readonly version: number;
-  readonly position: number;
-  readonly is_removed: number;
-  readonly content_type: string;
-  readonly sha256: string;
-  readonly updated_at: string;
-}
-
-export interface HeadRow {
-  readonly version: number;
-  readonly is_removed: number;
-}
+type Scope = WorkspaceScope;
+type Place = WorkspacePlace;
 
 type Listing = Scope & { readonly before: number; readonly limit: number };
 

@@ -1,17 +1,27 @@
 /** Owns: finding the first event of a run's log that is not as it was appended. */
 import { setImmediate as othersTurn } from "node:timers/promises";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
-import type { EventDamage } from "../../../agents/coordination/ports/run-store.ts";
-import { chainHash, genesisOf, valueOf } from "../database/event-row.ts";
-import { parseStoredOrigin } from "../database/stored-origin.ts";
-import type { HashedRow, HeadRow, RunReads } from "../database/run-statements.ts";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
+import type { EventDamage } from "../../agents/coordination/ports/run-store.ts";
+import { chainHash, genesisOf, valueOf } from "./event-row.ts";
+import { parseStoredOrigin } from "./stored-origin.ts";
+import type { SliceBounds } from "./row-slice.ts";
+import type { HashedRow, HeadRow } from "./stored-run.ts";
 
 /** Of one slice: about 10 ms of hashing and decoding. */
-const EVENTS_AT_ONCE_MAX = 250;
-const CHARS_AT_ONCE_MAX = 1_000_000;
+const AT_ONCE_MAX: SliceBounds = { events: 250, chars: 1_000_000 };
 
-type Read = <T>(run: (reads: RunReads) => T) => Promise<T>;
+/** Rows of a log, and the row of its run as it was no later than they. */
+export interface HashedSlice {
+  readonly head: HeadRow | undefined;
+  readonly rows: readonly HashedRow[];
+}
+
+/** Reads the events of a run from a place on and before another, within bounds. */
+export type ReadHashed = (
+  range: { readonly runId: string; readonly from: number; readonly before: number },
+  bounds: SliceBounds,
+) => Promise<HashedSlice>;
 
 interface Range {
   readonly runId: string;
@@ -28,10 +38,12 @@ interface Reached {
 
 type Slice = Reached | { readonly damage: EventDamage | undefined };
 
-export async function findDamage(read: Read, range: Range): Promise<EventDamage | undefined> {
+export async function findDamage(read: ReadHashed, range: Range): Promise<EventDamage | undefined> {
+  const { runId, before } = range;
   let reached: Reached | undefined;
-  while (range.before > 0) {
-    const slice = await read((reads) => checkSlice(reads, range, reached));
+  while (before > 0) {
+    const hashed = await read({ runId, before, from: reached?.sequence ?? 0 }, AT_ONCE_MAX);
+    const slice = checkSlice(hashed, range, reached);
     if ("damage" in slice) return slice.damage;
     reached = slice;
     await othersTurn();
@@ -39,13 +51,12 @@ export async function findDamage(read: Read, range: Range): Promise<EventDamage 
   return undefined;
 }
 
-function checkSlice(reads: RunReads, range: Range, reached: Reached | undefined): Slice {
-  const head = reads.head.get(range.runId);
+function checkSlice({ head, rows }: HashedSlice, range: Range, reached: Reached | undefined): Slice {
   if (!head) return createDamage(0, "event_missing");
   const stored = parseStoredOrigin(head.origin);
   if (stored.kind === "unreadable") return createDamage(0, "event_unreadable");
   const from = reached ?? { sequence: 0, hash: genesisOf(head.origin) };
-  const slice = walk(reads, range, { origin: stored.kind === "known" ? stored.origin : undefined, from });
+  const slice = walk(rows, range, { origin: stored.kind === "known" ? stored.origin : undefined, from });
   if ("damage" in slice) return slice;
   if (slice.sequence >= range.before) return { damage: endDamage(head, slice) };
   return slice.sequence === from.sequence ? createDamage(slice.sequence, "event_missing") : slice;
@@ -56,16 +67,12 @@ interface Walk {
   readonly from: Reached;
 }
 
-function walk({ hashedEvents }: RunReads, range: Range, { origin, from }: Walk): Slice {
-  const { runId, before } = range;
+function walk(rows: readonly HashedRow[], range: Range, { origin, from }: Walk): Slice {
   let reached = from;
-  let chars = 0;
-  for (const row of hashedEvents.iterate(runId, from.sequence, before)) {
+  for (const row of rows) {
     const problem = problemOf(row, { ...range, origin, reached });
     if (problem) return createDamage(reached.sequence, problem);
     reached = { sequence: reached.sequence + 1, hash: row.hash };
-    chars += row.payload.length;
-    if (reached.sequence - from.sequence >= EVENTS_AT_ONCE_MAX || chars >= CHARS_AT_ONCE_MAX) break;
   }
   return reached;
 }

@@ -1,9 +1,6 @@
 /** Owns: the origin of a fork as it lies in the row of its run. */
-import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import {
-  runOriginSchema,
-  type RunOrigin,
-} from "../../../agents/coordination/contracts/workflows/run-origin.ts";
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { runOriginSchema, type RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 
 export type StoredOrigin =
   | { readonly kind: "none" }

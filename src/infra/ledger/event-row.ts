@@ -6,8 +6,8 @@
  * event id is not stored: it follows from the run id, the origin and the sequence.
  */
 import { hash } from "node:crypto";
-import { epochMsOf, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import { findEventId, type RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
+import { epochMsOf, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { findEventId, type RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 
 /** What events of every kind of run have in common. */
 export interface StorableEvent {
@@ -76,4 +76,25 @@ export function chainHash(previous: Buffer, runId: string, row: EventRow): Buffe
   const text = `${previous.toString("hex")}\n${place}\n${row.payload}`;
   // Half the cost of asking for a buffer.
   return Buffer.from(hash("sha256", text, "binary"), "latin1");
+}
+
+export interface Growth {
+  readonly runId: string;
+  readonly events: readonly StorableEvent[];
+  /** As it is stored; of a new run that is a fork. */
+  readonly origin?: string | undefined;
+}
+
+/** Returns the rows of new events with their hashes; `head` is the hash before them, absent for a new run. */
+export function chainRows(
+  { runId, events, origin }: Growth,
+  head: Buffer | undefined,
+): { readonly rows: readonly (EventRow & { readonly hash: Buffer })[]; readonly newest: Buffer } {
+  let newest = head ?? genesisOf(origin ?? null);
+  const rows = events.map((event) => {
+    const row = rowOf(event);
+    newest = chainHash(newest, runId, row);
+    return { ...row, hash: newest };
+  });
+  return { rows, newest };
 }

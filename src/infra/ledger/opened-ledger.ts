@@ -1,0 +1,52 @@
+/** Owns: what an open ledger offers, whatever it is kept in. */
+import type { RunHead } from "../../agents/coordination/contracts/ledger-anchor.ts";
+import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
+import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
+import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
+import type { RunCounts } from "./stored-run.ts";
+
+export type OpenedLedger = LedgerStore &
+  LedgerQueries &
+  ContentStore & {
+    /** Where the ledger is, for people to read. */
+    readonly path: string;
+    /** The runs of workflows in the same ledger. It closes with it. */
+    readonly workflows: WorkflowStore;
+    /** How many runs there are of each kind. */
+    counts(): Promise<RunCounts>;
+    readonly heads: LedgerHeads;
+  };
+
+/** What anchors are made of and held against, of runs of either kind. */
+export interface LedgerHeads {
+  /** The number of the newest event; 0 for a ledger without events. */
+  newestNumber(): Promise<number>;
+  /** A page of runs as they were when the ledger had so many events, oldest run first. */
+  page(place: HeadPlace): Promise<PlacedHead[]>;
+  /** `undefined` for a run that is not there. */
+  hashAt(place: HashPlace): Promise<HashAt | undefined>;
+}
+
+export interface HeadPlace {
+  /** As of this number of events. */
+  readonly events: number;
+  /** The ordinal after which the page begins. */
+  readonly after: number;
+  readonly limit: number;
+}
+
+export interface PlacedHead extends RunHead {
+  readonly ordinal: number;
+}
+
+export interface HashPlace {
+  readonly runId: string;
+  readonly sequence: number;
+}
+
+export interface HashAt {
+  readonly length: number;
+  /** Absent where the run has no such event. */
+  readonly hash?: string;
+}

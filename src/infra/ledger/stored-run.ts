@@ -1,0 +1,47 @@
+/** Owns: how a run lies in a row, and what a listing says of it. */
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { StoredRun } from "../../agents/coordination/ports/run-store.ts";
+import type { EventRow } from "./event-row.ts";
+import { parseStoredOrigin } from "./stored-origin.ts";
+
+export type RunKind = "coordination" | "workflow";
+
+export interface RunRow {
+  readonly run_key: number;
+  readonly run_id: string;
+  readonly length: number;
+  /** JSON. */
+  readonly summary: string;
+  /** JSON; null for a run that is no fork. */
+  readonly origin: string | null;
+}
+
+/** What the chain of a run is held against. */
+export interface HeadRow {
+  readonly length: number;
+  readonly head_hash: Buffer;
+  readonly origin: string | null;
+}
+
+export type HashedRow = EventRow & { readonly hash: Buffer };
+
+export interface RunCounts {
+  readonly coordinations: number;
+  readonly workflowRuns: number;
+}
+
+/** Behind every text that begins with the prefix. */
+export function prefixEndOf(prefix: string): string {
+  return `${prefix}\u{10ffff}`;
+}
+
+export function storedRunOf<Summary>(row: RunRow): StoredRun<Summary> {
+  const stored = parseStoredOrigin(row.origin);
+  return {
+    runId: row.run_id as CoordinationId,
+    ordinal: row.run_key,
+    length: row.length,
+    summary: JSON.parse(row.summary) as Summary,
+    ...(stored.kind === "known" && { origin: stored.origin }),
+  };
+}

@@ -8,14 +8,15 @@ import {
   createLabelledQuery,
   createLabelRowsQuery,
   createTimeQuery,
-} from "../../src/infra/sqlite/database/find-events.ts";
-import { createRunsQuery } from "../../src/infra/sqlite/database/find-runs.ts";
+} from "../../src/infra/ledger/find-events.ts";
+import { createRunsQuery } from "../../src/infra/ledger/find-runs.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
-import type { Query } from "../../src/infra/sqlite/database/query-sql.ts";
+import { createSqliteDialect } from "../../src/infra/sqlite/database/query-dialect.ts";
+import type { Query } from "../../src/infra/ledger/query-sql.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { nameSession } from "./queried-ledger.ts";
 
-const NEWEST = { version: loadMigrations().length };
+const NEWEST = createSqliteDialect(loadMigrations().length);
 const timeAfter = (ms: number): EpochMs => (TEST_EPOCH_MS + ms) as EpochMs;
 
 function createSchema(): Database.Database {

@@ -16,22 +16,24 @@ interface Waiting<T> {
   readonly reject: (error: unknown) => void;
 }
 
+type Errors = readonly (Error | undefined)[];
+
 /**
  * `commit` writes a group in one transaction and returns the error of each item that was left out, in order; it throws
  * when nothing was written.
  */
 export function groupCommit<T>(
-  commit: (items: readonly T[]) => readonly (Error | undefined)[],
+  commit: (items: readonly T[]) => Errors | Promise<Errors>,
   { groupMax }: { readonly groupMax: number },
 ): GroupCommit<T> {
   let waiting: Waiting<T>[] = [];
   let scheduled: Promise<void> | undefined;
 
-  const flush = (): void => {
+  const flush = async (): Promise<void> => {
     const group = waiting.slice(0, groupMax);
     waiting = waiting.slice(groupMax);
     try {
-      const errors = commit(group.map(({ item }) => item));
+      const errors = await commit(group.map(({ item }) => item));
       for (const [index, { resolve, reject }] of group.entries()) {
         const error = errors[index];
         if (error) reject(error);
@@ -46,7 +48,7 @@ export function groupCommit<T>(
     while (waiting.length > 0) {
       // Let everything that is ready to append join the group.
       await new Promise((resolve) => setImmediate(resolve));
-      flush();
+      await flush();
     }
     scheduled = undefined;
   };

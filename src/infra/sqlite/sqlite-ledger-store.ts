@@ -17,12 +17,13 @@ import {
   listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
-import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "./database/find-events.ts";
-import { findRuns } from "./database/find-runs.ts";
+import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "../ledger/find-events.ts";
+import { findRuns } from "../ledger/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
 import { readHashAt, readHeads, readNewestNumber } from "./inspect/read-heads.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
+import { createSqliteSource } from "./database/query-dialect.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
 import { countRuns } from "./database/run-statements.ts";
@@ -61,14 +62,15 @@ export async function openSqliteLedger(
     return write(queue);
   };
   const ledger: OpenLedger = { database, guarded: runGuarded, queued: runQueued };
+  const source = createSqliteSource(database, runGuarded);
   return {
     path,
     ...createSqliteRunStore(ledger, COORDINATIONS),
-    findRuns: (query) => runGuarded(() => findRuns(database, query)),
-    findEvents: (query) => runGuarded(() => findEvents(database, query)),
-    readAppended: (query) => runGuarded(() => readAppended(database, query)),
-    newestPosition: () => runGuarded(() => findNewestPosition(database)),
-    positionBefore: (since) => runGuarded(() => findPositionBefore(database, since)),
+    findRuns: (query) => findRuns(source, query),
+    findEvents: (query) => findEvents(source, query),
+    readAppended: (query) => readAppended(source, query),
+    newestPosition: () => findNewestPosition(source),
+    positionBefore: (since) => findPositionBefore(source, since),
     find: (name) => runGuarded(() => findReference(statements, name)),
     holders: (name, limit) => runGuarded(() => holdersOf(statements, name, limit)),
     overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),

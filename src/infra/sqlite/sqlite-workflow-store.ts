@@ -3,9 +3,8 @@
  */
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
-import { assertInvariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
+import { assertInvariant } from "../../agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
-import { findEventId } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import {
   decodeWorkflowEvent,
   type WorkflowEvent,
@@ -29,8 +28,7 @@ import { loadMigrations } from "./database/migrate.ts";
 import { requestLog } from "./workflows/request-log.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
 import { createSchemaStatements } from "./database/schema-statements.ts";
-import type { Head } from "./database/statements.ts";
-import { parseStoredOrigin, createUnreadableOriginError } from "../ledger/stored-origin.ts";
+import { findBrokenRule } from "../ledger/workflow-rules.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
@@ -102,19 +100,6 @@ function createWorkflowRules(
       workspace.write(request, runKey, group);
     },
   };
-}
-
-/** Returned and not thrown, so that the appends that wait with it are not broken. */
-function findBrokenRule(
-  { runId, events, origin: originGiven }: WorkflowAppend,
-  head: Head | undefined,
-): Error | undefined {
-  if (head && originGiven) return new InvariantViolation(`${runId} has begun; it cannot be given an origin`);
-  const stored = parseStoredOrigin(head?.origin);
-  if (stored.kind === "unreadable") return createUnreadableOriginError(runId, stored);
-  const origin = stored.kind === "known" ? stored.origin : originGiven;
-  const wrong = events.find(({ eventId, sequence }) => eventId !== findEventId(runId, origin, sequence));
-  return wrong && new InvariantViolation(`the event at ${runId}:${wrong.sequence} is not ${wrong.eventId}`);
 }
 
 function putDefinition(

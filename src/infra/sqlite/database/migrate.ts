@@ -2,18 +2,10 @@
  * Owns: the numbered migrations of the ledger's schema. Each is applied once, in one write transaction with its number
  * and hash, and never edited afterwards.
  */
-import { hash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
-import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { checkApplied, readMigrations, type Migration } from "../../ledger/migrations.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
-
-export interface Migration {
-  readonly number: number;
-  readonly name: string;
-  readonly sql: string;
-  readonly sha256: string;
-}
 
 let loaded: readonly Migration[] | undefined;
 
@@ -21,18 +13,6 @@ let loaded: readonly Migration[] | undefined;
 export function loadMigrations(): readonly Migration[] {
   loaded ??= readMigrations(findPackageFile("migrations/", import.meta.url));
   return loaded;
-}
-
-function readMigrations(folder: URL): Migration[] {
-  return readdirSync(folder)
-    .filter((file) => file.endsWith(".sql"))
-    .toSorted()
-    .map((file, index) => {
-      const sql = readFileSync(new URL(file, folder), "utf8");
-      const number = Number(file.slice(0, 6));
-      assertInvariant(number === index + 1, `migrations must be numbered without a gap: ${file}`);
-      return { number, name: file.slice(7, -4), sql, sha256: hash("sha256", sql) };
-    });
 }
 
 export interface MigrateOptions {
@@ -47,7 +27,7 @@ export function migrate(
   { path, applicationId, version = loadMigrations().length }: MigrateOptions,
 ): void {
   if (readSchemaVersion(database) === version) {
-    checkApplied(database, path);
+    checkMigrations(database, path);
     return;
   }
   database
@@ -64,7 +44,7 @@ export function migrate(
     .immediate();
   // The header of the main file must tell the new version also when the file was in WAL mode before.
   database.pragma("wal_checkpoint(truncate)");
-  checkApplied(database, path);
+  checkMigrations(database, path);
 }
 
 export function readSchemaVersion(database: BetterSqlite3.Database): number {
@@ -80,17 +60,9 @@ function prepare(database: BetterSqlite3.Database, path: string, applicationId: 
   );
 }
 
-function checkApplied(database: BetterSqlite3.Database, path: string): void {
+function checkMigrations(database: BetterSqlite3.Database, path: string): void {
   const applied = database
     .prepare<[], { sha256: string }>("select sha256 from migration order by number")
     .all();
-  const differs = loadMigrations()
-    .slice(0, readSchemaVersion(database))
-    .find((migration, index) => applied[index]?.sha256 !== migration.sha256);
-  if (differs) {
-    throw new CoordinationError(
-      "LEDGER_CORRUPT",
-      `${path}: migration ${differs.number} differs from this release's`,
-    );
-  }
+  checkApplied(path, applied, loadMigrations().slice(0, readSchemaVersion(database)));
 }

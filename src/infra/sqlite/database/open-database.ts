@@ -10,6 +10,7 @@ import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { keepOthersFromWriting, findFileFault } from "../../../platform/plain-file.ts";
+import { checkRelease } from "../../ledger/migrations.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
 
@@ -100,16 +101,7 @@ function checkHeader(path: string): void {
   // Both are written in one transaction: a file with a version and no id is not ours.
   const foreign = applicationId === 0 ? version !== 0 : applicationId !== APPLICATION_ID;
   if (foreign) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
-  checkRelease(path, version);
-}
-
-function checkRelease(path: string, version: number): void {
-  const knownVersion = loadMigrations().length;
-  if (version <= knownVersion) return;
-  throw new CoordinationError(
-    "LEDGER_TOO_NEW",
-    `${path} has schema ${version}; this release knows up to ${knownVersion}`,
-  );
+  checkRelease(path, version, loadMigrations());
 }
 
 async function configure(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
@@ -117,7 +109,7 @@ async function configure(database: BetterSqlite3.Database, options: OpenOptions)
   if (mode === "read") database.pragma("query_only = on");
   checkSchema(database, path);
   // Also in a -wal that a newer release left behind.
-  checkRelease(path, readSchemaVersion(database));
+  checkRelease(path, readSchemaVersion(database), loadMigrations());
   if (mode === "write") {
     // Before WAL, so that the header in the main file always tells the schema version.
     migrate(database, { path, applicationId: APPLICATION_ID });

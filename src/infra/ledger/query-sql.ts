@@ -1,36 +1,34 @@
 /**
- * Owns: what the queries for coordinations and for events have in common: the labels that a filter asks for, and the
- * conditions on them.
- *
- * Each query names the index that it goes by, so that it cannot be prepared where there is none. An older schema has no
- * labels: they are taken from the log, which takes as long as reading it.
+ * Owns: what the queries for coordinations and for events have in common: the labels that a filter asks for, the conditions on
+ * them, and in what the databases differ.
  */
-import type { WantedLabel } from "../../ledger/wanted-labels.ts";
-import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
-import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
+import type { WantedLabel } from "./wanted-labels.ts";
 
 export interface Query {
   readonly sql: string;
   readonly values: Readonly<Record<string, string | number>>;
 }
 
-/** The version of the schema that a query is for. */
-export interface Schema {
-  readonly version: number;
+/** How a database is told which way to take. */
+export interface QueryDialect {
+  /** SQL. */
+  readonly isCoordination: string;
+  /** The listing of open runs has an index of its own. */
+  readonly hasKinds: boolean;
+  /** A join whose left side is read first. */
+  readonly join: "join" | "cross join";
+  /** Names the index to go by. */
+  readonly formatIndex: (index: string) => string;
+  /** Says to go by the primary key. */
+  readonly notIndexed: string;
+  /** Makes a query work where labels are not stored. */
+  readonly withLabels: (sql: string) => string;
 }
 
-export function formatIsCoordination({ version }: Schema): string {
-  return version >= WORKFLOWS_SINCE_VERSION ? "run.kind = 'coordination'" : "true";
-}
-
-export function formatIndex(index: string, { version }: Schema): string {
-  return version >= LABELS_SINCE_VERSION ? `indexed by ${index}` : "";
-}
-
-export function withLabels(sql: string, { version }: Schema): string {
-  return version >= LABELS_SINCE_VERSION
-    ? sql
-    : `with run_label as (select distinct * from (${EXPECTED_LABELS})) ${sql}`;
+/** A ledger that is queried. */
+export interface QuerySource {
+  dialect(): Promise<QueryDialect>;
+  all<Row>(query: Query): Promise<Row[]>;
 }
 
 /** Names the values of labels: `kind0` and `value0` of the first. */

@@ -2,34 +2,28 @@
  * Owns: finding coordinations by what they are about. The rarest label leads, and each coordination that has it is looked
  * at for the others. Those that run are few: where no label is rare, they lead.
  */
-import type { Database } from "better-sqlite3";
-import type { Summary } from "../../../agents/coordination/contracts/coordination-summary.ts";
-import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import type { LedgerQueries, RunsQuery } from "../../../agents/coordination/ports/ledger-queries.ts";
-import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "../../ledger/wanted-labels.ts";
-import { readSchemaVersion } from "./migrate.ts";
+import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { LedgerQueries, RunsQuery } from "../../agents/coordination/ports/ledger-queries.ts";
+import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "./wanted-labels.ts";
 import {
-  formatIndex,
-  formatIsCoordination,
   formatLabelConditions,
   formatStart,
   joinConditions,
   nameValues,
-  withLabels,
   type Query,
-  type Schema,
+  type QueryDialect,
+  type QuerySource,
 } from "./query-sql.ts";
-import type { RunRow } from "../../ledger/stored-run.ts";
-import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
+import type { RunRow } from "./stored-run.ts";
 
 type FoundRow = Omit<RunRow, "origin"> & { readonly started_at_ms: number };
 
-export function findRuns(
-  database: Database,
+export async function findRuns(
+  source: QuerySource,
   query: RunsQuery,
-): Awaited<ReturnType<LedgerQueries["findRuns"]>> {
-  const { sql, values } = createRunsQuery(query, { version: readSchemaVersion(database) });
-  const rows = database.prepare<[Query["values"]], FoundRow>(sql).all(values);
+): Promise<Awaited<ReturnType<LedgerQueries["findRuns"]>>> {
+  const rows = await source.all<FoundRow>(createRunsQuery(query, await source.dialect()));
   const last = rows.at(-1);
   const items = rows.map((row) => ({
     runId: row.run_id as CoordinationId,
@@ -42,17 +36,16 @@ export function findRuns(
 }
 
 /** The one that was opened last first. */
-export function createRunsQuery(query: RunsQuery, schema: Schema): Query {
+export function createRunsQuery(query: RunsQuery, dialect: QueryDialect): Query {
   const labels = listWantedLabels(query.filter);
   const [first = { kind: "start", value: "" } as const, ...others] = labels;
-  const isByStatus =
-    query.status === "running" && !isRare(first) && schema.version >= WORKFLOWS_SINCE_VERSION;
+  const isByStatus = query.status === "running" && !isRare(first) && dialect.hasKinds;
   return isByStatus
-    ? createOpenRunsQuery(query, schema, labels)
-    : createLabelQuery(query, schema, [first, ...others]);
+    ? createOpenRunsQuery(query, dialect, labels)
+    : createLabelQuery(query, dialect, [first, ...others]);
 }
 
-function createLabelQuery(query: RunsQuery, schema: Schema, labels: readonly WantedLabel[]): Query {
+function createLabelQuery(query: RunsQuery, dialect: QueryDialect, labels: readonly WantedLabel[]): Query {
   const { filter, status, after, limit } = query;
   const place = { runKey: "label.run_key", startedAtMs: "label.started_at_ms" };
   const conditions = [
@@ -60,7 +53,7 @@ function createLabelQuery(query: RunsQuery, schema: Schema, labels: readonly Wan
     "label.started_at_ms >= @since",
     "(label.started_at_ms, label.run_key) < (@beforeMs, @beforeKey)",
     ...formatLabelConditions(labels.slice(1), place, 1),
-    ...formatCause(query, schema, place),
+    ...formatCause(query, dialect, place),
   ];
   if (status) conditions.push(`run.ended = ${status === "ended" ? 1 : 0}`);
   const sql = `
@@ -68,15 +61,15 @@ function createLabelQuery(query: RunsQuery, schema: Schema, labels: readonly Wan
     from (
       select distinct label.started_at_ms, label.run_key
       from run_label as label
-      ${status ? "cross join run on run.run_key = label.run_key" : ""}
+      ${status ? `${dialect.join} run on run.run_key = label.run_key` : ""}
       where ${joinConditions(conditions)}
       order by label.started_at_ms desc, label.run_key desc
       limit @limit
     ) as found
-    cross join run on run.run_key = found.run_key
+    ${dialect.join} run on run.run_key = found.run_key
     order by found.started_at_ms desc, found.run_key desc`;
   return {
-    sql: withLabels(sql, schema),
+    sql: dialect.withLabels(sql),
     values: {
       ...nameValues(labels),
       ...nameCause(query),
@@ -89,25 +82,25 @@ function createLabelQuery(query: RunsQuery, schema: Schema, labels: readonly Wan
   };
 }
 
-function createOpenRunsQuery(query: RunsQuery, schema: Schema, labels: readonly WantedLabel[]): Query {
+function createOpenRunsQuery(query: RunsQuery, dialect: QueryDialect, labels: readonly WantedLabel[]): Query {
   const { filter, after, limit } = query;
   const place = { runKey: "run.run_key", startedAtMs: formatStart("run.run_key") };
   const conditions = [
-    `${formatIsCoordination(schema)} and run.ended = 0`,
+    `${dialect.isCoordination} and run.ended = 0`,
     "run.run_key < @beforeKey",
     `${place.startedAtMs} >= @since`,
     `${place.startedAtMs} < @until`,
     ...formatLabelConditions(labels, place),
-    ...formatCause(query, schema, place),
+    ...formatCause(query, dialect, place),
   ];
   const sql = `
     select ${place.startedAtMs} as started_at_ms, run.run_key, run.run_id, run.length, run.summary
-    from run indexed by run_open
+    from run ${dialect.formatIndex("run_open")}
     where ${joinConditions(conditions)}
     order by run.run_key desc
     limit @limit`;
   return {
-    sql: withLabels(sql, schema),
+    sql: dialect.withLabels(sql),
     values: {
       ...nameValues(labels),
       ...nameCause(query),
@@ -124,7 +117,11 @@ interface FoundPlace {
   readonly startedAtMs: string;
 }
 
-function formatCause({ filter }: RunsQuery, schema: Schema, { runKey, startedAtMs }: FoundPlace): string[] {
+function formatCause(
+  { filter }: RunsQuery,
+  dialect: QueryDialect,
+  { runKey, startedAtMs }: FoundPlace,
+): string[] {
   if (filter.cause?.eventId === undefined) return [];
   const causeRun = "(select run_key from run where run_id = @causeRun)";
   return [
@@ -133,7 +130,7 @@ function formatCause({ filter }: RunsQuery, schema: Schema, { runKey, startedAtM
     `${startedAtMs} = ${formatStart(causeRun)}`,
     `exists (
       select 1
-      from event ${formatIndex("event_by_cause", schema)}
+      from event ${dialect.formatIndex("event_by_cause")}
       where event.run_key = ${runKey} and event.causation_id = @causeEvent
     )`,
   ];

@@ -2,29 +2,25 @@
  * Owns: finding events by what they are about. One of these leads, the first that is asked for: the cause, the
  * coordination, a rare label, the time, any label. Every event that is found so is looked at for the rest.
  */
-import type { Database } from "better-sqlite3";
-import { decodeEvent, type RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type {
   AppendedQuery,
   EventPlace,
   EventsQuery,
   LedgerQueries,
-} from "../../../agents/coordination/ports/ledger-queries.ts";
-import type { EventRow } from "../../ledger/event-row.ts";
-import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "../../ledger/wanted-labels.ts";
-import { readSchemaVersion } from "./migrate.ts";
+} from "../../agents/coordination/ports/ledger-queries.ts";
+import type { EventRow } from "./event-row.ts";
+import { isRare, listWantedLabels, TIME_MAX, type WantedLabel } from "./wanted-labels.ts";
 import {
-  formatIndex,
-  formatIsCoordination,
   formatLabelConditions,
   formatStart,
   joinConditions,
   nameValues,
-  withLabels,
   type Query,
-  type Schema,
+  type QueryDialect,
+  type QuerySource,
 } from "./query-sql.ts";
-import { readRow } from "../../ledger/read-events.ts";
+import { readRow } from "./read-events.ts";
 
 type FoundRow = EventRow & { readonly event_key: number; readonly run_id: string };
 
@@ -47,17 +43,17 @@ function chooseLead({ filter, runId }: Filtered): Lead {
   return isRare(label) || filter.since === undefined ? { kind: "label", label } : { kind: "time" };
 }
 
-export function findEvents(
-  database: Database,
+export async function findEvents(
+  source: QuerySource,
   query: EventsQuery,
-): Awaited<ReturnType<LedgerQueries["findEvents"]>> {
-  const schema = { version: readSchemaVersion(database) };
+): Promise<Awaited<ReturnType<LedgerQueries["findEvents"]>>> {
+  const dialect = await source.dialect();
   const lead = chooseLead(query);
-  if (lead.kind === "label") return findLabelled(database, query, { schema, label: lead.label });
+  if (lead.kind === "label") return findLabelled(source, query, { dialect, label: lead.label });
   const rows =
     lead.kind === "time"
-      ? readByTime(database, query, schema)
-      : allOf(database, createEventsQuery(query, schema));
+      ? await readByTime(source, query, dialect)
+      : await source.all<FoundRow>(createEventsQuery(query, dialect));
   const items = rows.map(decodeRow);
   const last = rows.at(-1);
   if (!last || rows.length < query.limit) return { items };
@@ -65,20 +61,25 @@ export function findEvents(
 }
 
 /** SQLite does not go into an index by a column and the row's key at once: so a time is ended first, then later ones. */
-function readByTime(database: Database, query: EventsQuery, schema: Schema): FoundRow[] {
-  const same = query.after ? allOf(database, createTimeQuery(query, schema, "same")) : [];
+async function readByTime(
+  source: QuerySource,
+  query: EventsQuery,
+  dialect: QueryDialect,
+): Promise<FoundRow[]> {
+  const same = query.after ? await source.all<FoundRow>(createTimeQuery(query, dialect, "same")) : [];
   const limit = query.limit - same.length;
   if (limit === 0) return same;
-  return [...same, ...allOf(database, createTimeQuery({ ...query, limit }, schema, "later"))];
+  const later = await source.all<FoundRow>(createTimeQuery({ ...query, limit }, dialect, "later"));
+  return [...same, ...later];
 }
 
 /** The events of the time that was reached, or those of later times. */
-export function createTimeQuery(query: EventsQuery, schema: Schema, part: "same" | "later"): Query {
+export function createTimeQuery(query: EventsQuery, dialect: QueryDialect, part: "same" | "later"): Query {
   const { filter, after } = query;
   const reachedMs = after?.startedAtMs ?? (filter.since ?? 0) - 1;
   const isSame = part === "same";
-  return createQuery(query, schema, {
-    from: `event ${formatIndex("event_by_time", schema)}`,
+  return createQuery(query, dialect, {
+    from: `event ${dialect.formatIndex("event_by_time")}`,
     conditions: isSame
       ? ["event.timestamp_ms = @reachedMs", "event.event_key > @after"]
       : ["event.timestamp_ms > @reachedMs", "event.timestamp_ms < @until"],
@@ -90,22 +91,22 @@ export function createTimeQuery(query: EventsQuery, schema: Schema, part: "same"
 }
 
 /** The events of a query that a cause or a coordination leads. */
-export function createEventsQuery(query: EventsQuery, schema: Schema): Query {
+export function createEventsQuery(query: EventsQuery, dialect: QueryDialect): Query {
   const { filter } = query;
   const after = query.after ?? BEGINNING;
   const { kind } = chooseLead(query);
   const ofRun = [...IS_OF_RUN, ...IN_TIME];
   const values = { ...boundTime(query), after: after.position };
   if (kind === "run")
-    return createQuery(query, schema, {
+    return createQuery(query, dialect, {
       from: "event",
       conditions: [...ofRun, IS_BEHIND],
       order: "event.sequence",
       values: { ...values, runId: query.runId ?? "" },
     });
   const { coordinationId = "", eventId = "" } = filter.cause ?? {};
-  return createQuery(query, schema, {
-    from: `event ${formatIndex("event_by_cause", schema)}`,
+  return createQuery(query, dialect, {
+    from: `event ${dialect.formatIndex("event_by_cause")}`,
     conditions: [...ofRun, "event.causation_id = @cause", "event.event_key > @after"],
     order: "event.event_key",
     // A cause lies in the log of what it caused (L3): in another coordination there is none.
@@ -134,7 +135,7 @@ interface EventsSql {
 
 function createQuery(
   { filter, limit }: Pick<EventsQuery, "filter" | "limit">,
-  schema: Schema,
+  dialect: QueryDialect,
   { from, conditions, order, values, labels = listWantedLabels(filter) }: EventsSql,
 ): Query {
   const place = {
@@ -145,15 +146,11 @@ function createQuery(
   const sql = `
     select ${COLUMNS}
     from ${from}
-    cross join run on run.run_key = event.run_key
-    where ${joinConditions([
-      ...conditions,
-      formatIsCoordination(schema),
-      ...formatLabelConditions(labels, place),
-    ])}
+    ${dialect.join} run on run.run_key = event.run_key
+    where ${joinConditions([...conditions, dialect.isCoordination, ...formatLabelConditions(labels, place)])}
     order by ${order}
     limit @limit`;
-  return { sql: withLabels(sql, schema), values: { ...nameValues(labels), ...values, limit } };
+  return { sql: dialect.withLabels(sql), values: { ...nameValues(labels), ...values, limit } };
 }
 
 interface LabelRow {
@@ -163,7 +160,7 @@ interface LabelRow {
 }
 
 interface Labelled {
-  readonly schema: Schema;
+  readonly dialect: QueryDialect;
   readonly label: WantedLabel;
 }
 
@@ -171,17 +168,18 @@ const LABELS_AT_ONCE = 100;
 /** Behind the labels of the steps of a run. */
 const STEP_MAX = "\u{10ffff}";
 
-function findLabelled(
-  database: Database,
+async function findLabelled(
+  source: QuerySource,
   query: EventsQuery,
-  { schema, label }: Labelled,
-): Awaited<ReturnType<LedgerQueries["findEvents"]>> {
+  { dialect, label }: Labelled,
+): Promise<Awaited<ReturnType<LedgerQueries["findEvents"]>>> {
   const items: RunEvent[] = [];
-  for (const row of listLabelRows(database, { schema, label, after: query.after })) {
+  for await (const row of listLabelRows(source, { dialect, label, after: query.after })) {
     const place = { startedAtMs: row.started_at_ms, ordinal: row.run_key, stepId: row.step_id };
     const position = isSamePlace(query.after, place) ? query.after.position : -1;
     const limit = query.limit - items.length;
-    const rows = allOf(database, createLabelledQuery({ ...query, limit }, schema, { ...place, position }));
+    const labelled = createLabelledQuery({ ...query, limit }, dialect, { ...place, position });
+    const rows = await source.all<FoundRow>(labelled);
     items.push(...rows.map(decodeRow));
     const last = rows.at(-1);
     if (last && items.length === query.limit) return { items, next: { ...place, position: last.event_key } };
@@ -197,16 +195,16 @@ function isSamePlace(
 }
 
 /** Yields where a label is, the place that was reached included. A run that has it hides those of its steps. */
-function* listLabelRows(
-  database: Database,
-  { schema, label, after }: Labelled & { readonly after: EventPlace | undefined },
-): Generator<LabelRow> {
-  const { sql } = createLabelRowsQuery(schema);
-  const statement = database.prepare<[Query["values"]], LabelRow>(sql);
+async function* listLabelRows(
+  source: QuerySource,
+  { dialect, label, after }: Labelled & { readonly after: EventPlace | undefined },
+): AsyncGenerator<LabelRow> {
+  const { sql } = createLabelRowsQuery(dialect);
   const { startedAtMs, ordinal, stepId } = after ?? BEGINNING;
   let next = { startedAtMs, ordinal, stepId };
   for (;;) {
-    const rows = statement.all({ ...label, ...next, limit: LABELS_AT_ONCE });
+    const values = { ...label, ...next, limit: LABELS_AT_ONCE };
+    const rows = await source.all<LabelRow>({ sql, values });
     let whole = -1;
     for (const row of rows) {
       if (row.step_id === "") whole = row.run_key;
@@ -219,7 +217,7 @@ function* listLabelRows(
   }
 }
 
-export function createLabelRowsQuery(schema: Schema): Pick<Query, "sql"> {
+export function createLabelRowsQuery(dialect: QueryDialect): Pick<Query, "sql"> {
   const sql = `
     select started_at_ms, run_key, step_id
     from run_label
@@ -228,16 +226,16 @@ export function createLabelRowsQuery(schema: Schema): Pick<Query, "sql"> {
       and (started_at_ms, run_key, step_id) >= (@startedAtMs, @ordinal, @stepId)
     order by started_at_ms, run_key, step_id
     limit @limit`;
-  return { sql: withLabels(sql, schema) };
+  return { sql: dialect.withLabels(sql) };
 }
 
 /** The events of one place of the label that leads. */
-export function createLabelledQuery(query: EventsQuery, schema: Schema, place: EventPlace): Query {
+export function createLabelledQuery(query: EventsQuery, dialect: QueryDialect, place: EventPlace): Query {
   const { ordinal, stepId, position } = place;
   const isWhole = stepId === "";
   const ofStep = ["event.node_id = @stepId", "event.event_key > @after"];
-  return createQuery(query, schema, {
-    from: isWhole ? "event" : `event ${formatIndex("event_by_step", schema)}`,
+  return createQuery(query, dialect, {
+    from: isWhole ? "event" : `event ${dialect.formatIndex("event_by_step")}`,
     conditions: ["event.run_key = @runKey", ...(isWhole ? [IS_BEHIND] : ofStep), ...IN_TIME],
     order: isWhole ? "event.sequence" : "event.event_key",
     values: {
@@ -250,23 +248,22 @@ export function createLabelledQuery(query: EventsQuery, schema: Schema, place: E
   });
 }
 
-export function readAppended(
-  database: Database,
+export async function readAppended(
+  source: QuerySource,
   query: AppendedQuery,
-): Awaited<ReturnType<LedgerQueries["readAppended"]>> {
-  const newest = findNewestPosition(database);
-  const schema = { version: readSchemaVersion(database) };
-  const rows = allOf(database, createAppendedQuery(query, schema, newest));
+): Promise<Awaited<ReturnType<LedgerQueries["readAppended"]>>> {
+  const newest = await findNewestPosition(source);
+  const rows = await source.all<FoundRow>(createAppendedQuery(query, await source.dialect(), newest));
   const last = rows.at(-1);
   const isCut = last !== undefined && rows.length === query.limit;
   return { items: rows.map(decodeRow), reached: isCut ? last.event_key : newest };
 }
 
-export function createAppendedQuery(query: AppendedQuery, schema: Schema, newest: number): Query {
+export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect, newest: number): Query {
   const { filter, runId, after } = query;
   const cause = filter.cause?.eventId;
-  return createQuery(query, schema, {
-    from: "event not indexed",
+  return createQuery(query, dialect, {
+    from: `event ${dialect.notIndexed}`,
     conditions: [
       "event.event_key > @after and event.event_key <= @newest",
       ...IN_TIME,
@@ -284,22 +281,18 @@ export function createAppendedQuery(query: AppendedQuery, schema: Schema, newest
   });
 }
 
-export function findNewestPosition(database: Database): number {
-  return Number(database.prepare("select coalesce(max(event_key), 0) from event").pluck().get());
+export async function findNewestPosition(source: QuerySource): Promise<number> {
+  const sql = "select coalesce(max(event_key), 0) as newest from event";
+  const [row] = await source.all<{ newest: number }>({ sql, values: {} });
+  return row?.newest ?? 0;
 }
 
 /** All of them are looked at: clocks may go back, so the first in time need not be the first that was appended. */
-export function findPositionBefore(database: Database, since: number): number {
-  const index = formatIndex("event_by_time", { version: readSchemaVersion(database) });
-  const first = database
-    .prepare<[number], number | null>(`select min(event_key) from event ${index} where timestamp_ms >= ?`)
-    .pluck()
-    .get(since);
-  return first ? first - 1 : findNewestPosition(database);
-}
-
-function allOf(database: Database, { sql, values }: Query): FoundRow[] {
-  return database.prepare<[Query["values"]], FoundRow>(sql).all(values);
+export async function findPositionBefore(source: QuerySource, since: number): Promise<number> {
+  const index = (await source.dialect()).formatIndex("event_by_time");
+  const sql = `select min(event_key) as first from event ${index} where timestamp_ms >= @since`;
+  const [row] = await source.all<{ first: number | null }>({ sql, values: { since } });
+  return row?.first ? row.first - 1 : findNewestPosition(source);
 }
 
 /** A coordination has no origin. @throws CoordinationError `EVENT_UNREADABLE` */

@@ -1,0 +1,47 @@
+/** Owns: the migrations of a release as files, and whether those that were applied are the same. */
+import { hash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { CoordinationError, assertInvariant } from "../../agents/coordination/contracts/errors.ts";
+
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly sha256: string;
+}
+
+/** Reads all migrations of a folder, in order. */
+export function readMigrations(folder: URL): Migration[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .toSorted()
+    .map((file, index) => {
+      const sql = readFileSync(new URL(file, folder), "utf8");
+      const number = Number(file.slice(0, 6));
+      assertInvariant(number === index + 1, `migrations must be numbered without a gap: ${file}`);
+      return { number, name: file.slice(7, -4), sql, sha256: hash("sha256", sql) };
+    });
+}
+
+/** @throws CoordinationError `LEDGER_TOO_NEW` */
+export function checkRelease(path: string, version: number, migrations: readonly Migration[]): void {
+  if (version <= migrations.length) return;
+  throw new CoordinationError(
+    "LEDGER_TOO_NEW",
+    `${path} has schema ${version}; this release knows up to ${migrations.length}`,
+  );
+}
+
+/** @throws CoordinationError `LEDGER_CORRUPT` where a migration was applied that is not this release's. */
+export function checkApplied(
+  path: string,
+  applied: readonly { readonly sha256: string }[],
+  migrations: readonly Migration[],
+): void {
+  const differs = migrations.find((migration, index) => applied[index]?.sha256 !== migration.sha256);
+  if (!differs) return;
+  throw new CoordinationError(
+    "LEDGER_CORRUPT",
+    `${path}: migration ${differs.number} differs from this release's`,
+  );
+}

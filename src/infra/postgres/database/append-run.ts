@@ -1,0 +1,57 @@
+/** Owns: what an append of either kind of run does to its log: the hash chain (S4), the numbers of its events, the run's row. */
+import { assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
+import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
+import type { RunKind } from "../../ledger/stored-run.ts";
+import type { Group, Head } from "./group.ts";
+
+export interface Growth {
+  readonly runId: string;
+  readonly kind: RunKind;
+  readonly events: readonly StorableEvent[];
+  readonly hasEnded: boolean;
+  /** JSON. */
+  readonly summary: string;
+  /** JSON; of a new run that is a fork. */
+  readonly origin?: string | undefined;
+}
+
+export interface Grown {
+  readonly runKey: number;
+  /** The number of an event of the append. */
+  readonly eventKeyOf: (sequence: number) => number;
+  /** The hash of the last event. */
+  readonly newest: Buffer;
+}
+
+/** Adds the rows of an append that goes on where the log ends. */
+export function growRun(growth: Growth, head: Head | undefined, group: Group): Grown {
+  const { runId, kind, hasEnded, summary } = growth;
+  const { rows, newest } = chainRows(growth, head?.head_hash);
+  const runKey = head?.run_key ?? (group.newest.run += 1);
+  const first = group.newest.event + 1;
+  for (const row of rows) group.rows.events.push({ ...row, runKey, eventKey: (group.newest.event += 1) });
+  const length = (rows.at(-1)?.sequence ?? 0) + 1;
+  const before = group.rows.runs.get(runKey);
+  const origin = head ? head.origin : (growth.origin ?? null);
+  group.rows.runs.set(runKey, {
+    runId,
+    kind,
+    isNew: head === undefined || before?.isNew === true,
+    length,
+    head: newest,
+    ended: hasEnded || before?.ended === 1 ? 1 : 0,
+    summary,
+    origin,
+  });
+  group.heads.set(runId, { run_key: runKey, length, head_hash: newest, kind, origin });
+  const firstSequence = rows[0]?.sequence ?? 0;
+  return {
+    runKey,
+    newest,
+    eventKeyOf: (sequence) => {
+      const eventKey = first + sequence - firstSequence;
+      assertInvariant(eventKey <= group.newest.event, `the event ${runId}:${sequence} is one of the append`);
+      return eventKey;
+    },
+  };
+}

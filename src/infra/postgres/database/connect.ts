@@ -1,0 +1,167 @@
+/**
+ * Owns: the connections to a server. Nothing that is sent needs a session: no prepared statement has a name, settings last for
+ * a transaction, and there are no locks but those of transactions. So poolers that hand out a connection for each
+ * transaction work.
+ */
+import type pg from "pg";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { bindValues, type SqlValues } from "./named-values.ts";
+import { toLedgerError, type LedgerPlace } from "./postgres-errors.ts";
+import { decodeText } from "./stored-text.ts";
+
+/** Sends one statement. Within a connection it may be sent before the one before it was answered. */
+export type SendQuery = <Row>(sql: string, values?: SqlValues) => Promise<Row[]>;
+
+export interface PostgresDatabase extends LedgerPlace {
+  /** One statement by itself. @throws CoordinationError */
+  readonly query: SendQuery;
+  /** All that is read is of one moment. @throws CoordinationError */
+  snapshot<T>(read: (query: SendQuery) => Promise<T>): Promise<T>;
+  /** A connection for one transaction that changes the log. There is one at a time. Throws what the driver throws. */
+  connectWriter(): Promise<WriterConnection>;
+  close(): Promise<void>;
+}
+
+export interface WriterConnection {
+  readonly query: SendQuery;
+  /** Gives the connection back, or ends it where it may be broken. */
+  release(isBroken: boolean): void;
+}
+
+export interface ConnectOptions {
+  readonly url: string;
+  /** How long a lock of another process is waited for. */
+  readonly busyTimeoutMs: number;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Longer than any lock is waited for, so that the server answers first where it can. */
+const ANSWER_TIMEOUT_MS = 60_000;
+/** Idle connections end after this. */
+const IDLE_MS = 30_000;
+const POOL_MAX = 8;
+const POOL_LIMIT = 500;
+
+const OID = { int8: 20, text: 25 } as const;
+
+/** Loads the driver, which nothing needs that keeps its ledger in a file. */
+export async function connect(options: ConnectOptions): Promise<PostgresDatabase> {
+  const { url, poolMax } = parseUrl(options.url);
+  const { default: driver } = await import("pg");
+  const place = describePlace(url);
+  const settings: pg.PoolConfig = {
+    connectionString: url.href,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS + options.busyTimeoutMs,
+    idleTimeoutMillis: IDLE_MS,
+    keepAlive: true,
+    fallback_application_name: "openclaw-coordination",
+    types: { getTypeParser: createTypeParsers(driver.types) },
+  };
+  const readers = new driver.Pool({ ...settings, max: poolMax });
+  // Statements of one transaction are sent without waiting for the answers of those before them.
+  const writers = new driver.Pool({ ...settings, max: 1, pipeline: true });
+  // An idle connection that ends is replaced when one is needed.
+  for (const pool of [readers, writers]) pool.on("error", () => undefined);
+  const guard = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw toLedgerError(error, place);
+    }
+  };
+  return {
+    ...place,
+    query: (sql, values) => guard(() => sendQuery(readers, sql, values)),
+    snapshot: (read) => guard(() => readSnapshot(readers, read)),
+    connectWriter: async () => {
+      const client = await writers.connect();
+      // What was sent fails with the connection; the event only says so again.
+      client.on("error", ignoreError);
+      return {
+        query: (sql, values) => sendQuery(client, sql, values),
+        release: (isBroken) => {
+          client.off("error", ignoreError);
+          client.release(isBroken);
+        },
+      };
+    },
+    close: async () => {
+      await Promise.all([readers.end(), writers.end()]);
+    },
+  };
+}
+
+function ignoreError(): void {
+  // The one who sent something is told.
+}
+
+async function sendQuery<Row>(
+  client: Pick<pg.ClientBase, "query">,
+  sql: string,
+  values: SqlValues = {},
+): Promise<Row[]> {
+  const bound = bindValues(sql, values);
+  const { rows } = await client.query<Record<string, unknown>>(bound.text, [...bound.values]);
+  return rows as Row[];
+}
+
+async function readSnapshot<T>(pool: pg.Pool, read: (query: SendQuery) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  client.on("error", ignoreError);
+  let isBroken = true;
+  try {
+    await client.query("begin isolation level repeatable read read only");
+    const result = await read((sql, values) => sendQuery(client, sql, values));
+    await client.query("commit");
+    isBroken = false;
+    return result;
+  } finally {
+    client.off("error", ignoreError);
+    client.release(isBroken);
+  }
+}
+
+function createTypeParsers(types: typeof pg.types): typeof pg.types.getTypeParser {
+  const parsers = new Map<number, (text: string) => unknown>([
+    // Keys and times stay far below 2^53.
+    [OID.int8, Number],
+    [OID.text, decodeText],
+  ]);
+  return ((oid: number, format?: "text") =>
+    parsers.get(oid) ?? types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser;
+}
+
+function parseUrl(text: string): { readonly url: URL; readonly poolMax: number } {
+  // The error of `new URL` would show the password.
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !isPostgresUrl(text))
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      "the ledger's URL is not valid; write postgres://USER@HOST:PORT/DATABASE, and the password in PGPASSWORD",
+    );
+  const poolMax = Number(url.searchParams.get("pool_max") ?? POOL_MAX);
+  url.searchParams.delete("pool_max");
+  if (!Number.isInteger(poolMax) || poolMax < 1 || poolMax > POOL_LIMIT)
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      `pool_max of the ledger's URL is no number from 1 to ${POOL_LIMIT}`,
+    );
+  return { url, poolMax };
+}
+
+export function isPostgresUrl(text: string): boolean {
+  return /^postgres(?:ql)?:\/\//u.test(text);
+}
+
+function describePlace(url: URL): LedgerPlace {
+  const user = url.username === "" ? "" : `${url.username}@`;
+  const named = url.searchParams.get("password") ?? "";
+  const secrets = [url.password, decodeURIComponent(url.password), named, process.env["PGPASSWORD"] ?? ""]
+    .filter((secret) => secret !== "")
+    .toSorted((one, other) => other.length - one.length);
+  return {
+    name: `postgres://${user}${url.host}${url.pathname}`,
+    conceal: (text) => secrets.reduce((concealed, secret) => concealed.replaceAll(secret, "***"), text),
+  };
+}

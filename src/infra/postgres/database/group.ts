@@ -1,0 +1,144 @@
+/**
+ * Owns: what the writes of one group share: what they must know of the ledger before they decide, and the rows that they
+ * bring. All of it is read behind the lock of the ledger and written at once, so a group costs two round trips.
+ */
+import type { ClaimChange } from "../../../agents/coordination/contracts/claim-entry.ts";
+import type { WorkspaceScope } from "../../../agents/coordination/contracts/workflows/workspace.ts";
+import type { MemoryWrite } from "../../../agents/coordination/ports/workflow-store.ts";
+import type { ClaimHolder } from "../../ledger/claim-rows.ts";
+import type { EventRow } from "../../ledger/event-row.ts";
+import type { HeadRow as FileHead, NewVersion, WorkspacePlace } from "../../ledger/workspace-versions.ts";
+
+/** The end of a run's log. */
+export interface Head {
+  readonly run_key: number;
+  readonly length: number;
+  readonly head_hash: Buffer;
+  readonly kind: string;
+  /** JSON, of a fork. */
+  readonly origin: string | null;
+}
+
+export interface EventName {
+  readonly runId: string;
+  readonly sequence: number;
+}
+
+/** What writes must know. */
+export interface Wanted {
+  readonly runIds: Set<string>;
+  /** Events whose stored hashes are asked for. */
+  readonly events: Map<string, EventName>;
+  readonly claimTokens: Set<number>;
+  readonly files: Map<string, WorkspacePlace>;
+}
+
+export interface WorkspaceHead extends FileHead {
+  /** Of the newest version. */
+  readonly sha256: string;
+}
+
+/** The ledger as the writes of a group leave it so far. */
+export interface Group {
+  /** Taken once the ledger is locked: something may run out while the lock is waited for. */
+  readonly now: number;
+  readonly heads: Map<string, Head>;
+  /** By `keyOfEvent`. */
+  readonly hashes: ReadonlyMap<string, Buffer>;
+  readonly claims: Map<number, ClaimHolder>;
+  /** By `keyOfFile`. */
+  readonly files: Map<string, WorkspaceHead>;
+  /** By `keyOfScope`: how many files are there. */
+  readonly fileCounts: Map<string, number>;
+  /** The newest numbers. */
+  readonly newest: { event: number; run: number; claim: number };
+  readonly rows: GroupRows;
+}
+
+/** Rows to be written, in the order in which they come. */
+export interface GroupRows {
+  /** By run key, as they are after the group. */
+  readonly runs: Map<number, RunChange>;
+  readonly events: NewEvent[];
+  readonly references: { readonly name: string; readonly runKey: number; readonly stepId: string | null }[];
+  readonly labels: NewLabel[];
+  readonly uses: { readonly runKey: number; readonly sha256: string }[];
+  readonly contents: Map<string, string>;
+  readonly kept: Set<string>;
+  readonly claims: { readonly runKey: number; readonly claim: ClaimChange }[];
+  readonly memory: { readonly eventKey: number; readonly write: MemoryWrite }[];
+  readonly versions: WorkspaceRow[];
+}
+
+export interface RunChange {
+  readonly runId: string;
+  readonly kind: string;
+  readonly isNew: boolean;
+  readonly length: number;
+  readonly head: Buffer;
+  readonly ended: 0 | 1;
+  readonly summary: string;
+  readonly origin: string | null;
+}
+
+export interface NewEvent extends EventRow {
+  readonly eventKey: number;
+  readonly runKey: number;
+  readonly hash: Buffer;
+}
+
+export interface NewLabel {
+  readonly kind: string;
+  readonly value: string;
+  readonly startedAtMs: number;
+  readonly runKey: number;
+  readonly stepId: string;
+}
+
+export interface WorkspaceRow {
+  readonly place: WorkspacePlace;
+  readonly version: NewVersion;
+  readonly position: number;
+  readonly eventKey: number | null;
+}
+
+/** A write of a group. It may be made again, where the group that it was in was not committed. */
+export interface Write {
+  /** Names what it must know. */
+  readonly want: (wanted: Wanted) => void;
+  /** Adds its rows, or returns why there are none. */
+  readonly apply: (group: Group) => Error | undefined;
+  /** Hears that it is not known whether its group was committed. */
+  readonly lose?: () => void;
+}
+
+export function createWanted(): Wanted {
+  return { runIds: new Set(), events: new Map(), claimTokens: new Set(), files: new Map() };
+}
+
+export function createRows(): GroupRows {
+  return {
+    runs: new Map(),
+    events: [],
+    references: [],
+    labels: [],
+    uses: [],
+    contents: new Map(),
+    kept: new Set(),
+    claims: [],
+    memory: [],
+    versions: [],
+  };
+}
+
+export function keyOfEvent({ runId, sequence }: EventName): string {
+  return `${sequence} ${runId}`;
+}
+
+export function keyOfFile({ tenant, scope, path }: WorkspacePlace): string {
+  return JSON.stringify([tenant, scope, path]);
+}
+
+export function keyOfScope({ tenant, scope }: WorkspaceScope): string {
+  return JSON.stringify([tenant, scope]);
+}

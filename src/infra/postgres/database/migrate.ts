@@ -1,0 +1,108 @@
+/**
+ * Owns: the numbered migrations of the ledger's schema. Each is applied once, in one transaction with its number and hash, and
+ * never edited afterwards.
+ */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { checkApplied, checkRelease, readMigrations, type Migration } from "../../ledger/migrations.ts";
+import { findPackageFile } from "../../../platform/package-files.ts";
+import type { PostgresDatabase, SendQuery } from "./connect.ts";
+import { toLedgerError } from "./postgres-errors.ts";
+
+let loaded: readonly Migration[] | undefined;
+
+/** Loads all migrations of this release, in order. */
+export function loadMigrations(): readonly Migration[] {
+  loaded ??= readMigrations(findPackageFile("postgres/migrations/", import.meta.url));
+  return loaded;
+}
+
+/** "OCCL", as in the header of a ledger file. All who migrate a ledger of one database wait for each other. */
+const MIGRATION_LOCK = 0x4f_43_43_4c;
+
+interface AppliedMigration {
+  readonly number: number;
+  readonly sha256: string;
+}
+
+/**
+ * Brings the schema to the newest version. Of several processes that begin at once one migrates, and the others find it done.
+ * @throws CoordinationError `LEDGER_TOO_NEW`, `LEDGER_CORRUPT` and what the server answers
+ */
+export async function migrate(database: PostgresDatabase): Promise<void> {
+  const applied = await readApplied(database.query);
+  if (applied && applied.length >= loadMigrations().length) {
+    checkSchema(database.name, applied);
+    return;
+  }
+  const writer = await connectWriter(database);
+  let isBroken = true;
+  try {
+    await writer.query("begin");
+    // Of a transaction: it ends with it, also behind a pooler.
+    await writer.query("select pg_advisory_xact_lock(@lock::bigint)", { lock: MIGRATION_LOCK });
+    await applyMigrations(database.name, writer.query);
+    await writer.query("commit");
+    isBroken = false;
+  } catch (error) {
+    throw toLedgerError(error, database);
+  } finally {
+    writer.release(isBroken);
+  }
+}
+
+async function connectWriter(database: PostgresDatabase): ReturnType<PostgresDatabase["connectWriter"]> {
+  try {
+    return await database.connectWriter();
+  } catch (error) {
+    throw toLedgerError(error, database);
+  }
+}
+
+async function applyMigrations(name: string, query: SendQuery): Promise<void> {
+  const applied = (await readApplied(query)) ?? (await prepare(name, query));
+  checkSchema(name, applied);
+  for (const { number, name: title, sql, sha256 } of loadMigrations().slice(applied.length)) {
+    await query(sql);
+    await query("insert into migration (number, name, sha256) values (@number, @title, @sha256)", {
+      number,
+      title,
+      sha256,
+    });
+  }
+}
+
+/** Returns the migrations that were applied; `undefined` where there is no ledger. */
+export async function readApplied(query: SendQuery): Promise<readonly AppliedMigration[] | undefined> {
+  const [found] = await query<{ isThere: boolean }>(
+    `select exists (
+       select 1 from pg_tables where schemaname = current_schema() and tablename = 'migration'
+     ) as "isThere"`,
+  );
+  if (!found?.isThere) return undefined;
+  return query<AppliedMigration>("select number, sha256 from migration order by number");
+}
+
+/** @throws CoordinationError `LEDGER_TOO_NEW`, and `LEDGER_CORRUPT` for migrations that are not this release's */
+export function checkSchema(name: string, applied: readonly AppliedMigration[]): void {
+  checkRelease(name, applied.length, loadMigrations());
+  checkApplied(name, applied, loadMigrations().slice(0, applied.length));
+}
+
+async function prepare(name: string, query: SendQuery): Promise<readonly AppliedMigration[]> {
+  const [schema] = await query<{ schema: string | null; tables: number }>(
+    `select current_schema()::text as schema, (
+       select count(*)::integer from pg_tables where schemaname = current_schema()
+     ) as tables`,
+  );
+  if (schema?.schema === null || schema === undefined)
+    throw new CoordinationError("LEDGER_NOT_FOUND", `${name} has no schema for the ledger; create it first`);
+  if (schema.tables > 0)
+    throw new CoordinationError(
+      "LEDGER_CORRUPT",
+      `${name} has tables of another program in the schema ${schema.schema}; give the ledger a database or a schema of its own`,
+    );
+  await query(
+    "create table migration (number integer primary key, name text not null, sha256 text not null)",
+  );
+  return [];
+}

@@ -1,0 +1,41 @@
+/** Owns: SQL with named values (`@runId`), as the other ledger has it. PostgreSQL itself numbers them. */
+import { encodeText } from "./stored-text.ts";
+
+export type SqlValue = string | number | Buffer | null | readonly (string | number | Buffer | null)[];
+export type SqlValues = Readonly<Record<string, SqlValue>>;
+
+interface NumberedSql {
+  readonly text: string;
+  readonly names: readonly string[];
+}
+
+const NAME = /@(\w+)/gu;
+/** There are as many texts as places in this code, and some for each combination of filters. */
+const NUMBERED_MAX = 1_000;
+const numbered = new Map<string, NumberedSql>();
+
+export function bindValues(
+  sql: string,
+  values: SqlValues,
+): { readonly text: string; readonly values: readonly unknown[] } {
+  const { text, names } = numberValues(sql);
+  return { text, values: names.map((name) => encodeValue(values[name])) };
+}
+
+function numberValues(sql: string): NumberedSql {
+  const known = numbered.get(sql);
+  if (known) return known;
+  const names: string[] = [];
+  const text = sql.replaceAll(NAME, (_, name: string) => {
+    if (!names.includes(name)) names.push(name);
+    return `$${names.indexOf(name) + 1}`;
+  });
+  if (numbered.size < NUMBERED_MAX) numbered.set(sql, { text, names });
+  return { text, names };
+}
+
+function encodeValue(value: SqlValue | undefined): unknown {
+  if (typeof value === "string") return encodeText(value);
+  if (Array.isArray(value)) return value.map((each) => encodeValue(each as SqlValue));
+  return value;
+}

@@ -1,0 +1,83 @@
+/** Owns: what errors of the server and of its driver mean to us. The password is in none of them. */
+import {
+  CoordinationError,
+  isCoordinationError,
+  type ErrorCode,
+} from "../../../agents/coordination/contracts/errors.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+
+interface Meaning {
+  readonly code: ErrorCode;
+  /** Tells more than the server does. */
+  readonly hint?: string;
+}
+
+/** By SQLSTATE, else by its class. */
+const BY_STATE: Readonly<Record<string, Meaning>> = {
+  "08": { code: "LEDGER_UNAVAILABLE" },
+  "22": { code: "INPUT_INVALID" },
+  "23": { code: "LEDGER_CONFLICT" },
+  "25006": {
+    code: "LEDGER_UNAVAILABLE",
+    hint: "the server takes no writes: it is a standby, or was made one; point the URL at the primary server",
+  },
+  "25P02": { code: "LEDGER_BUSY" },
+  "25P03": { code: "LEDGER_BUSY" },
+  "28": { code: "LEDGER_UNAVAILABLE", hint: "check the user of the URL and its password (PGPASSWORD)" },
+  "3D000": { code: "LEDGER_NOT_FOUND", hint: "create the database first" },
+  "3F000": { code: "LEDGER_NOT_FOUND", hint: "create the schema first" },
+  "40": { code: "LEDGER_BUSY" },
+  "42501": { code: "LEDGER_UNAVAILABLE", hint: "give the user of the URL the schema of the ledger" },
+  "42": { code: "LEDGER_CORRUPT" },
+  "53": { code: "LEDGER_BUSY" },
+  "53100": { code: "LEDGER_FULL" },
+  "53300": {
+    code: "LEDGER_BUSY",
+    hint: "the server has no connection left: raise max_connections or lower pool_max",
+  },
+  "54": { code: "INPUT_INVALID", hint: "a name is too long for an index of PostgreSQL" },
+  "55P03": { code: "LEDGER_BUSY", hint: "another process held the ledger for the whole busy timeout" },
+  "57014": { code: "LEDGER_BUSY", hint: "the statement took longer than its timeout" },
+  "57": { code: "LEDGER_UNAVAILABLE" },
+  "58": { code: "LEDGER_UNAVAILABLE" },
+  XX001: { code: "LEDGER_CORRUPT" },
+  XX002: { code: "LEDGER_CORRUPT" },
+};
+
+const SQLSTATE = /^[0-9A-Z]{5}$/u;
+
+/** Where a ledger is, as it may be shown. */
+export interface LedgerPlace {
+  /** Without password and settings. */
+  readonly name: string;
+  /** Replaces the password in what others wrote. */
+  readonly conceal: (text: string) => string;
+}
+
+export function toLedgerError(error: unknown, { name, conceal }: LedgerPlace): CoordinationError {
+  if (isCoordinationError(error)) return error;
+  const state = sqlStateOf(error);
+  const { code, hint } = meaningOf(state);
+  // An address with several numbers has an error for each, and none of its own.
+  const detail = conceal(describeError(error)) || "the server cannot be reached";
+  const more = `${hint === undefined ? "" : `; ${hint}`}${state === "" ? "" : ` (${state})`}`;
+  // Not the error itself: those of the driver hold the settings of the connection.
+  return new CoordinationError(code, `${name}: ${detail}${more}`, { cause: new Error(detail) });
+}
+
+/** Returns the SQLSTATE of the server's answer, or the system's code, or nothing. */
+export function sqlStateOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+function meaningOf(state: string): Meaning {
+  if (!SQLSTATE.test(state) || state.startsWith("E")) return { code: "LEDGER_UNAVAILABLE" };
+  return BY_STATE[state] ?? BY_STATE[state.slice(0, 2)] ?? { code: "LEDGER_UNAVAILABLE" };
+}
+
+/** True where the connection ended, so that it is not known what became of what was sent last. */
+export function isConnectionLost(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  // What the server itself answers was not done, unless it was told to stop.
+  return !SQLSTATE.test(state) || state.startsWith("E") || state.startsWith("08") || state.startsWith("57P");
+}

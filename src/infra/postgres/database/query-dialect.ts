@@ -1,0 +1,22 @@
+/** Owns: how queries for coordinations and for events are put to PostgreSQL, which chooses the index itself. */
+import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
+import type { SendQuery } from "./connect.ts";
+
+const DIALECT: QueryDialect = {
+  isCoordination: "run.kind = 'coordination'",
+  hasKinds: true,
+  join: "join",
+  formatIndex: () => "",
+  notIndexed: "",
+  withLabels: (sql) => sql,
+};
+
+export function createPostgresSource(
+  query: SendQuery,
+  guarded: <T>(run: () => Promise<T>) => Promise<T>,
+): QuerySource {
+  return {
+    dialect: () => guarded(() => Promise.resolve(DIALECT)),
+    all: <Row>({ sql, values }: Query) => guarded(() => query<Row>(sql, values)),
+  };
+}

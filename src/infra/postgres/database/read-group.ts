@@ -1,0 +1,140 @@
+/** Owns: reading what the writes of a group must know, behind the lock of the ledger. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { ClaimHolder } from "../../ledger/claim-rows.ts";
+import type { SendQuery } from "./connect.ts";
+import {
+  createRows,
+  keyOfEvent,
+  keyOfFile,
+  keyOfScope,
+  type Group,
+  type Head,
+  type Wanted,
+  type WorkspaceHead,
+} from "./group.ts";
+
+interface Counts {
+  readonly events: number;
+  readonly runs: number;
+  readonly claim_token: number;
+}
+
+/**
+ * Begins a transaction and locks the ledger until its end: of two groups, one sees all of the other. It would be enough to lock
+ * the runs, but then events would be committed in another order than that of their numbers, and a reader that goes on behind
+ * the newest one it saw would pass over some (style rule 18). What waits is short: a group is two round trips and one flush.
+ *
+ * All is sent at once; the lock is a statement of its own, so that what is read behind it sees what was committed before.
+ */
+export async function readGroup(
+  query: SendQuery,
+  wanted: Wanted,
+  { busyTimeoutMs, now }: { readonly busyTimeoutMs: number; readonly now: () => number },
+): Promise<Group> {
+  const [, , counts, heads, hashes, claims, files, fileCounts] = await Promise.all([
+    query("begin"),
+    query(SETTINGS, { busyTimeoutMs: String(busyTimeoutMs) }),
+    query<Counts>("select events, runs, claim_token from ledger_count where only_row = 1 for update"),
+    readHeads(query, wanted),
+    readHashes(query, wanted),
+    readClaims(query, wanted),
+    readFiles(query, wanted),
+    countFiles(query, wanted),
+  ]);
+  const [newest] = counts;
+  if (!newest) throw new CoordinationError("LEDGER_CORRUPT", "the count of the ledger is gone");
+  return {
+    now: now(),
+    heads,
+    hashes,
+    claims,
+    files,
+    fileCounts,
+    newest: { event: newest.events, run: newest.runs, claim: newest.claim_token },
+    rows: createRows(),
+  };
+}
+
+/**
+ * For this transaction only. A stronger setting than `on` is left alone. A process that is stopped in the middle holds the
+ * ledger no longer than the idle timeout.
+ */
+const SETTINGS = `
+  select
+    set_config('lock_timeout', @busyTimeoutMs, true),
+    set_config('statement_timeout', '30s', true),
+    set_config('idle_in_transaction_session_timeout', '5s', true),
+    set_config(
+      'synchronous_commit',
+      case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
+      true
+    )`;
+
+async function readHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<string, Head>> {
+  if (runIds.size === 0) return new Map();
+  const rows = await query<Head & { readonly run_id: string }>(
+    `select run_id, run_key, length, head_hash, kind, origin
+     from run
+     where run_id = any (@runIds::text[])`,
+    { runIds: [...runIds] },
+  );
+  return new Map(rows.map(({ run_id, ...head }) => [run_id, head]));
+}
+
+async function readHashes(query: SendQuery, { events }: Wanted): Promise<Map<string, Buffer>> {
+  if (events.size === 0) return new Map();
+  const places = [...events.values()];
+  const rows = await query<{ run_id: string; sequence: number; hash: Buffer }>(
+    `select run_id, sequence, hash
+     from unnest(@runIds::text[], @sequences::bigint[]) as wanted (run_id, sequence)
+     join run using (run_id)
+     join event using (run_key, sequence)`,
+    { runIds: places.map(({ runId }) => runId), sequences: places.map(({ sequence }) => sequence) },
+  );
+  return new Map(rows.map(({ run_id, sequence, hash }) => [keyOfEvent({ runId: run_id, sequence }), hash]));
+}
+
+async function readClaims(query: SendQuery, { claimTokens }: Wanted): Promise<Map<number, ClaimHolder>> {
+  if (claimTokens.size === 0) return new Map();
+  const rows = await query<ClaimHolder & { readonly token: number }>(
+    `select token, run_id, expires_at_ms
+     from claim
+     join run using (run_key)
+     where token = any (@tokens::bigint[])`,
+    { tokens: [...claimTokens] },
+  );
+  return new Map(rows.map(({ token, ...holder }) => [token, holder]));
+}
+
+async function readFiles(query: SendQuery, { files }: Wanted): Promise<Map<string, WorkspaceHead>> {
+  if (files.size === 0) return new Map();
+  const places = [...files.values()];
+  const rows = await query<WorkspaceHead & { tenant: string; scope: string; path: string }>(
+    `select tenant, scope, path, version, file.is_removed, sha256
+     from workspace_file as file
+     join workspace_version using (tenant, scope, path, version)
+     where (tenant, scope, path) in (
+       select * from unnest(@tenants::text[], @scopes::text[], @paths::text[])
+     )`,
+    {
+      tenants: places.map(({ tenant }) => tenant),
+      scopes: places.map(({ scope }) => scope),
+      paths: places.map(({ path }) => path),
+    },
+  );
+  return new Map(rows.map((row) => [keyOfFile(row), row]));
+}
+
+async function countFiles(query: SendQuery, { files }: Wanted): Promise<Map<string, number>> {
+  if (files.size === 0) return new Map();
+  const scopes = [...new Map([...files.values()].map((place) => [keyOfScope(place), place])).values()];
+  const rows = await query<{ tenant: string; scope: string; count: number }>(
+    `select tenant, scope, count(*) as count
+     from workspace_file
+     where is_removed = 0
+       and (tenant, scope) in (select * from unnest(@tenants::text[], @scopes::text[]))
+     group by tenant, scope`,
+    { tenants: scopes.map(({ tenant }) => tenant), scopes: scopes.map(({ scope }) => scope) },
+  );
+  return new Map(rows.map((row) => [keyOfScope(row), row.count]));
+}

@@ -1,0 +1,104 @@
+/** Owns: the SQL that reads the events of a run. */
+import type { EventRow } from "../../ledger/event-row.ts";
+import type { ReadHashed } from "../../ledger/find-damage.ts";
+import type { ReadSlice } from "../../ledger/read-events.ts";
+import type { SliceBounds } from "../../ledger/row-slice.ts";
+import type { HashedRow, HeadRow, RunCounts, RunKind } from "../../ledger/stored-run.ts";
+import type { SendQuery } from "./connect.ts";
+import type { SqlValues } from "./named-values.ts";
+
+/** A coordination has no origin, whatever its row says. */
+const ORIGIN: Readonly<Record<RunKind, string>> = {
+  coordination: "null::text as origin",
+  workflow: "origin",
+};
+
+const COLUMNS = "run_key, run_id, length, summary";
+
+export const RUN_COLUMNS: Readonly<Record<RunKind, string>> = {
+  coordination: `${COLUMNS}, ${ORIGIN.coordination}`,
+  workflow: `${COLUMNS}, ${ORIGIN.workflow}`,
+};
+
+export const EVENT_COLUMNS = "sequence, type, timestamp_ms, node_id, causation_id, payload";
+
+export function createReadSlice(query: SendQuery, kind: RunKind): ReadSlice {
+  return async ({ runId, from }, bounds) => {
+    const rows = await readRows<EventRow>(
+      query,
+      { kind, columns: EVENT_COLUMNS, isInRange: "sequence >= @from" },
+      {
+        values: { runId, from },
+        bounds,
+      },
+    );
+    const origin = rows.length > 0 && kind === "workflow" ? await readOrigin(query, runId) : undefined;
+    return { rows, isCut: isCut(rows, bounds), origin };
+  };
+}
+
+async function readOrigin(query: SendQuery, runId: string): Promise<string | null | undefined> {
+  const [row] = await query<{ origin: string | null }>("select origin from run where run_id = @runId", {
+    runId,
+  });
+  return row?.origin;
+}
+
+export function createReadHashed(query: SendQuery, kind: RunKind): ReadHashed {
+  return async ({ runId, from, before }, bounds) => {
+    const [head] = await query<HeadRow>(
+      `select length, head_hash, ${ORIGIN[kind]} from run where run_id = @runId and kind = '${kind}'`,
+      { runId },
+    );
+    const range = {
+      kind,
+      columns: `${EVENT_COLUMNS}, hash`,
+      isInRange: "sequence >= @from and sequence < @before",
+    };
+    const rows = await readRows<HashedRow>(query, range, { values: { runId, from, before }, bounds });
+    return { head, rows };
+  };
+}
+
+interface RangeSql {
+  readonly kind: RunKind;
+  readonly columns: string;
+  readonly isInRange: string;
+}
+
+/** The server adds up the lengths, so that what is behind the bound does not come over the wire. */
+function readRows<Row>(
+  query: SendQuery,
+  { kind, columns, isInRange }: RangeSql,
+  { values, bounds }: { readonly values: SqlValues; readonly bounds: SliceBounds },
+): Promise<Row[]> {
+  return query<Row>(
+    `select ${columns}
+     from (
+       select ${columns}, sum(length(payload)) over (order by sequence) - length(payload) as chars_before
+       from (
+         select ${columns}
+         from event
+         where run_key = (select run_key from run where run_id = @runId and kind = '${kind}') and ${isInRange}
+         order by sequence
+         limit @limit
+       ) as range
+     ) as slice
+     where chars_before < @chars
+     order by sequence`,
+    { ...values, limit: bounds.events, chars: bounds.chars },
+  );
+}
+
+function isCut(rows: readonly EventRow[], { events, chars }: SliceBounds): boolean {
+  if (rows.length >= events) return true;
+  return rows.reduce((sum, { payload }) => sum + payload.length, 0) >= chars;
+}
+
+export async function countRuns(query: SendQuery): Promise<RunCounts> {
+  const rows = await query<{ kind: RunKind; count: number }>(
+    "select kind, count(*) as count from run group by kind order by kind",
+  );
+  const countOf = (kind: RunKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;
+  return { coordinations: countOf("coordination"), workflowRuns: countOf("workflow") };
+}

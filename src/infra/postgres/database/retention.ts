@@ -1,0 +1,92 @@
+/**
+ * Owns: which texts retention deletes, and in what portions: between two, appends have their turn.
+ *
+ * A text is kept while `content_use` names it. Its mark `kept` says the same and is set with the row and taken with it,
+ * in one transaction. Rows of coordinations that ended go first; then every old text without the mark goes.
+ */
+import type { PostgresDatabase, SendQuery } from "./connect.ts";
+import { toLedgerError } from "./postgres-errors.ts";
+
+/** Texts deleted in one transaction at most. */
+const DELETED_AT_ONCE_MAX = 500;
+/** Texts no longer kept after one transaction at most. */
+const RELEASED_AT_ONCE_MAX = 500;
+
+export interface Retention {
+  readonly database: PostgresDatabase;
+  /** Runs one portion as a call of the store. */
+  readonly portion: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+export async function deleteTextsBefore({ database, portion }: Retention, time: number): Promise<number> {
+  await repeat(RELEASED_AT_ONCE_MAX, () => portion(() => releaseTexts(database)));
+  return repeat(DELETED_AT_ONCE_MAX, () => portion(() => deleteOldest(database.query, time)));
+}
+
+async function deleteOldest(query: SendQuery, time: number): Promise<number> {
+  const deleted = await query(
+    `delete from content
+     where kept = 0
+       and stored_at_ms < @time
+       and sha256 in (
+         select sha256
+         from content
+         where kept = 0 and stored_at_ms < @time
+         order by stored_at_ms
+         limit @limit
+       )
+     returning 1`,
+    { time, limit: DELETED_AT_ONCE_MAX },
+  );
+  return deleted.length;
+}
+
+/**
+ * Ends the keeping of texts whose keepers have ended. Behind the lock of the ledger: an append that keeps one of them at the
+ * same time would find the mark still there, and it would be taken from it.
+ */
+async function releaseTexts(database: PostgresDatabase): Promise<number> {
+  const writer = await database.connectWriter();
+  let isBroken = true;
+  try {
+    await writer.query("begin");
+    await writer.query("select 1 from ledger_count where only_row = 1 for update");
+    const released = await writer.query<{ sha256: string }>(
+      `delete from content_use
+       where (run_key, sha256) in (
+         select run_key, sha256
+         from content_use
+         join run using (run_key)
+         where run.ended = 1
+         order by run_key, sha256
+         limit @limit
+       )
+       returning sha256`,
+      { limit: RELEASED_AT_ONCE_MAX },
+    );
+    await writer.query(
+      `update content
+       set kept = 0
+       where sha256 = any (@sha256s::text[])
+         and not exists (select 1 from content_use where content_use.sha256 = content.sha256)`,
+      { sha256s: released.map(({ sha256 }) => sha256) },
+    );
+    await writer.query("commit");
+    isBroken = false;
+    return released.length;
+  } catch (error) {
+    throw toLedgerError(error, database);
+  } finally {
+    writer.release(isBroken);
+  }
+}
+
+/** Repeats a portion while it did all it may do at once, and returns how much was done. */
+async function repeat(atOnceMax: number, portion: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const count = await portion();
+    total += count;
+    if (count < atOnceMax) return total;
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Owns: the one queue of all that is written to a ledger's log by this process and what lies beside it. What waits together is
+ * committed together, with one flush of the server.
+ *
+ * A connection may end after the commit was sent and before it was answered. Then the group is written again: behind the lock of
+ * the ledger each write finds its events in their places with their hashes, and is done, or finds the places free.
+ */
+import { setTimeout as passed } from "node:timers/promises";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import { groupCommit } from "../../ledger/group-commit.ts";
+import type { PostgresDatabase, WriterConnection } from "./connect.ts";
+import { createWanted, type Write } from "./group.ts";
+import { isConnectionLost, toLedgerError } from "./postgres-errors.ts";
+import { readGroup } from "./read-group.ts";
+import { writeGroup } from "./write-group.ts";
+
+/** Writes committed in one transaction at most. */
+const GROUP_MAX = 256;
+/** How long it is asked what became of a commit that was not answered. */
+const FIND_OUT_MS = 10_000;
+const TRY_AGAIN_MS = 50;
+
+export interface WriteQueue {
+  /** Resolves when what it wrote is on disk. */
+  submit(write: Write): Promise<void>;
+  drained(): Promise<void>;
+}
+
+/** An open ledger, as the stores on it use it. */
+export interface OpenLedger {
+  readonly database: PostgresDatabase;
+  /** Runs what only reads, or is one statement, as a call of the ledger. */
+  readonly guarded: <T>(run: () => Promise<T>) => Promise<T>;
+  /** Runs statements that write by themselves as a call of the ledger. */
+  readonly written: <T>(run: () => Promise<T>) => Promise<T>;
+  /** Runs what writes to the log as a call of the ledger. */
+  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
+}
+
+export interface WriteQueueOptions {
+  readonly database: PostgresDatabase;
+  readonly clock: Clock;
+  readonly busyTimeoutMs: number;
+}
+
+export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
+  return groupCommit((writes: readonly Write[]) => commitEach(writes, options), { groupMax: GROUP_MAX });
+}
+
+type Errors = (Error | undefined)[];
+
+/** Commits a group in one transaction, and each write by itself when one of them breaks the group. */
+async function commitEach(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
+  try {
+    return await commitSurely(writes, options);
+  } catch (error) {
+    const isOfOne =
+      error instanceof CoordinationError &&
+      (error.code === "LEDGER_CONFLICT" || error.code === "INPUT_INVALID");
+    if (!isOfOne || writes.length === 1) throw error;
+    const errors: Errors = [];
+    for (const write of writes) errors.push(await findError(write, options));
+    return errors;
+  }
+}
+
+async function findError(write: Write, options: WriteQueueOptions): Promise<Error | undefined> {
+  try {
+    return (await commitSurely([write], options))[0];
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** Commits a group, and finds out whether it was committed where the answer was lost. */
+async function commitSurely(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
+  const untilMs = performance.now() + FIND_OUT_MS;
+  let isUnknown = false;
+  for (let tries = 1; ; tries += 1) {
+    const attempt = await tryCommit(writes, options);
+    if (attempt.kind === "committed") return attempt.errors;
+    const { failedAt, error } = attempt;
+    if (failedAt === "commit") {
+      isUnknown = true;
+      for (const write of writes) write.lose?.();
+    }
+    // A connection that had been idle may have ended meanwhile; nothing was written with it.
+    const isIdleLost = failedAt === "begin" && tries === 1;
+    const mayGoOn = (isUnknown || isIdleLost) && performance.now() < untilMs;
+    if (!mayGoOn) throw isUnknown ? createUnknownError(error) : error;
+    if (isUnknown) await passed(TRY_AGAIN_MS);
+  }
+}
+
+function createUnknownError(cause: CoordinationError): CoordinationError {
+  return new CoordinationError(
+    "LEDGER_UNAVAILABLE",
+    `${cause.message}; whether the last append was committed is not known yet: the next try of it finds out`,
+    { cause },
+  );
+}
+
+type Attempt =
+  | { readonly kind: "committed"; readonly errors: Errors }
+  /** `begin` and `commit`: the connection was lost there. */
+  | {
+      readonly kind: "failed";
+      readonly failedAt: "connect" | "begin" | "write" | "commit";
+      readonly error: CoordinationError;
+    };
+
+async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): Promise<Attempt> {
+  const { database, clock, busyTimeoutMs } = options;
+  let failedAt: "connect" | "begin" | "commit" = "connect";
+  let writer: WriterConnection | undefined;
+  let isBroken = true;
+  try {
+    writer = await database.connectWriter();
+    failedAt = "begin";
+    const wanted = createWanted();
+    for (const write of writes) write.want(wanted);
+    const group = await readGroup(writer.query, wanted, { busyTimeoutMs, now: () => clock.now() });
+    const errors = writes.map((write) => write.apply(group));
+    failedAt = "commit";
+    await writeGroup(writer.query, group, group.now);
+    isBroken = false;
+    return { kind: "committed", errors };
+  } catch (cause) {
+    const isLost = isConnectionLost(cause);
+    if (!isLost && writer) isBroken = !(await rollBack(writer));
+    const error = toLedgerError(cause, database);
+    return { kind: "failed", failedAt: isLost || failedAt === "connect" ? failedAt : "write", error };
+  } finally {
+    writer?.release(isBroken);
+  }
+}
+
+/** True when the connection may be used again. */
+async function rollBack(writer: WriterConnection): Promise<boolean> {
+  try {
+    await writer.query("rollback");
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Owns: opening a ledger on a PostgreSQL server, `LedgerQueries`, and of `LedgerStore` and `ContentStore` what `RunStore` does not
+ * have. Invariant S5 is the port's.
+ */
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { Reference, Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { AppendRequest, Found } from "../../agents/coordination/ports/ledger-store.ts";
+import { listLabels } from "../ledger/event-labels.ts";
+import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "../ledger/find-events.ts";
+import { findRuns } from "../ledger/find-runs.ts";
+import type { OpenedLedger } from "../ledger/opened-ledger.ts";
+import type { Grown } from "./database/append-run.ts";
+import {
+  addClaims,
+  claimConflict,
+  listClaims,
+  listOverlappingClaims,
+  wantClaims,
+} from "./database/claim-table.ts";
+import type { SendQuery } from "./database/connect.ts";
+import type { Group } from "./database/group.ts";
+import { openDatabase, type OpenOptions } from "./database/open-database.ts";
+import { createPostgresSource } from "./database/query-dialect.ts";
+import { countRuns } from "./database/read-runs.ts";
+import { deleteTextsBefore } from "./database/retention.ts";
+import { createWriteQueue, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
+import { inspectDatabase } from "./inspect/inspect-database.ts";
+import { readHashAt, readHeads } from "./inspect/read-heads.ts";
+import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
+import { createPostgresWorkflowStore } from "./postgres-workflow-store.ts";
+
+export { isPostgresUrl } from "./database/connect.ts";
+
+export type PostgresLedger = OpenedLedger;
+
+/** @throws CoordinationError as `openDatabase` does. */
+export async function openPostgresLedger(
+  options: OpenOptions & { readonly clock: Clock },
+): Promise<PostgresLedger> {
+  const { mode, clock, busyTimeoutMs } = options;
+  const database = await openDatabase(options);
+  const { name, query } = database;
+  const queue = createWriteQueue({ database, clock, busyTimeoutMs });
+  let closing: Promise<void> | undefined;
+  const runGuarded = async <T>(run: () => Promise<T>): Promise<T> => {
+    if (closing) throw new CoordinationError("LEDGER_CLOSED", `${name} is closed`);
+    return run();
+  };
+  const runWriting = <T>(run: () => Promise<T>): Promise<T> =>
+    runGuarded(() => {
+      if (mode === "write") return run();
+      throw new CoordinationError("LEDGER_UNAVAILABLE", `${name} is open for reading only`);
+    });
+  const ledger: OpenLedger = {
+    database,
+    guarded: runGuarded,
+    written: runWriting,
+    queued: (write: (writes: WriteQueue) => Promise<never>) => runWriting(() => write(queue)),
+  };
+  const source = createPostgresSource(query, runGuarded);
+  return {
+    path: name,
+    ...createPostgresRunStore(ledger, COORDINATIONS),
+    findRuns: (runsQuery) => findRuns(source, runsQuery),
+    findEvents: (eventsQuery) => findEvents(source, eventsQuery),
+    readAppended: (appendedQuery) => readAppended(source, appendedQuery),
+    newestPosition: () => findNewestPosition(source),
+    positionBefore: (since) => findPositionBefore(source, since),
+    find: (reference) => runGuarded(() => findReference(query, reference)),
+    holders: (reference, limit) => runGuarded(() => listHolders(query, reference, limit)),
+    overlapping: (claimsQuery) => runGuarded(() => listOverlappingClaims(query, claimsQuery)),
+    claims: (claimsQuery) => runGuarded(() => listClaims(query, claimsQuery)),
+    references: (runId) => runGuarded(() => listReferences(query, runId)),
+    inspect: () => runGuarded(() => inspectDatabase(database)),
+    get: (sha256) => runGuarded(async () => (await getTexts(query, [sha256])).get(sha256)),
+    getMany: (sha256s) => runGuarded(() => getTexts(query, sha256s)),
+    deleteBefore: (time) => deleteTextsBefore({ database, portion: runWriting }, time),
+    workflows: createPostgresWorkflowStore(ledger),
+    counts: () => runGuarded(() => countRuns(query)),
+    heads: {
+      newestNumber: () => findNewestPosition(source),
+      page: (place) => runGuarded(() => readHeads(query, place)),
+      hashAt: (place) => runGuarded(() => readHashAt(query, place)),
+    },
+    close: () => (closing ??= queue.drained().then(() => database.close())),
+  };
+}
+
+const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
+  kind: "coordination",
+  decode: decodeEvent,
+  hasEnded: ({ status }) => status !== "running",
+  want: wantClaims,
+  findConflict: (request, _head, group) => claimConflict(request, group),
+  writeBeside,
+};
+
+function writeBeside(request: AppendRequest, { runKey }: Grown, group: Group): void {
+  const { events, summary } = request;
+  const { rows } = group;
+  for (const event of events)
+    for (const { kind, value } of listLabels(event))
+      rows.labels.push({
+        kind,
+        value,
+        startedAtMs: summary.createdAtMs,
+        runKey,
+        stepId: event.nodeId ?? "",
+      });
+  for (const { name, stepId } of request.references)
+    rows.references.push({ name, runKey, stepId: stepId ?? null });
+  for (const { ref, text, keepWhileRunning } of request.contents) {
+    if (keepWhileRunning) rows.uses.push({ runKey, sha256: ref.sha256 });
+    rows.contents.set(ref.sha256, text);
+  }
+  for (const sha256 of request.keep ?? []) {
+    rows.uses.push({ runKey, sha256 });
+    rows.kept.add(sha256);
+  }
+  addClaims(request, runKey, group);
+}
+
+interface ReferenceRow {
+  readonly run_id: string;
+  readonly step_id: string | null;
+}
+
+async function findReference(query: SendQuery, name: string): Promise<Found | undefined> {
+  const [row] = await query<ReferenceRow>(
+    `select run.run_id, reference.step_id
+     from reference
+     join run using (run_key)
+     where reference.name = @name
+     order by reference.reference_key desc
+     limit 1`,
+    { name },
+  );
+  if (!row) return undefined;
+  const runId = row.run_id as CoordinationId;
+  return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
+}
+
+async function listHolders(query: SendQuery, name: string, limit: number): Promise<CoordinationId[]> {
+  const rows = await query<{ run_id: string }>(
+    `select run.run_id
+     from (
+       select run_key, max(reference_key) as newest
+       from reference
+       where name = @name
+       group by run_key
+       order by newest desc
+       limit @limit
+     ) as holder
+     join run using (run_key)
+     order by newest desc`,
+    { name, limit },
+  );
+  return rows.map(({ run_id }) => run_id as CoordinationId);
+}
+
+/** Texts in one answer at most. */
+const CONTENTS_PER_SELECT = 64;
+
+async function getTexts(query: SendQuery, sha256s: readonly string[]): Promise<Map<string, string>> {
+  const texts = new Map<string, string>();
+  for (let from = 0; from < sha256s.length; from += CONTENTS_PER_SELECT) {
+    const rows = await query<{ sha256: string; text: string }>(
+      "select sha256, text from content where sha256 = any (@sha256s::text[]) order by sha256",
+      { sha256s: sha256s.slice(from, from + CONTENTS_PER_SELECT) },
+    );
+    for (const { sha256, text } of rows) texts.set(sha256, text);
+  }
+  return texts;
+}
+
+async function listReferences(query: SendQuery, runId: CoordinationId): Promise<Reference[]> {
+  const rows = await query<{ name: string; step_id: string | null }>(
+    `select name, step_id
+     from reference
+     where run_key = (select run_key from run where run_id = @runId)
+     order by reference_key`,
+    { runId },
+  );
+  return rows.map(({ name, step_id }) => (step_id === null ? { name } : { name, stepId: step_id as StepId }));
+}

@@ -1,0 +1,157 @@
+/**
+ * Owns: the PostgreSQL implementation of `RunStore`, for runs of either kind. What the kinds differ in comes as `RunRules`.
+ * Invariants S1 to S4 are the port's.
+ */
+import { hash } from "node:crypto";
+import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
+import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
+import { rowOf, type StorableEvent } from "../ledger/event-row.ts";
+import { findDamage } from "../ledger/find-damage.ts";
+import { findLogConflict } from "../ledger/log-conflict.ts";
+import { readEvents } from "../ledger/read-events.ts";
+import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
+import { growRun, type Grown } from "./database/append-run.ts";
+import type { SendQuery } from "./database/connect.ts";
+import { keyOfEvent, type Group, type Head, type Wanted, type Write } from "./database/group.ts";
+import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-runs.ts";
+import type { OpenLedger } from "./database/write-queue.ts";
+
+/** What runs of one kind have of their own. */
+export interface RunRules<Event, Summary, Append> {
+  readonly kind: RunKind;
+  /** @throws CoordinationError `EVENT_UNREADABLE` for what is no event of such a run. */
+  readonly decode: (value: unknown) => Event;
+  readonly hasEnded: (summary: Summary) => boolean;
+  /** Checks an append by itself, before it is queued. @throws InvariantViolation */
+  readonly check?: (request: Append) => void;
+  /** Names what `findConflict` must know beside the log. */
+  readonly want: (request: Append, wanted: Wanted) => void;
+  /** Returns why an append cannot be made to the log that is there, with nothing written yet. */
+  readonly findConflict: (request: Append, head: Head | undefined, group: Group) => Error | undefined;
+  /** Adds what lies beside the log, in the transaction of the events. */
+  readonly writeBeside: (request: Append, grown: Grown, group: Group) => void;
+}
+
+type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
+
+export function createPostgresRunStore<
+  Event extends StorableEvent,
+  Summary,
+  Append extends Appended<Event, Summary>,
+>(
+  { database: { query }, guarded, queued }: OpenLedger,
+  rules: RunRules<Event, Summary, Append>,
+): RunStore<Event, Summary, Append> {
+  const { kind, decode, check } = rules;
+  const lost: LostAppends = new Map();
+  const readSlice = createReadSlice(query, kind);
+  const readHashed = createReadHashed(query, kind);
+  return {
+    append: (request) =>
+      queued(async (queue) => {
+        check?.(request);
+        if (request.events.length > 0) await queue.submit(createAppend(request, rules, lost));
+      }),
+    read: (runId, range) =>
+      readEvents((slice, bounds) => guarded(() => readSlice(slice, bounds)), { runId, ...range }, decode),
+    damage: (runId, { before }) =>
+      findDamage((range, bounds) => guarded(() => readHashed(range, bounds)), { runId, before, decode }),
+    entry: (runId) =>
+      guarded(async () => {
+        const [row] = await query<RunRow>(
+          `select ${RUN_COLUMNS[kind]} from run where run_id = @runId and kind = '${kind}'`,
+          { runId },
+        );
+        return row && storedRunOf<Summary>(row);
+      }),
+    list: (listing) =>
+      guarded(async () => (await listRows(query, kind, listing)).map((row) => storedRunOf<Summary>(row))),
+  };
+}
+
+/** Appends of which it is not known whether they were committed: by their place, what they would be found as. */
+type LostAppends = Map<string, LostAppend>;
+
+interface LostAppend {
+  /** Over what is appended. */
+  readonly digest: string;
+  readonly sequence: number;
+  readonly hash: Buffer;
+}
+
+/** Whoever tries again does so soon. */
+const LOST_MAX = 1_000;
+
+function createAppend<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
+  request: Append,
+  { kind, hasEnded, want, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
+  lost: LostAppends,
+): Write {
+  const { runId, events, summary, origin } = request;
+  const place = keyOfEvent({ runId, sequence: events[0]?.sequence ?? 0 });
+  let newest: Buffer | undefined;
+  const isCommitted = (group: Group): boolean => {
+    const tried = lost.get(place);
+    if (tried?.digest !== digestOf(events)) return false;
+    return group.hashes.get(keyOfEvent({ runId, sequence: tried.sequence }))?.equals(tried.hash) === true;
+  };
+  return {
+    want: (wanted) => {
+      wanted.runIds.add(runId);
+      want(request, wanted);
+      const tried = lost.get(place);
+      if (tried) wanted.events.set(place, { runId, sequence: tried.sequence });
+    },
+    apply: (group) => {
+      if (lost.has(place) && isCommitted(group)) return undefined;
+      const head = group.heads.get(runId);
+      const conflict = findLogConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
+      if (conflict) return conflict;
+      const growth = {
+        runId,
+        kind,
+        events,
+        hasEnded: hasEnded(summary),
+        summary: JSON.stringify(summary),
+        origin: origin && JSON.stringify(origin),
+      };
+      const grown = growRun(growth, head, group);
+      newest = grown.newest;
+      writeBeside(request, grown, group);
+      return undefined;
+    },
+    lose: () => {
+      if (!newest || lost.size >= LOST_MAX) return;
+      lost.set(place, { digest: digestOf(events), sequence: events.at(-1)?.sequence ?? 0, hash: newest });
+    },
+  };
+}
+
+function digestOf(events: readonly StorableEvent[]): string {
+  return hash("sha256", JSON.stringify(events.map(rowOf)));
+}
+
+const IS_OF_STATUS = { all: "true", running: "ended = 0", ended: "ended = 1" } as const;
+
+async function listRows(
+  query: SendQuery,
+  kind: RunKind,
+  { limit, status, idPrefix = "", order, after }: ListQuery,
+): Promise<RunRow[]> {
+  const isOldestFirst = order === "oldest";
+  return query<RunRow>(
+    `select ${RUN_COLUMNS[kind]}
+     from run
+     where kind = '${kind}'
+       and ${IS_OF_STATUS[status ?? "all"]}
+       and run_key ${isOldestFirst ? ">" : "<"} @after
+       ${idPrefix === "" ? "" : "and run_id >= @prefix and run_id < @prefixEnd"}
+     order by run_key ${isOldestFirst ? "" : "desc"}
+     limit @limit`,
+    {
+      limit,
+      after: after?.ordinal ?? (isOldestFirst ? 0 : Number.MAX_SAFE_INTEGER),
+      ...(idPrefix !== "" && { prefix: idPrefix, prefixEnd: prefixEndOf(idPrefix) }),
+    },
+  );
+}

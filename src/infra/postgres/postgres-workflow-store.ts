@@ -1,0 +1,136 @@
+/**
+ * Owns: of `WorkflowStore` in PostgreSQL what `RunStore` does not have. What must be in order with the log goes through the write
+ * queue of the ledger; what has rows of its own is one statement by itself.
+ */
+import { hash } from "node:crypto";
+import { assertInvariant } from "../../agents/coordination/contracts/errors.ts";
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import {
+  decodeWorkflowEvent,
+  type WorkflowEvent,
+} from "../../agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  hasRunEnded,
+  type WorkflowSummary,
+} from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type {
+  DriverTable,
+  StoredDefinition,
+  WorkflowAppend,
+  WorkflowStore,
+} from "../../agents/coordination/ports/workflow-store.ts";
+import { checkMemory } from "../ledger/memory-entries.ts";
+import { findBrokenRule } from "../ledger/workflow-rules.ts";
+import { checkWorkspace } from "../ledger/workspace-versions.ts";
+import type { SendQuery } from "./database/connect.ts";
+import type { OpenLedger } from "./database/write-queue.ts";
+import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
+import { createMemoryJournal } from "./workflows/memory-journal.ts";
+import { createRequestLog } from "./workflows/request-log.ts";
+import {
+  addWorkspace,
+  createWorkspaceFiles,
+  findFilesConflict,
+  wantWorkspace,
+} from "./workflows/workspace-files.ts";
+
+export function createPostgresWorkflowStore(ledger: OpenLedger): WorkflowStore {
+  const {
+    database: { query },
+    guarded,
+    written,
+  } = ledger;
+  return {
+    ...createPostgresRunStore(ledger, WORKFLOW_RUNS),
+    putDefinition: async (definition) => {
+      const isItsHash = hash("sha256", definition.text) === definition.sha256;
+      assertInvariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
+      await written(() => putDefinition(query, definition));
+    },
+    definition: (sha256) =>
+      guarded(async () => {
+        const [row] = await query<{ text: string }>(
+          "select text from workflow_definition where sha256 = @sha256",
+          { sha256 },
+        );
+        return row?.text;
+      }),
+    registered: (tenant, workflowId) =>
+      guarded(async () => {
+        const [row] = await query<{ sha256: string; text: string }>(
+          `select sha256, text
+           from workflow_registration
+           join workflow_definition using (sha256)
+           where tenant = @tenant and workflow_id = @workflowId`,
+          { tenant, workflowId },
+        );
+        return row && { ...row, tenant, workflowId };
+      }),
+    memory: createMemoryJournal(ledger),
+    workspace: createWorkspaceFiles(ledger),
+    requests: createRequestLog(ledger),
+    drivers: createDriverTable(ledger),
+  };
+}
+
+const WORKFLOW_RUNS: RunRules<WorkflowEvent, WorkflowSummary, WorkflowAppend> = {
+  kind: "workflow",
+  decode: decodeWorkflowEvent,
+  hasEnded: ({ status }) => hasRunEnded(status),
+  check: (request) => {
+    checkMemory(request);
+    checkWorkspace(request);
+  },
+  want: wantWorkspace,
+  findConflict: (request, head, group) => findBrokenRule(request, head) ?? findFilesConflict(request, group),
+  writeBeside: (request, grown, group) => {
+    const { memory = [] } = request;
+    // In the order of their events: so the database knows which entry replaces which.
+    for (const write of memory.toSorted((a, b) => a.sequence - b.sequence))
+      group.rows.memory.push({ eventKey: grown.eventKeyOf(write.sequence), write });
+    addWorkspace(request, grown, group);
+  },
+};
+
+/** One statement: the registration names a definition that is there. */
+async function putDefinition(
+  query: SendQuery,
+  { sha256, tenant, workflowId, text }: StoredDefinition,
+): Promise<void> {
+  await query(
+    "insert into workflow_definition (sha256, text) values (@sha256, @text) on conflict do nothing",
+    { sha256, text },
+  );
+  if (tenant === undefined) return;
+  await query(
+    `insert into workflow_registration (tenant, workflow_id, sha256)
+     values (@tenant, @workflowId, @sha256)
+     on conflict (tenant, workflow_id) do update set sha256 = excluded.sha256`,
+    { tenant, workflowId, sha256 },
+  );
+}
+
+function createDriverTable({ database: { query }, guarded, written }: OpenLedger): DriverTable {
+  return {
+    beat: async ({ id, pid }, now) => {
+      await written(() =>
+        query(
+          `insert into driver (id, pid, beat_at_ms)
+           values (@id, @pid, @now)
+           on conflict (id) do update set pid = excluded.pid, beat_at_ms = excluded.beat_at_ms`,
+          { id, pid, now },
+        ),
+      );
+    },
+    lastBeats: () =>
+      guarded(async () => {
+        const rows = await query<{ id: string; pid: number; beat_at_ms: number }>(
+          "select id, pid, beat_at_ms from driver order by id",
+        );
+        return rows.map(({ id, pid, beat_at_ms }) => ({ id, pid, beatAtMs: beat_at_ms as EpochMs }));
+      }),
+    remove: async (id) => {
+      await written(() => query("delete from driver where id = @id", { id }));
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * Owns: the memory of workflow runs as it lies beside their logs. Every entry has the number of the event that tells of it,
+ * and events are numbered over the whole ledger: what was there before an event of some run is a range (MAE-3).
+ */
+import type { MemoryAsOf, MemoryJournal } from "../../../agents/coordination/ports/workflow-store.ts";
+import { memoryFromRow, type EntryRow } from "../../ledger/memory-entries.ts";
+import type { SendQuery } from "../database/connect.ts";
+import type { OpenLedger } from "../database/write-queue.ts";
+
+const COLUMNS = "memory_id, content, tags, created_at, expires_at";
+
+/** An entry whose id was written again is there only as it was written last, and not at all when that has expired. */
+const IS_THERE = `
+  (entry.expires_at_ms is null or entry.expires_at_ms > @now)
+  and (entry.replaced_by is null or entry.replaced_by >= @before)`;
+
+export function createMemoryJournal({ database: { query }, guarded, written }: OpenLedger): MemoryJournal {
+  return {
+    list: ({ tenant, scope }, { now, limit, tag, asOf }) =>
+      guarded(async () => {
+        const before = await findPlace(query, asOf);
+        if (before === undefined) return [];
+        const sql = tag === undefined ? LIST : LIST_TAGGED;
+        const values = { tenant, scope, now, limit, before, ...(tag !== undefined && { tag }) };
+        return (await query<EntryRow>(sql, values)).map(memoryFromRow);
+      }),
+    get: ({ tenant, scope }, id, { now, asOf }) =>
+      guarded(async () => {
+        const before = await findPlace(query, asOf);
+        if (before === undefined) return undefined;
+        const [row] = await query<EntryRow>(GET, { tenant, scope, id, now, before });
+        return row && memoryFromRow(row);
+      }),
+    deleteExpired: (before, limit) =>
+      written(async () => (await query(DELETE_EXPIRED, { before, limit })).length),
+  };
+}
+
+const LIST = `
+  select ${COLUMNS}
+  from memory_entry as entry
+  where tenant = @tenant and scope = @scope and event_key < @before and ${IS_THERE}
+  order by event_key desc
+  limit @limit`;
+
+const LIST_TAGGED = `
+  select ${COLUMNS}
+  from memory_tag
+  join memory_entry as entry using (event_key)
+  where memory_tag.tenant = @tenant
+    and memory_tag.scope = @scope
+    and memory_tag.tag = @tag
+    and event_key < @before
+    and ${IS_THERE}
+  order by event_key desc
+  limit @limit`;
+
+const GET = `
+  select ${COLUMNS}
+  from (
+    select *
+    from memory_entry
+    where tenant = @tenant and scope = @scope and memory_id = @id and event_key < @before
+    order by event_key desc
+    limit 1
+  ) as entry
+  where ${IS_THERE}`;
+
+const DELETE_EXPIRED = `
+  delete from memory_entry
+  where event_key in (
+    select event_key
+    from memory_entry
+    where expires_at_ms < @before
+    order by expires_at_ms
+    limit @limit
+  )
+  returning 1`;
+
+/**
+ * The number that the event has in the ledger, or of which it would be the first behind its run's log. `undefined` for a run
+ * that the ledger does not know: it says nothing about any time.
+ */
+async function findPlace(query: SendQuery, asOf: MemoryAsOf | undefined): Promise<number | undefined> {
+  if (!asOf) return Number.MAX_SAFE_INTEGER;
+  const [row] = await query<{ place: number | null }>(
+    `select coalesce(
+       (select event_key from event where event.run_key = run.run_key and sequence = @sequence),
+       (
+         select event_key + 1
+         from event
+         where event.run_key = run.run_key
+         order by sequence desc
+         limit 1
+       )
+     ) as place
+     from run
+     where run_id = @runId and kind = 'workflow'`,
+    { runId: asOf.runId, sequence: asOf.sequence },
+  );
+  return row?.place ?? undefined;
+}

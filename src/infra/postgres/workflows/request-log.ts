@@ -1,0 +1,112 @@
+/** Owns: requests that came with a key of their own: who may answer one, and what was answered. */
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type {
+  Begun,
+  KeyedRequest,
+  RequestKey,
+  RequestLog,
+} from "../../../agents/coordination/ports/workflow-store.ts";
+import type { SendQuery } from "../database/connect.ts";
+import type { OpenLedger } from "../database/write-queue.ts";
+
+interface RequestRow {
+  readonly digest: string;
+  readonly run_id: string;
+  readonly lease_until_ms: number;
+  readonly status: number | null;
+  readonly body: string | null;
+}
+
+const OF_KEY = "tenant = @tenant and endpoint = @endpoint and key = @key";
+
+/** Creates the log of requests. Each step is one statement, so that of two processes at once one is the first. */
+export function createRequestLog({ database: { query }, written }: OpenLedger): RequestLog {
+  return {
+    begin: (request) => written(() => begin(query, request)),
+    finish: async (key, { status, body }) => {
+      await written(() =>
+        query(`update keyed_request set status = @status, body = @body where ${OF_KEY} and status is null`, {
+          ...valuesOf(key),
+          status,
+          body,
+        }),
+      );
+    },
+    release: async (key) => {
+      const { leaseUntilMs = null } = key;
+      await written(() =>
+        query(
+          `delete from keyed_request
+           where ${OF_KEY}
+             and status is null
+             and (@leaseUntilMs::bigint is null or lease_until_ms = @leaseUntilMs::bigint)`,
+          { ...valuesOf(key), leaseUntilMs },
+        ),
+      );
+    },
+    deleteBefore: (time, limit) =>
+      written(async () => {
+        const deleted = await query(
+          `delete from keyed_request
+           where request_key in (
+             select request_key
+             from keyed_request
+             where began_at_ms < @time
+             order by began_at_ms
+             limit @limit
+           )
+           returning 1`,
+          { time, limit },
+        );
+        return deleted.length;
+      }),
+  };
+}
+
+/**
+ * Takes the key where it is free, or takes it over where its lease has run out. The row may go in between, so it is tried again.
+ */
+async function begin(query: SendQuery, request: KeyedRequest): Promise<Begun> {
+  for (;;) {
+    const isTaken = await take(query, request);
+    if (isTaken) return { kind: "new", runId: request.runId };
+    const [row] = await query<RequestRow>(
+      `select digest, run_id, lease_until_ms, status, body from keyed_request where ${OF_KEY}`,
+      valuesOf(request),
+    );
+    if (!row) continue;
+    if (row.digest !== request.digest) return { kind: "mismatch" };
+    const { status, body } = row;
+    if (status !== null && body !== null) return { kind: "answered", answer: { status, body } };
+    if (row.lease_until_ms > request.now) return { kind: "in_flight" };
+    if (await takeOver(query, request, row)) return { kind: "new", runId: row.run_id as CoordinationId };
+  }
+}
+
+async function take(query: SendQuery, request: KeyedRequest): Promise<boolean> {
+  const { digest, runId, now, leaseUntilMs } = request;
+  const rows = await query(
+    `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
+     values (@tenant, @endpoint, @key, @digest, @runId, @now, @leaseUntilMs)
+     on conflict do nothing
+     returning 1`,
+    { ...valuesOf(request), digest, runId, now, leaseUntilMs },
+  );
+  return rows.length > 0;
+}
+
+/** Of two that find the lease run out, one finds it as it was read. */
+async function takeOver(query: SendQuery, request: KeyedRequest, row: RequestRow): Promise<boolean> {
+  const rows = await query(
+    `update keyed_request
+     set lease_until_ms = @leaseUntilMs
+     where ${OF_KEY} and status is null and lease_until_ms = @leaseBefore
+     returning 1`,
+    { ...valuesOf(request), leaseUntilMs: request.leaseUntilMs, leaseBefore: row.lease_until_ms },
+  );
+  return rows.length > 0;
+}
+
+function valuesOf({ tenant, endpoint, key }: RequestKey) {
+  return { tenant, endpoint, key };
+}

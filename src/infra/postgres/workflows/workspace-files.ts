@@ -1,0 +1,208 @@
+/**
+ * Owns: workspace files as they lie beside the logs of runs. Every version has a position among all events of the ledger: that
+ * of the event that tells of it, or right behind the newest event where no run wrote it.
+ */
+import { assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type {
+  WorkspaceScope,
+  WorkspaceUpdate,
+} from "../../../agents/coordination/contracts/workflows/workspace.ts";
+import type {
+  WorkspaceAsOf,
+  WorkspaceChange,
+  WorkspaceEntry,
+  WorkspaceListed,
+  WorkspaceListing,
+  WorkspaceStore,
+  WorkspaceVersion,
+  WorkspaceWritten,
+} from "../../../agents/coordination/ports/workspace-store.ts";
+import type { WorkflowAppend } from "../../../agents/coordination/ports/workflow-store.ts";
+import {
+  createVersion,
+  findRefusal,
+  findWorkspaceConflict,
+  listWorkspaceRows,
+  workspaceVersionFromRow,
+  type FileRow,
+  type WorkspacePlace,
+} from "../../ledger/workspace-versions.ts";
+import type { Grown } from "../database/append-run.ts";
+import type { SendQuery } from "../database/connect.ts";
+import { keyOfFile, keyOfScope, type Group, type Wanted, type Write } from "../database/group.ts";
+import type { OpenLedger } from "../database/write-queue.ts";
+
+export function createWorkspaceFiles({ database: { query }, guarded, queued }: OpenLedger): WorkspaceStore {
+  return {
+    get: (at, path, asked = {}) => guarded(() => find(query, { ...at, path }, asked)),
+    list: (at, listing = {}) => guarded(() => list(query, at, listing)),
+    write: async (change) => {
+      const pending = createWrite(change);
+      await queued((queue) => queue.submit(pending.write));
+      const written = pending.result();
+      assertInvariant(written !== undefined, "a write that was committed was done");
+      return written;
+    },
+  };
+}
+
+export function wantWorkspace({ workspace = [] }: WorkflowAppend, { files }: Wanted): void {
+  for (const { at, path } of workspace) files.set(keyOfFile({ ...at, path }), { ...at, path });
+}
+
+/** Returns why the writes of an append cannot be made, after those of the writes before it in its group. */
+export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }: Group): Error | undefined {
+  if (!request.workspace?.length) return undefined;
+  return findWorkspaceConflict(request, {
+    headOf: (place) => files.get(keyOfFile(place)),
+    countFiles: (at) => fileCounts.get(keyOfScope(at)) ?? 0,
+  });
+}
+
+export function addWorkspace({ workspace = [] }: WorkflowAppend, { eventKeyOf }: Grown, group: Group): void {
+  for (const each of workspace) {
+    const eventKey = eventKeyOf(each.sequence);
+    addVersion(group, each, { version: each.version, position: 2 * eventKey, eventKey });
+  }
+}
+
+interface NewPlace {
+  readonly version: number;
+  readonly position: number;
+  readonly eventKey: number | null;
+}
+
+function addVersion(
+  group: Group,
+  update: WorkspaceUpdate,
+  { version, position, eventKey }: NewPlace,
+): WorkspaceEntry {
+  const place = { ...update.at, path: update.path };
+  const created = createVersion(update, version);
+  const { isRemoved, entry } = created;
+  const key = keyOfFile(place);
+  const wasThere = group.files.get(key)?.is_removed === 0 ? 1 : 0;
+  const scope = keyOfScope(place);
+  group.rows.versions.push({ place, version: created, position, eventKey });
+  group.files.set(key, { version, is_removed: isRemoved, sha256: entry.sha256 });
+  group.fileCounts.set(scope, (group.fileCounts.get(scope) ?? 0) + (1 - isRemoved) - wasThere);
+  return entry;
+}
+
+/** A write that is lost is decided again on what is there then: it may find itself, as the newest version. */
+function createWrite(change: WorkspaceChange): {
+  readonly write: Write;
+  readonly result: () => WorkspaceWritten | undefined;
+} {
+  const place: WorkspacePlace = { ...change.at, path: change.path };
+  const key = keyOfFile(place);
+  let written: WorkspaceWritten | undefined;
+  let lost:
+    { readonly version: number; readonly result: WorkspaceWritten; readonly sha256: string } | undefined;
+  return {
+    result: () => written,
+    write: {
+      want: ({ files }) => {
+        files.set(key, place);
+      },
+      apply: (group) => {
+        const head = group.files.get(key);
+        if (lost && head?.version === lost.version && head.sha256 === lost.sha256) {
+          written = lost.result;
+          return undefined;
+        }
+        written = decide(change, group);
+        return undefined;
+      },
+      lose: () => {
+        if (written?.kind === "written")
+          lost = { version: written.entry.version, sha256: written.entry.sha256, result: written };
+        else if (written?.kind === "removed")
+          lost = { version: written.version, sha256: createVersion(change, 1).entry.sha256, result: written };
+      },
+    },
+  };
+}
+
+function decide(change: WorkspaceChange, group: Group): WorkspaceWritten {
+  const place = { ...change.at, path: change.path };
+  const head = group.files.get(keyOfFile(place));
+  const fileCount = group.fileCounts.get(keyOfScope(place)) ?? 0;
+  const refused = findRefusal(change, { head, sha256: head?.sha256 ?? "", fileCount });
+  if (refused) return refused;
+  const version = (head?.version ?? 0) + 1;
+  const position = 2 * group.newest.event + 1;
+  const entry = addVersion(group, change, { version, position, eventKey: null });
+  return change.content ? { kind: "written", entry } : { kind: "removed", version };
+}
+
+/** Behind everything that is there. */
+const NOW = Number.MAX_SAFE_INTEGER;
+
+/** `undefined` for a run that the ledger does not know: it says nothing about any time. */
+async function findPosition(query: SendQuery, asOf: WorkspaceAsOf | undefined): Promise<number | undefined> {
+  if (!asOf) return NOW;
+  const [row] = await query<{ position: number | null }>(
+    `select coalesce(
+       (select 2 * event_key from event where event.run_key = run.run_key and sequence = @sequence),
+       (
+         select 2 * event_key + 1
+         from event
+         where event.run_key = run.run_key
+         order by sequence desc
+         limit 1
+       )
+     ) as position
+     from run
+     where run_id = @runId and kind = 'workflow'`,
+    { runId: asOf.runId, sequence: asOf.sequence },
+  );
+  return row?.position ?? undefined;
+}
+
+const COLUMNS = "path, version, position, is_removed, content_type, sha256, updated_at";
+
+async function find(
+  query: SendQuery,
+  place: WorkspacePlace,
+  { version, asOf }: { readonly version?: number; readonly asOf?: WorkspaceAsOf },
+): Promise<WorkspaceVersion | undefined> {
+  const before = await findPosition(query, asOf);
+  if (before === undefined) return undefined;
+  const isAsked = version === undefined ? "position < @before" : "version = @version";
+  const { tenant, scope, path } = place;
+  const values = { tenant, scope, path, ...(version === undefined ? { before } : { version }) };
+  const [row] = await query<FileRow & { content: string | null }>(
+    `select ${COLUMNS}, content
+     from workspace_version
+     where tenant = @tenant and scope = @scope and path = @path and ${isAsked}
+     order by position desc
+     limit 1`,
+    values,
+  );
+  return row && row.position < before ? workspaceVersionFromRow(row) : undefined;
+}
+
+async function list(
+  query: SendQuery,
+  { tenant, scope }: WorkspaceScope,
+  { asOf, withRemoved = false, scanMax = WORKFLOW_BOUNDS.workspaceScanMax }: WorkspaceListing,
+): Promise<readonly WorkspaceListed[] | undefined> {
+  const before = await findPosition(query, asOf);
+  if (before === undefined) return undefined;
+  const limit = scanMax + 1;
+  const listRows = (isRemoved: 0 | 1): Promise<FileRow[]> =>
+    query<FileRow>(
+      `select ${COLUMNS}
+       from workspace_version
+       where tenant = @tenant and scope = @scope and is_removed = ${isRemoved} and until_position >= @before
+       order by until_position
+       limit @limit`,
+      { tenant, scope, before, limit },
+    );
+  const files = await listRows(0);
+  const removed = withRemoved ? await listRows(1) : [];
+  if (files.length === limit || removed.length === limit) return undefined;
+  return listWorkspaceRows([...files, ...removed], before);
+}

@@ -203,6 +203,26 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "node:*",
   },
+  "infra/postgres": {
+    folders:
+      "core/contracts core/contracts/workflows infra/ledger infra/postgres/database infra/postgres/inspect infra/postgres/workflows",
+    types: "core/ports",
+    packages: "node:*",
+  },
+  "infra/postgres/database": {
+    folders: "core/contracts core/contracts/workflows core/std infra/ledger platform",
+    types: "core/ports",
+    packages: "pg node:*",
+  },
+  "infra/postgres/inspect": {
+    folders: "infra/ledger infra/postgres/database",
+    types: "core/ports",
+    packages: "node:*",
+  },
+  "infra/postgres/workflows": {
+    folders: "core/contracts core/contracts/workflows infra/ledger infra/postgres/database",
+    types: "core/ports",
+  },
   "infra/sqlite": {
     folders:
       "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",

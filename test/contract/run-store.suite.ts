@@ -2,7 +2,11 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ListQuery, RunAppend, RunStore } from "../../src/agents/coordination/ports/run-store.ts";
+import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { listRuns, readLog } from "../../src/agents/coordination/runtime/log/read-pages.ts";
+import { openRun } from "../support/ledger-fixtures.ts";
+import { beginRun } from "./workflow-store-tested.ts";
 
 type Append = RunAppend<{ readonly sequence: number }, unknown>;
 
@@ -96,6 +100,33 @@ export function describeRunStore<Request extends Append>(
       await Promise.all(begun.map((request) => tested.store.append(request)));
       const listed = await Array.fromAsync(listRuns(tested.store, { order: "oldest" }));
       expect(listed.map(({ runId }) => runId)).toEqual(begun.map(({ runId }) => runId));
+    });
+  });
+}
+
+interface OpenedLedger {
+  readonly store: LedgerStore & { readonly workflows: WorkflowStore };
+  readonly dispose: () => Promise<void>;
+}
+
+export function describeBothKinds(name: string, open: () => Promise<OpenedLedger>): void {
+  describe(`${name}: the stores of both kinds on one ledger`, () => {
+    it("do not know the runs of each other", async () => {
+      const { store, dispose } = await open();
+      const [{ request: coordination }, { request: workflowRun }] = [openRun("co"), beginRun("wf")];
+      await store.append(coordination);
+      await store.workflows.append(workflowRun);
+      for (const [one, other] of [
+        [store, workflowRun],
+        [store.workflows, coordination],
+      ] as const) {
+        expect(await one.entry(other.runId)).toBeUndefined();
+        expect((await one.list({ limit: 9 })).map(({ runId }) => runId)).not.toContain(other.runId);
+        expect(await one.read(other.runId, { from: 0, limit: 9 })).toEqual([]);
+        const damage = { sequence: 0, problem: "event_missing" };
+        expect(await one.damage(other.runId, { before: 1 })).toEqual(damage);
+      }
+      await dispose();
     });
   });
 }

@@ -11,7 +11,7 @@ import {
 } from "../../src/infra/ledger/find-events.ts";
 import { createRunsQuery } from "../../src/infra/ledger/find-runs.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
-import { createSqliteDialect } from "../../src/infra/sqlite/database/query-dialect.ts";
+import { createSqliteDialect } from "../../src/infra/sqlite/database/sqlite-dialect.ts";
 import type { Query } from "../../src/infra/ledger/query-sql.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { nameSession } from "./queried-ledger.ts";

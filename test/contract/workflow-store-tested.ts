@@ -50,6 +50,22 @@ export type Open = () => Promise<Tested>;
 
 export type OpenSpoilable = () => Promise<Tested & { readonly ledger: SpoilableLedger }>;
 
+/** Returns a way to open the store of a new ledger, which closes with it. */
+export function openTested(create: () => Promise<TestedWorkflowLedger>): Open {
+  return async () => {
+    const ledger = await create();
+    const opened = await ledger.open();
+    return {
+      ledger,
+      store: opened.workflows,
+      [Symbol.asyncDispose]: async () => {
+        await opened.close();
+        await ledger[Symbol.asyncDispose]();
+      },
+    };
+  };
+}
+
 export const NOW = TEST_EPOCH_MS as EpochMs;
 export const SOON = timeAt(60_000);
 

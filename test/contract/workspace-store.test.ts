@@ -10,7 +10,7 @@ import {
   createNodeStarted,
   NOW,
   nameWorkflowRun,
-  type Open,
+  openTested,
   type TestedWorkflowLedger,
   type WorkflowAuthor,
 } from "./workflow-store-tested.ts";
@@ -45,23 +45,8 @@ async function openInSqlite(): Promise<TestedWorkflowLedger> {
   });
 }
 
-const openWith =
-  (create: () => Promise<TestedWorkflowLedger>): Open =>
-  async () => {
-    const ledger = await create();
-    const opened = await ledger.open();
-    return {
-      ledger,
-      store: opened.workflows,
-      [Symbol.asyncDispose]: async () => {
-        await opened.close();
-        await ledger[Symbol.asyncDispose]();
-      },
-    };
-  };
-
 describe("workspace files in SQLite", () => {
-  describeWorkspace(openWith(openInSqlite));
+  describeWorkspace(openTested(openInSqlite));
 });
 
 describe("workspace files in SQLite and in memory", () => {
@@ -76,8 +61,8 @@ describe("workspace files in SQLite and in memory", () => {
   it("are the same after every history, before each event of each run", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(move, { maxLength: 30 }), async (moves) => {
-        await using sqlite = await openWith(openInSqlite)();
-        await using memory = await openWith(openInMemory)();
+        await using sqlite = await openTested(openInSqlite)();
+        await using memory = await openTested(openInMemory)();
         const histories: unknown[] = [];
         for (const { store } of [sqlite, memory]) histories.push(await historyOf(store, moves));
         expect(histories[0]).toEqual(histories[1]);
@@ -143,5 +128,5 @@ async function readSeenBefore(store: WorkflowStore, asOf: WorkspaceAsOf): Promis
 }
 
 describe("workspace files in memory", () => {
-  describeWorkspace(openWith(openInMemory));
+  describeWorkspace(openTested(openInMemory));
 });

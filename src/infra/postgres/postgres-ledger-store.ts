@@ -12,23 +12,23 @@ import { listLabels } from "../ledger/event-labels.ts";
 import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "../ledger/find-events.ts";
 import { findRuns } from "../ledger/find-runs.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
-import type { Grown } from "./database/append-run.ts";
+import type { Grown } from "./database/grow-log.ts";
 import {
   addClaims,
   claimConflict,
   listClaims,
   listOverlappingClaims,
-  wantClaims,
-} from "./database/claim-table.ts";
+  addWantedClaims,
+} from "./database/claim-queries.ts";
 import type { SendQuery } from "./database/connect.ts";
 import type { Group } from "./database/group.ts";
-import { openDatabase, type OpenOptions } from "./database/open-database.ts";
-import { createPostgresSource } from "./database/query-dialect.ts";
-import { countRuns } from "./database/read-runs.ts";
-import { deleteTextsBefore } from "./database/retention.ts";
-import { createWriteQueue, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
-import { inspectDatabase } from "./inspect/inspect-database.ts";
-import { readHashAt, readHeads } from "./inspect/read-heads.ts";
+import { openDatabase, type OpenOptions } from "./database/open-server.ts";
+import { createPostgresSource } from "./database/postgres-dialect.ts";
+import { countRuns } from "./database/read-log-rows.ts";
+import { deleteTextsBefore } from "./database/delete-texts.ts";
+import { createWriteQueue, type OpenLedger } from "./database/commit-queue.ts";
+import { inspectDatabase } from "./inspect/inspect-server.ts";
+import { readHashAt, readHeads } from "./inspect/list-heads.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
 import { createPostgresWorkflowStore } from "./postgres-workflow-store.ts";
 
@@ -58,7 +58,7 @@ export async function openPostgresLedger(
     database,
     guarded: runGuarded,
     written: runWriting,
-    queued: (write: (writes: WriteQueue) => Promise<never>) => runWriting(() => write(queue)),
+    queued: (write) => runWriting(() => write(queue)),
   };
   const source = createPostgresSource(query, runGuarded);
   return {
@@ -93,7 +93,7 @@ const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
   kind: "coordination",
   decode: decodeEvent,
   hasEnded: ({ status }) => status !== "running",
-  want: wantClaims,
+  want: addWantedClaims,
   findConflict: (request, _head, group) => claimConflict(request, group),
   writeBeside,
 };

@@ -10,11 +10,11 @@ import { findDamage } from "../ledger/find-damage.ts";
 import { findLogConflict } from "../ledger/log-conflict.ts";
 import { readEvents } from "../ledger/read-events.ts";
 import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
-import { growRun, type Grown } from "./database/append-run.ts";
+import { growRun, type Grown } from "./database/grow-log.ts";
 import type { SendQuery } from "./database/connect.ts";
-import { keyOfEvent, type Group, type Head, type Wanted, type Write } from "./database/group.ts";
-import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-runs.ts";
-import type { OpenLedger } from "./database/write-queue.ts";
+import { formatEventKey, type Group, type Head, type Wanted, type Write } from "./database/group.ts";
+import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-log-rows.ts";
+import type { OpenLedger } from "./database/commit-queue.ts";
 
 /** What runs of one kind have of their own. */
 export interface RunRules<Event, Summary, Append> {
@@ -43,14 +43,14 @@ export function createPostgresRunStore<
   rules: RunRules<Event, Summary, Append>,
 ): RunStore<Event, Summary, Append> {
   const { kind, decode, check } = rules;
-  const lost: LostAppends = new Map();
+  const lostAppends: LostAppends = new Map();
   const readSlice = createReadSlice(query, kind);
   const readHashed = createReadHashed(query, kind);
   return {
     append: (request) =>
       queued(async (queue) => {
         check?.(request);
-        if (request.events.length > 0) await queue.submit(createAppend(request, rules, lost));
+        if (request.events.length > 0) await queue.submit(createAppend(request, rules, lostAppends));
       }),
     read: (runId, range) =>
       readEvents((slice, bounds) => guarded(() => readSlice(slice, bounds)), { runId, ...range }, decode),
@@ -85,25 +85,28 @@ const LOST_MAX = 1_000;
 function createAppend<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
   request: Append,
   { kind, hasEnded, want, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
-  lost: LostAppends,
+  lostAppends: LostAppends,
 ): Write {
   const { runId, events, summary, origin } = request;
-  const place = keyOfEvent({ runId, sequence: events[0]?.sequence ?? 0 });
+  const place = formatEventKey({ runId, sequence: events[0]?.sequence ?? 0 });
   let newest: Buffer | undefined;
   const isCommitted = (group: Group): boolean => {
-    const tried = lost.get(place);
+    const tried = lostAppends.get(place);
     if (tried?.digest !== digestOf(events)) return false;
-    return group.hashes.get(keyOfEvent({ runId, sequence: tried.sequence }))?.equals(tried.hash) === true;
+    return group.hashes.get(formatEventKey({ runId, sequence: tried.sequence }))?.equals(tried.hash) === true;
   };
   return {
     want: (wanted) => {
       wanted.runIds.add(runId);
       want(request, wanted);
-      const tried = lost.get(place);
+      const tried = lostAppends.get(place);
       if (tried) wanted.events.set(place, { runId, sequence: tried.sequence });
     },
     apply: (group) => {
-      if (lost.has(place) && isCommitted(group)) return undefined;
+      if (lostAppends.has(place) && isCommitted(group)) {
+        lostAppends.delete(place);
+        return undefined;
+      }
       const head = group.heads.get(runId);
       const conflict = findLogConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
       if (conflict) return conflict;
@@ -121,8 +124,12 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
       return undefined;
     },
     lose: () => {
-      if (!newest || lost.size >= LOST_MAX) return;
-      lost.set(place, { digest: digestOf(events), sequence: events.at(-1)?.sequence ?? 0, hash: newest });
+      if (!newest || lostAppends.size >= LOST_MAX) return;
+      lostAppends.set(place, {
+        digest: digestOf(events),
+        sequence: events.at(-1)?.sequence ?? 0,
+        hash: newest,
+      });
     },
   };
 }

@@ -23,16 +23,16 @@ import { checkMemory } from "../ledger/memory-entries.ts";
 import { findBrokenRule } from "../ledger/workflow-rules.ts";
 import { checkWorkspace } from "../ledger/workspace-versions.ts";
 import type { SendQuery } from "./database/connect.ts";
-import type { OpenLedger } from "./database/write-queue.ts";
+import type { OpenLedger } from "./database/commit-queue.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
-import { createMemoryJournal } from "./workflows/memory-journal.ts";
-import { createRequestLog } from "./workflows/request-log.ts";
+import { createMemoryJournal } from "./workflows/memory-table.ts";
+import { createRequestLog } from "./workflows/request-table.ts";
 import {
   addWorkspace,
   createWorkspaceFiles,
   findFilesConflict,
-  wantWorkspace,
-} from "./workflows/workspace-files.ts";
+  addWantedFiles,
+} from "./workflows/workspace-table.ts";
 
 export function createPostgresWorkflowStore(ledger: OpenLedger): WorkflowStore {
   const {
@@ -81,7 +81,7 @@ const WORKFLOW_RUNS: RunRules<WorkflowEvent, WorkflowSummary, WorkflowAppend> = 
     checkMemory(request);
     checkWorkspace(request);
   },
-  want: wantWorkspace,
+  want: addWantedFiles,
   findConflict: (request, head, group) => findBrokenRule(request, head) ?? findFilesConflict(request, group),
   writeBeside: (request, grown, group) => {
     const { memory = [] } = request;

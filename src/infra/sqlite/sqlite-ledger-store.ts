@@ -23,7 +23,7 @@ import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
 import { readHashAt, readHeads, readNewestNumber } from "./inspect/read-heads.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
-import { createSqliteSource } from "./database/query-dialect.ts";
+import { createSqliteSource } from "./database/sqlite-dialect.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
 import { countRuns } from "./database/run-statements.ts";

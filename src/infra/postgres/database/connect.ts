@@ -128,8 +128,9 @@ function createTypeParsers(types: typeof pg.types): typeof pg.types.getTypeParse
     [OID.int8, Number],
     [OID.text, decodeText],
   ]);
-  return ((oid: number, format?: "text") =>
-    parsers.get(oid) ?? types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser;
+  const findParser = (oid: Parameters<typeof types.getTypeParser>[0], format?: "text"): unknown =>
+    parsers.get(oid) ?? types.getTypeParser(oid, format);
+  return findParser as typeof pg.types.getTypeParser;
 }
 
 function parseUrl(text: string): { readonly url: URL; readonly poolMax: number } {

@@ -43,12 +43,12 @@ export interface Group {
   /** Taken once the ledger is locked: something may run out while the lock is waited for. */
   readonly now: number;
   readonly heads: Map<string, Head>;
-  /** By `keyOfEvent`. */
+  /** By `formatEventKey`. */
   readonly hashes: ReadonlyMap<string, Buffer>;
   readonly claims: Map<number, ClaimHolder>;
-  /** By `keyOfFile`. */
+  /** By `formatFileKey`. */
   readonly files: Map<string, WorkspaceHead>;
-  /** By `keyOfScope`: how many files are there. */
+  /** By `formatScopeKey`: how many files are there. */
   readonly fileCounts: Map<string, number>;
   /** The newest numbers. */
   readonly newest: { event: number; run: number; claim: number };
@@ -131,14 +131,14 @@ export function createRows(): GroupRows {
   };
 }
 
-export function keyOfEvent({ runId, sequence }: EventName): string {
+export function formatEventKey({ runId, sequence }: EventName): string {
   return `${sequence} ${runId}`;
 }
 
-export function keyOfFile({ tenant, scope, path }: WorkspacePlace): string {
+export function formatFileKey({ tenant, scope, path }: WorkspacePlace): string {
   return JSON.stringify([tenant, scope, path]);
 }
 
-export function keyOfScope({ tenant, scope }: WorkspaceScope): string {
+export function formatScopeKey({ tenant, scope }: WorkspaceScope): string {
   return JSON.stringify([tenant, scope]);
 }

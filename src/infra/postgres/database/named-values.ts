@@ -23,8 +23,8 @@ export function bindValues(
 }
 
 function numberValues(sql: string): NumberedSql {
-  const known = numbered.get(sql);
-  if (known) return known;
+  const before = numbered.get(sql);
+  if (before) return before;
   const names: string[] = [];
   const text = sql.replaceAll(NAME, (_, name: string) => {
     if (!names.includes(name)) names.push(name);

@@ -4,9 +4,9 @@ import type { ClaimHolder } from "../../ledger/claim-rows.ts";
 import type { SendQuery } from "./connect.ts";
 import {
   createRows,
-  keyOfEvent,
-  keyOfFile,
-  keyOfScope,
+  formatEventKey,
+  formatFileKey,
+  formatScopeKey,
   type Group,
   type Head,
   type Wanted,
@@ -91,7 +91,9 @@ async function readHashes(query: SendQuery, { events }: Wanted): Promise<Map<str
      join event using (run_key, sequence)`,
     { runIds: places.map(({ runId }) => runId), sequences: places.map(({ sequence }) => sequence) },
   );
-  return new Map(rows.map(({ run_id, sequence, hash }) => [keyOfEvent({ runId: run_id, sequence }), hash]));
+  return new Map(
+    rows.map(({ run_id, sequence, hash }) => [formatEventKey({ runId: run_id, sequence }), hash]),
+  );
 }
 
 async function readClaims(query: SendQuery, { claimTokens }: Wanted): Promise<Map<number, ClaimHolder>> {
@@ -122,12 +124,12 @@ async function readFiles(query: SendQuery, { files }: Wanted): Promise<Map<strin
       paths: places.map(({ path }) => path),
     },
   );
-  return new Map(rows.map((row) => [keyOfFile(row), row]));
+  return new Map(rows.map((row) => [formatFileKey(row), row]));
 }
 
 async function countFiles(query: SendQuery, { files }: Wanted): Promise<Map<string, number>> {
   if (files.size === 0) return new Map();
-  const scopes = [...new Map([...files.values()].map((place) => [keyOfScope(place), place])).values()];
+  const scopes = [...new Map([...files.values()].map((place) => [formatScopeKey(place), place])).values()];
   const rows = await query<{ tenant: string; scope: string; count: number }>(
     `select tenant, scope, count(*) as count
      from workspace_file
@@ -136,5 +138,5 @@ async function countFiles(query: SendQuery, { files }: Wanted): Promise<Map<stri
      group by tenant, scope`,
     { tenants: scopes.map(({ tenant }) => tenant), scopes: scopes.map(({ scope }) => scope) },
   );
-  return new Map(rows.map((row) => [keyOfScope(row), row.count]));
+  return new Map(rows.map((row) => [formatScopeKey(row), row.count]));
 }

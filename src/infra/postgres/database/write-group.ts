@@ -39,7 +39,7 @@ function writeRuns(query: SendQuery, { runs }: GroupRows): Sent {
            @heads::bytea[], @ended::integer[], @summaries::text[], @origins::text[]
          )`,
         {
-          ...valuesOfRuns(created),
+          ...createRunValues(created),
           runIds: created.map(({ runId }) => runId),
           kinds: created.map(({ kind }) => kind),
           origins: created.map(({ origin }) => origin),
@@ -59,13 +59,13 @@ function writeRuns(query: SendQuery, { runs }: GroupRows): Sent {
            @runKeys::bigint[], @lengths::bigint[], @heads::bytea[], @ended::integer[], @summaries::text[]
          ) as change (run_key, length, head, ended, summary)
          where run.run_key = change.run_key`,
-        valuesOfRuns(grown),
+        createRunValues(grown),
       ),
     );
   return sent;
 }
 
-function valuesOfRuns(runs: readonly (RunChange & { readonly runKey: number })[]) {
+function createRunValues(runs: readonly (RunChange & { readonly runKey: number })[]) {
   return {
     runKeys: runs.map(({ runKey }) => runKey),
     lengths: runs.map(({ length }) => length),

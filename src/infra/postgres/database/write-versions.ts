@@ -1,11 +1,11 @@
 /** Owns: writing versions of workspace files. */
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { SendQuery } from "./connect.ts";
-import { keyOfFile, type GroupRows, type WorkspaceRow } from "./group.ts";
+import { formatFileKey, type GroupRows, type WorkspaceRow } from "./group.ts";
 
 export function writeVersions(query: SendQuery, { versions }: GroupRows): Promise<unknown>[] {
   if (versions.length === 0) return [];
-  const newest = new Map(versions.map((row) => [keyOfFile(row.place), row]));
+  const newest = new Map(versions.map((row) => [formatFileKey(row.place), row]));
   return [
     query(
       `insert into workspace_file (tenant, scope, path, version, is_removed)
@@ -14,7 +14,7 @@ export function writeVersions(query: SendQuery, { versions }: GroupRows): Promis
        on conflict (tenant, scope, path) do update
        set version = excluded.version, is_removed = excluded.is_removed`,
       {
-        ...valuesOfPlaces([...newest.values()]),
+        ...createPlaceValues([...newest.values()]),
         removed: [...newest.values()].map(({ version }) => version.isRemoved),
       },
     ),
@@ -29,7 +29,7 @@ export function writeVersions(query: SendQuery, { versions }: GroupRows): Promis
          and version.scope = next.scope
          and version.path = next.path
          and version.version = next.version - 1`,
-      { ...valuesOfPlaces(versions), positions: versions.map(({ position }) => position) },
+      { ...createPlaceValues(versions), positions: versions.map(({ position }) => position) },
     ),
     query(
       `update workspace_version as version
@@ -42,7 +42,7 @@ export function writeVersions(query: SendQuery, { versions }: GroupRows): Promis
          and version.path = next.path
          and version.version = next.version - @kept
          and version.content is not null`,
-      { ...valuesOfPlaces(versions), kept: WORKFLOW_BOUNDS.workspaceVersionsMax },
+      { ...createPlaceValues(versions), kept: WORKFLOW_BOUNDS.workspaceVersionsMax },
     ),
   ];
 }
@@ -59,7 +59,7 @@ function insertVersions(query: SendQuery, versions: readonly WorkspaceRow[]): Pr
        @updated::text[], @hashes::bytea[]
      )`,
     {
-      ...valuesOfPlaces(versions),
+      ...createPlaceValues(versions),
       positions: versions.map(({ position }) => position),
       eventKeys: versions.map(({ eventKey }) => eventKey),
       removed: versions.map(({ version }) => version.isRemoved),
@@ -72,7 +72,7 @@ function insertVersions(query: SendQuery, versions: readonly WorkspaceRow[]): Pr
   );
 }
 
-function valuesOfPlaces(rows: readonly WorkspaceRow[]) {
+function createPlaceValues(rows: readonly WorkspaceRow[]) {
   return {
     tenants: rows.map(({ place }) => place.tenant),
     scopes: rows.map(({ place }) => place.scope),

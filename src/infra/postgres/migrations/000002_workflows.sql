@@ -132,7 +132,7 @@ create table workspace_version (
   unique (tenant, scope, path, version)
 );
 
-create index workspace_by_position on workspace_version (tenant, scope, path, position);
+create index workspace_by_position on workspace_version (tenant, scope, path, position, version);
 
 create index workspace_by_end on workspace_version (tenant, scope, until_position) where is_removed = 0;
 

@@ -64,7 +64,7 @@ export async function listClaims(
 }
 
 /** Names the claims that an append changes. */
-export function wantClaims({ claims = [] }: AppendRequest, { claimTokens }: Wanted): void {
+export function addWantedClaims({ claims = [] }: AppendRequest, { claimTokens }: Wanted): void {
   for (const { kind, token } of claims) if (kind !== "acquired") claimTokens.add(token);
 }
 

@@ -28,14 +28,14 @@ import {
   type FileRow,
   type WorkspacePlace,
 } from "../../ledger/workspace-versions.ts";
-import type { Grown } from "../database/append-run.ts";
+import type { Grown } from "../database/grow-log.ts";
 import type { SendQuery } from "../database/connect.ts";
-import { keyOfFile, keyOfScope, type Group, type Wanted, type Write } from "../database/group.ts";
-import type { OpenLedger } from "../database/write-queue.ts";
+import { formatFileKey, formatScopeKey, type Group, type Wanted, type Write } from "../database/group.ts";
+import type { OpenLedger } from "../database/commit-queue.ts";
 
 export function createWorkspaceFiles({ database: { query }, guarded, queued }: OpenLedger): WorkspaceStore {
   return {
-    get: (at, path, asked = {}) => guarded(() => find(query, { ...at, path }, asked)),
+    get: (at, path, version = {}) => guarded(() => find(query, { ...at, path }, version)),
     list: (at, listing = {}) => guarded(() => list(query, at, listing)),
     write: async (change) => {
       const pending = createWrite(change);
@@ -47,16 +47,16 @@ export function createWorkspaceFiles({ database: { query }, guarded, queued }: O
   };
 }
 
-export function wantWorkspace({ workspace = [] }: WorkflowAppend, { files }: Wanted): void {
-  for (const { at, path } of workspace) files.set(keyOfFile({ ...at, path }), { ...at, path });
+export function addWantedFiles({ workspace = [] }: WorkflowAppend, { files }: Wanted): void {
+  for (const { at, path } of workspace) files.set(formatFileKey({ ...at, path }), { ...at, path });
 }
 
 /** Returns why the writes of an append cannot be made, after those of the writes before it in its group. */
 export function findFilesConflict(request: WorkflowAppend, { files, fileCounts }: Group): Error | undefined {
   if (!request.workspace?.length) return undefined;
   return findWorkspaceConflict(request, {
-    headOf: (place) => files.get(keyOfFile(place)),
-    countFiles: (at) => fileCounts.get(keyOfScope(at)) ?? 0,
+    headOf: (place) => files.get(formatFileKey(place)),
+    countFiles: (at) => fileCounts.get(formatScopeKey(at)) ?? 0,
   });
 }
 
@@ -81,9 +81,9 @@ function addVersion(
   const place = { ...update.at, path: update.path };
   const created = createVersion(update, version);
   const { isRemoved, entry } = created;
-  const key = keyOfFile(place);
+  const key = formatFileKey(place);
   const wasThere = group.files.get(key)?.is_removed === 0 ? 1 : 0;
-  const scope = keyOfScope(place);
+  const scope = formatScopeKey(place);
   group.rows.versions.push({ place, version: created, position, eventKey });
   group.files.set(key, { version, is_removed: isRemoved, sha256: entry.sha256 });
   group.fileCounts.set(scope, (group.fileCounts.get(scope) ?? 0) + (1 - isRemoved) - wasThere);
@@ -96,9 +96,9 @@ function createWrite(change: WorkspaceChange): {
   readonly result: () => WorkspaceWritten | undefined;
 } {
   const place: WorkspacePlace = { ...change.at, path: change.path };
-  const key = keyOfFile(place);
+  const key = formatFileKey(place);
   let written: WorkspaceWritten | undefined;
-  let lost:
+  let lostWrite:
     { readonly version: number; readonly result: WorkspaceWritten; readonly sha256: string } | undefined;
   return {
     result: () => written,
@@ -108,8 +108,8 @@ function createWrite(change: WorkspaceChange): {
       },
       apply: (group) => {
         const head = group.files.get(key);
-        if (lost && head?.version === lost.version && head.sha256 === lost.sha256) {
-          written = lost.result;
+        if (lostWrite && head?.version === lostWrite.version && head.sha256 === lostWrite.sha256) {
+          written = lostWrite.result;
           return undefined;
         }
         written = decide(change, group);
@@ -117,9 +117,13 @@ function createWrite(change: WorkspaceChange): {
       },
       lose: () => {
         if (written?.kind === "written")
-          lost = { version: written.entry.version, sha256: written.entry.sha256, result: written };
+          lostWrite = { version: written.entry.version, sha256: written.entry.sha256, result: written };
         else if (written?.kind === "removed")
-          lost = { version: written.version, sha256: createVersion(change, 1).entry.sha256, result: written };
+          lostWrite = {
+            version: written.version,
+            sha256: createVersion(change, 1).entry.sha256,
+            result: written,
+          };
       },
     },
   };
@@ -127,8 +131,8 @@ function createWrite(change: WorkspaceChange): {
 
 function decide(change: WorkspaceChange, group: Group): WorkspaceWritten {
   const place = { ...change.at, path: change.path };
-  const head = group.files.get(keyOfFile(place));
-  const fileCount = group.fileCounts.get(keyOfScope(place)) ?? 0;
+  const head = group.files.get(formatFileKey(place));
+  const fileCount = group.fileCounts.get(formatScopeKey(place)) ?? 0;
   const refused = findRefusal(change, { head, sha256: head?.sha256 ?? "", fileCount });
   if (refused) return refused;
   const version = (head?.version ?? 0) + 1;
@@ -177,7 +181,7 @@ async function find(
     `select ${COLUMNS}, content
      from workspace_version
      where tenant = @tenant and scope = @scope and path = @path and ${isAsked}
-     order by position desc
+     order by position desc, version desc
      limit 1`,
     values,
   );

@@ -76,21 +76,22 @@ async function findError(write: Write, options: WriteQueueOptions): Promise<Erro
 /** Commits a group, and finds out whether it was committed where the answer was lost. */
 async function commitSurely(writes: readonly Write[], options: WriteQueueOptions): Promise<Errors> {
   const untilMs = performance.now() + FIND_OUT_MS;
+  let attempt = await tryCommit(writes, options);
+  // A connection that had been idle may have ended meanwhile; nothing was written with it.
+  if (attempt.kind === "failed" && attempt.failedAt === "begin") attempt = await tryCommit(writes, options);
   let isUnknown = false;
-  for (let tries = 1; ; tries += 1) {
-    const attempt = await tryCommit(writes, options);
-    if (attempt.kind === "committed") return attempt.errors;
+  while (attempt.kind === "failed") {
     const { failedAt, error } = attempt;
     if (failedAt === "commit") {
       isUnknown = true;
       for (const write of writes) write.lose?.();
     }
-    // A connection that had been idle may have ended meanwhile; nothing was written with it.
-    const isIdleLost = failedAt === "begin" && tries === 1;
-    const mayGoOn = (isUnknown || isIdleLost) && performance.now() < untilMs;
-    if (!mayGoOn) throw isUnknown ? createUnknownError(error) : error;
-    if (isUnknown) await passed(TRY_AGAIN_MS);
+    if (!isUnknown) throw error;
+    if (performance.now() >= untilMs) throw createUnknownError(error);
+    await passed(TRY_AGAIN_MS);
+    attempt = await tryCommit(writes, options);
   }
+  return attempt.errors;
 }
 
 function createUnknownError(cause: CoordinationError): CoordinationError {
@@ -128,7 +129,7 @@ async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): 
     return { kind: "committed", errors };
   } catch (cause) {
     const isLost = isConnectionLost(cause);
-    if (!isLost && writer) isBroken = !(await rollBack(writer));
+    if (!isLost && writer) isBroken = !(await cancelTransaction(writer));
     const error = toLedgerError(cause, database);
     return { kind: "failed", failedAt: isLost || failedAt === "connect" ? failedAt : "write", error };
   } finally {
@@ -137,7 +138,7 @@ async function tryCommit(writes: readonly Write[], options: WriteQueueOptions): 
 }
 
 /** True when the connection may be used again. */
-async function rollBack(writer: WriterConnection): Promise<boolean> {
+async function cancelTransaction(writer: WriterConnection): Promise<boolean> {
   try {
     await writer.query("rollback");
     return true;

@@ -7,7 +7,7 @@ import type {
   RequestLog,
 } from "../../../agents/coordination/ports/workflow-store.ts";
 import type { SendQuery } from "../database/connect.ts";
-import type { OpenLedger } from "../database/write-queue.ts";
+import type { OpenLedger } from "../database/commit-queue.ts";
 
 interface RequestRow {
   readonly digest: string;

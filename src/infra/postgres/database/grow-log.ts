@@ -25,25 +25,14 @@ export interface Grown {
 
 /** Adds the rows of an append that goes on where the log ends. */
 export function growRun(growth: Growth, head: Head | undefined, group: Group): Grown {
-  const { runId, kind, hasEnded, summary } = growth;
+  const { runId, kind } = growth;
   const { rows, newest } = chainRows(growth, head?.head_hash);
   const runKey = head?.run_key ?? (group.newest.run += 1);
   const first = group.newest.event + 1;
   for (const row of rows) group.rows.events.push({ ...row, runKey, eventKey: (group.newest.event += 1) });
   const length = (rows.at(-1)?.sequence ?? 0) + 1;
-  const before = group.rows.runs.get(runKey);
-  const origin = head ? head.origin : (growth.origin ?? null);
-  group.rows.runs.set(runKey, {
-    runId,
-    kind,
-    isNew: head === undefined || before?.isNew === true,
-    length,
-    head: newest,
-    ended: hasEnded || before?.ended === 1 ? 1 : 0,
-    summary,
-    origin,
-  });
-  group.heads.set(runId, { run_key: runKey, length, head_hash: newest, kind, origin });
+  const end: Head = { run_key: runKey, length, head_hash: newest, kind, origin: originOf(growth, head) };
+  changeRun(growth, { end, isNew: head === undefined }, group);
   const firstSequence = rows[0]?.sequence ?? 0;
   return {
     runKey,
@@ -54,4 +43,29 @@ export function growRun(growth: Growth, head: Head | undefined, group: Group): G
       return eventKey;
     },
   };
+}
+
+/** A run has its origin from its first append on. */
+function originOf({ origin }: Growth, head: Head | undefined): string | null {
+  return head ? head.origin : (origin ?? null);
+}
+
+/** Of several appends of a group to one run the last one says how it is after the group. */
+function changeRun(
+  { runId, kind, hasEnded, summary }: Growth,
+  { end, isNew }: { readonly end: Head; readonly isNew: boolean },
+  { rows: { runs }, heads }: Group,
+): void {
+  const before = runs.get(end.run_key);
+  runs.set(end.run_key, {
+    runId,
+    kind,
+    isNew: isNew || before?.isNew === true,
+    length: end.length,
+    head: end.head_hash,
+    ended: hasEnded || before?.ended === 1 ? 1 : 0,
+    summary,
+    origin: end.origin,
+  });
+  heads.set(runId, end);
 }

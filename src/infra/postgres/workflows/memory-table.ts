@@ -5,7 +5,7 @@
 import type { MemoryAsOf, MemoryJournal } from "../../../agents/coordination/ports/workflow-store.ts";
 import { memoryFromRow, type EntryRow } from "../../ledger/memory-entries.ts";
 import type { SendQuery } from "../database/connect.ts";
-import type { OpenLedger } from "../database/write-queue.ts";
+import type { OpenLedger } from "../database/commit-queue.ts";
 
 const COLUMNS = "memory_id, content, tags, created_at, expires_at";
 

@@ -1,7 +1,7 @@
 /** Owns: opening a ledger on a server safely: release check, migrations, durability. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { connect, type ConnectOptions, type PostgresDatabase } from "./connect.ts";
-import { checkSchema, migrate, readApplied } from "./migrate.ts";
+import { checkSchema, migrate, readApplied } from "./migrate-schema.ts";
 
 export interface OpenOptions extends ConnectOptions {
   /** `read` never creates or changes anything. */

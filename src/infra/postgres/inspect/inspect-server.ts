@@ -1,6 +1,147 @@
+/**
+ * Owns: finding damage in what a server holds of a ledger: the schema with its triggers, the hash chains, the numbers, the labels,
+ * the content, the claims, and what lies beside the logs of workflows. Whether the server's own files are whole is its to say.
+ */
+import {
+  hasRunEnded,
+  type WorkflowStatus,
+} from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
-import type { PostgresDatabase } from "../database/connect.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+import { createChainCheck, reportCounts, type Report, type RunHead } from "../../ledger/chain-check.ts";
+import type { HashedRow } from "../../ledger/stored-run.ts";
+import type { PostgresDatabase, SendQuery } from "../database/connect.ts";
+import { checkClaims, checkContent, checkDefinitions, checkKept } from "./inspect-beside.ts";
+import { createLabelCheck, type LabelRow } from "./inspect-labels.ts";
+import { checkMemory, checkReplaced, checkTags } from "./inspect-memory.ts";
+import { checkMigrations, checkSchema } from "./inspect-schema.ts";
+import { checkOrder, checkVersions } from "./inspect-versions.ts";
+import { createRowsByRun, readRows } from "./read-rows.ts";
 
-export function inspectDatabase(_database: PostgresDatabase): Promise<StoredProblem[]> {
-  return Promise.resolve([]);
+/** Enough to see the extent of a damage; a report of a million lines helps nobody. */
+const PROBLEMS_MAX = 200;
+
+export async function inspectDatabase(database: PostgresDatabase): Promise<StoredProblem[]> {
+  const problems: StoredProblem[] = [];
+  const report: Report = (problem) => {
+    if (problems.length < PROBLEMS_MAX) problems.push(problem);
+  };
+  const checks = [
+    checkSchema,
+    checkMigrations,
+    checkRuns,
+    checkCount,
+    checkContent,
+    checkKept,
+    checkClaims,
+    checkDefinitions,
+    checkMemory,
+    checkTags,
+    checkReplaced,
+    checkVersions,
+    checkOrder,
+  ];
+  // One snapshot for each: what another process appends meanwhile is no damage.
+  for (const check of checks) await tryCheck(check, database, report);
+  return problems;
+}
+
+type Check = (query: SendQuery, report: Report) => Promise<void>;
+
+/** A check that the server cannot answer ends its transaction, and not those of the others. */
+async function tryCheck(check: Check, database: PostgresDatabase, report: Report): Promise<void> {
+  try {
+    await database.snapshot((query) => check(query, report));
+  } catch (error) {
+    report({ kind: "file_damaged", message: describeError(error) });
+  }
+}
+
+type CheckedRun = RunHead & { readonly kind: string; readonly ended: number; readonly summary: string };
+
+type EventOfRun = HashedRow & { readonly run_key: number };
+
+async function checkRuns(query: SendQuery, report: Report): Promise<void> {
+  const events = createRowsByRun<EventOfRun>(
+    query,
+    `select run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash
+     from event
+     order by run_key, sequence`,
+  );
+  const labels = createRowsByRun<LabelRow>(
+    query,
+    "select run_key, kind, value, started_at_ms, step_id from run_label order by run_key",
+  );
+  const runs = readRows<CheckedRun>(
+    query,
+    `select run_key, run_id, length, head_hash, origin, kind, ended, summary
+     from run
+     order by run_key`,
+  );
+  for await (const run of runs) {
+    checkSummary(run, report);
+    const chain = createChainCheck(run, report);
+    const labelled = createLabelCheck(run, report);
+    for await (const event of events.readRun(run.run_key)) {
+      chain.add(event);
+      labelled.addEvent(event);
+    }
+    chain.end();
+    for await (const label of labels.readRun(run.run_key)) labelled.addLabel(label);
+    labelled.end();
+  }
+}
+
+interface StoredSummary {
+  readonly kind?: string;
+  readonly status?: string;
+}
+
+/** The listings go by columns of their own. */
+function checkSummary({ run_id: runId, kind, ended, summary }: CheckedRun, report: Report): void {
+  const { kind: toldKind = "coordination", status = "" } = parseSummary(summary);
+  if (toldKind !== kind)
+    report({ kind: "index_differs", message: "it is listed as a run of another kind", runId });
+  const hasEnded = toldKind === "workflow" ? hasRunEnded(status as WorkflowStatus) : status !== "running";
+  if (hasEnded !== (ended === 1))
+    report({ kind: "index_differs", message: "it is listed as running and as ended", runId });
+}
+
+function parseSummary(text: string): StoredSummary {
+  try {
+    return (JSON.parse(text) ?? {}) as StoredSummary;
+  } catch {
+    return {};
+  }
+}
+
+async function checkCount(query: SendQuery, report: Report): Promise<void> {
+  const [counts] = await query<{ stored: number; appended: number; counted: number; last: number }>(
+    `select
+       (select count(*) from event) as stored,
+       (select max(events) from ledger_count) as appended,
+       (select coalesce(sum(length), 0)::bigint from run) as counted,
+       (select coalesce(max(event_key), 0) from event) as last`,
+  );
+  if (counts) reportCounts(counts, report);
+  await checkGaps(query, report, { subject: "coordination number", table: "run", key: "run_key" });
+  await checkGaps(query, report, { subject: "event number", table: "event", key: "event_key" });
+}
+
+interface Numbered {
+  readonly subject: string;
+  readonly table: string;
+  readonly key: string;
+}
+
+async function checkGaps(query: SendQuery, report: Report, { subject, table, key }: Numbered): Promise<void> {
+  const gaps = await query<{ before: number; after: number }>(
+    `select before, after
+     from (select ${key} as after, lag(${key}, 1, 0::bigint) over (order by ${key}) as before from ${table}) as numbered
+     where after <> before + 1
+     order by after
+     limit 20`,
+  );
+  for (const { before, after } of gaps)
+    report({ kind: "event_missing", message: `between ${subject} ${before} and ${after}, all are missing` });
 }

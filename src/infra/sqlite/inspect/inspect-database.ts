@@ -10,7 +10,8 @@ import { statSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { CLAIMS_SINCE_VERSION } from "../database/claim-statements.ts";
-import { chainHash, genesisOf, type EventRow } from "../../ledger/event-row.ts";
+import { createChainCheck, reportCounts, type RunHead } from "../../ledger/chain-check.ts";
+import type { EventRow } from "../../ledger/event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";
@@ -122,14 +123,6 @@ function schemaOf(database: Database): Map<string, string> {
   return new Map(rows.map(({ name, sql }) => [name, sql]));
 }
 
-interface RunHead {
-  readonly run_key: number;
-  readonly run_id: string;
-  readonly length: number;
-  readonly head_hash: Buffer;
-  readonly origin: string | null;
-}
-
 type StoredRow = EventRow & { readonly hash: Buffer };
 
 function checkChains(database: Database, report: Report): void {
@@ -147,59 +140,22 @@ function checkChains(database: Database, report: Report): void {
 }
 
 function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): void {
-  const { run_id: runId, length, origin } = run;
-  let previous = genesisOf(origin);
-  let expected = 0;
-  for (const row of rows) {
-    const { sequence } = row;
-    if (sequence > expected) report(createMissingProblem(runId, expected, sequence));
-    if (sequence >= length) {
-      report({
-        kind: "event_forged",
-        message: `event ${sequence} lies behind the end of the log`,
-        runId,
-        sequence,
-      });
-    } else if (!chainHash(previous, runId, row).equals(row.hash)) {
-      // The first hash is also over the origin.
-      const subject = sequence === 0 && origin !== null ? "the origin of the run, or event" : "event";
-      const message = `${subject} ${sequence} (${row.type}) does not match its hash`;
-      report({ kind: "event_changed", message, runId, sequence });
-    }
-    // From the stored hash on, so that one changed event is reported once.
-    previous = row.hash;
-    expected = sequence + 1;
-  }
-  if (expected < length) report(createMissingProblem(runId, expected, length));
-  else if (expected === length && !previous.equals(run.head_hash)) {
-    const message = "the newest event is not the one that was appended last";
-    report({ kind: "event_changed", message, runId, sequence: length - 1 });
-  }
-}
-
-function createMissingProblem(runId: string, from: number, before: number): StoredProblem {
-  const message =
-    before - from === 1 ? `event ${from} is missing` : `events ${from} to ${before - 1} are missing`;
-  return { kind: "event_missing", message, runId, sequence: from };
+  const check = createChainCheck(run, report);
+  for (const row of rows) check.add(row);
+  check.end();
 }
 
 /** Runs and events are numbered as they are appended, so what was removed as a whole shows as a gap. */
 function checkCount(database: Database, report: Report): void {
-  const stored = numberOf(database, "select count(*) from event");
-  const appended = numberOf(database, "select max(seq) from sqlite_sequence where name = 'event'");
-  const counted = numberOf(database, "select sum(length) from run");
-  const last = numberOf(database, "select max(event_key) from event");
-  if (stored !== appended) {
-    const kind = stored < appended ? "event_missing" : "event_forged";
-    report({ kind, message: `the file holds ${stored} events, but ${appended} were appended` });
-  }
-  if (last < appended)
-    report({ kind: "event_missing", message: `the last ${appended - last} events are missing` });
-  if (stored !== counted)
-    report({
-      kind: stored < counted ? "event_missing" : "event_forged",
-      message: `the runs count ${counted} events, the file holds ${stored}`,
-    });
+  reportCounts(
+    {
+      stored: numberOf(database, "select count(*) from event"),
+      appended: numberOf(database, "select max(seq) from sqlite_sequence where name = 'event'"),
+      counted: numberOf(database, "select sum(length) from run"),
+      last: numberOf(database, "select max(event_key) from event"),
+    },
+    report,
+  );
   for (const [table, { before, after }] of findGaps(database))
     report({ kind: "event_missing", message: `between ${table} ${before} and ${after}, all are missing` });
 }

@@ -1,0 +1,74 @@
+/**
+ * Owns: whether the schema is that of the migrations. A forger who drops a trigger first leaves this trace. Servers write
+ * definitions in their own ways, so what is compared is which tables, indexes and triggers there are, that triggers are on,
+ * and the text of the functions.
+ */
+import type { Report } from "../../ledger/chain-check.ts";
+import type { SendQuery } from "../database/connect.ts";
+import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
+
+const CREATED = /^create (table|index|trigger|function) (\w+)/gmu;
+const BODY = /^create function (\w+)\(\)[^$]*\$\$([^$]*)\$\$/gmu;
+
+export async function checkSchema(query: SendQuery, report: Report): Promise<void> {
+  const expected = listExpected();
+  const actual = await listActual(query);
+  for (const name of expected)
+    if (!actual.has(name)) report({ kind: "schema_changed", message: `${name} was changed or dropped` });
+  for (const name of actual)
+    if (!expected.has(name)) report({ kind: "schema_changed", message: `${name} was added` });
+  await checkFunctions(query, report);
+}
+
+function listExpected(): Set<string> {
+  const names = new Set(["table migration"]);
+  for (const { sql } of loadMigrations())
+    for (const [, type = "", name = ""] of sql.matchAll(CREATED)) names.add(`${type} ${name}`);
+  return names;
+}
+
+/** Without the indexes of constraints, which come with their tables. */
+async function listActual(query: SendQuery): Promise<Set<string>> {
+  const rows = await query<{ name: string }>(
+    `select case relkind when 'i' then 'index ' else 'table ' end || relname as name
+     from pg_class
+     where relnamespace = current_schema()::regnamespace
+       and (
+         relkind in ('r', 'p', 'v', 'm', 'f')
+         or (relkind = 'i' and not exists (select 1 from pg_constraint where conindid = pg_class.oid))
+       )
+     union all
+     select 'trigger ' || tgname
+     from pg_trigger
+     join pg_class on pg_class.oid = tgrelid
+     where relnamespace = current_schema()::regnamespace and not tgisinternal and tgenabled in ('O', 'A')
+     union all
+     select 'function ' || proname
+     from pg_proc
+     where pronamespace = current_schema()::regnamespace
+     order by 1`,
+  );
+  return new Set(rows.map(({ name }) => name));
+}
+
+async function checkFunctions(query: SendQuery, report: Report): Promise<void> {
+  const bodies = new Map<string, string>();
+  for (const { sql } of loadMigrations())
+    for (const [, name = "", body = ""] of sql.matchAll(BODY)) bodies.set(name, body);
+  const rows = await query<{ name: string; body: string }>(
+    `select proname::text as name, prosrc as body
+     from pg_proc
+     where pronamespace = current_schema()::regnamespace
+     order by proname`,
+  );
+  for (const { name, body } of rows)
+    if (bodies.has(name) && bodies.get(name) !== body)
+      report({ kind: "schema_changed", message: `function ${name} was changed` });
+}
+
+export async function checkMigrations(query: SendQuery, report: Report): Promise<void> {
+  const recorded = new Map((await readApplied(query))?.map(({ number, sha256 }) => [number, sha256]));
+  for (const { number, sha256 } of loadMigrations())
+    if (recorded.get(number) !== sha256)
+      report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
+}

@@ -25,6 +25,8 @@ const WITHOUT_GATEWAYS = {
     NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules", ".cache", "compiled"),
   },
   testTimeout: 120_000,
+  // Starting a database server is work of a hook.
+  hookTimeout: 120_000,
 };
 
 const SIDE_BY_SIDE = {

@@ -6,7 +6,7 @@ import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { createAuthor, openRun, openingOf, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
-import { openTestLedger } from "../support/temp-ledger.ts";
+import { openAnyLedger } from "../support/any-ledger.ts";
 import { createAcquired } from "./ledger-store-claim-play.ts";
 
 export interface WriterReport {
@@ -19,7 +19,7 @@ export interface WriterReport {
 const WINS = 40;
 
 const [, , path = "", name = ""] = process.argv;
-const store = await openTestLedger(path, { busyTimeoutMs: 10_000 });
+const store = await openAnyLedger(path, { busyTimeoutMs: 10_000 });
 const runId = runIdOf("shared");
 const won: string[] = [];
 while (won.length < WINS) {

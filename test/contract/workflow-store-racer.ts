@@ -4,7 +4,7 @@
  */
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { openTestLedger } from "../support/temp-ledger.ts";
+import { openAnyLedger } from "../support/any-ledger.ts";
 import { FORK_PORTIONS, RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
 import {
   branchOf,
@@ -20,7 +20,7 @@ import {
 const WINS = 30;
 
 const [, , path = "", name = ""] = process.argv;
-const store = await openTestLedger(path, { busyTimeoutMs: 10_000 });
+const store = await openAnyLedger(path, { busyTimeoutMs: 10_000 });
 const { requests } = store.workflows;
 const began: string[] = [];
 for (const key of RACER_KEYS) {

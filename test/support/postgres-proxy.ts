@@ -1,0 +1,82 @@
+/** Owns: a proxy before a PostgreSQL server that loses the connection at a chosen place of a commit. */
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+/**
+ * `question`: the commit never reaches the server. `answer`: the server commits, and nobody hears of it. `both`: as `answer`, and no
+ * connection is taken any more.
+ */
+export type Loss = "question" | "answer" | "both";
+
+export interface PostgresProxy extends AsyncDisposable {
+  readonly url: string;
+  /** Loses the next commit. */
+  loseCommit(loss: Loss): void;
+  /** Takes connections again. */
+  open(): void;
+  /** How many commits were lost. */
+  readonly losses: number;
+}
+
+export async function startPostgresProxy(serverUrl: string): Promise<PostgresProxy> {
+  const target = new URL(serverUrl);
+  let loss: Loss | undefined;
+  let isOpen = true;
+  let losses = 0;
+  const sockets = new Set<Socket>();
+  const passThrough = (client: Socket): void => {
+    const server = connect(Number(target.port), target.hostname);
+    let isAnswerLost = false;
+    const end = (): void => {
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of [client, server]) {
+      sockets.add(socket);
+      socket.on("error", end);
+      socket.on("close", end);
+      socket.once("close", () => sockets.delete(socket));
+    }
+    client.on("data", (chunk: Buffer) => {
+      if (loss === undefined || !chunk.includes("commit\0")) {
+        server.write(chunk);
+        return;
+      }
+      losses += 1;
+      if (loss === "both") isOpen = false;
+      isAnswerLost = loss !== "question";
+      loss = undefined;
+      if (isAnswerLost) server.write(chunk);
+      else end();
+    });
+    server.on("data", (chunk: Buffer) => {
+      if (!isAnswerLost) client.write(chunk);
+      else if (chunk.includes("COMMIT\0")) end();
+    });
+  };
+  const listener = createServer((client) => {
+    if (isOpen) passThrough(client);
+    else client.destroy();
+  }).listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const url = new URL(serverUrl);
+  url.hostname = "127.0.0.1";
+  url.port = String((listener.address() as AddressInfo).port);
+  return {
+    url: url.href,
+    loseCommit: (chosen) => {
+      loss = chosen;
+    },
+    open: () => {
+      isOpen = true;
+    },
+    get losses() {
+      return losses;
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      listener.close();
+      await once(listener, "close");
+    },
+  };
+}

@@ -26,6 +26,9 @@ const moduleIds = [
 ];
 writeFileSync(join(DIST, "THIRD-PARTY-LICENSES.md"), formatLicences(listBundledPackages(moduleIds)));
 cpSync(join(ROOT, "src", "infra", "sqlite", "migrations"), join(DIST, "migrations"), { recursive: true });
+cpSync(join(ROOT, "src", "infra", "postgres", "migrations"), join(DIST, "postgres", "migrations"), {
+  recursive: true,
+});
 chmodSync(join(DIST, "plugins", "cli", "main.js"), 0o755);
 writeDeclarations();
 

@@ -27,8 +27,8 @@ import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/
 import { systemClock } from "../infra/clock/system-clock.ts";
 import type { SafeFetch } from "../infra/http/safe-fetch.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
-import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
+import { openLedgerStore } from "./open-ledger-store.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createMaskedHost } from "../agents/coordination/runtime/workflow-host/records/masked-host.ts";
 import {
@@ -57,6 +57,8 @@ export type AgentOptions = Partial<AgentHostParts>;
 
 export interface WorkflowOptions {
   readonly ledgerPath: string;
+  /** Where the key of interrupt tokens lies; absent: beside the ledger. */
+  readonly keyFolder?: string;
   /** Of that ledger, where somebody else has it open and closes it later. */
   readonly store?: WorkflowStore;
   readonly definitions: readonly WorkflowDefinition[];
@@ -116,7 +118,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   const { ledgerPath, baseUrl, conformance } = options;
   checkShares(options);
   const ledger = await ledgerOf(options);
-  const key = readOrCreateKey(join(dirname(ledgerPath), "interrupt-key"));
+  const key = readOrCreateKey(join(options.keyFolder ?? dirname(ledgerPath), "interrupt-key"));
   const secrets = new Map([...options.secrets, ...listKeyForms(key)]);
   const logger = createMaskedLogger(options.logger, secrets);
   const outbound = outboundOf({ ...options, logger });
@@ -191,12 +193,7 @@ interface OpenLedger {
 
 async function ledgerOf({ ledgerPath, store }: WorkflowOptions): Promise<OpenLedger> {
   if (store) return { workflows: store, close: () => Promise.resolve() };
-  return openSqliteLedger({
-    path: ledgerPath,
-    mode: "write",
-    busyTimeoutMs: BUSY_TIMEOUT_MS,
-    clock: systemClock,
-  });
+  return openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
 }
 
 function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {

@@ -44,8 +44,8 @@ import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
 import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
-import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
+import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import type { ReportedLedger } from "./reports/reported-ledger.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
@@ -65,15 +65,16 @@ export interface LedgerReader extends ReportedLedger {
 
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
 export function openLedgerForReading(path: string): Promise<LedgerReader> {
-  return openSqliteLedger({ path, mode: "read", busyTimeoutMs: READER_BUSY_TIMEOUT_MS, clock: systemClock });
+  return openLedgerStore({ place: path, mode: "read", busyTimeoutMs: READER_BUSY_TIMEOUT_MS });
 }
 
 /** Copies a ledger that may be written meanwhile; answers the bytes of the copy. @throws CoordinationError as `backUpLedger` of infra */
-export function backUpLedger(
+export async function backUpLedger(
   path: string,
   target: string,
   onProgress: (pages: { readonly totalPages: number; readonly remainingPages: number }) => void,
 ): Promise<number> {
+  checkIsFile(path);
   return backUpSqliteLedger({ path, target, busyTimeoutMs: READER_BUSY_TIMEOUT_MS, onProgress });
 }
 
@@ -191,13 +192,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
 }
 
-function openStore(path: string): ReturnType<typeof openSqliteLedger> {
-  return openSqliteLedger({
-    path,
-    mode: "write",
-    busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS,
-    clock: systemClock,
-  });
+function openStore(place: string): ReturnType<typeof openLedgerStore> {
+  return openLedgerStore({ place, mode: "write", busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS });
 }
 
 async function loadOutputContract(): Promise<OutputContract> {
@@ -360,6 +356,8 @@ export function createHealthSink(ledgerPath: string): HealthSink {
 
 /** Reads what the gateway reported last about the ledger at this path; `undefined` when there is nothing readable. */
 export function readHealthBeside(ledgerPath: string): Health | undefined {
+  // Beside a ledger on a server there are no files.
+  if (isPostgresUrl(ledgerPath)) return undefined;
   return readHealth(joinHealthPath(ledgerPath));
 }
 

@@ -23,6 +23,8 @@ import { startOpenWopServer } from "./openwop/serve.ts";
 
 export interface Serving {
   readonly ledgerPath: string;
+  /** Where keys lie; absent: beside the ledger. */
+  readonly keyFolder?: string;
   readonly tokens: readonly BearerToken[];
   readonly definitions: readonly WorkflowDefinition[];
   readonly version: string;

@@ -1,6 +1,7 @@
 /** Owns: the outcome of the last `verify`, in a file beside the ledger, because the ledger's reader writes nothing into it. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { findFileFault } from "../platform/plain-file.ts";
 import { replaceWholeFile } from "../platform/whole-file.ts";
 import type { LastVerification } from "./page/contract/health.ts";
@@ -12,6 +13,8 @@ export function recordVerification(ledgerPath: string, verification: LastVerific
 
 /** Returns `undefined` where there is no record, or none that can be read. */
 export function readVerificationBeside(ledgerPath: string): LastVerification | undefined {
+  // Beside a ledger on a server there are no files.
+  if (isPostgresUrl(ledgerPath)) return undefined;
   const path = joinRecordPath(ledgerPath);
   try {
     if (findFileFault(path) !== undefined) return undefined;

@@ -215,8 +215,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "pg node:*",
   },
   "infra/postgres/inspect": {
-    folders: "infra/ledger infra/postgres/database",
-    types: "core/ports",
+    folders: "core/contracts/workflows core/std infra/ledger infra/postgres/database",
+    types: "core/contracts core/ports",
     packages: "node:*",
   },
   "infra/postgres/workflows": {

@@ -32,8 +32,6 @@ import { readHashAt, readHeads } from "./inspect/list-heads.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
 import { createPostgresWorkflowStore } from "./postgres-workflow-store.ts";
 
-export { isPostgresUrl } from "./database/connect.ts";
-
 export type PostgresLedger = OpenedLedger;
 
 /** @throws CoordinationError as `openDatabase` does. */

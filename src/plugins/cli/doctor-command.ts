@@ -22,7 +22,7 @@ import {
   checkQuestions,
   type Check,
 } from "./doctor-checks.ts";
-import { resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
+import { isLedgerFile, resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -63,7 +63,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
     checkNode(host.nodeVersion),
     ...checkConfig(switches, host.program),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
-    ...checkFiles(path),
+    ...((await isLedgerFile(path)) ? checkFiles(path) : []),
     ...(await checkLedgerContent(host, options)),
     ...(await checkLastBackup(host, path)),
     checkHealth(readHealthBeside(path)),

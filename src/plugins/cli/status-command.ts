@@ -5,7 +5,13 @@ import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/op
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
-import { resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
+import {
+  formatLedger,
+  isLedgerFile,
+  resolveLedgerPath,
+  loadComposition,
+  withLedger,
+} from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -52,7 +58,13 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   return {
     ...switchesOf(switches),
     openwop: openWopStatus(read, switches, process.env),
-    ledger: { path, exists: existsSync(path), bytes: sizeOf(path), coordinations, ...(error && { error }) },
+    ledger: {
+      path: await formatLedger(path),
+      exists: (await isLedgerFile(path)) ? existsSync(path) : !error,
+      bytes: sizeOf(path),
+      coordinations,
+      ...(error && { error }),
+    },
     ...open,
     health,
     ...(read?.path !== undefined && { configPath: read.path }),

@@ -58,12 +58,13 @@ export const ERROR_CODES = {
   },
   LEDGER_UNAVAILABLE: {
     recovery: "fix-permissions",
-    summary: "the ledger file cannot be opened, created or written",
-    advice: "Check that the ledger's folder exists, is on a writable disk and belongs to this user.",
+    summary: "the ledger cannot be opened, created or written",
+    advice:
+      "Check that the ledger's folder exists, is on a writable disk and belongs to this user; of a ledger on a server, its address, user and password.",
   },
   LEDGER_NOT_FOUND: {
     recovery: "fix-input",
-    summary: "there is no ledger file at this path",
+    summary: "there is no ledger at this place",
     advice: "Enable coordination and spawn a subagent first, or pass `--ledger FILE`.",
   },
   LEDGER_CLOSED: {

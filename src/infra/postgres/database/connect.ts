@@ -5,6 +5,7 @@
  */
 import type pg from "pg";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { formatLedgerPlace, isPostgresUrl } from "../../ledger/ledger-place.ts";
 import { bindValues, type SqlValues } from "./named-values.ts";
 import { toLedgerError, type LedgerPlace } from "./postgres-errors.ts";
 import { decodeText } from "./stored-text.ts";
@@ -151,18 +152,13 @@ function parseUrl(text: string): { readonly url: URL; readonly poolMax: number }
   return { url, poolMax };
 }
 
-export function isPostgresUrl(text: string): boolean {
-  return /^postgres(?:ql)?:\/\//u.test(text);
-}
-
 function describePlace(url: URL): LedgerPlace {
-  const user = url.username === "" ? "" : `${url.username}@`;
   const named = url.searchParams.get("password") ?? "";
   const secrets = [url.password, decodeURIComponent(url.password), named, process.env["PGPASSWORD"] ?? ""]
     .filter((secret) => secret !== "")
     .toSorted((one, other) => other.length - one.length);
   return {
-    name: `postgres://${user}${url.host}${url.pathname}`,
+    name: formatLedgerPlace(url.href),
     conceal: (text) => secrets.reduce((concealed, secret) => concealed.replaceAll(secret, "***"), text),
   };
 }

@@ -13,6 +13,16 @@ export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions
   return (await loadComposition()).joinLedgerPath(await host.stateDir());
 }
 
+/** Returns how a ledger's place is shown: without a password. */
+export async function formatLedger(path: string): Promise<string> {
+  return (await import("../../open-ledger-store.ts")).formatLedgerPlace(path);
+}
+
+/** True for a ledger that is a file, with others beside it. */
+export async function isLedgerFile(path: string): Promise<boolean> {
+  return !(await import("../../open-ledger-store.ts")).isPostgresUrl(path);
+}
+
 /** Opens the ledger for the time of `use`. @throws CoordinationError */
 export async function withLedger<T>(
   host: CliHost,

@@ -26,7 +26,7 @@ export function withReaderOptions(command: Command): Command {
   return withJson(
     command.option(
       "--ledger <file>",
-      "read this ledger (default: coordination/ledger.sqlite in OpenClaw's state folder)",
+      "read this file, or postgres:// (default: coordination/ledger.sqlite in OpenClaw's state folder)",
     ),
   );
 }

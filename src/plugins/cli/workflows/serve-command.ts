@@ -1,4 +1,5 @@
 /** Owns: `serve`, which runs an OpenWOP host over a ledger until it is stopped. */
+import { dirname } from "node:path";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   DAY_MS,
@@ -12,7 +13,7 @@ import {
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { resolveLedgerPath } from "../ledger/open-ledger.ts";
+import { formatLedger, isLedgerFile, resolveLedgerPath } from "../ledger/open-ledger.ts";
 import {
   runCommand,
   withExamples,
@@ -60,7 +61,10 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     .description("Serve the ledger as an OpenWOP host: run workflows, and let clients follow and answer them")
     .option("--port <port>", "listen on this port; 0 takes any that is free", "4096")
     .option("--host <address>", "listen on this address", "127.0.0.1")
-    .option("--ledger <file>", "keep runs in this ledger (default: that of OpenClaw's state folder)")
+    .option(
+      "--ledger <file>",
+      "keep runs in this file, or postgres:// (default: that of OpenClaw's state folder)",
+    )
     .option("--token <token>", "bearer token of the only tenant (default: OPENWOP_API_KEY)")
     .option("--tokens <file>", 'bearer tokens of several tenants: JSON {"<tenant>": "<token>"}')
     .option("--workflows <folder>", "workflow definitions, JSON or YAML, that every tenant may run")
@@ -105,17 +109,20 @@ export function addServe(command: CommandGroup, host: CliHost): void {
   withExamples(serve, host, [
     "serve --token s3cret --workflows ./workflows",
     "serve --port 0 --ledger ./runs.sqlite --workflows ./workflows --json",
+    "serve --ledger postgres://coordination@db.example/coordination",
   ]).action((options: ServeOptions) => runCommand(host, options, () => serveUntilStopped(host, options)));
 }
 
 async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<void> {
   const { startServing } = await import("../../serve-openwop.ts");
   const ledgerPath = await resolveLedgerPath(host, options);
+  const keyFolder = await keyFolderOf(host, ledgerPath);
   const tokens = readTokens(options, process.env);
   const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
   const agents = await agentsOf(options);
   const served = await startServing({
     ledgerPath,
+    ...keyFolder,
     tokens,
     definitions,
     version: readPackageVersion(),
@@ -143,7 +150,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   const listening = {
     baseUrl: served.baseUrl,
     page: served.pageUrl,
-    ledger: ledgerPath,
+    ledger: await formatLedger(ledgerPath),
     workflows: definitions.length,
     ...(agents && { agents: agents.installed.length }),
     tenants: tokens.length,
@@ -151,12 +158,18 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   if (options.json) await writeJson(host, listening);
   else
     await writeLines(host, [
-      `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${ledgerPath}`,
+      `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${listening.ledger}`,
       `Operator's page: ${served.pageUrl} (the link signs in once, within five minutes)`,
       "Stop it with Ctrl-C; runs that are under way go on with the next start.",
     ]);
   await stopSignal();
   await served.stop();
+}
+
+/** Beside a ledger on a server there is no folder: its key lies where that of the state folder's ledger would. */
+async function keyFolderOf(host: CliHost, ledgerPath: string): Promise<{ readonly keyFolder?: string }> {
+  if (await isLedgerFile(ledgerPath)) return {};
+  return { keyFolder: dirname(await resolveLedgerPath(host, {})) };
 }
 
 function stopSignal(): Promise<void> {

@@ -1,0 +1,145 @@
+/** Owns: the commands and `serve` on a ledger that is on a PostgreSQL server. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { openRun, runIdOf } from "../support/ledger-fixtures.ts";
+import { openTestPostgres } from "../support/postgres-ledger.ts";
+import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { runCli } from "./run-cli.ts";
+
+let schema: TestSchema;
+let folder: TempFolder;
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  schema = await createTestSchema();
+  const store = await openTestPostgres(schema.url);
+  for (const name of ["a", "b"]) await store.append(openRun(name).request);
+  await store.close();
+});
+
+afterAll(async () => {
+  await schema[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** Runs a command on the ledger; its password is in nothing that it prints. */
+async function run(...args: readonly string[]) {
+  const result = await runCli([...args, "--ledger", schema.url], { stateDir: folder.path });
+  const { password } = new URL(schema.url);
+  expect(password).not.toBe("");
+  expect(result.stdout + result.stderr).not.toContain(password);
+  return result;
+}
+
+async function readJson(...args: readonly string[]): Promise<unknown> {
+  const { stdout, stderr } = await run(...args, "--json");
+  expect(stderr).toBe("");
+  return JSON.parse(stdout);
+}
+
+describe("commands with --ledger postgres://...", () => {
+  test("read it as they read a file", async () => {
+    const runId = runIdOf("a");
+    const listed = [{ coordinationId: runIdOf("b") }, { coordinationId: runId }];
+    expect(await readJson("list")).toMatchObject(listed);
+    expect(await readJson("show", runId)).toMatchObject({ coordinationId: runId });
+    expect((await run("events", runId)).exitCode).toBe(0);
+    expect((await run("timeline", runId)).exitCode).toBe(0);
+    expect(await readJson("verify")).toMatchObject({ ok: true, coordinations: 2 });
+    expect(await readJson("status")).toMatchObject({ ledger: { exists: true, coordinations: 2 } });
+    expect((await run("doctor")).stdout).not.toContain("ledger-folder");
+    expect((await run("ledger", "anchor", folder.file("anchor.json"))).exitCode).toBe(0);
+    expect(existsSync(join(process.cwd(), "postgres:"))).toBe(false);
+  });
+
+  test("leave its backup to the server's tools", async () => {
+    expect(await readJson("ledger", "backup", folder.file("copy.sqlite"))).toMatchObject({
+      error: { code: "INPUT_INVALID", message: expect.stringContaining("pg_dump") as string },
+    });
+  });
+
+  test("say which server cannot be reached", async () => {
+    const url = new URL(schema.url);
+    url.port = "1";
+    const { stdout, exitCode } = await runCli(["list", "--ledger", url.href, "--json"]);
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "LEDGER_UNAVAILABLE" } });
+    expect(stdout).not.toContain(url.password);
+  });
+});
+
+describe("serve with --ledger postgres://...", () => {
+  test("keeps runs there, and another process goes on with them", async () => {
+    const noop = { id: "n", typeId: "core.noop", config: {}, inputs: {} };
+    const definition = {
+      id: "w",
+      name: "w",
+      version: "1",
+      nodes: [noop],
+      edges: [],
+      variables: [],
+      settings: {},
+    };
+    const serve = () =>
+      startServing({
+        ledgerPath: schema.url,
+        keyFolder: folder.path,
+        tokens: [{ tenant: "t", token: "token" }],
+        definitions: [definition as never],
+        version: "0.0.0",
+        port: 0,
+        hostname: "127.0.0.1",
+        allowRemote: false,
+        testSeams: false,
+        verbose: false,
+        confidenceFloor: 0.5,
+        escalationThreshold: 0.7,
+        privateOrigins: [],
+        peerTokens: {},
+        log: () => undefined,
+      });
+    const headers = { authorization: "Bearer token", "content-type": "application/json" };
+    const first = await serve();
+    const created = await fetch(`${first.baseUrl}/v1/runs`, {
+      method: "POST",
+      headers,
+      body: '{"workflowId":"w"}',
+    });
+    expect(created.status).toBe(201);
+    const { runId } = (await created.json()) as { runId: string };
+    const readStatus = async (baseUrl: string): Promise<unknown> =>
+      ((await (await fetch(`${baseUrl}/v1/runs/${runId}`, { headers })).json()) as { status: unknown })
+        .status;
+    await expect.poll(() => readStatus(first.baseUrl), { timeout: 20_000 }).toBe("completed");
+    await first.stop();
+    const second = await serve();
+    expect(await readStatus(second.baseUrl)).toBe("completed");
+    await second.stop();
+    expect(existsSync(folder.file("interrupt-key"))).toBe(true);
+    expect((await run("verify")).exitCode).toBe(0);
+  });
+});
+
+describe("a ledger in a file", () => {
+  test("loads nothing of the driver of a server", () => {
+    const probe = `
+      const { openLedgerStore } = await import("./src/plugins/open-ledger-store.ts");
+      const [place] = process.argv.slice(1);
+      await (await openLedgerStore({ place, mode: "write", busyTimeoutMs: 100 })).close();
+      const { createRequire } = await import("node:module");
+      const loaded = Object.keys(createRequire(process.cwd() + "/x.js").cache);
+      console.log(loaded.filter((file) => /node_modules.pg/.test(file)).length);
+    `;
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      ["--input-type=module", "--eval", probe, folder.file("file.sqlite")],
+      { cwd: join(import.meta.dirname, "../.."), encoding: "utf8" },
+    );
+    expect(stderr).toBe("");
+    expect(stdout.trim()).toBe("0");
+  });
+});

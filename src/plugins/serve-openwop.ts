@@ -57,8 +57,8 @@ export interface Serving {
 
 export interface Served {
   readonly baseUrl: string;
-  /** The address of the operator's page, with a link that signs in once. */
-  readonly pageUrl: string;
+  /** Returns the address of the operator's page, with a new link that signs in once. */
+  createPageUrl(): string;
   stop(): Promise<void>;
 }
 
@@ -120,7 +120,7 @@ export async function startServing(options: Serving): Promise<Served> {
       if (!offered.has(id)) logger.warn({ workflowId: id }, NOT_OFFERED);
     return {
       baseUrl: listening,
-      pageUrl: `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
+      createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
         await page.end();

@@ -25,7 +25,7 @@ export async function servePage(ledgerPath: string): Promise<ServedPage> {
     peerTokens: {},
     log: () => undefined,
   });
-  const [, link = ""] = served.pageUrl.split("#link=");
+  const [, link = ""] = served.createPageUrl().split("#link=");
   return { baseUrl: served.baseUrl, link, [Symbol.asyncDispose]: () => served.stop() };
 }
 

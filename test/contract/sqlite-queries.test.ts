@@ -5,6 +5,7 @@ import type { AgentId, EpochMs, SessionKey } from "../../src/agents/coordination
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { EventsQuery, LedgerFilter } from "../../src/agents/coordination/ports/ledger-queries.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
 import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import {
@@ -18,6 +19,7 @@ import {
   type QueriedRun,
 } from "./queried-ledger.ts";
 import { createOlderLedger } from "./older-ledger.ts";
+import { createRunStarted, createWorkflowAuthor, nameWorkflowRun } from "./workflow-store-tested.ts";
 
 const RUNS = 40;
 
@@ -181,6 +183,30 @@ describe("events", () => {
     }
     expect(idsOf(found).toSorted()).toEqual(expected);
     expect(await store.readAppended({ filter, after, limit: 5 })).toEqual({ items: [], reached: newest });
+  });
+
+  it("arrive one after the other, those of workflow runs among them, and none is decoded", async () => {
+    using mixed = createTempFolder();
+    const ledger = await openTestLedger(mixed.file(LEDGER));
+    await ledger.append(openRun("a").request);
+    await ledger.workflows.append(createWorkflowAuthor("w").append([createRunStarted()]));
+    forge(mixed.file(LEDGER), "update event set payload = '{' where sequence = 0");
+    const listArrivals = async (limit: number): Promise<string[]> => {
+      const arrivals: string[] = [];
+      for (let after = 0; ;) {
+        const { items, reached } = await ledger.readArrivals({ after, limit });
+        if (items.length === 0) return arrivals;
+        arrivals.push(...items.map(({ runId, sequence, type }) => `${runId}:${sequence} ${type}`));
+        after = reached;
+      }
+    };
+    const { runId, events } = openRun("a").request;
+    const expected = [
+      ...events.map(({ sequence, type }) => `${runId}:${sequence} ${type}`),
+      `${nameWorkflowRun("w")}:0 run.started`,
+    ];
+    for (const limit of [1, 2, 9]) expect(await listArrivals(limit)).toEqual(expected);
+    await ledger.close();
   });
 
   it("that cannot be decoded are an error", async () => {

@@ -20,7 +20,13 @@ import {
   listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
-import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "./database/find-events.ts";
+import {
+  findEvents,
+  findNewestPosition,
+  findPositionBefore,
+  readAppended,
+  readArrivals,
+} from "./database/find-events.ts";
 import { findRuns } from "./database/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
@@ -96,6 +102,7 @@ export async function openSqliteLedger(
     findRuns: (query) => runGuarded(() => findRuns(database, query)),
     findEvents: (query) => runGuarded(() => findEvents(database, query)),
     readAppended: (query) => runGuarded(() => readAppended(database, query)),
+    readArrivals: (query) => runGuarded(() => readArrivals(database, query)),
     newestPosition: () => runGuarded(() => findNewestPosition(database)),
     positionBefore: (since) => runGuarded(() => findPositionBefore(database, since)),
     find: (name) => runGuarded(() => findReference(statements, name)),

@@ -3,6 +3,7 @@
  * coordination, a rare label, the time, any label. Every event that is found so is looked at for the rest.
  */
 import type { Database } from "better-sqlite3";
+import type { CoordinationId, EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type {
   AppendedQuery,
@@ -263,6 +264,39 @@ export function readAppended(
   const last = rows.at(-1);
   const isCut = last !== undefined && rows.length === query.limit;
   return { items: rows.map(decodeRow), reached: isCut ? last.event_key : newest };
+}
+
+interface ArrivalRow {
+  readonly event_key: number;
+  readonly run_id: string;
+  readonly sequence: number;
+  readonly type: string;
+  readonly timestamp_ms: number;
+}
+
+export function readArrivals(
+  database: Database,
+  { after, limit }: Parameters<LedgerQueries["readArrivals"]>[0],
+): Awaited<ReturnType<LedgerQueries["readArrivals"]>> {
+  const newest = findNewestPosition(database);
+  const rows = database
+    .prepare<[number, number, number], ArrivalRow>(
+      `select event.event_key, run.run_id, event.sequence, event.type, event.timestamp_ms
+       from event not indexed
+       cross join run on run.run_key = event.run_key
+       where event.event_key > ? and event.event_key <= ?
+       order by event.event_key
+       limit ?`,
+    )
+    .all(after, newest, limit);
+  const items = rows.map(({ run_id: runId, sequence, type, timestamp_ms: atMs }) => ({
+    runId: runId as CoordinationId,
+    sequence,
+    type,
+    atMs: atMs as EpochMs,
+  }));
+  const last = rows.at(-1);
+  return { items, reached: last !== undefined && rows.length === limit ? last.event_key : newest };
 }
 
 export function createAppendedQuery(query: AppendedQuery, schema: Schema, newest: number): Query {

@@ -7,7 +7,7 @@ import { defineConfig } from "vitest/config";
 const TIMED = [
   "test/attacks/event-loop.test.ts",
   "test/cli/plan.test.ts",
-  "test/contract/{output-contract,sqlite-file,verifier,verifier-commands,query-times}.test.ts",
+  "test/contract/{lane-runner-properties,output-contract,sqlite-file,verifier,verifier-commands,query-times}.test.ts",
   "test/core/{arbiter-many-claims,contracts-hostile,give-way,many-questions,matches-pattern}.test.ts",
   "test/core/{plan-read-outputs,plan-size,plan-under-policy,stated-confidence}.test.ts",
   "test/openwop/levels-streams.test.ts",

@@ -26,6 +26,7 @@ export interface PageOptions {
   readonly hosts: readonly string[];
   readonly lanes?: NonNullable<PageAppParts["lanes"]>;
   readonly ask?: NonNullable<PageAppParts["ask"]>;
+  readonly cancelWorkflow?: NonNullable<PageAppParts["cancelWorkflow"]>;
 }
 
 export interface PageHost {
@@ -46,7 +47,7 @@ export interface PageHost {
 
 /** Opens nothing before somebody has signed in. */
 export function createPageHost(options: PageOptions): PageHost {
-  const { home, version, ledgerPath, logger, hosts, lanes, ask } = options;
+  const { home, version, ledgerPath, logger, hosts, lanes, ask, cancelWorkflow } = options;
   const sessions = createPageSessions(systemClock);
   const reader = createOpenOnce(
     () => openLedgerForReading(ledgerPath),
@@ -67,6 +68,7 @@ export function createPageHost(options: PageOptions): PageHost {
     allowsOpaque: home === "gateway",
     ...(lanes && { lanes }),
     ...(ask && { ask }),
+    ...(cancelWorkflow && { cancelWorkflow }),
   });
   return {
     fetch: app.fetch,

@@ -5,6 +5,7 @@ import type { InstalledAgent } from "../agents/coordination/contracts/workflows/
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
+import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import {
   composeWorkflows,
   serveLogger,
@@ -59,8 +60,8 @@ export interface Serving {
 
 export interface Served {
   readonly baseUrl: string;
-  /** The address of the operator's page, with a link that signs in once. */
-  readonly pageUrl: string;
+  /** Returns the address of the operator's page, with a new link that signs in once. */
+  createPageUrl(): string;
   stop(): Promise<void>;
 }
 
@@ -99,7 +100,7 @@ export async function startServing(options: Serving): Promise<Served> {
     ...suite.composed,
   });
   const { logger } = running;
-  const page = createServedPage(options, logger);
+  const page = createServedPage(options, { logger, host: running.host });
   try {
     const server = await startOpenWopServer({
       page,
@@ -122,7 +123,7 @@ export async function startServing(options: Serving): Promise<Served> {
       if (!offered.has(id)) logger.warn({ workflowId: id }, NOT_OFFERED);
     return {
       baseUrl: listening,
-      pageUrl: `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
+      createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
         await page.end();
@@ -138,9 +139,25 @@ export async function startServing(options: Serving): Promise<Served> {
 
 const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
 
-function createServedPage(options: Serving, logger: Logger): PageHost {
+interface PageBehind {
+  readonly logger: Logger;
+  readonly host: Pick<WorkflowHost, "cancel">;
+}
+
+function createServedPage(options: Serving, { logger, host }: PageBehind): PageHost {
   const { version, ledgerPath } = options;
-  return createPageHost({ home: "serve", version, ledgerPath, logger, hosts: listPageHosts(options) });
+  return createPageHost({
+    home: "serve",
+    version,
+    ledgerPath,
+    logger,
+    hosts: listPageHosts(options),
+    cancelWorkflow: async ({ runId, tenant }) => {
+      const operator = { tenant, principal: "operator" };
+      const answered = await host.cancel(operator, runId, { reason: "cancelled on the operator's page" });
+      return answered.kind === "refused" ? answered.message : undefined;
+    },
+  });
 }
 
 /** Names under which the page may be asked for besides the loopback's. */

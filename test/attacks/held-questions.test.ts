@@ -1,4 +1,5 @@
 /** Owns: words of a gated agent that would leave by a question before its result is ruled on. */
+import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
@@ -63,7 +64,7 @@ async function openStage(checks: readonly string[], rest: object = {}): Promise<
   const content = scene.ledger.open(scene.clock);
   const viewNow = async () => {
     const view = await coordinator.view("co-1" as CoordinationId);
-    const [question = expect.fail("nobody asked")] = view?.escalations ?? [];
+    const question = view?.escalations.at(-1) ?? expect.fail("nobody asked");
     return { view: view ?? expect.fail("no coordination"), question };
   };
   const report: Stage["report"] = async (isForOperator) =>
@@ -133,6 +134,24 @@ describe.each(STRICT)("a question of an agent under %s", (_, checks, rest) => {
     expect(child.session).toContain("subagent");
     await coordinator.stop();
   });
+});
+
+it("a held result is told with its size, and its hash to operators who read the ledger alone", async () => {
+  const { scene, child, report, shown, coordinator } = await openStage(["lint"]);
+  await coordinator.report(child.session, {
+    outcome: "completed",
+    outputs: { place: RESULT },
+    confidence: 0.1,
+  });
+  await child.ends();
+  await waitUntilQuiet(scene);
+  await waitUntilQuiet(scene);
+  const text = JSON.stringify({ place: RESULT });
+  const sha256 = hash("sha256", text);
+  expect((await report(true)).result).toEqual({ bytes: text.length, sha256 });
+  expect((await report(false)).result).toEqual({ bytes: text.length });
+  expect(await shown()).not.toContain(sha256);
+  await coordinator.stop();
 });
 
 describe("a question of an agent", () => {

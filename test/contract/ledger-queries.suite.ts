@@ -188,6 +188,20 @@ export function describeLedgerQueries(name: string, open: () => Promise<QueriedL
       expect(idsOf(found).toSorted()).toEqual(expected);
       expect(await store.readAppended({ filter, after, limit: 5 })).toEqual({ items: [], reached: newest });
     });
+
+    it.each([1, 7, 1_000])("arrive one after the other, %d at a time", async (limit) => {
+      const arrived = new Map<string, number[]>();
+      for (let after = 0; ;) {
+        const { items, reached } = await store.readArrivals({ after, limit });
+        if (items.length === 0) break;
+        for (const { runId, sequence } of items)
+          arrived.set(runId, [...(arrived.get(runId) ?? []), sequence]);
+        after = reached;
+      }
+      expect(arrived).toEqual(
+        new Map(runs.map(({ runId, events }) => [runId, events.map(({ sequence }) => sequence)])),
+      );
+    });
   });
 
   describe(`${name}: coordinations`, () => {

@@ -3,11 +3,13 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { AgentId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
 import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { describeLedgerQueries } from "./ledger-queries.suite.ts";
 import { createOlderLedger } from "./older-ledger.ts";
 import { LEDGER } from "./queried-ledger.ts";
+import { createRunStarted, createWorkflowAuthor, nameWorkflowRun } from "./workflow-store-tested.ts";
 
 describeLedgerQueries("SQLite", async () => {
   const folder = createTempFolder();
@@ -24,6 +26,30 @@ describeLedgerQueries("SQLite", async () => {
 const timeAfter = (ms: number): EpochMs => (TEST_EPOCH_MS + ms) as EpochMs;
 
 describe("events", () => {
+  it("arrive one after the other, those of workflow runs among them, and none is decoded", async () => {
+    using mixed = createTempFolder();
+    const ledger = await openTestLedger(mixed.file(LEDGER));
+    await ledger.append(openRun("a").request);
+    await ledger.workflows.append(createWorkflowAuthor("w").append([createRunStarted()]));
+    forge(mixed.file(LEDGER), "update event set payload = '{' where sequence = 0");
+    const listArrivals = async (limit: number): Promise<string[]> => {
+      const arrivals: string[] = [];
+      for (let after = 0; ;) {
+        const { items, reached } = await ledger.readArrivals({ after, limit });
+        if (items.length === 0) return arrivals;
+        arrivals.push(...items.map(({ runId, sequence, type }) => `${runId}:${sequence} ${type}`));
+        after = reached;
+      }
+    };
+    const { runId, events } = openRun("a").request;
+    const expected = [
+      ...events.map(({ sequence, type }) => `${runId}:${sequence} ${type}`),
+      `${nameWorkflowRun("w")}:0 run.started`,
+    ];
+    for (const limit of [1, 2, 9]) expect(await listArrivals(limit)).toEqual(expected);
+    await ledger.close();
+  });
+
   it("that cannot be decoded are an error", async () => {
     using damaged = createTempFolder();
     const path = damaged.file(LEDGER);

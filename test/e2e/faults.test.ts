@@ -1,11 +1,12 @@
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { waitForReload } from "../support/gateway-reload.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { runPackedProgram } from "./packed-program.ts";
 import { hasEnded, openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
-import { turnFlag } from "./turn-flag.ts";
+import { editFlag, turnFlag } from "./turn-flag.ts";
 
 const spawning = renderScript(
   { spawn: [{ label: "child", task: renderScript({ say: "result" }) }] },
@@ -21,6 +22,13 @@ async function readStatus(
 ): Promise<{ health: { state: string; failure?: { code: string }; uncoordinatedSpawns: number } }> {
   const { stdout } = await runPackedProgram(["status", "--json"], stage.ledgerPath);
   return JSON.parse(stdout) as Awaited<ReturnType<typeof readStatus>>;
+}
+
+/** Turns the flag on. What the plugin serves with such a ledger is no sign of it. */
+async function turnOn(stage: Stage): Promise<void> {
+  const before = stage.gateway.log().length;
+  editFlag(stage, { enabled: true });
+  expect(await waitForReload(stage.gateway.log, before)).toMatchObject({ isApplied: true });
 }
 
 /** Runs `work` while another connection holds the write lock. */
@@ -77,7 +85,7 @@ describe("a ledger that cannot be written, by default", () => {
     const sound = readFileSync(stage.ledgerPath);
     copyFileSync(stage.ledgerPath, `${stage.ledgerPath}.sound`);
     writeFileSync(stage.ledgerPath, Buffer.concat([Buffer.from("not a database, "), sound.subarray(16)]));
-    await turnFlag(stage, { enabled: true });
+    await turnOn(stage);
     const { status: turn } = await stage.gateway.agent({
       sessionKey: "agent:main:damaged",
       message: spawning,
@@ -94,7 +102,7 @@ describe("a ledger that cannot be written, by default", () => {
     const newer = readFileSync(`${stage.ledgerPath}.sound`);
     newer.writeUInt32BE(99, 60);
     writeFileSync(stage.ledgerPath, newer);
-    await turnFlag(stage, { enabled: true });
+    await turnOn(stage);
     const { status: turn } = await stage.gateway.agent({ sessionKey: "agent:main:newer", message: spawning });
     expect(turn).toBe("ok");
     expect(stage.gateway.log()).toMatch(/schema 99/u);

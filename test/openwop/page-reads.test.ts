@@ -13,6 +13,11 @@ import { forge } from "../support/ledger-fixtures-damage.ts";
 import { openRun } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import {
+  createRunStarted,
+  createWorkflowAuthor,
+  nameWorkflowRun,
+} from "../contract/workflow-store-tested.ts";
+import {
   createPageClient,
   readLive,
   type LiveEvent,
@@ -200,6 +205,21 @@ describe("the live stream", () => {
     expect(await takeNext(resumed)).toMatchObject({ event: "change", data: { id: missed } });
     again.abort();
   });
+});
+
+it("tells what is appended to a workflow run, too", async () => {
+  const stop = new AbortController();
+  const events = readLive(served.baseUrl, client, { signal: stop.signal });
+  expect((await takeNext(events)).event).toBe("hello");
+  const ledger = await openTestLedger(nameLedger());
+  await ledger.workflows.append(createWorkflowAuthor("followed").append([createRunStarted()]));
+  await ledger.close();
+  const id = nameWorkflowRun("followed");
+  expect(await takeNext(events)).toMatchObject({
+    event: "change",
+    data: { id, sequence: 0, types: ["run.started"] },
+  });
+  stop.abort();
 });
 
 async function takeNext(events: AsyncGenerator<LiveEvent, void>): Promise<LiveEvent> {

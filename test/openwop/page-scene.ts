@@ -1,18 +1,21 @@
 /** Owns: the operator's page over a recorded ledger, served on a loopback address, and a client that signs in. */
 import { request as httpRequest } from "node:http";
 import type { SignedIn } from "../../src/plugins/page/contract/session.ts";
-import { startServing, type Served } from "../../src/plugins/serve-openwop.ts";
+import { startServing, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
 
 export interface ServedPage extends AsyncDisposable {
   readonly baseUrl: string;
   readonly link: string;
 }
 
-export async function servePage(ledgerPath: string): Promise<ServedPage> {
+export async function servePage(
+  ledgerPath: string,
+  { tokens = [], definitions = [] }: Partial<Pick<Serving, "tokens" | "definitions">> = {},
+): Promise<ServedPage> {
   const served: Served = await startServing({
     ledgerPath,
-    tokens: [],
-    definitions: [],
+    tokens,
+    definitions,
     version: "0.0.0",
     port: 0,
     hostname: "127.0.0.1",
@@ -25,7 +28,7 @@ export async function servePage(ledgerPath: string): Promise<ServedPage> {
     peerTokens: {},
     log: () => undefined,
   });
-  const [, link = ""] = served.pageUrl.split("#link=");
+  const [, link = ""] = served.createPageUrl().split("#link=");
   return { baseUrl: served.baseUrl, link, [Symbol.asyncDispose]: () => served.stop() };
 }
 

@@ -6,7 +6,7 @@ function write(value: unknown): { readonly text: string; readonly slices: number
   const work = writeJson(value);
   for (let slices = 1; ; slices += 1) {
     const slice = work.next();
-    if (slice.done === true) return { text: slice.value, slices };
+    if (slice.done === true) return { text: slice.value.join(""), slices };
   }
 }
 

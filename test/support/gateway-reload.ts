@@ -4,7 +4,7 @@ import { waitFor } from "./wait-for.ts";
 /** How the host ended a reload of its configuration, in its own words. */
 export type Reload = { readonly words: string; readonly isApplied: boolean };
 
-const RELOAD_ENDED = /\[reload\] config (?:hot reload (applied)|reload (?:superseded|failed|skipped))/u;
+const RELOAD_ENDED = /\[reload\] config (?:hot reload (applied)|reload (?:superseded|failed|skipped).*)/u;
 
 /** Waits for the end of the first reload whose end is logged behind `since`, in characters. */
 export async function waitForReload(log: () => string, since = 0): Promise<Reload> {

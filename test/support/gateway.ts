@@ -289,25 +289,34 @@ async function runAgent(client: GatewayClient, turn: Parameters<Gateway["agent"]
 }
 
 /** Asks again where the session was changed while the turn began, by a turn of the host's own: the host says "Retry" then. */
-async function requestTurn(
-  client: GatewayClient,
-  turn: Parameters<Gateway["agent"]>[0],
-  triesLeft = 5,
-): Promise<Json> {
+async function requestTurn(client: GatewayClient, turn: Parameters<Gateway["agent"]>[0]): Promise<Json> {
   const { message, agent = "main", timeoutMs = AGENT_TIMEOUT_MS } = turn;
   const params = {
     message,
     agentId: agent,
     sessionKey: turn.sessionKey ?? `agent:${agent}:main`,
     deliver: false,
-    idempotencyKey: randomUUID(),
   };
-  try {
-    return await client.request({ method: "agent", params, timeoutMs, final: true });
-  } catch (error) {
-    if (triesLeft === 0 || !String(error).includes("SESSION_WORK_START_CHANGED")) throw error;
-    return requestTurn(client, turn, triesLeft - 1);
-  }
+  const ask = (): Promise<Json | Error> =>
+    client
+      .request({
+        method: "agent",
+        params: { ...params, idempotencyKey: randomUUID() },
+        timeoutMs,
+        final: true,
+      })
+      .catch((error: unknown) => error as Error);
+  const isRefusedForNow = (answer: Json | Error): boolean =>
+    answer instanceof Error && answer.message.includes("SESSION_WORK_START_CHANGED");
+  const answer = await waitFor(
+    async () => {
+      const answer = await ask();
+      return isRefusedForNow(answer) ? undefined : answer;
+    },
+    { what: `a turn of ${params.sessionKey}`, timeoutMs, everyMs: 500 },
+  );
+  if (answer instanceof Error) throw answer;
+  return answer;
 }
 
 export function findFreePort(): Promise<number> {

@@ -2,6 +2,7 @@
  * Owns: finding events by what they are about. One of these leads, the first that is asked for: the cause, the
  * coordination, a rare label, the time, any label. Every event that is found so is looked at for the rest.
  */
+import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type {
   AppendedQuery,
@@ -257,6 +258,39 @@ export async function readAppended(
   const last = rows.at(-1);
   const isCut = last !== undefined && rows.length === query.limit;
   return { items: rows.map(decodeRow), reached: isCut ? last.event_key : newest };
+}
+
+interface ArrivalRow {
+  readonly event_key: number;
+  readonly run_id: string;
+  readonly sequence: number;
+  readonly type: string;
+  readonly timestamp_ms: number;
+}
+
+export async function readArrivals(
+  source: QuerySource,
+  { after, limit }: Parameters<LedgerQueries["readArrivals"]>[0],
+): Promise<Awaited<ReturnType<LedgerQueries["readArrivals"]>>> {
+  const newest = await findNewestPosition(source);
+  const { notIndexed, join } = await source.dialect();
+  const rows = await source.all<ArrivalRow>({
+    sql: `select event.event_key, run.run_id, event.sequence, event.type, event.timestamp_ms
+      from event ${notIndexed}
+      ${join} run on run.run_key = event.run_key
+      where event.event_key > @after and event.event_key <= @newest
+      order by event.event_key
+      limit @limit`,
+    values: { after, newest, limit },
+  });
+  const items = rows.map(({ run_id: runId, sequence, type, timestamp_ms: atMs }) => ({
+    runId: runId as CoordinationId,
+    sequence,
+    type,
+    atMs: atMs as EpochMs,
+  }));
+  const last = rows.at(-1);
+  return { items, reached: last !== undefined && rows.length === limit ? last.event_key : newest };
 }
 
 export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect, newest: number): Query {

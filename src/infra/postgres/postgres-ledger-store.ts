@@ -9,7 +9,13 @@ import type { Reference, Summary } from "../../agents/coordination/contracts/coo
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { AppendRequest, Found } from "../../agents/coordination/ports/ledger-store.ts";
 import { listLabels } from "../ledger/event-labels.ts";
-import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "../ledger/find-events.ts";
+import {
+  findEvents,
+  findNewestPosition,
+  findPositionBefore,
+  readAppended,
+  readArrivals,
+} from "../ledger/find-events.ts";
 import { findRuns } from "../ledger/find-runs.ts";
 import type { OpenedLedger } from "../ledger/opened-ledger.ts";
 import type { Grown } from "./database/grow-log.ts";
@@ -65,6 +71,7 @@ export async function openPostgresLedger(
     findRuns: (runsQuery) => findRuns(source, runsQuery),
     findEvents: (eventsQuery) => findEvents(source, eventsQuery),
     readAppended: (appendedQuery) => readAppended(source, appendedQuery),
+    readArrivals: (arrivalsQuery) => readArrivals(source, arrivalsQuery),
     newestPosition: () => findNewestPosition(source),
     positionBefore: (since) => findPositionBefore(source, since),
     find: (reference) => runGuarded(() => findReference(query, reference)),

@@ -17,7 +17,13 @@ import {
   listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
-import { findEvents, findNewestPosition, findPositionBefore, readAppended } from "../ledger/find-events.ts";
+import {
+  findEvents,
+  findNewestPosition,
+  findPositionBefore,
+  readAppended,
+  readArrivals,
+} from "../ledger/find-events.ts";
 import { findRuns } from "../ledger/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
@@ -69,6 +75,7 @@ export async function openSqliteLedger(
     findRuns: (query) => findRuns(source, query),
     findEvents: (query) => findEvents(source, query),
     readAppended: (query) => readAppended(source, query),
+    readArrivals: (query) => readArrivals(source, query),
     newestPosition: () => findNewestPosition(source),
     positionBefore: (since) => findPositionBefore(source, since),
     find: (name) => runGuarded(() => findReference(statements, name)),

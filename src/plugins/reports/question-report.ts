@@ -45,12 +45,15 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
   readonly checks?: readonly CheckReport[];
   /** Of the step that it is about: where its agent did not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
-  /** Names the held result; its text is for people who read the ledger. */
-  readonly result?: ContentRef;
+  /** The held result. Its hash is for operators who read the ledger, because a short text is guessed from it. */
+  readonly result?: HeldResult;
   /** As an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
   readonly asked?: QuestionText | null;
   readonly notices?: readonly NoticeReport[];
 }
+
+/** The size of a held result, in bytes of UTF-8, and the hash that names it where the reader may read the text. */
+export type HeldResult = Pick<ContentRef, "bytes"> & Partial<ContentRef>;
 
 /** What a check found, why it found nothing, or neither while it is asked. */
 export interface CheckReport extends Partial<
@@ -86,7 +89,7 @@ export async function createQuestionReport(
     ownerSession,
     status: question.closed ? "closed" : "open",
     ...shared,
-    ...(step && createStepReport(step, question)),
+    ...(step && createStepReport(step, question, isForOperator)),
     answers,
     onExpiry,
     ...(text && isReadable && { asked: (await readQuestion({ content }, question)) ?? null }),
@@ -97,11 +100,12 @@ export async function createQuestionReport(
 function createStepReport(
   { name, held: heldView, differences }: StepView,
   { escalationId, cause }: QuestionView,
+  isForOperator: boolean,
 ): Partial<QuestionReport> {
   return {
     ...(name !== undefined && { stepName: name }),
     ...(cause === "mismatch" && differences && { differences }),
-    ...(heldView?.escalationId === escalationId && createHeldReport(heldView)),
+    ...(heldView?.escalationId === escalationId && createHeldReport(heldView, isForOperator)),
   };
 }
 
@@ -116,7 +120,10 @@ function listNoticeReports(
   });
 }
 
-function createHeldReport({ output, checks, findings, failures }: HeldView): Partial<QuestionReport> {
+function createHeldReport(
+  { output, checks, findings, failures }: HeldView,
+  isForOperator: boolean,
+): Partial<QuestionReport> {
   return {
     ...(checks.length > 0 && {
       checks: checks.map((check) => {
@@ -125,6 +132,6 @@ function createHeldReport({ output, checks, findings, failures }: HeldView): Par
         return finding ?? { check, ...(because && { because }) };
       }),
     }),
-    ...(output && { result: output }),
+    ...(output && { result: isForOperator ? output : { bytes: output.bytes } }),
   };
 }

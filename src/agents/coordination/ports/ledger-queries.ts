@@ -75,6 +75,15 @@ export interface AppendedQuery {
   readonly after: number;
 }
 
+/** An event of a coordination or a workflow run, without what it says. */
+export interface Arrival {
+  readonly runId: CoordinationId;
+  readonly sequence: number;
+  readonly type: string;
+  /** When it was recorded. */
+  readonly atMs: EpochMs;
+}
+
 /** Finding coordinations and events by what they are about. Each query goes by an index. */
 export interface LedgerQueries {
   /** Coordinations, the one that was opened last first. A step that matches counts for its coordination. */
@@ -90,6 +99,14 @@ export interface LedgerQueries {
   readAppended(
     query: AppendedQuery,
   ): Promise<{ readonly items: readonly RunEvent[]; readonly reached: number }>;
+  /**
+   * What was appended after a position, to runs of either kind, in that order; and the position that was reached. For who
+   * waits for changes: no event is decoded.
+   */
+  readArrivals(query: {
+    readonly after: number;
+    readonly limit: number;
+  }): Promise<{ readonly items: readonly Arrival[]; readonly reached: number }>;
   /** The position of the newest event of the ledger; 0 where there is none. */
   newestPosition(): Promise<number>;
   /** The position before the first event that was recorded at a time or later. */

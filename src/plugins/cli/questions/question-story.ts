@@ -3,7 +3,7 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import { renderFields } from "../terminal/fields.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
-import type { QuestionReport } from "../../reports/question-report.ts";
+import type { HeldResult, QuestionReport } from "../../reports/question-report.ts";
 import {
   describeSubject,
   describeAnswers,
@@ -146,8 +146,12 @@ function entriesOf(question: QuestionReport, now: number): Entries {
     ["asked by", askedBy ?? ""],
     ["asked", `${formatInstant(askedAtMs)} (${formatDuration(Math.max(0, now - askedAtMs))} ago)`],
     ...(closed ? listClosedEntries(question) : openEntries(question)),
-    ["result", result ? `${formatBytes(result.bytes)}, sha256 ${result.sha256}` : ""],
+    ["result", result ? formatHeldResult(result) : ""],
   ];
+}
+
+function formatHeldResult({ bytes, sha256 }: HeldResult): string {
+  return sha256 === undefined ? formatBytes(bytes) : `${formatBytes(bytes)}, sha256 ${sha256}`;
 }
 
 function openEntries(question: QuestionReport): Entries {

@@ -130,7 +130,7 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
   await withLedger(host, options, async (reader) => {
     const found = await findNamed(createQuestionReads(reader), id);
     const report = await createQuestionReport(reader, found, { isForOperator: true });
-    const heldText = await readHeldText(reader, found, report);
+    const heldText = await readHeldText(reader, found);
     if (options.json) {
       await writeJson(host, { ...report, ...(heldText !== undefined && { resultText: heldText }) });
       return;
@@ -142,13 +142,9 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
 }
 
 /** A model must not read here what is kept back from it. */
-async function readHeldText(
-  reader: LedgerReader,
-  found: FoundQuestion,
-  report: QuestionReport,
-): Promise<HeldText> {
+async function readHeldText(reader: LedgerReader, found: FoundQuestion): Promise<HeldText> {
   if (isModelShell()) return undefined;
-  const output = await findHeldOutput(reader, found, report);
+  const output = await findHeldOutput(reader, found);
   return output && textOf(reader, output);
 }
 

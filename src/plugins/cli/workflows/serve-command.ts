@@ -147,9 +147,14 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     ...readSuiteTargets(process.env),
     log: (line) => void host.stderr.write(line),
   });
+  const printLink = (): void => {
+    const page = served.createPageUrl();
+    void (options.json ? writeJson(host, { page }) : writeLines(host, [describePage(page)]));
+  };
+  process.on("SIGUSR2", printLink);
   const listening = {
     baseUrl: served.baseUrl,
-    page: served.pageUrl,
+    page: served.createPageUrl(),
     ledger: await formatLedger(ledgerPath),
     workflows: definitions.length,
     ...(agents && { agents: agents.installed.length }),
@@ -159,10 +164,12 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   else
     await writeLines(host, [
       `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${listening.ledger}`,
-      `Operator's page: ${served.pageUrl} (the link signs in once, within five minutes)`,
+      describePage(listening.page),
+      `A new link to the page: kill -USR2 ${process.pid}`,
       "Stop it with Ctrl-C; runs that are under way go on with the next start.",
     ]);
   await stopSignal();
+  process.removeListener("SIGUSR2", printLink);
   await served.stop();
 }
 
@@ -170,6 +177,10 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
 async function keyFolderOf(host: CliHost, ledgerPath: string): Promise<{ readonly keyFolder?: string }> {
   if (await isLedgerFile(ledgerPath)) return {};
   return { keyFolder: dirname(await resolveLedgerPath(host, {})) };
+}
+
+function describePage(url: string): string {
+  return `Operator's page: ${url} (the link signs in once, within five minutes)`;
 }
 
 function stopSignal(): Promise<void> {

@@ -45,13 +45,21 @@ export interface TextAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** A text that is sent part by part: one of megabytes stops the thread where it is put together. */
+export interface PartsAnswer {
+  readonly kind: "parts";
+  readonly status: number;
+  readonly parts: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 export interface StreamAnswer {
   readonly kind: "stream";
   readonly body: ReadableStream<Uint8Array> | null;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export type Answer = JsonAnswer | TextAnswer | StreamAnswer | HttpRefusal;
+export type Answer = JsonAnswer | TextAnswer | PartsAnswer | StreamAnswer | HttpRefusal;
 
 /** What handlers work with. */
 export interface RouteParts {

@@ -21,7 +21,7 @@ import { HTTP_BOUNDS } from "./http-bounds.ts";
 import { runOnceForKey } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
-import type { Answer, Ask, JsonAnswer, Route, RouteParts, StreamAnswer, TextAnswer } from "./route.ts";
+import type { Answer, Ask, JsonAnswer, Route, RouteParts, StreamAnswer, PartsAnswer } from "./route.ts";
 import { addressOf, bindingsOf } from "./node-bindings.ts";
 import { writeJson } from "./write-json.ts";
 
@@ -64,6 +64,11 @@ export function responseOf(answer: Answer): Response {
     }
     case "text":
       return new Response(answer.text, { status: answer.status, headers: { ...answer.headers } });
+    case "parts":
+      return new Response(streamParts(answer.parts), {
+        status: answer.status,
+        headers: { ...answer.headers, "content-length": String(countBytes(answer.parts)) },
+      });
     case "stream":
       return new Response(answer.body, { headers: { ...answer.headers } });
   }
@@ -176,9 +181,26 @@ async function refuseRun(
   return found.kind === "refused" ? found : undefined;
 }
 
-async function writeInSlices({ status, body, headers }: JsonAnswer): Promise<TextAnswer> {
-  const text = await runInSlices(writeJson(body));
-  return { kind: "text", status, text, headers: { ...JSON_HEADERS, ...headers } };
+async function writeInSlices({ status, body, headers }: JsonAnswer): Promise<PartsAnswer> {
+  const parts = await runInSlices(writeJson(body));
+  return { kind: "parts", status, parts, headers: { ...JSON_HEADERS, ...headers } };
+}
+
+function countBytes(parts: readonly string[]): number {
+  return parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+}
+
+const ENCODER = new TextEncoder();
+
+function streamParts(parts: readonly string[]): ReadableStream<Uint8Array> {
+  const left = parts.values();
+  return new ReadableStream({
+    pull: (controller) => {
+      const part = left.next();
+      if (part.done === true) controller.close();
+      else controller.enqueue(ENCODER.encode(part.value));
+    },
+  });
 }
 
 async function answerPost(

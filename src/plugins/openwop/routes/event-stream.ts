@@ -182,7 +182,7 @@ async function deliver(
 ): Promise<void> {
   let frames = "";
   for (const item of items) {
-    const text = await runInSlices(writeJson(item));
+    const text = (await runInSlices(writeJson(item))).join("");
     if (isOver(live)) return;
     if (bufferMs > 0) collect(live, item.sequence, text);
     else frames += formatFrame(item, text);

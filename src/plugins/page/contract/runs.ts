@@ -78,6 +78,7 @@ export interface WorkflowDetail {
   readonly kind: "run";
   readonly id: string;
   readonly view: ListedWorkflow;
+  readonly hasEnded: boolean;
   readonly sequence: number;
   readonly atMs: number;
 }

@@ -49,7 +49,7 @@ export async function readQuestionDetail(
   const shown = await showQuestion(reader, named.found, rights);
   if (shown.questionId !== id) return undefined;
   if (!rights.results) return shown;
-  const output = await findHeldOutput(reader, named.found, shown);
+  const output = await findHeldOutput(reader, named.found);
   if (!output) return shown;
   return { ...shown, ...cutText(await textOf(reader, output)) };
 }

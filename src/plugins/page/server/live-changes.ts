@@ -1,12 +1,12 @@
 /**
  * Owns: telling those who follow what was appended to the ledger, by this process or another one.
  *
- * One look at the ledger serves all who follow: each is told one change for a coordination, with all that happened since the look
- * before, hence at most 20 a second. Without anybody who follows, nothing is looked at.
+ * One look at the ledger serves all who follow: each is told one change for a coordination or workflow run, with all that happened
+ * since the look before, hence at most 20 a second. Without anybody who follows, nothing is looked at.
  */
-import { addMs, epochMsOf } from "../../../agents/coordination/contracts/ids.ts";
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type { Arrival } from "../../../agents/coordination/ports/ledger-queries.ts";
 import type { LiveChange } from "../contract/live.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageParts } from "./page-parts.ts";
@@ -36,13 +36,12 @@ export function createLiveChanges({ reader, clock, logger }: PageParts): LiveCha
     const ledger = await reader();
     // The head alone is read while nothing happens.
     if ((await ledger.newestPosition()) === position) return;
-    const { items, reached } = await ledger.readAppended({
-      filter: {},
+    const { items, reached } = await ledger.readArrivals({
       limit: PAGE_BOUNDS.pollEventsMax,
       after: position,
     });
     position = reached;
-    const changes = { position, changes: summarizeEvents(items) };
+    const changes = { position, changes: summarizeArrivals(items) };
     for (const listener of listeners) listener(changes);
   };
   const lookAgain = async (): Promise<void> => {
@@ -69,14 +68,14 @@ export function createLiveChanges({ reader, clock, logger }: PageParts): LiveCha
     since: async (after, until) => {
       if (until - after > PAGE_BOUNDS.behindMax) return undefined;
       const ledger = await reader();
-      const events: RunEvent[] = [];
+      const arrivals: Arrival[] = [];
       for (let from = after; from < until;) {
-        const page = await ledger.readAppended({ filter: {}, limit: PAGE_BOUNDS.pollEventsMax, after: from });
-        events.push(...page.items);
+        const page = await ledger.readArrivals({ limit: PAGE_BOUNDS.pollEventsMax, after: from });
+        arrivals.push(...page.items);
         if (page.items.length < PAGE_BOUNDS.pollEventsMax) break;
         from = page.reached;
       }
-      return summarizeEvents(events);
+      return summarizeArrivals(arrivals);
     },
     close: () => {
       isClosed = true;
@@ -86,18 +85,19 @@ export function createLiveChanges({ reader, clock, logger }: PageParts): LiveCha
   };
 }
 
-/** Summarizes events, one change for each coordination, in the order of their newest events. */
-function summarizeEvents(events: readonly RunEvent[]): LiveChange[] {
-  const byRun = new Map<string, { newest: RunEvent; types: Set<string> }>();
-  for (const event of events) {
-    const earlier = byRun.get(event.runId);
-    byRun.delete(event.runId);
-    byRun.set(event.runId, { newest: event, types: (earlier?.types ?? new Set()).add(event.type) });
+/** Summarizes arrivals, one change for each run, in the order of their newest events. */
+function summarizeArrivals(arrivals: readonly Arrival[]): LiveChange[] {
+  const byRun = new Map<string, { newest: Arrival; types: Set<string> }>();
+  for (const arrival of arrivals) {
+    const { runId, type } = arrival;
+    const earlier = byRun.get(runId);
+    byRun.delete(runId);
+    byRun.set(runId, { newest: arrival, types: (earlier?.types ?? new Set()).add(type) });
   }
   return [...byRun].map(([id, { newest, types }]) => ({
     id,
     sequence: newest.sequence,
     types: [...types],
-    atMs: epochMsOf(newest.timestamp),
+    atMs: newest.atMs,
   }));
 }

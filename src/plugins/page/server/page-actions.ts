@@ -10,6 +10,8 @@ import { answerKindSchema } from "../../../agents/coordination/contracts/escalat
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import type { Done, ForkPreview, Forked, PlanCheck, PlanRun, WhatIfAnswer } from "../contract/actions.ts";
@@ -23,6 +25,9 @@ import { createPlanShape } from "./run-detail.ts";
 
 const NO_GATEWAY =
   "This page is served without a gateway, which alone can do that: open the page of the gateway with `openclaw coordination page`.";
+
+const NO_WORKFLOWS =
+  "This page does not run workflows: open the page of `openclaw-coordination serve`, or ask its host with POST /v1/runs/ID/cancel.";
 
 export const ACTION_ROUTES: readonly PageRoute[] = [
   { method: "POST", path: "questions/:id/answer", right: "approve", handle: answerQuestion },
@@ -94,11 +99,26 @@ const emptyBody = z.strictObject({});
 async function cancel(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
   readBody(request, emptyBody);
   const coordinationId = request.param("id");
+  const { workflows } = await parts.reader();
+  const workflowRun = await workflows.entry(coordinationId as CoordinationId);
+  if (workflowRun) return cancelWorkflowRun(workflowRun, parts);
   return ask(parts, { method: "coordination.cancel", params: { coordinationId } }, ({ replay }): Done => {
     const words =
       replay === true ? "was being cancelled already" : "is being cancelled, with every running child";
     return { happened: `${coordinationId} ${words}.` };
   });
+}
+
+async function cancelWorkflowRun(
+  { runId, summary }: WorkflowEntry,
+  { cancelWorkflow }: PageParts,
+): Promise<JsonAnswer> {
+  if (hasRunEnded(summary.status)) return refuse("refused", `Run ${runId} has already ended.`);
+  if (!cancelWorkflow) return refuse("refused", NO_WORKFLOWS);
+  const refusal = await cancelWorkflow({ runId, tenant: summary.tenant });
+  if (refusal !== undefined) return refuse("refused", refusal);
+  const cancelled: Done = { happened: `${runId} is being cancelled, with every run that it started.` };
+  return answerWith(cancelled);
 }
 
 async function retry(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {

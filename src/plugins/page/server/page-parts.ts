@@ -27,6 +27,12 @@ export type GatewayReply =
       readonly error: { readonly code: string; readonly message: string; readonly details?: object };
     };
 
+/** Asks the host of workflows to cancel a run of a tenant. Returns why it does not. */
+export type CancelWorkflow = (run: {
+  readonly runId: string;
+  readonly tenant: string;
+}) => Promise<string | undefined>;
+
 export interface PageParts {
   readonly product: Product;
   readonly clock: Clock;
@@ -43,6 +49,8 @@ export interface PageParts {
   readonly lanes?: () => Promise<Readonly<Record<string, LaneMetrics>>>;
   /** Absent where there is no gateway. */
   readonly ask?: (method: GatewayRequest, params: object) => Promise<GatewayReply>;
+  /** Absent where no workflows are run. */
+  readonly cancelWorkflow?: CancelWorkflow;
 }
 
 /** A request of somebody who is signed in. */

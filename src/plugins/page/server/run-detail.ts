@@ -1,5 +1,6 @@
 /** Owns: one coordination or workflow run with all that the page draws of it. */
 import type { CoordinationId, EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
 import {
@@ -33,7 +34,16 @@ async function readWorkflowDetail(
   now: EpochMs,
 ): Promise<RunDetail | undefined> {
   const entry = await workflows.entry(id);
-  return entry && { kind: "run", id, view: createWorkflow(entry), sequence: entry.length - 1, atMs: now };
+  if (!entry) return undefined;
+  const { summary, length } = entry;
+  return {
+    kind: "run",
+    id,
+    view: createWorkflow(entry),
+    hasEnded: hasRunEnded(summary.status),
+    sequence: length - 1,
+    atMs: now,
+  };
 }
 
 async function readCoordinationDetail(

@@ -68,7 +68,10 @@ class RunView extends LoadedElement<RunDetail> {
 
   #showWorkflow(detail: WorkflowDetail): TemplateResult {
     const { view, id } = detail;
-    return html`<h1>${showLine(view.workflowId, 200)}</h1>
+    return html`<div class="head">
+        <h1>${showLine(view.workflowId, 200)}</h1>
+        <p class="buttons">${this.#showCancelOfRun(detail)}</p>
+      </div>
       <p class="facts">
         ${showStatus(view.status)} <span class="mono">${showLine(id)}</span> · opened
         ${showInstant(view.createdAtMs)}
@@ -79,6 +82,29 @@ class RunView extends LoadedElement<RunDetail> {
         .sequence=${detail.sequence}
         .query=${this.query}
       ></event-log>`;
+  }
+
+  /** The page of `serve` alone runs workflows. */
+  #showCancelOfRun({ hasEnded }: WorkflowDetail): TemplateResult | typeof nothing {
+    if (this.page.session.product.home !== "serve" || hasEnded) return nothing;
+    return this.#showCancel(
+      "Its nodes that run are stopped, no further ones begin, and the runs that it started are cancelled with it. It cannot be undone.",
+    );
+  }
+
+  #showCancel(before: string): TemplateResult {
+    return showAction(this.page, {
+      label: "Cancel",
+      right: "write",
+      className: "danger",
+      action: () => ({
+        title: "Cancel this work",
+        before,
+        confirm: "Cancel the work",
+        isDangerous: true,
+        perform: () => this.page.api.post<Done>(`runs/${encodeURIComponent(this.runId)}/cancel`, {}),
+      }),
+    });
   }
 
   #showCoordination(detail: CoordinationDetail): TemplateResult {
@@ -176,22 +202,12 @@ class RunView extends LoadedElement<RunDetail> {
   }
 
   #showActions(detail: CoordinationDetail): TemplateResult {
-    const path = `runs/${encodeURIComponent(this.runId)}`;
+    const { steps } = detail.view;
+    const openCount = steps.filter((step) => step.endedAtMs === undefined).length;
+    const before = `Steps that run are stopped, steps that wait are not begun, and the work ends as cancelled. ${formatCount(openCount, "step")} of ${steps.length} will be affected. It cannot be undone.`;
     const isRunning = detail.timeline.status === "running";
-    const cancel = showAction(this.page, {
-      label: "Cancel",
-      right: "write",
-      className: "danger",
-      action: () => ({
-        title: "Cancel this work",
-        before: `Steps that run are stopped, steps that wait are not begun, and the work ends as cancelled. ${formatCount(detail.view.steps.filter((step) => step.endedAtMs === undefined).length, "step")} of ${detail.view.steps.length} will be affected. It cannot be undone.`,
-        confirm: "Cancel the work",
-        isDangerous: true,
-        perform: () => this.page.api.post<Done>(`${path}/cancel`, {}),
-      }),
-    });
     return html`<button type="button" @click=${() => this.#save(detail)}>Save as file</button>
-      ${isRunning ? cancel : nothing}`;
+      ${isRunning ? this.#showCancel(before) : nothing}`;
   }
 
   #save({ id, timeline, view }: CoordinationDetail): void {

@@ -231,9 +231,17 @@ describe("kill -9 of the gateway", () => {
   });
 });
 
-/** Gives the running gateway other rules about who may call agents. */
+/** Gives the running gateway other rules about who may call agents. One whose agents do not come to rest is started again. */
 async function rule(mentions: Json): Promise<void> {
-  await turnFlag(stage, { enabled: true, phase1: { openwop: createOpenwopConfig({ mentions }) } });
+  const turned = { enabled: true, phase1: { openwop: createOpenwopConfig({ mentions }) } };
+  try {
+    await turnFlag(stage, turned);
+  } catch (error) {
+    console.error(error);
+    await stage.gateway.stop();
+    await stage.restart();
+    await turnFlag(stage, turned);
+  }
   await waitUntilServed();
 }
 

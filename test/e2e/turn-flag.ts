@@ -24,11 +24,12 @@ export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
   const flag = `the flag ${enabled ? "on" : "off"}`;
   const deadline = performance.now() + 90_000;
   for (;;) {
-    const before = stage.gateway.log().length;
+    const before = stage.gateway.log();
     editFlag(stage, turned);
-    const { words, isApplied } = await waitForReload(stage.gateway.log, before);
+    const { words, isApplied } = await waitForReload(stage.gateway.log, before.length);
     if (isApplied) break;
-    if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${words}`);
+    if (performance.now() > deadline)
+      throw new Error(`no reload with ${flag}: ${words}; the log ends with\n${before.slice(-8_000)}`);
   }
   await waitUntilServed(stage.gateway, enabled);
 }

@@ -1,5 +1,4 @@
 /** Owns: the operator's page over one ledger: its files, who is signed in, and a reader of its own that writes nothing. */
-import { statSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
@@ -61,7 +60,6 @@ export function createPageHost(options: PageOptions): PageHost {
     sessions,
     places: { hosts },
     reader: reader.get,
-    ledgerBytes: () => measureLedger(ledgerPath),
     health: () => readHealthBeside(ledgerPath) ?? { state: "ok", uncoordinatedSpawns: 0 },
     verification: () => readVerificationBeside(ledgerPath),
     files,
@@ -96,11 +94,3 @@ const readBuiltFiles = createOnce((): PageFiles => {
     return { assets: new Map() };
   }
 });
-
-/** Returns the size in bytes, with what the write-ahead log holds. */
-function measureLedger(path: string): number {
-  return [path, `${path}-wal`].reduce(
-    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
-    0,
-  );
-}

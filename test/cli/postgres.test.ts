@@ -50,7 +50,10 @@ describe("commands with --ledger postgres://...", () => {
     expect((await run("events", runId)).exitCode).toBe(0);
     expect((await run("timeline", runId)).exitCode).toBe(0);
     expect(await readJson("verify")).toMatchObject({ ok: true, coordinations: 2 });
-    expect(await readJson("status")).toMatchObject({ ledger: { exists: true, coordinations: 2 } });
+    const { ledger } = (await readJson("status")) as { ledger: { bytes: number } };
+    expect(ledger).toMatchObject({ exists: true, coordinations: 2 });
+    // Its tables and indexes have a page each at least.
+    expect(ledger.bytes).toBeGreaterThan(10 * 8_192);
     expect((await run("doctor")).stdout).not.toContain("ledger-folder");
     expect((await run("ledger", "anchor", folder.file("anchor.json"))).exitCode).toBe(0);
     expect(existsSync(join(process.cwd(), "postgres:"))).toBe(false);

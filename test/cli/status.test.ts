@@ -129,7 +129,7 @@ describe("status", () => {
       await readStatus({ stateDir: state.path, config: createMemoryConfig(createEnabledConfig()) }),
     ).toMatchObject({
       enabled: true,
-      ledger: { exists: true, bytes: 900, coordinations: null, error: { code: "LEDGER_CORRUPT" } },
+      ledger: { exists: true, bytes: null, coordinations: null, error: { code: "LEDGER_CORRUPT" } },
       running: null,
     });
   });

@@ -274,7 +274,6 @@ describe("rights", () => {
       sessions,
       places: { hosts: [] },
       reader: () => Promise.resolve(ledger),
-      ledgerBytes: () => 0,
       verification: () => undefined,
       health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),
       files: { assets: new Map() },

@@ -15,6 +15,8 @@ export type OpenedLedger = LedgerStore &
     readonly workflows: WorkflowStore;
     /** How many runs there are of each kind. */
     counts(): Promise<RunCounts>;
+    /** Returns the bytes that it takes on disk, with its indexes and what is not yet in its place. */
+    measureBytes(): Promise<number>;
     readonly heads: LedgerHeads;
   };
 

@@ -85,6 +85,7 @@ export async function openPostgresLedger(
     deleteBefore: (time) => deleteTextsBefore({ database, portion: runWriting }, time),
     workflows: createPostgresWorkflowStore(ledger),
     counts: () => runGuarded(() => countRuns(query)),
+    measureBytes: () => runGuarded(() => measureTables(query)),
     heads: {
       newestNumber: () => findNewestPosition(source),
       page: (place) => runGuarded(() => readHeads(query, place)),
@@ -92,6 +93,15 @@ export async function openPostgresLedger(
     },
     close: () => (closing ??= queue.drained().then(() => database.close())),
   };
+}
+
+async function measureTables(query: SendQuery): Promise<number> {
+  const [size] = await query<{ bytes: number | null }>(
+    `select sum(pg_total_relation_size(format('%I.%I', schemaname, tablename)::regclass))::bigint as bytes
+     from pg_tables
+     where schemaname = current_schema()`,
+  );
+  return size?.bytes ?? 0;
 }
 
 const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {

@@ -2,6 +2,7 @@
  * Owns: opening a ledger file, `LedgerQueries`, and of `LedgerStore` and `ContentStore` what `RunStore` does not have. Invariant S5 is the
  * port's.
  */
+import { statSync } from "node:fs";
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
@@ -89,6 +90,7 @@ export async function openSqliteLedger(
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
     workflows: createSqliteWorkflowStore(ledger),
     counts: () => runGuarded(() => countRuns(database)),
+    measureBytes: () => runGuarded(() => measureFiles(path)),
     heads: {
       newestNumber: () => runGuarded(() => readNewestNumber(database)),
       page: (place) => runGuarded(() => readHeads(database, place)),
@@ -100,6 +102,14 @@ export async function openSqliteLedger(
       database.close();
     },
   };
+}
+
+/** With the write-ahead log. */
+function measureFiles(path: string): number {
+  return [path, `${path}-wal`].reduce(
+    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
 }
 
 /** A ledger that is only read may have an older schema, on which the statements for writing cannot be prepared. */

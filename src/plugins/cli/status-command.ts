@@ -1,17 +1,10 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
-import { existsSync, statSync } from "node:fs";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
-import {
-  formatLedger,
-  isLedgerFile,
-  resolveLedgerPath,
-  loadComposition,
-  withLedger,
-} from "./ledger/open-ledger.ts";
+import { formatLedger, resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -53,15 +46,15 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   const path = await resolveLedgerPath(host, options);
   const { readHealthBeside } = await loadComposition();
   const health = readHealthBeside(path) ?? { state: "ok" as const, uncoordinatedSpawns: 0 };
-  const { coordinations, error, ...open } = await contentsOf(host, options);
+  const { exists, bytes, coordinations, error, ...open } = await contentsOf(host, options);
   const switches = read && readSwitches(read.config);
   return {
     ...switchesOf(switches),
     openwop: openWopStatus(read, switches, process.env),
     ledger: {
       path: await formatLedger(path),
-      exists: (await isLedgerFile(path)) ? existsSync(path) : !error,
-      bytes: sizeOf(path),
+      exists,
+      bytes,
       coordinations,
       ...(error && { error }),
     },
@@ -100,6 +93,9 @@ function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined 
 type Contents = LedgerProblem & (ContentsReport | UnknownContents);
 
 interface LedgerProblem {
+  readonly exists: boolean;
+  /** `null`: it cannot be read. */
+  readonly bytes: number | null;
   readonly error?: object;
 }
 
@@ -127,20 +123,16 @@ const UNKNOWN = {
 
 async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
   try {
-    return await withLedger(host, options, readContents);
+    return await withLedger(host, options, async (reader) => ({
+      exists: true,
+      bytes: await reader.measureBytes(),
+      ...(await readContents(reader)),
+    }));
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
-    if (error.code === "LEDGER_NOT_FOUND") return NOTHING;
-    return { ...UNKNOWN, error: createErrorJson(error) };
+    if (error.code === "LEDGER_NOT_FOUND") return { exists: false, bytes: 0, ...NOTHING };
+    return { exists: true, bytes: null, ...UNKNOWN, error: createErrorJson(error) };
   }
-}
-
-/** Returns the size in bytes, with what the write-ahead log holds. */
-function sizeOf(path: string): number {
-  return [path, `${path}-wal`].reduce(
-    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
-    0,
-  );
 }
 
 function render(status: Status, terminal: Terminal, now: number): string {
@@ -196,7 +188,7 @@ function switchText({ enabled, strict, agents, problem }: Status, paint: Paint):
 
 function describeLedger({ ledger }: Status, paint: Paint): string {
   if (!ledger.exists) return `${ledger.path} (not created yet)`;
-  const size = `${ledger.path}, ${formatBytes(ledger.bytes)}`;
+  const size = ledger.bytes === null ? ledger.path : `${ledger.path}, ${formatBytes(ledger.bytes)}`;
   return ledger.coordinations === null
     ? `${size}, ${paint.tone("bad", "cannot be read: run `doctor`")}`
     : `${size}, ${formatCount(ledger.coordinations, "coordination")}`;

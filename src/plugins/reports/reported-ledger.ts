@@ -9,4 +9,6 @@ export interface ReportedLedger extends LedgerStore, LedgerQueries, ContentStore
   readonly workflows: WorkflowStore;
   /** How many runs there are of each kind. */
   counts(): Promise<{ readonly coordinations: number; readonly workflowRuns: number }>;
+  /** Returns the bytes that it takes on disk. */
+  measureBytes(): Promise<number>;
 }

@@ -41,7 +41,6 @@ export interface PageParts {
   readonly places: AllowedPlaces;
   /** Opens the ledger for reading at the first call. @throws CoordinationError */
   readonly reader: () => Promise<ReportedLedger>;
-  readonly ledgerBytes: () => number;
   readonly health: () => Health;
   /** Returns the outcome of the last `verify`, where that is known. */
   readonly verification: () => LastVerification | undefined;

@@ -21,7 +21,7 @@ export async function readHealthReport(parts: PageParts, counter: HourCounter): 
   return {
     contents: await readContents(reader),
     health: parts.health(),
-    ledgerBytes: parts.ledgerBytes(),
+    ledgerBytes: await reader.measureBytes(),
     ...(lanes && { lanes }),
     claims: (await reader.claims({ after: 0, limit: CLAIMS_MAX })).length,
     hours,

@@ -32,7 +32,13 @@ const TASKS = {
   test: [VITEST],
   "test:fast": [[...VITEST, ...WITHOUT_GATEWAYS]],
   "test:long": [
-    [...VITEST, ...WITHOUT_GATEWAYS, "test/crash", "test/contract/query-times.test.ts"],
+    [
+      ...VITEST,
+      ...WITHOUT_GATEWAYS,
+      "test/crash",
+      "test/contract/query-times.test.ts",
+      "test/openwop/page-large.test.ts",
+    ],
     [...VITEST, "--project", "e2e", "test/e2e/crash.test.ts"],
   ],
   explore: [["scripts/explore.ts"]],

@@ -45,7 +45,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   // What `--json` prints, gateway methods answer and the page shows.
   "plugins/reports": {
     folders:
-      "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions core/std",
+      "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions core/std platform",
     types: "core/contracts/workflows core/ports",
   },
   // What goes over the wire between the page in a browser and its server.
@@ -67,7 +67,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/page/ui": { folders: "plugins/page/drawing plugins/page/ui/views" },
   "plugins/page/server": {
     folders:
-      "core/contracts core/contracts/config core/contracts/workflows core/plan core/std core/runtime core/runtime/log plugins/reports plugins/page/contract",
+      "core/contracts core/contracts/config core/contracts/workflows core/plan core/std core/runtime core/runtime/log platform plugins/reports plugins/page/contract",
     types: "core/ports",
     lazy: "plugins/cli/files",
     packages: "hono node:* zod",

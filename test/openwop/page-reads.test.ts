@@ -1,16 +1,17 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { joinLedgerPath } from "../../src/plugins/compose.ts";
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import type { QuestionDetail, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import type { CoordinationDetail, EventsPage, RunsPage } from "../../src/plugins/page/contract/runs.ts";
-import { HELD_TEXT, recordQuestions, REPORT, SPAWNS } from "../cli/recorded-questions.ts";
+import { HELD_TEXT, recordQuestions, recordSaid, REPORT, SPAWNS } from "../cli/recorded-questions.ts";
 import { RUNNING_PLAN, recordPlans } from "../cli/recorded-plan.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
-import { openRun } from "../support/ledger-fixtures.ts";
+import { contentOf, openingOf, openRun } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import {
   createRunStarted,
@@ -79,6 +80,17 @@ describe("the listing", () => {
     const { runs } = await client.get<RunsPage>("runs?kind=plan");
     expect(runs.every(({ kind }) => kind === "plan")).toBe(true);
     expect(runs.length).toBeGreaterThan(0);
+  });
+
+  it("has the beginning of a long objective, which is searched to its end", async () => {
+    const store = await openTestLedger(nameLedger());
+    const text = `${"long ".repeat(2_000)}needle`;
+    const objective = contentOf(text);
+    const opening = { ...openingOf("trace-long"), objective: objective.ref } as Command;
+    await recordSaid(store, "co-long" as CoordinationId, [[0, opening, [objective]]]);
+    await store.close();
+    const { runs } = await client.get<RunsPage>("runs?text=needle");
+    expect(runs).toMatchObject([{ id: "co-long", objective: text.slice(0, 1_000) }]);
   });
 
   it.each(["runs?limit=0", "runs?limit=201", "runs?cursor=%00", "runs?kind=x", "runs?since=soon"])(

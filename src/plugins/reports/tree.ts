@@ -7,6 +7,7 @@ import type {
 import { readNestedPlan } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
+import { giveWay } from "../../platform/give-way.ts";
 import { stepName } from "./step-name.ts";
 
 export interface TreeNode {
@@ -85,6 +86,7 @@ async function readNested(
   const nested = new Map<StepId, NestedPlan>();
   if (levels === 0) return nested;
   for (const { stepId } of steps) {
+    await giveWay();
     const view = await readNestedPlan(reader, coordinationId, stepId);
     if (view) nested.set(stepId, { view, nested: await readNested(reader, view, levels - 1) });
   }

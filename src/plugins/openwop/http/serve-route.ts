@@ -12,6 +12,8 @@ import type { CoordinationId } from "../../../agents/coordination/contracts/ids.
 import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
 import { giveWay, runInSlices } from "../../../platform/give-way.ts";
+import { countBytes, streamParts } from "../../../platform/text-parts.ts";
+import { writeJson } from "../../../platform/write-json.ts";
 import type { Quotas } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import { refuseQuota } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import type { AtOnce } from "./at-once.ts";
@@ -23,7 +25,6 @@ import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
 import type { Answer, Ask, JsonAnswer, Route, RouteParts, StreamAnswer, PartsAnswer } from "./route.ts";
 import { addressOf, bindingsOf } from "./node-bindings.ts";
-import { writeJson } from "./write-json.ts";
 
 export interface ServeParts extends RouteParts {
   readonly authenticate: Authenticate;
@@ -184,23 +185,6 @@ async function refuseRun(
 async function writeInSlices({ status, body, headers }: JsonAnswer): Promise<PartsAnswer> {
   const parts = await runInSlices(writeJson(body));
   return { kind: "parts", status, parts, headers: { ...JSON_HEADERS, ...headers } };
-}
-
-function countBytes(parts: readonly string[]): number {
-  return parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
-}
-
-const ENCODER = new TextEncoder();
-
-function streamParts(parts: readonly string[]): ReadableStream<Uint8Array> {
-  const left = parts.values();
-  return new ReadableStream({
-    pull: (controller) => {
-      const part = left.next();
-      if (part.done === true) controller.close();
-      else controller.enqueue(ENCODER.encode(part.value));
-    },
-  });
 }
 
 async function answerPost(

@@ -15,7 +15,7 @@ import type {
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { writeJson } from "../http/write-json.ts";
+import { writeJson } from "../../../platform/write-json.ts";
 import type { OpenStream, StreamHub } from "../http/stream-hub.ts";
 import { isInMode, isUrgentType, type StreamRequest } from "./stream-modes.ts";
 

@@ -36,7 +36,7 @@ export interface RunsPage {
 
 export type ListedRun = ListedCoordination | ListedWorkflow;
 
-/** As `list --json`, with what the page needs besides. */
+/** As `list --json`, with what the page needs besides; of a long objective only the first 1,000 characters. */
 export interface ListedCoordination extends CoordinationReport {
   readonly kind: "coordination" | "plan";
   readonly id: string;

@@ -173,7 +173,7 @@ function createListedCoordination(
 ): ListedCoordination {
   const { kind, endedAtMs, questions, conflicts } = notes;
   return {
-    ...createCoordinationReport(entry, objective),
+    ...createCoordinationReport(entry, objective && objective.slice(0, PAGE_BOUNDS.listedCharsMax)),
     kind,
     id: entry.runId,
     ...(endedAtMs !== undefined && { endedAtMs }),

@@ -1,4 +1,7 @@
 /** Owns: the forms in which the page's server answers. */
+import { runInSlices } from "../../../platform/give-way.ts";
+import { countBytes, streamParts } from "../../../platform/text-parts.ts";
+import { writeJson } from "../../../platform/write-json.ts";
 import { PAGE_ERRORS, type PageError, type PageErrorCode } from "../contract/session.ts";
 
 export interface JsonAnswer {
@@ -17,9 +20,17 @@ export function refuse(error: PageErrorCode, message: string): JsonAnswer {
 }
 
 export function createJsonResponse({ status, body }: JsonAnswer): Response {
+  return new Response(JSON.stringify(body), { status, headers: createHeaders(status) });
+}
+
+/** Writes an answer that may have megabytes without holding up others for long. */
+export async function createLongJsonResponse({ status, body }: JsonAnswer): Promise<Response> {
+  const parts = await runInSlices(writeJson(body));
+  const headers = { ...createHeaders(status), "content-length": String(countBytes(parts)) };
+  return new Response(streamParts(parts), { status, headers });
+}
+
+function createHeaders(status: number): Readonly<Record<string, string>> {
   const wait = status === 503 || status === 429 ? { "retry-after": "2" } : {};
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...wait },
-  });
+  return { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...wait };
 }

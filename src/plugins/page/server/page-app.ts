@@ -11,7 +11,7 @@ import type { Rights, SignedIn } from "../contract/session.ts";
 import { createLiveChanges, type LiveChanges } from "./live-changes.ts";
 import { createLiveStream, type OpenStreams } from "./live-stream.ts";
 import { ACTION_ROUTES } from "./page-actions.ts";
-import { createJsonResponse, refuse, type JsonAnswer } from "./page-answer.ts";
+import { createJsonResponse, createLongJsonResponse, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageParts, PageRequest, PageRoute } from "./page-parts.ts";
 import type { PageSession } from "./page-sessions.ts";
@@ -188,7 +188,7 @@ async function serveRoute(context: Context, route: PageRoute, parts: PageAppPart
     body: body.value,
   };
   try {
-    return createJsonResponse(await route.handle(request, parts));
+    return await createLongJsonResponse(await route.handle(request, parts));
   } catch (error) {
     return createJsonResponse(describeFailure(error, parts));
   }

@@ -17,6 +17,8 @@ export const PAGE_BOUNDS = {
   streamsOfSessionMax: 8,
   runsDefault: 50,
   runsMax: 200,
+  /** Of the objective of each coordination in a listing. */
+  listedCharsMax: 1_000,
   /** Entries that one search looks at before it answers with what it found. */
   lookedAtMax: 2_000,
   eventsDefault: 200,

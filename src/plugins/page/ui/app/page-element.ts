@@ -26,6 +26,9 @@ export abstract class PageElement extends LitElement {
 
 /** Several changes that come at once are read once. */
 const PAUSE_MS = 60;
+/** What takes the server long to tell is asked for less often, so that the one who looks does not keep it from its work. */
+const PAUSE_PER_READING = 2;
+const PAUSE_MS_MAX = 10_000;
 
 /** An element that shows what the server was asked for, and asks again when that changed. */
 export abstract class LoadedElement<T> extends PageElement {
@@ -81,6 +84,7 @@ export abstract class LoadedElement<T> extends PageElement {
     this.#isReading = true;
     while (this.#isStale && this.isConnected) {
       this.#isStale = false;
+      const beganAtMs = performance.now();
       try {
         this.loaded = await this.read();
         this.problem = undefined;
@@ -88,8 +92,10 @@ export abstract class LoadedElement<T> extends PageElement {
         this.#failure = error;
         this.problem = describeProblem(error);
       }
+      const readingMs = performance.now() - beganAtMs;
+      const pauseMs = Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS, readingMs * PAUSE_PER_READING));
       await new Promise((resolve) => {
-        this.#timer = setTimeout(resolve, PAUSE_MS);
+        this.#timer = setTimeout(resolve, pauseMs);
       });
     }
     this.#isReading = false;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { writeJson } from "../../src/plugins/openwop/http/write-json.ts";
+import { writeJson } from "../../src/platform/write-json.ts";
 
 function write(value: unknown): { readonly text: string; readonly slices: number } {
   const work = writeJson(value);

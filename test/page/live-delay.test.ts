@@ -1,0 +1,78 @@
+/** Owns: how long a change takes from the disk to the pixel, while 100 events a second are appended by another process. */
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { recordSaid } from "../cli/recorded-questions.ts";
+import { contentOf, openingOf } from "../support/ledger-fixtures.ts";
+import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { openPage, startBrowser } from "./browser.ts";
+import { fillLedger } from "./filled-ledger.ts";
+import { startServe } from "./page-stage.ts";
+
+/** Each opening appends two events. */
+const OPENINGS_PER_SECOND = 50;
+const SECONDS = 4;
+const P95_MS_MAX = 250;
+
+it("shows 19 of 20 changes within 250 ms while 100 events a second are appended", async () => {
+  using folder = createTempFolder();
+  const ledger = join(folder.path, "ledger.sqlite");
+  await fillLedger(ledger);
+  const served = await startServe({ ledger });
+  const browser = await startBrowser();
+  const { page, problems } = await openPage(browser, served.address);
+  await page.locator(".feed.live").waitFor();
+  await page.evaluate(WATCH);
+
+  const appendedAtMs = await appendOpenings(ledger);
+  const last = `objective of delay-${appendedAtMs.length - 1}`;
+  await page.getByText(last, { exact: true }).waitFor();
+  const shownAtMs = await page.evaluate<Record<string, number>>("shownAtMs");
+  await browser.close();
+  await served.stop();
+
+  const delays = appendedAtMs.flatMap((atMs, index) => {
+    const shown = shownAtMs[`objective of delay-${index}`];
+    return shown === undefined ? [] : [shown - atMs];
+  });
+  // Newer ones push older ones off the list's first page only after they were shown.
+  expect(delays).toHaveLength(appendedAtMs.length);
+  const sorted = delays.toSorted((a, b) => a - b);
+  const [p50 = Infinity, p95 = Infinity] = [0.5, 0.95].map(
+    (part) => sorted[Math.floor(part * sorted.length)],
+  );
+  console.error(
+    `page tests: from the disk to the pixel ${p50} ms (median), ${p95} ms (p95) of ${sorted.length}`,
+  );
+  expect(p95).toBeLessThan(P95_MS_MAX);
+  expect(problems).toEqual([]);
+});
+
+/** Returns when each was on the disk. */
+async function appendOpenings(ledger: string): Promise<number[]> {
+  const store = await openTestLedger(ledger, { clock: createManualClock(Date.now()) });
+  const beganAtMs = Date.now();
+  const appendedAtMs: number[] = [];
+  for (let index = 0; index < OPENINGS_PER_SECOND * SECONDS; index += 1) {
+    const dueAtMs = beganAtMs + (index * 1_000) / OPENINGS_PER_SECOND;
+    await delay(Math.max(0, dueAtMs - Date.now()));
+    const objective = contentOf(`objective of delay-${index}`);
+    const opening = { ...openingOf(`trace-delay-${index}`), objective: objective.ref } as Command;
+    await recordSaid(store, `co-delay-${index}` as CoordinationId, [[0, opening, [objective]]]);
+    appendedAtMs.push(Date.now());
+  }
+  await store.close();
+  return appendedAtMs;
+}
+
+/** Notes when a text is first painted: in the frame after the one that put it into the document. */
+const WATCH = `{
+  globalThis.shownAtMs = {};
+  const look = () => {
+    const texts = document.querySelector("coordination-page").textContent.match(/objective of delay-\\d+/g) ?? [];
+    requestAnimationFrame(() => { for (const text of texts) shownAtMs[text] ??= Date.now(); });
+  };
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+}`;

@@ -25,7 +25,7 @@ export interface PageOptions {
   readonly hosts: readonly string[];
   readonly lanes?: NonNullable<PageAppParts["lanes"]>;
   readonly ask?: NonNullable<PageAppParts["ask"]>;
-  readonly cancelWorkflow?: NonNullable<PageAppParts["cancelWorkflow"]>;
+  readonly workflows?: NonNullable<PageAppParts["workflows"]>;
 }
 
 export interface PageHost {
@@ -46,7 +46,7 @@ export interface PageHost {
 
 /** Opens nothing before somebody has signed in. */
 export function createPageHost(options: PageOptions): PageHost {
-  const { home, version, ledgerPath, logger, hosts, lanes, ask, cancelWorkflow } = options;
+  const { home, version, ledgerPath, logger, hosts, lanes, ask, workflows } = options;
   const sessions = createPageSessions(systemClock);
   const reader = createOpenOnce(
     () => openLedgerForReading(ledgerPath),
@@ -66,7 +66,7 @@ export function createPageHost(options: PageOptions): PageHost {
     allowsOpaque: home === "gateway",
     ...(lanes && { lanes }),
     ...(ask && { ask }),
-    ...(cancelWorkflow && { cancelWorkflow }),
+    ...(workflows && { workflows }),
   });
   return {
     fetch: app.fetch,

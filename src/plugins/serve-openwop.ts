@@ -5,7 +5,10 @@ import type { InstalledAgent } from "../agents/coordination/contracts/workflows/
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
-import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type {
+  Caller,
+  WorkflowHost,
+} from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import {
   composeWorkflows,
   serveLogger,
@@ -141,7 +144,7 @@ const NOT_OFFERED = "this workflow has nodes that this host does not run: it is 
 
 interface PageBehind {
   readonly logger: Logger;
-  readonly host: Pick<WorkflowHost, "cancel">;
+  readonly host: Pick<WorkflowHost, "cancel" | "fork">;
 }
 
 function createServedPage(options: Serving, { logger, host }: PageBehind): PageHost {
@@ -152,12 +155,23 @@ function createServedPage(options: Serving, { logger, host }: PageBehind): PageH
     ledgerPath,
     logger,
     hosts: listPageHosts(options),
-    cancelWorkflow: async ({ runId, tenant }) => {
-      const operator = { tenant, principal: "operator" };
-      const answered = await host.cancel(operator, runId, { reason: "cancelled on the operator's page" });
-      return answered.kind === "refused" ? answered.message : undefined;
+    workflows: {
+      cancel: async ({ runId, tenant }) => {
+        const reason = "cancelled on the operator's page";
+        const answered = await host.cancel(createOperator(tenant), runId, { reason });
+        return answered.kind === "refused" ? { refusal: answered.message } : {};
+      },
+      fork: async ({ runId, tenant, event }) => {
+        const request = { sourceRunId: runId, mode: "branch" as const, fromSeq: event };
+        const answered = await host.fork(createOperator(tenant), request);
+        return answered.kind === "refused" ? { refusal: answered.message } : { id: answered.value.runId };
+      },
     },
   });
+}
+
+function createOperator(tenant: string): Caller {
+  return { tenant, principal: "operator" };
 }
 
 /** Names under which the page may be asked for besides the loopback's. */

@@ -1,15 +1,16 @@
 /** Owns: what the page of `serve` does with runs of workflows. */
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import type { WorkflowDetail } from "../../src/plugins/page/contract/runs.ts";
+import type { ForkPreview } from "../../src/plugins/page/contract/actions.ts";
+import type { EventsPage, WorkflowDetail } from "../../src/plugins/page/contract/runs.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { createNode, createWorkflow } from "./levels-workflows.ts";
-import { createPageClient, readLive, servePage, signIn } from "./page-scene.ts";
+import { createNode, createNoop, createWorkflow } from "./levels-workflows.ts";
+import { createPageClient, readLive, servePage, signIn, type PageClient } from "./page-scene.ts";
 
 const TOKEN = "token-of-a-tenant";
 const ASKS = createWorkflow("asks", {
-  nodes: [createNode("gate", "core.approvalGate", { config: { title: "Dig?" } })],
+  nodes: [createNoop("survey"), createNode("gate", "core.approvalGate", { config: { title: "Dig?" } })],
 });
 
 async function startRun(baseUrl: string): Promise<string> {
@@ -26,6 +27,42 @@ async function startRun(baseUrl: string): Promise<string> {
   return runId;
 }
 
+async function waitUntilStatus(client: PageClient, runId: string, status: string): Promise<void> {
+  const isThere = async (): Promise<boolean> =>
+    (await client.get<WorkflowDetail>(`runs/${runId}`)).view.status === status;
+  await waitFor(isThere, { what: `the run to be ${status}` });
+}
+
+it("a run is forked from an event, and what the fork keeps is told before", async () => {
+  using folder = createTempFolder();
+  await using served = await servePage(folder.file("ledger.sqlite"), {
+    tokens: [{ token: TOKEN, tenant: "acme" }],
+    definitions: [ASKS],
+  });
+  const client = createPageClient(served.baseUrl, await signIn(served.baseUrl, served.link));
+  const runId = await startRun(served.baseUrl);
+  await waitUntilStatus(client, runId, "waiting-approval");
+  const { events } = await client.get<EventsPage>(`runs/${runId}/events`);
+  const gateStart = events.findIndex((event) => "type" in event && event.nodeId === "gate");
+
+  const preview = await client.get<ForkPreview>(`runs/${runId}/fork-preview?event=${gateStart}`);
+  expect(preview).toEqual({ source: runId, event: gateStart, kept: ["survey"], anew: ["gate"] });
+  const { status, body } = await client.ask(`runs/${runId}/fork`, { body: { event: gateStart } });
+  expect(status).toBe(200);
+  expect(body["happened"]).toBe(
+    `${String(body["id"])} runs: it keeps what ${runId} did before event ${gateStart}.`,
+  );
+  const fork = (await client.get<WorkflowDetail>(`runs/${String(body["id"])}`)).view;
+  expect(fork).toMatchObject({ workflowId: ASKS.id, fork: { sourceRunId: runId, mode: "branch" } });
+
+  const beyond = await client.ask(`runs/${runId}/fork`, { body: { event: 1_000 } });
+  expect([beyond.status, beyond.body["message"]]).toEqual([
+    409,
+    expect.stringContaining("fromSeq is at most") as string,
+  ]);
+  expect((await client.ask(`runs/${runId}/fork-preview?event=1000`)).status).toBe(422);
+});
+
 it("a run of a tenant is followed live, and cancelled once", async () => {
   using folder = createTempFolder();
   await using served = await servePage(folder.file("ledger.sqlite"), {
@@ -35,9 +72,7 @@ it("a run of a tenant is followed live, and cancelled once", async () => {
   const client = createPageClient(served.baseUrl, await signIn(served.baseUrl, served.link));
   const runId = await startRun(served.baseUrl);
   const readRun = () => client.get<WorkflowDetail>(`runs/${runId}`);
-  const waitUntilStatus = (status: string) =>
-    waitFor(async () => (await readRun()).view.status === status, { what: `the run to be ${status}` });
-  await waitUntilStatus("waiting-approval");
+  await waitUntilStatus(client, runId, "waiting-approval");
   expect((await readRun()).hasEnded).toBe(false);
 
   const stop = new AbortController();
@@ -50,7 +85,7 @@ it("a run of a tenant is followed live, and cancelled once", async () => {
   });
   expect((await changes.next()).value).toMatchObject({ event: "change", data: { id: runId } });
   stop.abort();
-  await waitUntilStatus("cancelled");
+  await waitUntilStatus(client, runId, "cancelled");
   expect((await readRun()).hasEnded).toBe(true);
 
   const again = await client.ask(`runs/${runId}/cancel`, { body: {} });

@@ -18,10 +18,15 @@ export interface Serving {
   readonly ledger: string;
   /** 0 takes any that is free. */
   readonly port?: number;
+  /** A folder of definitions. */
+  readonly workflows?: string;
 }
 
-export async function startServe({ ledger, port = 0 }: Serving): Promise<Served> {
-  const args = [MAIN, "serve", "--port", String(port), "--ledger", ledger, "--token", "s3cret", "--json"];
+export const TOKEN = "s3cret";
+
+export async function startServe({ ledger, port = 0, workflows }: Serving): Promise<Served> {
+  const args = [MAIN, "serve", "--port", String(port), "--ledger", ledger, "--token", TOKEN, "--json"];
+  if (workflows !== undefined) args.push("--workflows", workflows);
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let errors = "";
   child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));

@@ -45,9 +45,9 @@ export interface ForkPreview {
   readonly source: string;
   /** The first event that the fork takes nothing from. */
   readonly event: number;
-  /** Steps whose results it keeps. */
+  /** Steps, or nodes of a workflow, whose results it keeps. */
   readonly kept: readonly string[];
-  /** Steps that run anew. */
+  /** Steps that run anew; of a workflow run the nodes that it began and whose results are not kept. */
   readonly anew: readonly string[];
 }
 

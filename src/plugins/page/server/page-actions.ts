@@ -10,7 +10,6 @@ import { answerKindSchema } from "../../../agents/coordination/contracts/escalat
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
-import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
@@ -22,12 +21,10 @@ import type { GatewayReply, GatewayRequest, PageParts, PageRequest, PageRoute } 
 import { readPlanText } from "./read-plan-text.ts";
 import { readNumber } from "./read-query.ts";
 import { createPlanShape } from "./run-detail.ts";
+import { cancelWorkflowRun, forkWorkflowRun, previewWorkflowFork } from "./workflow-actions.ts";
 
 const NO_GATEWAY =
   "This page is served without a gateway, which alone can do that: open the page of the gateway with `openclaw coordination page`.";
-
-const NO_WORKFLOWS =
-  "This page does not run workflows: open the page of `openclaw-coordination serve`, or ask its host with POST /v1/runs/ID/cancel.";
 
 export const ACTION_ROUTES: readonly PageRoute[] = [
   { method: "POST", path: "questions/:id/answer", right: "approve", handle: answerQuestion },
@@ -99,8 +96,7 @@ const emptyBody = z.strictObject({});
 async function cancel(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
   readBody(request, emptyBody);
   const coordinationId = request.param("id");
-  const { workflows } = await parts.reader();
-  const workflowRun = await workflows.entry(coordinationId as CoordinationId);
+  const workflowRun = await findWorkflowRun(request, parts);
   if (workflowRun) return cancelWorkflowRun(workflowRun, parts);
   return ask(parts, { method: "coordination.cancel", params: { coordinationId } }, ({ replay }): Done => {
     const words =
@@ -109,16 +105,13 @@ async function cancel(request: PageRequest, parts: PageParts): Promise<JsonAnswe
   });
 }
 
-async function cancelWorkflowRun(
-  { runId, summary }: WorkflowEntry,
-  { cancelWorkflow }: PageParts,
-): Promise<JsonAnswer> {
-  if (hasRunEnded(summary.status)) return refuse("refused", `Run ${runId} has already ended.`);
-  if (!cancelWorkflow) return refuse("refused", NO_WORKFLOWS);
-  const refusal = await cancelWorkflow({ runId, tenant: summary.tenant });
-  if (refusal !== undefined) return refuse("refused", refusal);
-  const cancelled: Done = { happened: `${runId} is being cancelled, with every run that it started.` };
-  return answerWith(cancelled);
+/** `undefined` where the id is that of a coordination, or of nothing. */
+async function findWorkflowRun(
+  request: PageRequest,
+  { reader }: PageParts,
+): Promise<WorkflowEntry | undefined> {
+  const { workflows } = await reader();
+  return workflows.entry(request.param("id") as CoordinationId);
 }
 
 async function retry(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
@@ -192,6 +185,8 @@ const ANY_PLACE = { min: 0, max: Number.MAX_SAFE_INTEGER };
 async function previewFork(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
   const from = readNumber(request, "event", ANY_PLACE);
   const coordinationId = request.param("id");
+  const workflowRun = await findWorkflowRun(request, parts);
+  if (workflowRun) return previewWorkflowFork(await parts.reader(), workflowRun, from);
   const params = { coordinationId, preview: true, ...(from !== undefined && { from }) };
   return ask(parts, { method: "coordination.plan.fork", params }, (payload): ForkPreview => {
     const { forkedFrom, carried, anew } = payload as unknown as ForkPayload;
@@ -210,7 +205,10 @@ interface ForkPayload {
 const forkBody = z.strictObject({ event: z.int().min(0) });
 
 async function fork(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
-  const params = { coordinationId: request.param("id"), from: readBody(request, forkBody).event };
+  const { event } = readBody(request, forkBody);
+  const workflowRun = await findWorkflowRun(request, parts);
+  if (workflowRun) return forkWorkflowRun(workflowRun, event, parts);
+  const params = { coordinationId: request.param("id"), from: event };
   return ask(parts, { method: "coordination.plan.fork", params }, (payload): Forked => {
     const { coordinationId, carried, anew } = payload as unknown as ForkPayload;
     const happened = `${coordinationId} runs: it keeps ${carried.length} results, and runs ${anew.length} steps anew.`;

@@ -27,11 +27,20 @@ export type GatewayReply =
       readonly error: { readonly code: string; readonly message: string; readonly details?: object };
     };
 
-/** Asks the host of workflows to cancel a run of a tenant. Returns why it does not. */
-export type CancelWorkflow = (run: {
+/** What an operator may ask the host of workflows for. A refusal says why nothing is done. */
+export interface WorkflowControls {
+  cancel(run: WorkflowRun): Promise<{ readonly refusal?: string }>;
+  /** `event`: the first one that the fork takes nothing from. */
+  fork(
+    run: WorkflowRun & { readonly event: number },
+  ): Promise<{ readonly id: string; readonly refusal?: undefined } | { readonly refusal: string }>;
+}
+
+/** Names a run and the tenant whose run it is. */
+export interface WorkflowRun {
   readonly runId: string;
   readonly tenant: string;
-}) => Promise<string | undefined>;
+}
 
 export interface PageParts {
   readonly product: Product;
@@ -49,7 +58,7 @@ export interface PageParts {
   /** Absent where there is no gateway. */
   readonly ask?: (method: GatewayRequest, params: object) => Promise<GatewayReply>;
   /** Absent where no workflows are run. */
-  readonly cancelWorkflow?: CancelWorkflow;
+  readonly workflows?: WorkflowControls;
 }
 
 /** A request of somebody who is signed in. */

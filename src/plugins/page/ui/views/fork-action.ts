@@ -1,4 +1,4 @@
-/** Owns: forking a plan: what is kept and what runs anew is shown before. */
+/** Owns: forking a plan or a workflow run: what is kept and what runs anew is shown before. */
 import { html, type TemplateResult } from "lit";
 import type { Forked, ForkPreview } from "../../contract/actions.ts";
 import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
@@ -11,10 +11,11 @@ interface ForkRequest {
   /** Of the run, below the API. */
   readonly path: string;
   readonly event: number;
+  readonly kind: "plan" | "run";
 }
 
 /** Reads the preview, then offers the fork or says why there is none. */
-export async function offerFork(page: PageContext, { path, event }: ForkRequest): Promise<void> {
+export async function offerFork(page: PageContext, { path, event, kind }: ForkRequest): Promise<void> {
   const title = `Fork from event ${event}`;
   const { rights, refusals } = page.session;
   if (!rights.write) {
@@ -26,7 +27,7 @@ export async function offerFork(page: PageContext, { path, event }: ForkRequest)
     let forkId: string | undefined;
     page.act({
       title,
-      before: `A new plan begins. It keeps ${formatCount(preview.kept.length, "result")} and runs ${formatCount(preview.anew.length, "step")} anew. This one stays as it is.`,
+      before: `A new ${kind} begins. It keeps ${formatCount(preview.kept.length, "result")} and runs ${formatCount(preview.anew.length, kind === "plan" ? "step" : "node")} anew. This one stays as it is.`,
       confirm: "Run the fork",
       details: () => showPreview(preview),
       perform: async () => {

@@ -75,18 +75,33 @@ class RunView extends LoadedElement<RunDetail> {
       <p class="facts">
         ${showStatus(view.status)} <span class="mono">${showLine(id)}</span> · opened
         ${showInstant(view.createdAtMs)}
+        ${
+          view.fork
+            ? html` · fork of
+                <a class="mono" href=${formatAddress({ place: "runs", id: view.fork.sourceRunId })}
+                  >${showLine(view.fork.sourceRunId)}</a
+                >
+                at event ${view.fork.fromSeq}`
+            : nothing
+        }
       </p>
       <event-log
         .page=${this.page}
         .runId=${id}
         .sequence=${detail.sequence}
         .query=${this.query}
+        .isForkable=${this.#isRunHere}
+        @fork=${(event: CustomEvent<number>) => void this.#fork(event.detail, "run")}
       ></event-log>`;
   }
 
   /** The page of `serve` alone runs workflows. */
+  get #isRunHere(): boolean {
+    return this.page.session.product.home === "serve";
+  }
+
   #showCancelOfRun({ hasEnded }: WorkflowDetail): TemplateResult | typeof nothing {
-    if (this.page.session.product.home !== "serve" || hasEnded) return nothing;
+    if (!this.#isRunHere || hasEnded) return nothing;
     return this.#showCancel(
       "Its nodes that run are stopped, no further ones begin, and the runs that it started are cancelled with it. It cannot be undone.",
     );
@@ -176,7 +191,7 @@ class RunView extends LoadedElement<RunDetail> {
           .sequence=${detail.sequence}
           .query=${query}
           .isForkable=${detail.kind === "plan"}
-          @fork=${(event: CustomEvent<number>) => void this.#fork(event.detail)}
+          @fork=${(event: CustomEvent<number>) => void this.#fork(event.detail, "plan")}
         ></event-log>`;
       case "what-if":
         return html`<what-if .page=${page} .runId=${runId}></what-if>`;
@@ -216,8 +231,8 @@ class RunView extends LoadedElement<RunDetail> {
     this.page.announce("The timeline was saved as a file.");
   }
 
-  #fork(event: number): Promise<void> {
-    return offerFork(this.page, { path: `runs/${encodeURIComponent(this.runId)}`, event });
+  #fork(event: number, kind: "plan" | "run"): Promise<void> {
+    return offerFork(this.page, { path: `runs/${encodeURIComponent(this.runId)}`, event, kind });
   }
 }
 

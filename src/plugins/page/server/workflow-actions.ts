@@ -1,0 +1,64 @@
+/** Owns: what the page asks the host of workflows for about a run: to cancel it, or to fork it. */
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
+import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import type { Done, ForkPreview, Forked } from "../contract/actions.ts";
+import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageParts } from "./page-parts.ts";
+
+const NO_WORKFLOWS =
+  "This page does not run workflows: open the page of `openclaw-coordination serve`, or ask its host under /v1/runs.";
+
+export async function cancelWorkflowRun(
+  { runId, summary }: WorkflowEntry,
+  { workflows }: PageParts,
+): Promise<JsonAnswer> {
+  if (hasRunEnded(summary.status)) return refuse("refused", `Run ${runId} has already ended.`);
+  if (!workflows) return refuse("refused", NO_WORKFLOWS);
+  const { refusal } = await workflows.cancel({ runId, tenant: summary.tenant });
+  if (refusal !== undefined) return refuse("refused", refusal);
+  const cancelled: Done = { happened: `${runId} is being cancelled, with every run that it started.` };
+  return answerWith(cancelled);
+}
+
+/** Tells which nodes a fork has the outcomes of, and which its source began later. Without an event: all of the log is kept. */
+export async function previewWorkflowFork(
+  reader: ReportedLedger,
+  { runId, length }: WorkflowEntry,
+  event = length,
+): Promise<JsonAnswer> {
+  if (event > length) return refuse("invalid", `event: the run has ${length} events.`);
+  const kept = new Set<string>();
+  const begun = new Set<string>();
+  for (let from = 0; from < length; from += PAGE_BOUNDS.eventsMax) {
+    const page = await reader.workflows.read(runId, { from, limit: PAGE_BOUNDS.eventsMax });
+    for (const { type, payload, sequence } of page) {
+      if (type === "node.started") begun.add(payload.nodeId);
+      if (sequence < event && (type === "node.completed" || type === "node.skipped"))
+        kept.add(payload.nodeId);
+    }
+  }
+  const preview: ForkPreview = {
+    source: runId,
+    event,
+    kept: [...kept],
+    anew: [...begun].filter((nodeId) => !kept.has(nodeId)),
+  };
+  return answerWith(preview);
+}
+
+export async function forkWorkflowRun(
+  { runId, summary }: WorkflowEntry,
+  event: number,
+  { workflows }: PageParts,
+): Promise<JsonAnswer> {
+  if (!workflows) return refuse("refused", NO_WORKFLOWS);
+  const answered = await workflows.fork({ runId, tenant: summary.tenant, event });
+  if (answered.refusal !== undefined) return refuse("refused", answered.refusal);
+  const forked: Forked = {
+    id: answered.id,
+    happened: `${answered.id} runs: it keeps what ${runId} did before event ${event}.`,
+  };
+  return answerWith(forked);
+}

@@ -1,6 +1,8 @@
 /**
  * Owns: two gateways that the same stories are played in: the plain host, with the plugin installed and its flag off, and the
  * host with the flag on. Does not own: the stories.
+ *
+ * With `PAINS_WITHOUT_PLUGIN=1` the flag is off in both: then each story has to fail, since nothing ends its pain.
  */
 import { createPluginConfig, PHASE1, type Stage } from "../e2e/stage.ts";
 import type { Json } from "../support/gateway.ts";
@@ -32,9 +34,10 @@ export async function openPair({
 }: PairOptions = {}): Promise<Pair> {
   const openWith = (settings: Json): Promise<Stage> =>
     openWritesStage({}, { pluginConfig: createPluginConfig(settings), plugins, configPatch }, createRules());
+  const isWithout = process.env["PAINS_WITHOUT_PLUGIN"] === "1";
   const [plain, coordinated] = await Promise.all([
     openWith({ enabled: false }),
-    openWith({ ...PHASE1, ...phase1 }),
+    openWith({ ...PHASE1, ...phase1, ...(isWithout && { enabled: false }) }),
   ]);
   return {
     plain,

@@ -5,6 +5,7 @@ import type { Observation } from "../../src/agents/coordination/contracts/observ
 import type { Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
 import type { Gateway, Json } from "../support/gateway.ts";
+import { answerOnce } from "../support/answer-once.ts";
 import {
   isAnnounce,
   type RecordedRequest,
@@ -18,12 +19,16 @@ import { createPluginConfig, openStage, type Stage } from "./stage.ts";
 export const ASKED_MS = 90_000;
 const FOLLOW_MS = 120_000;
 
-/** Lets a child speak in the turn that the host makes when the child's own agents have ended. */
-const RULES: readonly Rule[] = [
+/** Says what an owner is told in a turn that the gateway does not outlive. */
+export const TOLD_UNTIL_KILLED = "telling-then";
+
+const createRules = (): readonly Rule[] => [
+  // Lets a child speak in the turn that the host makes when the child's own agents have ended.
   {
     when: (text) => isAnnounce(text) && text.includes("Every subagent spawned"),
     turns: [{ say: "after-the-yield" }],
   },
+  answerOnce((text) => text.includes(TOLD_UNTIL_KILLED), { delayMs: 120_000, say: "never said" }),
 ];
 
 export type RunnerName = "subagent" | "owner";
@@ -69,7 +74,7 @@ export async function openRunsStage(): Promise<RunsStage> {
         agents: { ownership: "explicit", entries: { main: {}, coder: { tools: { profile: "coding" } } } },
       },
     },
-    RULES,
+    createRules(),
   );
   const call = async <T>(method: string, params: object = {}): Promise<T> =>
     (await host.gateway.call(`host-runs.${method}`, params as Json, FOLLOW_MS + 5_000)) as T;

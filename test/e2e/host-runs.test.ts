@@ -8,6 +8,7 @@ import {
   orderOf,
   createOwnerOrder,
   snapshotOf,
+  TOLD_UNTIL_KILLED,
   type FlowRow,
   type RunsStage,
 } from "./host-runs-stage.ts";
@@ -167,19 +168,28 @@ describe("cancelling a step", () => {
   });
 });
 
+/** Where the host does not go on with the turn, its log says more. */
+async function untilResumed(word: string): Promise<void> {
+  await stage.untilAsked(word, 2).catch((cause: unknown) => {
+    const lines = stage.host.gateway.log().split("\n");
+    const told = lines.filter((line) => /recover|interrupt|telling/iu.test(line)).slice(-40);
+    throw new Error(`the host did not go on with the turn: ${told.join("\n")}`, { cause });
+  });
+}
+
 describe("kill -9 of the gateway", () => {
   const ended = orderOf(renderScript({ say: "ended-before" }));
   const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
   const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
-  const telling = createOwnerOrder(
-    "agent:main:telling",
-    renderScript({ delayMs: 3_000, say: "telling-then" }),
-  );
+  const telling = createOwnerOrder("agent:main:telling", renderScript({ say: TOLD_UNTIL_KILLED }));
   const shown = "co-Shown";
   let flow: FlowRow;
 
   // A start takes half a minute: one kill serves all tests.
   beforeAll(async () => {
+    // First, because the host goes on with a turn only when it has written down that it is under way.
+    await stage.start(telling, "owner");
+    await stage.untilAsked(TOLD_UNTIL_KILLED);
     await stage.start(ended);
     await stage.start(hanging);
     await stage.follow(ended);
@@ -188,8 +198,6 @@ describe("kill -9 of the gateway", () => {
     expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
     await stage.show(snapshotOf(shown));
     flow = await stage.untilFlow(shown, () => true);
-    await stage.start(telling, "owner");
-    await stage.untilAsked("telling-then");
     await stage.killAndRestart();
   });
 
@@ -220,7 +228,7 @@ describe("kill -9 of the gateway", () => {
       });
     }
     // The host goes on with the turn by itself.
-    await stage.untilAsked("telling-then", 2);
+    await untilResumed(TOLD_UNTIL_KILLED);
     for (const order of [toldOrder, telling]) {
       const keyed = (await stage.messagesOf(order.childSessionKey)).filter(
         ({ idempotencyKey }) => idempotencyKey === `${order.idempotencyKey}:user`,

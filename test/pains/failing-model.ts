@@ -1,4 +1,5 @@
 /** What the model of the pains' gateways answers for once, as providers and models do; then it follows its scripts. */
+import { answerOnce } from "../support/answer-once.ts";
 import { isAnnounce, type Rule, type Turn } from "../support/scripted-model.ts";
 
 export const NEVER_SAID = "This is never said.";
@@ -17,18 +18,6 @@ export function createRules(): Rule[] {
 /** The turn that tells a result takes longer than its gateway lives. */
 export function createSlowRules(): Rule[] {
   return [answerOnce((text) => isTelling(text, "posted"), { delayMs: 120_000, say: NEVER_SAID })];
-}
-
-function answerOnce(isMeant: (text: string) => boolean, turn: Turn): Rule {
-  let isOver = false;
-  return {
-    when: (text) => {
-      if (isOver || !isMeant(text)) return false;
-      isOver = true;
-      return true;
-    },
-    turns: [turn],
-  };
 }
 
 /** What tells a session, by the host or by us, how the work of this name went. */

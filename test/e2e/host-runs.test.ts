@@ -169,11 +169,11 @@ describe("cancelling a step", () => {
 });
 
 /** Where the host does not go on with the turn, its log says more. */
-async function untilResumed(word: string): Promise<void> {
+async function waitUntilResumed(word: string): Promise<void> {
   await stage.untilAsked(word, 2).catch((cause: unknown) => {
     const lines = stage.host.gateway.log().split("\n");
-    const told = lines.filter((line) => /recover|interrupt|telling/iu.test(line)).slice(-40);
-    throw new Error(`the host did not go on with the turn: ${told.join("\n")}`, { cause });
+    const recoveryLines = lines.filter((line) => /recover|interrupt|telling/iu.test(line)).slice(-40);
+    throw new Error(`the host did not go on with the turn: ${recoveryLines.join("\n")}`, { cause });
   });
 }
 
@@ -228,7 +228,7 @@ describe("kill -9 of the gateway", () => {
       });
     }
     // The host goes on with the turn by itself.
-    await untilResumed(TOLD_UNTIL_KILLED);
+    await waitUntilResumed(TOLD_UNTIL_KILLED);
     for (const order of [toldOrder, telling]) {
       const keyed = (await stage.messagesOf(order.childSessionKey)).filter(
         ({ idempotencyKey }) => idempotencyKey === `${order.idempotencyKey}:user`,

@@ -39,7 +39,7 @@ async function bundleSources(): Promise<OutputChunk[]> {
     platform: "node",
     external: NOT_BUNDLED,
     tsconfig: "tsconfig.json",
-    // What a package calls its main may load its parts in a way that no bundler sees.
+    // The file that a package calls its main may load its parts in a way that no bundler sees.
     resolve: { mainFields: ["module", "main"] },
   });
   const { output } = await bundle.write({

@@ -52,14 +52,14 @@ export interface ModelOptions {
   readonly apiKey?: string;
 }
 
-/** What is not said is not there; a tool that asks for no scopes is everybody's. */
+/** An option that is absent is not there; a tool that asks for no scopes is everybody's. */
 export type AgentOptions = Partial<AgentHostParts>;
 
 export interface WorkflowOptions {
   readonly ledgerPath: string;
   /** Where the key of interrupt tokens lies; absent: beside the ledger. */
   readonly keyFolder?: string;
-  /** Of that ledger, where somebody else has it open and closes it later. */
+  /** The store of that ledger, where somebody else has it open and closes it later. */
   readonly store?: WorkflowStore;
   readonly definitions: readonly WorkflowDefinition[];
   readonly logger: Logger;

@@ -126,7 +126,7 @@ export interface ComposeOptions {
   readonly model: ModelClient;
   /** Texts that were kept back, over reloads. */
   readonly withheld: WithheldTexts;
-  /** What model calls used, over reloads. */
+  /** Keeps what model calls used, over reloads. */
   readonly usage: UsageBook;
   /** The host's own ways to people, which take answers back. */
   readonly channels: (take: TakeChannelAnswer) => Readonly<Record<"host" | "chat", HumanChannel>>;

@@ -68,7 +68,7 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** What the conformance suite adds to a host; nothing where it is not tested. */
+/** Holds what the conformance suite adds to a host; nothing where it is not tested. */
 interface SuiteParts {
   readonly secrets: ReadonlyMap<string, string>;
   readonly agents: readonly InstalledAgent[];

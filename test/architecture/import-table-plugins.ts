@@ -42,13 +42,13 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/postgres infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
     packages: "node:*",
   },
-  // What `--json` prints, gateway methods answer and the page shows.
+  // Builders of what `--json` prints, gateway methods answer and the page shows.
   "plugins/reports": {
     folders:
       "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions core/std platform",
     types: "core/contracts/workflows core/ports",
   },
-  // What goes over the wire between the page in a browser and its server.
+  // Types of what goes over the wire between the page in a browser and its server.
   "plugins/page/contract": {
     types: "core/contracts core/plan core/ports core/runtime plugins/reports",
   },

@@ -31,7 +31,7 @@ interface Stage {
   readonly notices: ChannelNotice[];
   readonly questionId: string;
   readonly report: (isForOperator: boolean) => Promise<QuestionReport>;
-  /** What chats and clients of the gateway are told of the question. */
+  /** All that chats and clients of the gateway are told of the question. */
   readonly shown: () => Promise<string>;
 }
 

@@ -4,6 +4,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startServing } from "../../src/plugins/serve-openwop.ts";
+import { createServing } from "../openwop/create-serving.ts";
+import { createNoop, createWorkflow } from "../openwop/levels-workflows.ts";
 import { openRun, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
@@ -77,34 +79,12 @@ describe("commands with --ledger postgres://...", () => {
 
 describe("serve with --ledger postgres://...", () => {
   test("keeps runs there, and another process goes on with them", async () => {
-    const noop = { id: "n", typeId: "core.noop", config: {}, inputs: {} };
-    const definition = {
-      id: "w",
-      name: "w",
-      version: "1",
-      nodes: [noop],
-      edges: [],
-      variables: [],
-      settings: {},
-    };
-    const serve = () =>
-      startServing({
-        ledgerPath: schema.url,
-        keyFolder: folder.path,
-        tokens: [{ tenant: "t", token: "token" }],
-        definitions: [definition as never],
-        version: "0.0.0",
-        port: 0,
-        hostname: "127.0.0.1",
-        allowRemote: false,
-        testSeams: false,
-        verbose: false,
-        confidenceFloor: 0.5,
-        escalationThreshold: 0.7,
-        privateOrigins: [],
-        peerTokens: {},
-        log: () => undefined,
-      });
+    const serving = createServing(schema.url, {
+      keyFolder: folder.path,
+      tokens: [{ tenant: "t", token: "token" }],
+      definitions: [createWorkflow("w", { nodes: [createNoop("n")] })],
+    });
+    const serve = () => startServing(serving);
     const headers = { authorization: "Bearer token", "content-type": "application/json" };
     const first = await serve();
     const created = await fetch(`${first.baseUrl}/v1/runs`, {

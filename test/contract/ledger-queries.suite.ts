@@ -73,7 +73,7 @@ export function describeLedgerQueries(name: string, open: () => Promise<QueriedL
     return found;
   }
 
-  /** What the filter finds, by looking at every event. */
+  /** Returns what the filter finds, by looking at every event. */
   function listMatchingEvents(filter: LedgerFilter): RunEvent[] {
     return runs.flatMap((run) => run.events.filter((event) => isMatch(filter, run, event)));
   }

@@ -77,13 +77,13 @@ interface Heard {
 interface Listening {
   readonly port: number;
   readonly client: GatewayClient;
-  /** What the chat was told, in order; the host names it by the key of the message. */
+  /** All that the chat was told, in order; the host names it by the key of the message. */
   readonly heard: readonly Heard[];
 }
 
 let listening: Listening | undefined;
 
-/** Of the gateway that runs now. */
+/** Connects to the gateway that runs now. */
 function connectChatClient(): Listening {
   const { port, token } = stage.gateway;
   if (listening?.port === port) return listening;
@@ -105,7 +105,7 @@ async function send(label: string, message: string, idempotencyKey: string = ran
   return idempotencyKey;
 }
 
-/** What the chat is told on a message that is written now. */
+/** Writes a message, and returns what the chat is told on it. */
 async function say(label: string, message: string, key?: string): Promise<string> {
   const runId = await send(label, message, key);
   const { text } = await waitFor(() => connectChatClient().heard.find((each) => each.runId === runId), {
@@ -136,7 +136,7 @@ async function eventsOf(runId: string): Promise<WorkflowEvent[]> {
 
 const runIdIn = (reply: string): string => /run-[0-9a-f-]+/u.exec(reply)?.[0] ?? `no run in: ${reply}`;
 
-/** What models were asked because of a message. */
+/** Returns what models were asked because of a message. */
 const listAsksWith = (text: string): RecordedRequest[] =>
   stage.model.requests.filter(({ body }) => body.messages.some((each) => textOf(each).includes(text)));
 

@@ -7,6 +7,7 @@ import { startServing, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { createServing } from "./create-serving.ts";
 import { findSchemaProblems } from "./levels-schemas.ts";
 
 export const TOKEN = "token-of-the-first-tenant";
@@ -165,26 +166,15 @@ export async function openWorld(
 ): Promise<World> {
   const folder = createTempFolder();
   const ledgerPath = join(folder.path, "runs.sqlite");
-  const serving: Serving = {
-    ledgerPath,
+  const serving = createServing(ledgerPath, {
     definitions,
-    version: "0.0.0",
-    port: 0,
-    hostname: "127.0.0.1",
     tokens: [
       { tenant: "first", token: TOKEN },
       { tenant: "other", token: OTHER_TOKEN },
     ],
-    allowRemote: false,
     testSeams: true,
-    verbose: false,
-    confidenceFloor: 0.5,
-    escalationThreshold: 0.7,
-    privateOrigins: [],
-    peerTokens: {},
-    log: () => undefined,
     ...options,
-  };
+  });
   let served: Awaited<ReturnType<typeof startServing>> | undefined = await startServing(serving);
   const { baseUrl } = served;
   const port = Number(new URL(baseUrl).port);

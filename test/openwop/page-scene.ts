@@ -2,32 +2,15 @@
 import { request as httpRequest } from "node:http";
 import type { SignedIn } from "../../src/plugins/page/contract/session.ts";
 import { startServing, type Served, type Serving } from "../../src/plugins/serve-openwop.ts";
+import { createServing } from "./create-serving.ts";
 
 export interface ServedPage extends AsyncDisposable {
   readonly baseUrl: string;
   readonly link: string;
 }
 
-export async function servePage(
-  ledgerPath: string,
-  { tokens = [], definitions = [] }: Partial<Pick<Serving, "tokens" | "definitions">> = {},
-): Promise<ServedPage> {
-  const served: Served = await startServing({
-    ledgerPath,
-    tokens,
-    definitions,
-    version: "0.0.0",
-    port: 0,
-    hostname: "127.0.0.1",
-    allowRemote: false,
-    testSeams: false,
-    verbose: false,
-    confidenceFloor: 0.5,
-    escalationThreshold: 0.7,
-    privateOrigins: [],
-    peerTokens: {},
-    log: () => undefined,
-  });
+export async function servePage(ledgerPath: string, options: Partial<Serving> = {}): Promise<ServedPage> {
+  const served: Served = await startServing(createServing(ledgerPath, options));
   const [, link = ""] = served.createPageUrl().split("#link=");
   return { baseUrl: served.baseUrl, link, [Symbol.asyncDispose]: () => served.stop() };
 }

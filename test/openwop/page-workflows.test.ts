@@ -33,15 +33,22 @@ async function waitUntilStatus(client: PageClient, runId: string, status: string
   await waitFor(isThere, { what: `the run to be ${status}` });
 }
 
-it("a run is forked from an event, and what the fork keeps is told before", async () => {
-  using folder = createTempFolder();
-  await using served = await servePage(folder.file("ledger.sqlite"), {
+/** Serves the page, and starts a run that waits for an approval. */
+async function serveWaitingRun(ledger: string) {
+  const served = await servePage(ledger, {
     tokens: [{ token: TOKEN, tenant: "acme" }],
     definitions: [ASKS],
   });
   const client = createPageClient(served.baseUrl, await signIn(served.baseUrl, served.link));
   const runId = await startRun(served.baseUrl);
   await waitUntilStatus(client, runId, "waiting-approval");
+  return { ...served, client, runId };
+}
+
+it("a run is forked from an event, and what the fork keeps is told before", async () => {
+  using folder = createTempFolder();
+  await using waiting = await serveWaitingRun(folder.file("ledger.sqlite"));
+  const { client, runId } = waiting;
   const { events } = await client.get<EventsPage>(`runs/${runId}/events`);
   const gateStart = events.findIndex((event) => "type" in event && event.nodeId === "gate");
 
@@ -65,18 +72,13 @@ it("a run is forked from an event, and what the fork keeps is told before", asyn
 
 it("a run of a tenant is followed live, and cancelled once", async () => {
   using folder = createTempFolder();
-  await using served = await servePage(folder.file("ledger.sqlite"), {
-    tokens: [{ token: TOKEN, tenant: "acme" }],
-    definitions: [ASKS],
-  });
-  const client = createPageClient(served.baseUrl, await signIn(served.baseUrl, served.link));
-  const runId = await startRun(served.baseUrl);
+  await using waiting = await serveWaitingRun(folder.file("ledger.sqlite"));
+  const { client, runId, baseUrl } = waiting;
   const readRun = () => client.get<WorkflowDetail>(`runs/${runId}`);
-  await waitUntilStatus(client, runId, "waiting-approval");
   expect((await readRun()).hasEnded).toBe(false);
 
   const stop = new AbortController();
-  const changes = readLive(served.baseUrl, client, { signal: stop.signal });
+  const changes = readLive(baseUrl, client, { signal: stop.signal });
   expect((await changes.next()).value).toMatchObject({ event: "hello" });
   const cancelled = await client.ask(`runs/${runId}/cancel`, { body: {} });
   expect(cancelled).toMatchObject({

@@ -1,4 +1,4 @@
-/** What the model of the pains' gateways answers for once, as providers and models do; then it follows its scripts. */
+/** Owns: answers that the model of the pains' gateways gives for once, as providers and models do. */
 import { answerOnce } from "../support/answer-once.ts";
 import { isAnnounce, type Rule, type Turn } from "../support/scripted-model.ts";
 
@@ -20,7 +20,7 @@ export function createSlowRules(): Rule[] {
   return [answerOnce((text) => isTelling(text, "posted"), { delayMs: 120_000, say: NEVER_SAID })];
 }
 
-/** What tells a session, by the host or by us, how the work of this name went. */
+/** True for a text that tells a session, by the host or by us, how the work of this name went. */
 function isTelling(text: string, label: string): boolean {
   return (
     (isAnnounce(text) && text.includes(`${label}-child`)) || text.includes(`The plan ${label} has ended`)

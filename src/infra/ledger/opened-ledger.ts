@@ -20,7 +20,7 @@ export type OpenedLedger = LedgerStore &
     readonly heads: LedgerHeads;
   };
 
-/** What anchors are made of and held against, of runs of either kind. */
+/** Reads what anchors are made of and held against, of runs of either kind. */
 export interface LedgerHeads {
   /** The number of the newest event; 0 for a ledger without events. */
   newestNumber(): Promise<number>;

@@ -33,7 +33,7 @@ type Shared =
 
 /** As the commands print it with `--json`, and gateway methods answer it. Confidences are in basis points. */
 export interface QuestionReport extends Pick<QuestionView, Shared> {
-  /** What it is answered by. */
+  /** The id by which it is answered. */
   readonly questionId: string;
   readonly coordinationId: CoordinationId;
   readonly ownerSession: SessionKey;
@@ -41,9 +41,9 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
   readonly stepName?: string;
   readonly answers: readonly AnswerKind[];
   readonly onExpiry: "deny" | "default";
-  /** Of the result that it is about, while that is held. */
+  /** Checks of the result that it is about, while that is held. */
   readonly checks?: readonly CheckReport[];
-  /** Of the step that it is about: where its agent did not run as it was asked. */
+  /** Differences of the step that it is about: where its agent did not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
   /** The held result. Its hash is for operators who read the ledger, because a short text is guessed from it. */
   readonly result?: HeldResult;
@@ -55,7 +55,7 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
 /** The size of a held result, in bytes of UTF-8, and the hash that names it where the reader may read the text. */
 export type HeldResult = Pick<ContentRef, "bytes"> & Partial<ContentRef>;
 
-/** What a check found, why it found nothing, or neither while it is asked. */
+/** Says what a check found, why it found nothing, or neither while it is asked. */
 export interface CheckReport extends Partial<
   Pick<Finding, "agentId" | "verdict" | "criteria" | "confidence" | "self">
 > {

@@ -19,7 +19,7 @@ export interface TreeNode {
   readonly agentId?: string;
   readonly lane?: StepView["lane"];
   readonly status: StepView["status"] | CoordinationView["status"];
-  /** What its own model calls used; absent where nothing is known of it. */
+  /** The use of its own model calls; absent where nothing is known of it. */
   readonly usage?: UsageView;
   /** From its dispatch until its end, or until now. */
   readonly durationMs?: number;
@@ -33,7 +33,7 @@ export interface AgentTree {
   readonly status: CoordinationView["status"];
   readonly startedAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
-  /** Of all sessions together, plans of children included. */
+  /** The use of all sessions together, plans of children included. */
   readonly usage: { readonly tokens: number; readonly costMicroUsd: number };
   readonly budget?: NonNullable<CoordinationView["budget"]>;
   readonly budgetStops?: NonNullable<CoordinationView["budgetStops"]>;
@@ -93,7 +93,7 @@ async function readNested(
   return nested;
 }
 
-/** What a step's runner says includes what the plan of its agent used, which is summed here by itself. */
+/** Sums the use of a tree. A step's runner tells it with that of its agent's plan, which is summed here by itself. */
 function sumUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
   let { tokens, costMicroUsd } = view.usage ?? NOTHING;
   for (const { stepId, usage } of view.steps) {
@@ -110,7 +110,7 @@ function sumUsage({ view, nested }: NestedPlan): AgentTree["usage"] {
 
 const NOTHING = { tokens: 0, costMicroUsd: 0 };
 
-/** What the step's own model calls used, without the plan of its agent. */
+/** Returns what the step's own model calls used, without the plan of its agent. */
 function readOwnUsage({ usage }: StepView, submitted: NestedPlan | undefined): UsageView | undefined {
   return usage && submitted ? { ...usage, ...usage.ofCalls } : usage;
 }

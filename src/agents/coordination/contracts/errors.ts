@@ -1,4 +1,4 @@
-/** What a caller can do about an error. Every error code has exactly one. */
+/** Names what a caller can do about an error. Every error code has exactly one. */
 export type Recovery =
   | "reload-and-retry"
   | "back-off"

@@ -3,7 +3,7 @@ import type { RunEvent } from "../contracts/run-event.ts";
 import type { Summary } from "../contracts/coordination-summary.ts";
 import type { StoredRun } from "./run-store.ts";
 
-/** What coordinations and events are found by. All that is there must match. */
+/** Selects coordinations and events. All that is there must match. */
 export interface LedgerFilter {
   /** The trace that the coordination was opened on. */
   readonly traceId?: string;
@@ -44,7 +44,7 @@ export interface RunPlace {
 
 /** The place of an event among those that a query finds. */
 export interface EventPlace extends RunPlace {
-  /** Of the step that the query is at; empty for a whole coordination. */
+  /** Names the step that the query is at; empty for a whole coordination. */
   readonly stepId: string;
   readonly position: number;
 }
@@ -100,7 +100,7 @@ export interface LedgerQueries {
     query: AppendedQuery,
   ): Promise<{ readonly items: readonly RunEvent[]; readonly reached: number }>;
   /**
-   * What was appended after a position, to runs of either kind, in that order; and the position that was reached. For who
+   * Reads what was appended after a position, to runs of either kind, in that order; and the position that was reached. For who
    * waits for changes: no event is decoded.
    */
   readArrivals(query: {

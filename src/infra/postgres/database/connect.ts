@@ -77,7 +77,7 @@ export async function connect(options: ConnectOptions): Promise<PostgresDatabase
     snapshot: (read) => guard(() => readSnapshot(readers, read)),
     connectWriter: async () => {
       const client = await writers.connect();
-      // What was sent fails with the connection; the event only says so again.
+      // A statement that was sent fails with the connection; the event only says so again.
       client.on("error", ignoreError);
       return {
         query: (sql, values) => sendQuery(client, sql, values),

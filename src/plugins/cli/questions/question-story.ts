@@ -102,7 +102,7 @@ export function renderQuestions(questions: readonly QuestionReport[], page: Ques
   return `${questions.map((question) => renderQuestionLines(question, page).join("\n")).join("\n\n")}\n`;
 }
 
-/** What a result says that people are to rule on: `undefined` where the question is about none, `null` once it is not kept. */
+/** The text of a result that people are to rule on: `undefined` where the question is about none, `null` once it is not kept. */
 export type HeldText = string | null | undefined;
 
 const HELD_CHARS_MAX = 20_000;

@@ -19,9 +19,9 @@ export interface Ask<Body = unknown> {
   readonly body: Body;
   /** Whether only the headers of the answer are wanted. */
   readonly isHead: boolean;
-  /** Of the run to create, where the request carries an idempotency key. */
+  /** Names the run to create, where the request carries an idempotency key. */
   readonly runId?: CoordinationId;
-  /** Of the path; empty where the path has none of that name. */
+  /** Returns a part of the path; empty where the path has none of that name. */
   readonly param: (name: string) => string;
   readonly query: (name: string) => string | undefined;
   readonly header: (name: string) => string | undefined;
@@ -61,7 +61,7 @@ export interface StreamAnswer {
 
 export type Answer = JsonAnswer | TextAnswer | PartsAnswer | StreamAnswer | HttpRefusal;
 
-/** What handlers work with. */
+/** The parts that handlers work with. */
 export interface RouteParts {
   readonly host: WorkflowHost;
   readonly clock: Clock;
@@ -69,7 +69,7 @@ export interface RouteParts {
   readonly advertised: Advertised;
   readonly streams: StreamHub;
   readonly rates: RateLimiter;
-  /** What stands before the protocol's paths, where somebody else's server mounts them. */
+  /** The prefix of the protocol's paths, where somebody else's server mounts them. */
   readonly pathPrefix: string;
   /** The discovery document as it is now, with its tag. */
   readonly discovery: () => { readonly text: string; readonly etag: string };

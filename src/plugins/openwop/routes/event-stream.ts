@@ -38,7 +38,7 @@ export interface StreamSubject {
   readonly request: StreamRequest;
   /** The first sequence to send. */
   readonly from: number;
-  /** What was already read from there on. */
+  /** Events that were already read from there on. */
   readonly first: EventPage;
 }
 
@@ -92,7 +92,7 @@ function open(
     batchLast: -1,
     cancelBatch: undefined,
     unwatch: () => undefined,
-    // Of what came between the first reading and now, nobody told.
+    // About events that came between the first reading and now, nobody told.
     mayHaveMore: true,
     keepAlive: () => {
       if (!hasRoom(live)) return false;
@@ -137,7 +137,7 @@ async function runExclusively(live: Live, work: () => Promise<void>): Promise<vo
   }
   if (isOver(live)) return;
   live.phase = "idle";
-  // Who woke the stream after the last look, and before this line, found it busy.
+  // Whoever woke the stream after the last look, and before this line, found it busy.
   if (live.mayHaveMore && hasRoom(live)) void pump(live);
 }
 

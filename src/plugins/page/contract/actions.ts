@@ -4,7 +4,7 @@ import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem
 import type { ReplayedCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import type { PlanShape } from "./runs.ts";
 
-/** What an action brought about, in one sentence. */
+/** Says in one sentence what an action brought about. */
 export interface Done {
   readonly happened: string;
 }

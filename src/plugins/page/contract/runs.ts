@@ -66,9 +66,9 @@ export interface CoordinationDetail {
   readonly timeline: Timeline;
   /** As `tree --json`. */
   readonly tree: AgentTree;
-  /** Of a plan whose text is still kept. */
+  /** Only for a plan whose text is still kept. */
   readonly plan?: PlanShape;
-  /** Of the newest event: what is behind it is older. */
+  /** The sequence of the newest event: what is behind it is older. */
   readonly sequence: number;
   /** When the server read it, by the server's clock. */
   readonly atMs: number;

@@ -11,7 +11,7 @@ import type { LiveChange } from "../contract/live.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageParts } from "./page-parts.ts";
 
-/** What happened since the look before, up to a position. */
+/** All that happened since the look before, up to a position. */
 export interface Changes {
   readonly position: number;
   readonly changes: readonly LiveChange[];
@@ -22,7 +22,7 @@ export interface LiveChanges {
   follow(
     listener: (changes: Changes) => void,
   ): Promise<{ readonly position: number; readonly stop: () => void }>;
-  /** What was appended after a position and up to another one; `undefined` where that is too much to tell. */
+  /** Reads what was appended after a position and up to another one; `undefined` where that is too much to tell. */
   since(after: number, until: number): Promise<readonly LiveChange[] | undefined>;
   close(): void;
 }

@@ -194,7 +194,7 @@ async function previewFork(request: PageRequest, parts: PageParts): Promise<Json
   });
 }
 
-/** What `coordination.plan.fork` answers. */
+/** The answer of `coordination.plan.fork`. */
 interface ForkPayload {
   readonly coordinationId: string;
   readonly forkedFrom: { readonly sequence: number };

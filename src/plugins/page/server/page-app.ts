@@ -270,7 +270,7 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "COORDINATION_OFF",
 ]);
 
-/** What went wrong inside is in the log, not in the answer. */
+/** The log has what went wrong inside, and the answer has not. */
 function describeFailure(error: unknown, { logger }: PageAppParts): JsonAnswer {
   if (isCoordinationError(error)) {
     if (error.code === "INPUT_INVALID" || error.code === "CONFIG_INVALID")

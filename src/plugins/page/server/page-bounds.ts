@@ -17,13 +17,13 @@ export const PAGE_BOUNDS = {
   streamsOfSessionMax: 8,
   runsDefault: 50,
   runsMax: 200,
-  /** Of the objective of each coordination in a listing. */
+  /** Bounds the objective of each coordination in a listing. */
   listedCharsMax: 1_000,
   /** Entries that one search looks at before it answers with what it found. */
   lookedAtMax: 2_000,
   eventsDefault: 200,
   eventsMax: 1_000,
-  /** Of the events of one answer together. */
+  /** Bounds the events of one answer together. */
   eventsCharsMax: 4_000_000,
   questionsDefault: 50,
   questionsMax: 500,

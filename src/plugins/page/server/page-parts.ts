@@ -27,7 +27,7 @@ export type GatewayReply =
       readonly error: { readonly code: string; readonly message: string; readonly details?: object };
     };
 
-/** What an operator may ask the host of workflows for. A refusal says why nothing is done. */
+/** Does what an operator asks the host of workflows for. A refusal says why nothing is done. */
 export interface WorkflowControls {
   cancel(run: WorkflowRun): Promise<{ readonly refusal?: string }>;
   /** `event`: the first one that the fork takes nothing from. */

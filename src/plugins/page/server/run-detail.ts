@@ -64,7 +64,7 @@ async function readCoordinationDetail(
   };
 }
 
-/** Of a plan whose text is kept; this release may find fault with what an older one took. */
+/** Reads the shape of a plan whose text is kept; this release may find fault with what an older one took. */
 async function readPlanShape(
   reader: ReportedLedger,
   { plan }: CoordinationView,

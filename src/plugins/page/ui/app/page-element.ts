@@ -26,7 +26,7 @@ export abstract class PageElement extends LitElement {
 
 /** Several changes that come at once are read once. */
 const PAUSE_MS = 60;
-/** What takes the server long to tell is asked for less often, so that the one who looks does not keep it from its work. */
+/** A page that takes the server long to tell is asked for less often, so that the one who looks does not keep it from its work. */
 const PAUSE_PER_READING = 2;
 const PAUSE_MS_MAX = 10_000;
 

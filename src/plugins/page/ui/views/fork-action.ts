@@ -8,7 +8,7 @@ import { describeProblem } from "../app/page-api.ts";
 import type { PageContext } from "../app/page-element.ts";
 
 interface ForkRequest {
-  /** Of the run, below the API. */
+  /** The run's path below the API. */
   readonly path: string;
   readonly event: number;
   readonly kind: "plan" | "run";

@@ -6,12 +6,14 @@ export interface Cable extends AsyncDisposable {
   readonly port: number;
   /** Cuts what is connected, and refuses what comes. */
   pull(): void;
-  plugIn(): void;
+  /** Into the server at the port, or into the one before. */
+  plugIn(port?: number): void;
 }
 
 /** Listens on a loopback port and passes everything on to another one. */
-export async function startCable(targetPort: number): Promise<Cable> {
+export async function startCable(firstPort: number): Promise<Cable> {
   const sockets = new Set<Socket>();
+  let targetPort = firstPort;
   let isPulled = false;
   const keep = (socket: Socket): void => {
     sockets.add(socket);
@@ -40,7 +42,8 @@ export async function startCable(targetPort: number): Promise<Cable> {
       isPulled = true;
       cut();
     },
-    plugIn: () => {
+    plugIn: (port = targetPort) => {
+      targetPort = port;
       isPulled = false;
     },
     [Symbol.asyncDispose]: async () => {

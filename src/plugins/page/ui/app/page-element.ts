@@ -43,6 +43,7 @@ export abstract class LoadedElement<T> extends PageElement {
   declare protected problem: string | undefined;
   #stopListening: (() => void) | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #endPause: (() => void) | undefined;
   #isReading = false;
   #isStale = false;
   #failure: unknown;
@@ -80,6 +81,12 @@ export abstract class LoadedElement<T> extends PageElement {
     if (!this.#isReading) void this.#readAll();
   }
 
+  /** Reads without a pause: somebody wants to see something else. */
+  protected reloadNow(): void {
+    this.reload();
+    this.#endPause?.();
+  }
+
   async #readAll(): Promise<void> {
     this.#isReading = true;
     while (this.#isStale && this.isConnected) {
@@ -94,7 +101,8 @@ export abstract class LoadedElement<T> extends PageElement {
       }
       const readingMs = performance.now() - beganAtMs;
       const pauseMs = Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS, readingMs * PAUSE_PER_READING));
-      await new Promise((resolve) => {
+      await new Promise<void>((resolve) => {
+        this.#endPause = resolve;
         this.#timer = setTimeout(resolve, pauseMs);
       });
     }

@@ -12,18 +12,37 @@ const KINDS = ["coordination", "plan", "run"] as const;
 const SINCE: Readonly<Record<string, number>> = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 };
 /** While somebody types. */
 const TYPING_MS = 250;
+/** A search goes on by itself until it has found so many, or has looked through so many entries. */
+const FOUND_MIN = 50;
+const LOOKED_AT_MAX = 200_000;
 
-class RunList extends LoadedElement<RunsPage> {
+/** What was found, in one answer of the server or in several. */
+interface FoundRuns extends RunsPage {
+  /** Of a search that took several answers: how many entries it has looked through so far, at least. */
+  readonly searched?: number;
+}
+
+class RunList extends LoadedElement<FoundRuns> {
   static override properties = { ...LoadedElement.properties, query: { attribute: false } };
   declare query: Readonly<Record<string, string>>;
   #typing: ReturnType<typeof setTimeout> | undefined;
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    if (changed.get("query") !== undefined) this.reload();
+    if (changed.get("query") !== undefined) this.reloadNow();
   }
 
-  protected override read(): Promise<RunsPage> {
-    const { text, agent, session, state, kind, since, cursor } = this.query;
+  protected override async read(): Promise<FoundRuns> {
+    const { query } = this;
+    let found: FoundRuns = await this.#readPage(query);
+    while (isToBeContinued(found) && this.query === query && this.isConnected) {
+      this.loaded = found;
+      found = joinPages(found, await this.#readPage({ ...query, cursor: found.nextCursor }));
+    }
+    return found;
+  }
+
+  #readPage(query: Readonly<Record<string, string | undefined>>): Promise<RunsPage> {
+    const { text, agent, session, state, kind, since, cursor } = query;
     const sinceMs = since === undefined ? undefined : SINCE[since];
     return this.page.api.get("runs", {
       text,
@@ -36,8 +55,9 @@ class RunList extends LoadedElement<RunsPage> {
     });
   }
 
+  /** A long search is not done again for each event. */
   protected override isConcerned(): boolean {
-    return true;
+    return this.loaded?.searched === undefined;
   }
 
   protected override render(): TemplateResult {
@@ -50,7 +70,10 @@ class RunList extends LoadedElement<RunsPage> {
     return html`<form
       class="search"
       role="search"
-      @submit=${(event: Event) => event.preventDefault()}
+      @submit=${(event: Event) => {
+        event.preventDefault();
+        this.reloadNow();
+      }}
       @input=${() => this.#onInput()}
     >
       <label
@@ -80,7 +103,7 @@ class RunList extends LoadedElement<RunsPage> {
     }, TYPING_MS);
   }
 
-  protected override show({ runs, nextCursor, lookedAt }: RunsPage): TemplateResult {
+  protected override show({ runs, nextCursor, lookedAt, searched }: FoundRuns): TemplateResult {
     const now = Date.now();
     const isFiltered = Object.keys(this.query).length > 0;
     return html`<div class="table" tabindex="0" role="region" aria-label="Work, newest first">
@@ -103,8 +126,15 @@ class RunList extends LoadedElement<RunsPage> {
           </tbody>
         </table>
       </div>
-      ${showEmpty(runs.length === 0, isFiltered ? "Nothing matches." : "Nothing was coordinated yet. Spawn a subagent or run a plan.")}
-      ${lookedAt === undefined ? nothing : html`<p class="quiet">${formatCount(lookedAt, "entry")} looked through; there are more.</p>`}
+      ${showEmpty(runs.length === 0 && lookedAt === undefined, isFiltered ? "Nothing matches." : "Nothing was coordinated yet. Spawn a subagent or run a plan.")}
+      ${lookedAt === undefined ? nothing : html`<p class="quiet" role="status">${formatCount(lookedAt, "entry")} looked through; there are more.</p>`}
+      ${
+        searched === undefined
+          ? nothing
+          : html`<p class="quiet">
+              What happens from here on is not in this list. Press Enter in the search to search again.
+            </p>`
+      }
       ${
         nextCursor === undefined
           ? nothing
@@ -117,6 +147,21 @@ class RunList extends LoadedElement<RunsPage> {
             </p>`
       }`;
   }
+}
+
+function isToBeContinued({ runs, nextCursor, lookedAt }: FoundRuns): boolean {
+  const isCut = nextCursor !== undefined && lookedAt !== undefined;
+  return isCut && runs.length < FOUND_MIN && lookedAt < LOOKED_AT_MAX;
+}
+
+function joinPages(found: FoundRuns, next: RunsPage): FoundRuns {
+  const searched = (found.lookedAt ?? 0) + (next.lookedAt ?? 0);
+  return {
+    ...next,
+    runs: [...found.runs, ...next.runs],
+    searched,
+    ...(next.lookedAt !== undefined && { lookedAt: searched }),
+  };
 }
 
 function showChoice(name: string, values: readonly string[], chosen: string): TemplateResult {

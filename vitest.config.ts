@@ -37,6 +37,19 @@ const SIDE_BY_SIDE = {
   sequence: { groupOrder: 0 },
 };
 
+/** Stories of two gateways each, and kills of gateways. */
+const LONG = ["test/pains/**/*.test.ts"];
+
+const WITH_GATEWAYS = {
+  globalSetup: ["test/e2e/packed-plugin.ts"],
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+  // One gateway at a time: it and its test take two cores. Two side by side took longer, measured on two cores.
+  fileParallelism: false,
+  // Files hand their gateways on to the next (test/e2e/gateway-pool.ts).
+  isolate: false,
+};
+
 export default defineConfig({
   test: {
     projects: [
@@ -82,16 +95,20 @@ export default defineConfig({
       {
         test: {
           name: "e2e",
-          include: ["test/{e2e,pains}/**/*.test.ts"],
-          globalSetup: ["test/e2e/packed-plugin.ts"],
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
+          include: ["test/e2e/**/*.test.ts"],
+          exclude: LONG,
+          ...WITH_GATEWAYS,
           // After the timed tests, whose budgets a gateway would spoil.
           sequence: { groupOrder: 2 },
-          // One gateway at a time: it and its test take two cores. Two side by side took longer, measured on two cores.
-          fileParallelism: false,
-          // Files hand their gateways on to the next (test/e2e/gateway-pool.ts).
-          isolate: false,
+        },
+      },
+      {
+        test: {
+          // `npm test` leaves these to `npm run test:long`, unless it is given their names.
+          name: "long",
+          include: LONG,
+          ...WITH_GATEWAYS,
+          sequence: { groupOrder: 4 },
         },
       },
     ],

@@ -18,7 +18,8 @@ const NODE = join(MODULES, "node", "bin", process.platform === "win32" ? "node.e
 const STAMP = join(MODULES, ".setup-complete");
 
 const VITEST = ["node_modules/vitest/vitest.mjs", "run"];
-const WITHOUT_GATEWAYS = ["--project", "!e2e", "--project", "!page"];
+const WITHOUT_LONG = ["--project", "!long"];
+const WITHOUT_GATEWAYS = [...WITHOUT_LONG, "--project", "!e2e", "--project", "!page"];
 const PRETTIER = ["node_modules/prettier/bin/prettier.cjs"];
 const ESLINT = ["node_modules/eslint/bin/eslint.js", "."];
 const TSC = ["node_modules/typescript/bin/tsc"];
@@ -29,7 +30,9 @@ const TSC_PAGE = [...TSC, "-p", "src/plugins/page/ui/tsconfig.json"];
 const TASKS = {
   setup: [],
   demo: [["scripts/demo.ts"]],
-  test: [VITEST],
+  test: [[...VITEST, ...WITHOUT_LONG]],
+  /** What `npm test -- FILE` runs: any file. */
+  "test:file": [VITEST],
   "test:fast": [[...VITEST, ...WITHOUT_GATEWAYS]],
   "test:long": [
     [
@@ -39,7 +42,8 @@ const TASKS = {
       "test/contract/query-times.test.ts",
       "test/openwop/page-large.test.ts",
     ],
-    [...VITEST, "--project", "e2e", "test/e2e/crash.test.ts"],
+    [...VITEST, "test/page/large-list.test.ts"],
+    [...VITEST, "test/pains", "test/e2e/crash.test.ts"],
   ],
   explore: [["scripts/explore.ts"]],
   bench: [["test/bench/run.ts"]],
@@ -86,7 +90,8 @@ async function main([name = "", ...args]) {
 }
 
 function runTask(task, args) {
-  const commands = TASKS[task];
+  const namesFiles = args.some((arg) => !arg.startsWith("-"));
+  const commands = TASKS[task === "test" && namesFiles ? "test:file" : task];
   Object.assign(process.env, VARIABLES[task]);
   for (const [index, command] of commands.entries()) {
     const status = run(NODE, index === commands.length - 1 ? [...command, ...args] : command);

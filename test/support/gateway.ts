@@ -297,24 +297,25 @@ async function requestTurn(client: GatewayClient, turn: Parameters<Gateway["agen
     sessionKey: turn.sessionKey ?? `agent:${agent}:main`,
     deliver: false,
   };
-  const ask = (): Promise<Json | Error> =>
-    client
-      .request({
-        method: "agent",
-        params: { ...params, idempotencyKey: randomUUID() },
-        timeoutMs,
-        final: true,
-      })
-      .catch((error: unknown) => error as Error);
-  const isRefusedForNow = (answer: Json | Error): boolean =>
-    answer instanceof Error && answer.message.includes("SESSION_WORK_START_CHANGED");
-  const answer = await waitFor(
-    async () => {
-      const answer = await ask();
-      return isRefusedForNow(answer) ? undefined : answer;
-    },
-    { what: `a turn of ${params.sessionKey}`, timeoutMs, everyMs: 500 },
-  );
+  const ask = (): Promise<Json> =>
+    client.request({
+      method: "agent",
+      params: { ...params, idempotencyKey: randomUUID() },
+      timeoutMs,
+      final: true,
+    });
+  const askUnlessFailed = (): Promise<Json | Error> =>
+    ask().catch((error: unknown) => {
+      // What is thrown is "not yet" to `waitFor`, and the cause of its failure.
+      if (error instanceof Error && !error.message.includes("SESSION_WORK_START_CHANGED")) return error;
+      throw error;
+    });
+  // The host may say so only after it has waited for another turn, for as long as a turn may take.
+  const answer = await waitFor(askUnlessFailed, {
+    what: `a turn of ${params.sessionKey}`,
+    timeoutMs: 2 * timeoutMs,
+    everyMs: 500,
+  });
   if (answer instanceof Error) throw answer;
   return answer;
 }

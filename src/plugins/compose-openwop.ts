@@ -27,6 +27,8 @@ import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
 import type { OpenWopApp } from "./openwop/app.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { RateLimit } from "./openwop/http/rate-limit.ts";
+import type { WorkflowControls } from "./page/server/page-parts.ts";
+import { createWorkflowControls } from "./workflow-controls.ts";
 
 export interface OpenWopOptions {
   readonly config: Pick<Phase1Config, "openwop" | "gates" | "escalations" | "acpAgents">;
@@ -51,6 +53,8 @@ export interface ServedOpenWop {
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** For people who talk with the process that this is in. */
   readonly chats: ChatAgents;
+  /** For operators of the gateway. */
+  readonly controls: WorkflowControls;
   /** A coordination has new events. */
   changed(runId: string): void;
   close(): Promise<void>;
@@ -110,6 +114,7 @@ interface Runs {
 function createServed({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
   return {
     chats,
+    controls: createWorkflowControls(running.host),
     handle: async (request, response) => {
       (await face.get()).listen(request, response);
     },

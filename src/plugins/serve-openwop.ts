@@ -5,10 +5,7 @@ import type { InstalledAgent } from "../agents/coordination/contracts/workflows/
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
-import type {
-  Caller,
-  WorkflowHost,
-} from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import {
   composeWorkflows,
   serveLogger,
@@ -24,6 +21,7 @@ import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
+import { createWorkflowControls } from "./workflow-controls.ts";
 
 export interface Serving {
   readonly ledgerPath: string;
@@ -155,23 +153,8 @@ function createServedPage(options: Serving, { logger, host }: PageBehind): PageH
     ledgerPath,
     logger,
     hosts: listPageHosts(options),
-    workflows: {
-      cancel: async ({ runId, tenant }) => {
-        const reason = "cancelled on the operator's page";
-        const answered = await host.cancel(createOperator(tenant), runId, { reason });
-        return answered.kind === "refused" ? { refusal: answered.message } : {};
-      },
-      fork: async ({ runId, tenant, event }) => {
-        const request = { sourceRunId: runId, mode: "branch" as const, fromSeq: event };
-        const answered = await host.fork(createOperator(tenant), request);
-        return answered.kind === "refused" ? { refusal: answered.message } : { id: answered.value.runId };
-      },
-    },
+    workflows: createWorkflowControls(host),
   });
-}
-
-function createOperator(tenant: string): Caller {
-  return { tenant, principal: "operator" };
 }
 
 /** Names under which the page may be asked for besides the loopback's. */

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
+import { createPageClient, signIn } from "../openwop/page-scene.ts";
 import type { Json } from "../support/gateway.ts";
 import { renderScript, type Rule } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -234,6 +235,25 @@ describe("OpenWOP in the gateway, on", () => {
     expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
     const requests = stage.model.requests.filter(({ text }) => text.includes('{"turn":'));
     expect(requests).toHaveLength(2);
+  });
+});
+
+describe("a workflow run on the page of the gateway", () => {
+  it("is forked from an event and cancelled, in the name of its tenant", async () => {
+    const { address } = await stage.gateway.call("coordination.page.link");
+    const [baseUrl = "", link = ""] = String(address).split("/#link=");
+    const page = createPageClient(baseUrl, await signIn(baseUrl, link));
+    const runId = await begin("e2e-gated");
+    await waitUntilRun(runId, "waiting-approval");
+
+    const forked = await page.ask(`runs/${runId}/fork`, { body: { event: 1 } });
+    const forkId = String(forked.body["id"]);
+    await waitUntilRun(forkId, "waiting-approval");
+    for (const id of [runId, forkId]) {
+      expect(await page.ask(`runs/${id}/cancel`, { body: {} })).toMatchObject({ status: 200 });
+      await waitUntilRun(id, "cancelled");
+    }
+    expect((await page.ask(`runs/${runId}/cancel`, { body: {} })).body["message"]).toContain("already ended");
   });
 });
 

@@ -12,6 +12,7 @@ import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ChatAgents } from "../../chat-agents.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { ServedOpenWop } from "../../compose-openwop.ts";
+import type { PageOptions } from "../../compose-page.ts";
 import { openWopBaseUrl, openWopPath } from "./openwop-address.ts";
 import { createHostChat } from "./openwop-model.ts";
 import type { HostRuntime } from "../host/host-runs.ts";
@@ -24,10 +25,14 @@ export interface OpenWopFace {
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** For a message that is here; nothing while it is not served. */
   chats(): Promise<ChatAgents | undefined>;
+  /** For operators; refuses while it is not served. */
+  readonly controls: WorkflowControls;
   /** A coordination has new events. */
   readonly appended: (runId: string) => void;
   close(): Promise<void>;
 }
+
+type WorkflowControls = NonNullable<PageOptions["workflows"]>;
 
 export interface OpenWopFaceParts {
   readonly runtime: HostRuntime;
@@ -73,6 +78,10 @@ export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
       const served = await open();
       return closed ? undefined : served?.chats;
     },
+    controls: {
+      cancel: async (run) => (await open())?.controls.cancel(run) ?? NOT_SERVED,
+      fork: async (run) => (await open())?.controls.fork(run) ?? NOT_SERVED,
+    },
     appended: (runId) => openedFace?.changed(runId),
     close: async () => {
       closed = true;
@@ -114,6 +123,8 @@ function tell(logger: Logger, error: unknown): void {
   // The gateway stops or reloads.
   if (code !== "LEDGER_CLOSED") logger.error({ code }, `OpenWOP is not served: ${message}`);
 }
+
+const NOT_SERVED = { refusal: "OpenWOP is not served by this gateway now: look into its log." };
 
 interface Refusal {
   readonly status: 404 | 503;

@@ -39,6 +39,8 @@ export interface PageFaceParts {
   readonly ledgerPath: string;
   readonly version: string;
   readonly coordinator: () => Promise<RunningCoordinator>;
+  /** Absent where this gateway runs no workflows. */
+  readonly workflows?: NonNullable<PageOptions["workflows"]>;
 }
 
 export function createPageFace(parts: PageFaceParts): PageFace {
@@ -81,7 +83,7 @@ export function createPageFace(parts: PageFaceParts): PageFace {
 }
 
 async function openPage(
-  { config, logger, ledgerPath, version, coordinator }: PageFaceParts,
+  { config, logger, ledgerPath, version, coordinator, workflows }: PageFaceParts,
   ask: AskGateway,
 ): Promise<PageHost> {
   const { createPageHost } = await import("../../compose-page.ts");
@@ -93,6 +95,7 @@ async function openPage(
     hosts: config.page.hosts,
     ask,
     lanes: async () => (await coordinator()).laneMetrics(),
+    ...(workflows && { workflows }),
   });
 }
 

@@ -84,8 +84,9 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     return coordinator;
   };
   const opened = createOpenOnce(start, createStoppedError);
-  const openwop = createOpenWop(api, { config, logger, ledgerPath, coordinator: opened.get });
-  const page = createPage(api, { config, logger, ledgerPath, coordinator: opened.get });
+  const parts = { config, logger, ledgerPath, coordinator: opened.get };
+  const openwop = createOpenWop(api, parts);
+  const page = createPage(api, { ...parts, ...(openwop && { workflows: openwop.controls }) });
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),

@@ -8,7 +8,7 @@ import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageParts } from "./page-parts.ts";
 
 const NO_WORKFLOWS =
-  "This page does not run workflows: open the page of `openclaw-coordination serve`, or ask its host under /v1/runs.";
+  "This gateway runs no workflows: turn `openwop.enabled` on, or open the page of the `serve` that runs them.";
 
 export async function cancelWorkflowRun(
   { runId, summary }: WorkflowEntry,

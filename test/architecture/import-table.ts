@@ -203,11 +203,15 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "node:*",
   },
+  "infra/ledger/copy": { folders: "core/contracts", packages: "node:*" },
   "infra/postgres": {
     folders:
       "core/contracts core/contracts/workflows infra/ledger infra/postgres/database infra/postgres/inspect infra/postgres/workflows",
     types: "core/ports",
     packages: "node:*",
+  },
+  "infra/postgres/copy": {
+    folders: "core/contracts infra/ledger infra/ledger/copy infra/postgres/database",
   },
   "infra/postgres/database": {
     folders: "core/contracts core/contracts/workflows core/std infra/ledger platform",
@@ -228,6 +232,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
+  },
+  "infra/sqlite/copy": {
+    folders: "core/contracts infra/ledger infra/ledger/copy infra/sqlite/database",
+    packages: "better-sqlite3",
   },
   "infra/sqlite/database": {
     folders: "core/contracts core/std infra/ledger platform",

@@ -16,6 +16,7 @@ const PAGES = [
   "README.md",
   "CONTRIBUTING.md",
   "CHANGELOG.md",
+  "examples/fleet/README.md",
   "examples/hook-plugin/README.md",
 ];
 

@@ -56,6 +56,11 @@ export const ERROR_CODES = {
     summary: "the ledger was written by a newer release",
     advice: "Upgrade openclaw-coordination, or point it at another ledger. The file was not touched.",
   },
+  LEDGER_INCOMPLETE: {
+    recovery: "fix-input",
+    summary: "the ledger is a copy that has not been completed",
+    advice: "Run the same `ledger copy` again, which goes on where it was; or name another ledger.",
+  },
   LEDGER_UNAVAILABLE: {
     recovery: "fix-permissions",
     summary: "the ledger cannot be opened, created or written",

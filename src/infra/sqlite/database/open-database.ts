@@ -10,6 +10,7 @@ import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { keepOthersFromWriting, findFileFault } from "../../../platform/plain-file.ts";
+import { COPY_MARK, createHalfCopyError } from "../../ledger/half-copy.ts";
 import { checkRelease } from "../../ledger/migrations.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
@@ -25,10 +26,12 @@ export interface OpenOptions {
   readonly mode: "read" | "write";
   /** How long SQLite waits for a lock. It blocks the thread, so keep it short inside a gateway. */
   readonly busyTimeoutMs: number;
+  /** True for who copies a ledger to this place: nobody else opens a copy that has not been completed. */
+  readonly isCopyTarget?: boolean;
 }
 
 /**
- * @throws CoordinationError `LEDGER_NOT_FOUND`, `LEDGER_TOO_NEW`, `LEDGER_CORRUPT`, `LEDGER_BUSY`,
+ * @throws CoordinationError `LEDGER_NOT_FOUND`, `LEDGER_TOO_NEW`, `LEDGER_INCOMPLETE`, `LEDGER_CORRUPT`, `LEDGER_BUSY`,
  * `LEDGER_UNAVAILABLE` or `RUNTIME_UNSUPPORTED`.
  */
 export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.Database> {
@@ -110,6 +113,7 @@ async function configure(database: BetterSqlite3.Database, options: OpenOptions)
   checkSchema(database, path);
   // Also in a -wal that a newer release left behind.
   checkRelease(path, readSchemaVersion(database), loadMigrations());
+  if (options.isCopyTarget !== true) refuseHalfCopy(database, path);
   if (mode === "write") {
     // Before WAL, so that the header in the main file always tells the schema version.
     migrate(database, { path, applicationId: APPLICATION_ID });
@@ -140,6 +144,19 @@ function checkSchema(database: BetterSqlite3.Database, path: string): void {
   if (!foreign) return;
   const kind = foreign.type === "view" ? "the view" : "the virtual table";
   throw new CoordinationError("LEDGER_CORRUPT", `${path} has ${kind} ${foreign.name}, which no ledger has`);
+}
+
+/** @throws CoordinationError `LEDGER_INCOMPLETE` */
+function refuseHalfCopy(database: BetterSqlite3.Database, path: string): void {
+  const mark = database
+    .prepare("select 1 from sqlite_schema where type = 'table' and name = ?")
+    .get(COPY_MARK);
+  if (mark === undefined) return;
+  const source = database
+    .prepare<[], string>(`select source from ${COPY_MARK} order by only_row`)
+    .pluck()
+    .get();
+  throw createHalfCopyError(path, source ?? "another ledger");
 }
 
 const TRY_AGAIN_MS = 5;

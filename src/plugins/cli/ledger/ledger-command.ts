@@ -1,4 +1,7 @@
-/** Owns: `ledger backup`. Does not own: proving the copy (`verify-command.ts`), anchors (`anchor-command.ts`). */
+/**
+ * Owns: `ledger backup`. Does not own: proving the copy (`verify-command.ts`), anchors (`anchor-command.ts`), moving a ledger
+ * (`copy-command.ts`).
+ */
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
@@ -12,10 +15,11 @@ import {
   type ReaderOptions,
 } from "../terminal/run-command.ts";
 import { addAnchor, addKey } from "./anchor-command.ts";
+import { addCopy, COPY_EXAMPLES } from "./copy-command.ts";
 import { loadComposition, resolveLedgerPath } from "./open-ledger.ts";
 
 export function addLedger(parent: CommandGroup, host: CliHost): void {
-  const group = parent.command("ledger").description("Back up the ledger file, and anchor what it holds");
+  const group = parent.command("ledger").description("Back up or move the ledger, and anchor what it holds");
   const command = withReaderOptions(group.command("backup"))
     .description("Copy the ledger to a new file, also while it is written")
     .argument("<file>", "where the copy goes; no file may be there yet")
@@ -23,9 +27,10 @@ export function addLedger(parent: CommandGroup, host: CliHost): void {
       runCommand(host, options, () => backUp(host, file, options)),
     );
   const examples = ["ledger backup copy.sqlite", "ledger backup copy.sqlite --json"];
+  addCopy(group, host);
   addAnchor(group, host);
   addKey(group, host);
-  withExamples(group, host, [...examples, "ledger anchor anchor.json"]);
+  withExamples(group, host, [...examples, ...COPY_EXAMPLES, "ledger anchor anchor.json"]);
   withExamples(command, host, [...examples, "verify --ledger copy.sqlite"]);
 }
 

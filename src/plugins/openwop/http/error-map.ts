@@ -60,6 +60,7 @@ export const COORDINATION_ERROR: Readonly<Record<ErrorCode, HostErrorCode | Face
   LEDGER_FULL: "unavailable",
   LEDGER_CORRUPT: "internal_error",
   LEDGER_TOO_NEW: "unavailable",
+  LEDGER_INCOMPLETE: "unavailable",
   LEDGER_UNAVAILABLE: "unavailable",
   LEDGER_NOT_FOUND: "unavailable",
   LEDGER_CLOSED: "unavailable",

@@ -1,0 +1,166 @@
+/**
+ * Owns: copying a ledger row by row, and going on with a copy that was interrupted. Does not own: how rows are read and written
+ * (`copy` of each kind of ledger).
+ *
+ * Y1 The target is marked as a half copy before its first row, and no longer after its last one. Y2 Where a copy was interrupted
+ * is found in the target itself: rows are copied in the order of their keys. Y3 A copy is complete when all rows of both are equal
+ * and nothing was written to the source meanwhile. Y4 Rows are copied as they are, damage with them.
+ */
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { compareTables, hashHeads, readPages, type Comparison } from "./compare-tables.ts";
+import { COPIED_TABLES, EVENT_TABLE, type CopiedTable } from "./copied-tables.ts";
+import type { CopiedRow, CopyMark, CopySource, CopyTarget } from "./copy-sides.ts";
+
+export interface CopyProgress {
+  readonly step: "copied" | "compared";
+  readonly table: string;
+  /** Of this table, so far. */
+  readonly rows: number;
+}
+
+export interface CopyOptions {
+  readonly source: CopySource;
+  readonly target: CopyTarget;
+  readonly onProgress: (progress: CopyProgress) => void;
+}
+
+export interface LedgerCopy {
+  /** True where an interrupted copy was gone on with. */
+  readonly isResumed: boolean;
+  /** How many events the source had more than when the copy began. */
+  readonly grownBy: number;
+  readonly tables: Readonly<Record<string, number>>;
+  readonly rows: number;
+  /** Of all values. */
+  readonly bytes: number;
+  /** The hash over the heads of all runs, which is the same on both sides. */
+  readonly headsSha256: string;
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for a target that is not for this copy, `LEDGER_BUSY` where the source was written to */
+export async function copyLedger(options: CopyOptions): Promise<LedgerCopy> {
+  const { source, target } = options;
+  const { mark, before } = await beginCopy(options);
+  const comparison = await copyUntilEqual(options, mark);
+  const headsSha256 = await hashHeads(source);
+  if ((await hashHeads(target)) !== headsSha256) throw createDifferingError(options, ["run"]);
+  if (await source.hasChanged()) throw createChangedError(options);
+  await target.finish(await source.counts());
+  const digests = [...comparison.digests];
+  return {
+    isResumed: before !== undefined,
+    grownBy: before ? mark.events - before.events : 0,
+    tables: Object.fromEntries(digests.map(([table, { rows }]) => [table, rows])),
+    rows: digests.reduce((sum, [, { rows }]) => sum + rows, 0),
+    bytes: digests.reduce((sum, [, { bytes }]) => sum + bytes, 0),
+    headsSha256,
+  };
+}
+
+async function beginCopy(
+  options: CopyOptions,
+): Promise<{ readonly mark: CopyMark; readonly before: CopyMark | undefined }> {
+  const { source, target } = options;
+  const [first] = await source.readRows(EVENT_TABLE, undefined);
+  const { events } = await source.counts();
+  const mark = { source: source.place, firstHash: first ? readHash(first) : null, events };
+  const before = await target.readMark();
+  if (!before) await target.begin(mark);
+  else {
+    await checkSameSource(options, before, mark);
+    if (before.events !== events) await target.beginAgain(mark);
+  }
+  return { mark, before };
+}
+
+const HASH_PLACE = Object.keys(EVENT_TABLE.columns).indexOf("hash");
+
+function readHash(event: readonly unknown[]): Buffer {
+  return event[HASH_PLACE] as Buffer;
+}
+
+/** @throws CoordinationError `INPUT_INVALID` where the source does not begin with what the target has */
+async function checkSameSource({ source, target }: CopyOptions, before: CopyMark, now: CopyMark) {
+  const isOther = before.firstHash !== null && !(now.firstHash?.equals(before.firstHash) ?? false);
+  const lastKey = await target.lastKey(EVENT_TABLE);
+  if (!isOther && (!lastKey || (await hasSameEvent(source, target, Number(lastKey[0]))))) return;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${target.place} is a copy of ${before.source} that has not been completed, and ${source.place} does not begin with the same events; name that ledger, or another target`,
+  );
+}
+
+async function hasSameEvent(source: CopySource, target: CopyTarget, key: number): Promise<boolean> {
+  const [expected] = await source.readRows(EVENT_TABLE, [key - 1]);
+  const [actual] = await target.readRows(EVENT_TABLE, [key - 1]);
+  return expected !== undefined && actual !== undefined && readHash(expected).equals(readHash(actual));
+}
+
+/** Copies once more what a change of the source between two tries has made differ. */
+async function copyUntilEqual(options: CopyOptions, mark: CopyMark): Promise<Comparison> {
+  await copyRows(options);
+  const first = await compareSides(options);
+  if (first.differing.length === 0) return first;
+  if (first.differing.includes(EVENT_TABLE.name)) throw createDifferingError(options, first.differing);
+  await options.target.beginAgain(mark);
+  await copyRows(options);
+  const second = await compareSides(options);
+  if (second.differing.length > 0) throw createDifferingError(options, second.differing);
+  return second;
+}
+
+async function copyRows(options: CopyOptions): Promise<void> {
+  const { source, target, onProgress } = options;
+  for (const table of COPIED_TABLES) {
+    let rows = 0;
+    for await (const page of readPages(source, table, await target.lastKey(table))) {
+      await writePage(options, table, page);
+      rows += page.length;
+      onProgress({ step: "copied", table: table.name, rows });
+    }
+  }
+}
+
+/** @throws CoordinationError `LEDGER_CORRUPT` for rows that the target's schema does not take, as only damaged ones are */
+async function writePage(
+  { source, target }: CopyOptions,
+  table: CopiedTable,
+  page: readonly CopiedRow[],
+): Promise<void> {
+  try {
+    await target.writeRows(table, page);
+  } catch (error) {
+    if (!isCoordinationError(error) || !REFUSED_ROWS.includes(error.code)) throw error;
+    throw new CoordinationError(
+      "LEDGER_CORRUPT",
+      `${target.place} does not take rows of the table ${table.name} of ${source.place} (${error.message}); run \`verify\` on that ledger`,
+      { cause: error },
+    );
+  }
+}
+
+/** A rule of the schema is broken, or a name is too long for it. */
+const REFUSED_ROWS: readonly string[] = ["LEDGER_CONFLICT", "INPUT_INVALID"];
+
+function compareSides({ source, target, onProgress }: CopyOptions): Promise<Comparison> {
+  return compareTables(source, target, (table, rows) => {
+    onProgress({ step: "compared", table, rows });
+  });
+}
+
+function createDifferingError(
+  { source, target }: CopyOptions,
+  differing: readonly string[],
+): CoordinationError {
+  return new CoordinationError(
+    "INPUT_INVALID",
+    `the rows of ${target.place} are not those of ${source.place} (${differing.join(", ")}): something else wrote to it; remove it and copy into an empty place`,
+  );
+}
+
+function createChangedError({ source, target }: CopyOptions): CoordinationError {
+  return new CoordinationError(
+    "LEDGER_BUSY",
+    `something wrote to ${source.place} while it was copied; stop it and run the same command again, which goes on with ${target.place}`,
+  );
+}

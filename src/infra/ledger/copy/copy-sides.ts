@@ -1,0 +1,72 @@
+/** Owns: what a copy needs of the ledger that it reads and of the one that it writes. */
+import type { CopiedTable } from "./copied-tables.ts";
+
+export type CopiedValue = string | number | Buffer | null;
+
+/** The values of a row, in the order of the table's columns. */
+export type CopiedRow = readonly CopiedValue[];
+
+/** Rows of one batch, or one longer row. */
+export const BATCH_MAX = { rows: 5_000, bytes: 4_000_000 } as const;
+
+export interface CopySide {
+  /** Where the ledger is, as it may be shown. */
+  readonly place: string;
+  /** Reads rows in the order of the table's key, behind this key. None: there are no more. */
+  readRows(table: CopiedTable, after: CopiedRow | undefined): Promise<CopiedRow[]>;
+}
+
+/** The numbers that a ledger gave, whatever was removed since. */
+export interface CopiedCounts {
+  readonly events: number;
+  readonly runs: number;
+  readonly claimToken: number;
+}
+
+/** All that is read of it is of one moment. */
+export interface CopySource extends CopySide {
+  counts(): Promise<CopiedCounts>;
+  /** True where something was written to the ledger since that moment. */
+  hasChanged(): Promise<boolean>;
+}
+
+/** Says what a half copy is a copy of. */
+export interface CopyMark {
+  /** The place of the source, as it may be shown. */
+  readonly source: string;
+  /** The hash of the source's first event; `null` while it had none. */
+  readonly firstHash: Buffer | null;
+  /** How many events the source had. */
+  readonly events: number;
+}
+
+/** Each write is one transaction. */
+export interface CopyTarget extends CopySide {
+  /** Returns `undefined` for a ledger that is no half copy. */
+  readMark(): Promise<CopyMark | undefined>;
+  /** Marks an empty ledger as a half copy. @throws CoordinationError `INPUT_INVALID` where it is not empty */
+  begin(mark: CopyMark): Promise<void>;
+  /** Removes all rows but the events, and replaces the mark. */
+  beginAgain(mark: CopyMark): Promise<void>;
+  /** Returns the key of the last row; `undefined` of an empty table. */
+  lastKey(table: CopiedTable): Promise<CopiedRow | undefined>;
+  writeRows(table: CopiedTable, rows: readonly CopiedRow[]): Promise<void>;
+  /** Sets the counts, completes what follows from the rows, and removes the mark. */
+  finish(counts: CopiedCounts): Promise<void>;
+}
+
+/** Returns the key of a row. */
+export function pickKey(table: CopiedTable, row: CopiedRow): CopiedRow {
+  const names = Object.keys(table.columns);
+  return table.key.map((name) => row[names.indexOf(name)] ?? null);
+}
+
+/** Returns how much of a batch a row takes. */
+export function measureRow(row: CopiedRow): number {
+  return row.reduce<number>((sum, value) => sum + measureValue(value), 0);
+}
+
+function measureValue(value: CopiedValue): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  return value instanceof Buffer ? value.length : 8;
+}

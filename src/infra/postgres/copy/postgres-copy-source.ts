@@ -1,0 +1,60 @@
+/** Owns: reading a ledger on a server as the source of a copy: one read transaction lasts for the whole copy. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CopiedCounts, CopySource } from "../../ledger/copy/copy-sides.ts";
+import type { ConnectOptions, PostgresDatabase, SendQuery } from "../database/connect.ts";
+import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
+import { openDatabase } from "../database/open-server.ts";
+import { toLedgerError } from "../database/postgres-errors.ts";
+import { createRowReader, stampTables } from "./postgres-row-reader.ts";
+
+/** @throws CoordinationError as `openDatabase`, and `INPUT_INVALID` for a ledger of an older schema */
+export async function readFromPostgres<T>(
+  options: ConnectOptions,
+  copy: (source: CopySource) => Promise<T>,
+): Promise<T> {
+  const database = await openDatabase({ ...options, mode: "read" });
+  try {
+    await checkVersion(database);
+    return await database.snapshot(async (query) => {
+      // It is idle while the target is written.
+      await query("set local idle_in_transaction_session_timeout = 0");
+      return copy(createSource(database, query, await stampTables(query)));
+    });
+  } finally {
+    await database.close();
+  }
+}
+
+function createSource(database: PostgresDatabase, query: SendQuery, before: string): CopySource {
+  const withErrors: SendQuery = async (sql, values) => {
+    try {
+      return await query(sql, values);
+    } catch (error) {
+      throw toLedgerError(error, database);
+    }
+  };
+  return {
+    place: database.name,
+    readRows: createRowReader(withErrors),
+    counts: () => readCounts(database.name, withErrors),
+    hasChanged: async () => (await stampTables(database.query)) !== before,
+  };
+}
+
+/** Only a writer changes the schema of a ledger. */
+async function checkVersion({ name, query }: PostgresDatabase): Promise<void> {
+  const version = (await readApplied(query))?.length ?? 0;
+  if (version === loadMigrations().length) return;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${name} has schema ${version} of an older release; start \`serve\` on it once, stop it, and copy then`,
+  );
+}
+
+async function readCounts(name: string, query: SendQuery): Promise<CopiedCounts> {
+  const [counts] = await query<CopiedCounts>(
+    `select events, runs, claim_token as "claimToken" from ledger_count order by only_row`,
+  );
+  if (counts) return counts;
+  throw new CoordinationError("LEDGER_CORRUPT", `${name}: the count of the ledger is gone`);
+}

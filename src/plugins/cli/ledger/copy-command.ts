@@ -1,0 +1,107 @@
+/** Owns: `ledger copy`. Does not own: proving either ledger (`verify-command.ts`). */
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import type { CopyProgress, LedgerCopy } from "../../copy-ledger-between.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { createProgressLine, type ProgressLine } from "../terminal/progress-line.ts";
+import {
+  runCommand,
+  withExamples,
+  withJson,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "../terminal/run-command.ts";
+import { formatLedger } from "./open-ledger.ts";
+
+export const COPY_EXAMPLES = [
+  "ledger copy ledger.sqlite postgres://coordination@db.example/coordination",
+  "ledger copy postgres://coordination@db.example/coordination ledger.sqlite --json",
+];
+
+export function addCopy(group: CommandGroup, host: CliHost): void {
+  const command = withJson(group.command("copy"))
+    .description("Copy a whole ledger into an empty place, between files and PostgreSQL in any direction")
+    .argument(
+      "<from>",
+      "the file or postgres:// to copy; it is only read, and nothing may write to it meanwhile",
+    )
+    .argument("<to>", "the file or postgres:// that the copy goes to; empty, or a copy of FROM to go on with")
+    .action((from: string, to: string, options: JsonOption) =>
+      runCommand(host, options, () => copy(host, { from, to }, options)),
+    );
+  withExamples(command, host, [
+    ...COPY_EXAMPLES,
+    "verify --ledger postgres://coordination@db.example/coordination",
+  ]);
+}
+
+interface Places {
+  readonly from: string;
+  readonly to: string;
+}
+
+async function copy(host: CliHost, places: Places, { json }: JsonOption): Promise<void> {
+  const { copyLedgerBetween } = await import("../../copy-ledger-between.ts");
+  const from = await formatLedger(places.from);
+  const to = await formatLedger(places.to);
+  const startedAtMs = host.now();
+  const progress = createProgress(host, startedAtMs);
+  const made = await copyLedgerBetween(places, progress.show).finally(() => progress.clear());
+  const seconds = (host.now() - startedAtMs) / 1_000;
+  if (json) {
+    const { tables, rows, bytes, isResumed: resumed, grownBy, headsSha256 } = made;
+    const heads = { runs: tables["run"], sha256: headsSha256, equal: true };
+    await writeJson(host, { from, to, resumed, grownBy, tables, rows, bytes, seconds, heads });
+    return;
+  }
+  const lines = describeCopy(made, { from, to }, { program: host.program, seconds });
+  await writeLines(
+    host,
+    lines.map((line) => formatPrintable(line, host.stdout.terminal.unicode)),
+  );
+}
+
+function describeCopy(
+  { tables, rows, grownBy, headsSha256 }: LedgerCopy,
+  { from, to }: Places,
+  { program, seconds }: { readonly program: string; readonly seconds: number },
+): string[] {
+  const { run: runs = 0, event: events = 0 } = tables;
+  const extent = `${formatCount(runs, "run")}, ${formatCount(events, "event")}, ${formatCount(rows, "row")}`;
+  const grown =
+    grownBy > 0 ? [`${from} had grown by ${formatCount(grownBy, "event")} since the copy began.`] : [];
+  return [
+    `${from} is copied to ${to} (${extent}, ${seconds.toFixed(1)} s).`,
+    ...grown,
+    `All rows are equal, and so are the heads of all runs (sha256 ${headsSha256}).`,
+    `Prove the copy with \`${program} verify --ledger ${to}\`.`,
+  ];
+}
+
+/** Without a terminal, a line of its own after so long. */
+const LINE_EVERY_MS = 5_000;
+
+interface Progress {
+  readonly show: (progress: CopyProgress) => void;
+  readonly clear: ProgressLine["clear"];
+}
+
+function createProgress(host: CliHost, startedAtMs: number): Progress {
+  const line = createProgressLine(host);
+  let shownAtMs = startedAtMs;
+  return {
+    show: (progress) => {
+      line.show(() => describeProgress(progress));
+      const now = host.now();
+      if (host.stderr.terminal.isTTY || now - shownAtMs < LINE_EVERY_MS) return;
+      shownAtMs = now;
+      void host.stderr.write(`${describeProgress(progress)}\n`);
+    },
+    clear: line.clear,
+  };
+}
+
+function describeProgress({ step, table, rows }: CopyProgress): string {
+  return `${step} ${formatCount(rows, "row")} of ${table}`;
+}

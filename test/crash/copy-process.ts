@@ -1,0 +1,13 @@
+/** A process that copies a ledger until it is killed. After each batch it writes a line. */
+import { writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
+import { copyLedgerBetween } from "../../src/plugins/copy-ledger-between.ts";
+
+const STDOUT_FD = 1;
+const [, , from = "", to = ""] = process.argv;
+
+const made = await copyLedgerBetween({ from, to }, ({ step, table }) => {
+  writeSync(STDOUT_FD, `${step} ${table}\n`);
+});
+flushCompileCache();
+writeSync(STDOUT_FD, `completed ${JSON.stringify(made)}\n`);

@@ -14,7 +14,7 @@ import type {
   WorkflowEvent,
   WorkflowPayloads,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { Clock, SteadyClock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
@@ -65,6 +65,9 @@ export interface SceneOptions {
   /** The process; those in `alive` are there. */
   readonly pid?: number;
   readonly alive?: ReadonlySet<number>;
+  /** Absent: that of `clock`. */
+  readonly steady?: SteadyClock;
+  readonly leaseMs?: number;
   readonly settings?: Partial<WorkflowSettings>;
   /** False: the host has no conformance play. */
   readonly isTested?: boolean;
@@ -126,8 +129,10 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     settings: { ...SETTINGS, ...played.settings, ...options.settings },
     definitions: options.definitions ?? [],
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
-    driver: { id: `driver-${scene}`, pid },
-    isAlive: (other) => alive.has(other),
+    owner: { id: `driver-${scene}`, process: String(pid) },
+    isProcessGone: (other) => !alive.has(Number(other)),
+    steady: options.steady ?? clock.steady,
+    leaseMs: options.leaseMs ?? WORKFLOW_BOUNDS.leaseMs,
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",

@@ -52,6 +52,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     ...parts,
     runs: hosting.runs,
     usage: hosting.usage,
+    own: hosting.own,
     orphaned: (entry) => endOrphan(hosting, entry),
   });
   const interrupts = { ...parts, driver: hosting.runs };
@@ -102,8 +103,9 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     start: () => recovery.start(),
     stop: async () => {
       hosting.watching.stop();
-      await recovery.stop();
+      recovery.stop();
       await hosting.runs.stop();
+      await recovery.leave();
     },
   };
 }

@@ -88,7 +88,9 @@ function describeTaking(open: Open): void {
     expect(await takeIds(owners, "taker", { from: ["gone"] })).toEqual([]);
     expect((await owners.list("taker", { limit: 9 })).map(({ token }) => token)).toEqual([2, 2, 1, 2]);
     const [first, ...rest] = await owners.list("taker", { limit: 9 });
-    expect(await owners.list("taker", { limit: 2, ...(first && { after: first }) })).toEqual(rest.slice(0, 2));
+    expect(await owners.list("taker", { limit: 2, ...(first && { after: first }) })).toEqual(
+      rest.slice(0, 2),
+    );
     expect((await owners.list("living", { limit: 9 })).map(({ runId }) => runId)).toEqual(["run-kept"]);
   });
 
@@ -116,7 +118,7 @@ function describeTaking(open: Open): void {
       const owner = `taker-${index}`;
       await owners.beat({ id: owner });
       const batches: CoordinationId[] = [];
-      for (let isAny = true; isAny; ) {
+      for (let isAny = true; isAny;) {
         const batch = await takeIds(owners, owner, { from: ["gone"], limit: 3 });
         batches.push(...batch);
         isAny = batch.length > 0;

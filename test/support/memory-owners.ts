@@ -3,7 +3,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import { hasRunEnded } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { findLostOwner, isArrival, NOBODY, ownerAfter } from "../../src/infra/ledger/owner-fence.ts";
+import { findLostOwner, isArrival, NOBODY, findOwnerAfter } from "../../src/infra/ledger/owner-fence.ts";
 import type { Answer, MemoryRun } from "./memory-run.ts";
 
 export interface OwnedRuns {
@@ -63,12 +63,12 @@ function ownedRunOf(runId: CoordinationId, { ordinal, owner: { owner_token: toke
 
 /** @throws CoordinationError `NOT_OWNER` */
 export function checkOwner(request: WorkflowAppend, run: MemoryRun | undefined): void {
-  const lost = findLostOwner(request, run?.owner);
-  if (lost) throw lost;
+  const refusal = findLostOwner(request, run?.owner);
+  if (refusal) throw refusal;
 }
 
 export function noteOwner(request: WorkflowAppend, run: MemoryRun, isNew: boolean): void {
   const before = isNew ? undefined : run.owner;
-  run.owner = ownerAfter(request, before);
+  run.owner = findOwnerAfter(request, before);
   if (isArrival(request, before)) run.hasArrived = true;
 }

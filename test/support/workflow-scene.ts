@@ -112,8 +112,6 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
   const {
     ledger = createMemoryWorkflowLedger(),
     clock = createFakeClock(),
-    pid = 1,
-    alive = new Set([pid]),
   } = options;
   const played = createPlayed(options);
   const sentences: string[] = [];
@@ -129,10 +127,8 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     settings: { ...SETTINGS, ...played.settings, ...options.settings },
     definitions: options.definitions ?? [],
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
-    owner: { id: `driver-${scene}`, process: String(pid) },
-    isProcessGone: (other) => !alive.has(Number(other)),
-    steady: options.steady ?? clock.steady,
-    leaseMs: options.leaseMs ?? WORKFLOW_BOUNDS.leaseMs,
+    owner: { id: `driver-${scene}`, process: String(options.pid ?? 1) },
+    ...createOwnerParts(options, clock),
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",
@@ -174,6 +170,15 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     die: () => {
       life.isOver = true;
     },
+  };
+}
+
+/** A process believes of itself that it is there. */
+function createOwnerParts({ pid = 1, alive = new Set([pid]), steady, leaseMs }: SceneOptions, clock: FakeClock) {
+  return {
+    isProcessGone: (other: string) => !alive.has(Number(other)),
+    steady: steady ?? clock.steady,
+    leaseMs: leaseMs ?? WORKFLOW_BOUNDS.leaseMs,
   };
 }
 

@@ -24,11 +24,14 @@ export function findLostOwner(
   if (!owner) return undefined;
   const isOwner = head ? head.owner_id === owner.id && head.owner_token === owner.token : owner.token === 1;
   if (isOwner) return undefined;
-  return new CoordinationError("NOT_OWNER", `${runId} is not driven by ${owner.id} with token ${owner.token}`);
+  return new CoordinationError(
+    "NOT_OWNER",
+    `${runId} is not driven by ${owner.id} with token ${owner.token}`,
+  );
 }
 
 /** Returns who owns the run after an append that was not refused. */
-export function ownerAfter({ owner }: OwnedAppend, head: OwnerRow | undefined): OwnerRow {
+export function findOwnerAfter({ owner }: OwnedAppend, head: OwnerRow | undefined): OwnerRow {
   if (head) return { owner_id: head.owner_id, owner_token: head.owner_token };
   return owner ? { owner_id: owner.id, owner_token: owner.token } : NOBODY;
 }

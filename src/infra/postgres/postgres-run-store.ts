@@ -109,9 +109,10 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
         return undefined;
       }
       const head = group.heads.get(runId);
-      const conflict = findLogConflict({ runId, kind, events }, head) ??
-    findLostOwner(request, head) ??
-    findConflict(request, head, group);
+      const conflict =
+        findLogConflict({ runId, kind, events }, head) ??
+        findLostOwner(request, head) ??
+        findConflict(request, head, group);
       if (conflict) return conflict;
       const growth = {
         runId,
@@ -120,7 +121,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
         hasEnded: hasEnded(summary),
         summary: JSON.stringify(summary),
         origin: origin && JSON.stringify(origin),
-    ...(owner && { owner }),
+        ...(owner && { owner }),
       };
       const grown = growRun(growth, head, group);
       newest = grown.newest;

@@ -70,7 +70,8 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
   if (events.length === 0) return undefined;
   const { statements, values } = group;
   const head = statements.head.get(runId);
-  const conflict = findLogConflict({ runId, kind, events }, head) ??
+  const conflict =
+    findLogConflict({ runId, kind, events }, head) ??
     findLostOwner(request, head) ??
     findConflict(request, head, group);
   if (conflict) return conflict;

@@ -1,7 +1,7 @@
 /** Owns: what an append of either kind of run does to its log: the hash chain (S4), the numbers of its events, the run's row. */
 import { assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
-import { isArrival, ownerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
+import { isArrival, findOwnerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import type { Group, Head } from "./group.ts";
 
@@ -37,7 +37,7 @@ export function growRun(growth: Growth, head: Head | undefined, group: Group): G
     head_hash: newest,
     kind,
     origin: originOf(growth, head),
-    ...ownerAfter(growth, head),
+    ...findOwnerAfter(growth, head),
   };
   changeRun(growth, { end, before: head }, group);
   const firstSequence = rows[0]?.sequence ?? 0;

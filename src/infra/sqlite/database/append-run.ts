@@ -1,6 +1,6 @@
 /** Owns: what an append of either kind of run does to its log: compare-and-set (S1), the hash chain (S4), the run's row. */
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
-import { isArrival, ownerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
+import { isArrival, findOwnerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import type { EventValue, Head, Writes } from "./statements.ts";
 
@@ -49,7 +49,7 @@ function writeRun(
 
 function insertRun(growth: Growth, { insertRun: insert }: Writes, newest: Buffer): number {
   const { runId, kind, events, hasEnded, summary, origin = null } = growth;
-  const { owner_id, owner_token } = ownerAfter(growth, undefined);
+  const { owner_id, owner_token } = findOwnerAfter(growth, undefined);
   const ended = hasEnded ? 1 : 0;
   const values = [runId, kind, events.length, newest, ended, summary, origin, owner_id, owner_token] as const;
   return Number(insert.run(...values).lastInsertRowid);

@@ -41,7 +41,7 @@ export type Perform = (
 
 export interface DriverParts extends PlanParts {
   readonly book: RunBook;
-  readonly own: OwnRuns;
+  readonly ownRuns: OwnRuns;
   readonly perform: Perform;
   readonly askAgain: AskAgain;
 }
@@ -70,7 +70,7 @@ interface Going {
  * @throws CoordinationError `NOT_OWNER` for a run that another process drives
  */
 export async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
-  await driving.own.confirm();
+  await driving.ownRuns.confirm();
   if (!isOwn(driving, entry)) throw createLostError(entry.loadedRun.run.runId);
   await takeAll(driving, entry);
   await appendWithRetries(driving, entry, pass);
@@ -127,19 +127,19 @@ export async function appendWithRetries(
 }
 
 /** True while this process drives the run by the same token as when its turn began. */
-function isOwn({ own }: Driving, { pending: { token }, loadedRun: { run } }: DrivenRun): boolean {
-  return token !== undefined && own.tokenOf(run.runId) === token;
+function isOwn({ ownRuns }: Driving, { pending: { token }, loadedRun: { run } }: DrivenRun): boolean {
+  return token !== undefined && ownRuns.tokenOf(run.runId) === token;
 }
 
 /** Whoever ended the run, nobody drives it any more. */
 function noteAppended(driving: Driving, entry: DrivenRun, events: readonly WorkflowEvent[]): void {
-  const { own, usage, listeners } = driving;
+  const { ownRuns, usage, listeners } = driving;
   const { run } = entry.loadedRun;
-  const isNews = events.length > 0 || (isEndedPhase(run.phase) && own.tokenOf(run.runId) !== undefined);
+  const isNews = events.length > 0 || (isEndedPhase(run.phase) && ownRuns.tokenOf(run.runId) !== undefined);
   if (isEndedPhase(run.phase)) {
-    own.remove(run.runId);
+    ownRuns.remove(run.runId);
     usage.forget(run.runId);
-  } else if (events[0]?.sequence === 0) own.add(run.runId, FIRST_TOKEN, { isChild: isChildHere(run) });
+  } else if (events[0]?.sequence === 0) ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isChildHere(run) });
   entry.pending.plannedLength = run.nextSequence;
   if (isNews) for (const listener of listeners) listener(entry.loadedRun, events);
 }
@@ -190,7 +190,7 @@ export function wakeAt(
 
 /** `isBlind`: others may have appended to it. */
 export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
-  if (driving.isStopping || driving.own.tokenOf(runId) === undefined) return;
+  if (driving.isStopping || driving.ownRuns.tokenOf(runId) === undefined) return;
   inTurnOf(driving, runId, async (entry) => {
     if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
@@ -296,7 +296,7 @@ export function retryLater(driving: Driving, runId: CoordinationId, error: unkno
   if (driving.isStopping) return;
   const code = isCoordinationError(error) ? error.code : "UNKNOWN";
   if (code === "NOT_OWNER") {
-    loseRun(driving, runId);
+    giveUpRun(driving, runId);
     return;
   }
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
@@ -305,8 +305,8 @@ export function retryLater(driving: Driving, runId: CoordinationId, error: unkno
 }
 
 /** Another process drives the run now, and goes on with what this one was doing. */
-export function loseRun(driving: Driving, runId: CoordinationId): void {
-  if (driving.own.tokenOf(runId) !== undefined)
+export function giveUpRun(driving: Driving, runId: CoordinationId): void {
+  if (driving.ownRuns.tokenOf(runId) !== undefined)
     driving.logger.info({ runId }, "another process drives the run now");
   dropRun(driving, runId);
   driving.usage.forget(runId);

@@ -19,7 +19,7 @@ import {
   advanceRun,
   takeFirstPage,
   appendWithRetries,
-  loseRun,
+  giveUpRun,
   retryLater,
   wakeAt,
   wakeRun,
@@ -37,12 +37,9 @@ export interface RunDriver {
    */
   begin(first: WorkflowEvent, loadedRun: LoadedRun): Promise<LoadedRun | undefined>;
   /** Asks a known run for something. `undefined`: there is no such run. */
-  ask<R>(
-    runId: CoordinationId,
-    request: (loadedRun: LoadedRun) => Asked<R>,
-  ): Promise<Outcome<R> | undefined>;
+  ask<R>(runId: CoordinationId, request: (loadedRun: LoadedRun) => Asked<R>): Promise<Outcome<R> | undefined>;
   /** Notes that this process drives a run which it took over. */
-  own(run: OwnedRun, more: { readonly isChild: boolean }): void;
+  noteOwned(run: OwnedRun, more: { readonly isChild: boolean }): void;
   /** Goes on with a run that it took over. */
   adopt(runId: CoordinationId): Promise<void>;
   /** Goes on with a run to which other processes appended. */
@@ -65,16 +62,16 @@ export function createRunDriver(parts: DriverParts): RunDriver {
     isStopping: false,
     stopping: new AbortController(),
   };
-  driving.own.onLost((runId) => {
-    loseRun(driving, runId);
+  driving.ownRuns.onLost((runId) => {
+    giveUpRun(driving, runId);
   });
   return {
     begin: (first, loadedRun) => beginRun(driving, first, loadedRun),
     ask: (runId, request) => ask(driving, runId, request),
-    own: ({ runId, token }, more) => {
+    noteOwned: ({ runId, token }, more) => {
       // It may have been its own once, by another token.
       dropRun(driving, runId);
-      driving.own.add(runId, token, more);
+      driving.ownRuns.add(runId, token, more);
     },
     adopt: (runId) => adoptRun(driving, runId),
     wake: (runId) => {
@@ -157,8 +154,8 @@ async function ask<R>(
 ): Promise<Outcome<R> | undefined> {
   const found = await loadNewest(driving, runId);
   if (!found) return undefined;
-  await driving.own.confirm();
-  if (driving.own.tokenOf(runId) === undefined) return askElsewhere(driving, found, request);
+  await driving.ownRuns.confirm();
+  if (driving.ownRuns.tokenOf(runId) === undefined) return askElsewhere(driving, found, request);
   try {
     return await askOwn(driving, found, request);
   } catch (error) {
@@ -197,7 +194,7 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
   if (driving.pending.has(runId) || driving.isStopping) return;
   const found = await loadNewest(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) {
-    driving.own.remove(runId);
+    driving.ownRuns.remove(runId);
     driving.usage.forget(runId);
     return;
   }
@@ -213,11 +210,11 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
 
 /** Goes on with a run that this process began, where it was written. */
 async function adoptIfOwn(driving: Driving, runId: CoordinationId): Promise<void> {
-  const { store, own, owner } = driving;
+  const { store, ownRuns, owner } = driving;
   const owned = await store.owners.ownerOf(runId);
   if (owned?.id !== owner.id || driving.pending.has(runId)) return;
   const parent = (await store.entry(runId))?.summary.parent;
-  own.add(runId, owned.token, { isChild: parent !== undefined && parent.wellKnownUrl === undefined });
+  ownRuns.add(runId, owned.token, { isChild: parent !== undefined && parent.wellKnownUrl === undefined });
   await adoptRun(driving, runId);
 }
 

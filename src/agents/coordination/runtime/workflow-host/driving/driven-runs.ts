@@ -38,7 +38,7 @@ export interface DrivenRun {
 }
 
 export interface DrivenRuns {
-  readonly own: OwnRuns;
+  readonly ownRuns: OwnRuns;
   readonly driven: Map<CoordinationId, DrivenRun>;
   /** Of runs that are driven, and of those that wait. */
   readonly pending: Map<CoordinationId, PendingRun>;
@@ -56,12 +56,12 @@ export function entryOf(runs: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
 }
 
 export function pendingOf(
-  { pending, own }: Pick<DrivenRuns, "pending" | "own">,
+  { pending, ownRuns }: Pick<DrivenRuns, "pending" | "ownRuns">,
   runId: CoordinationId,
 ): PendingRun {
   const had = pending.get(runId);
   if (had) return had;
-  const created: PendingRun = { acts: new Map(), token: own.tokenOf(runId) };
+  const created: PendingRun = { acts: new Map(), token: ownRuns.tokenOf(runId) };
   pending.set(runId, created);
   return created;
 }
@@ -99,8 +99,8 @@ export function isLeftToOthers({ reason }: AbortSignal): boolean {
 }
 
 /** Forgets all of a run that another process drives now. Turns of it that have not ended write nothing (O2). */
-export function dropRun({ driven, pending: pendingRuns, own }: DrivenRuns, runId: CoordinationId): void {
-  own.remove(runId);
+export function dropRun({ driven, pending: pendingRuns, ownRuns }: DrivenRuns, runId: CoordinationId): void {
+  ownRuns.remove(runId);
   const pending = pendingRuns.get(runId);
   driven.delete(runId);
   pendingRuns.delete(runId);

@@ -31,7 +31,7 @@ const PAGE = 1_000;
 
 type OwnRunsParts = Pick<WorkflowHostParts, "store" | "owner" | "steady" | "leaseMs">;
 
-interface Own extends OwnRunsParts {
+interface KnownOwn extends OwnRunsParts {
   readonly tokens: Map<CoordinationId, number>;
   readonly children: Set<CoordinationId>;
   readonly listeners: ((runId: CoordinationId) => void)[];
@@ -41,57 +41,57 @@ interface Own extends OwnRunsParts {
 }
 
 export function createOwnRuns(parts: OwnRunsParts): OwnRuns {
-  const own: Own = { ...parts, tokens: new Map(), children: new Set(), listeners: [] };
+  const known: KnownOwn = { ...parts, tokens: new Map(), children: new Set(), listeners: [] };
   return {
-    tokenOf: (runId) => own.tokens.get(runId),
+    tokenOf: (runId) => known.tokens.get(runId),
     add: (runId, token, { isChild = false } = {}) => {
-      own.tokens.set(runId, token);
-      if (isChild) own.children.add(runId);
+      known.tokens.set(runId, token);
+      if (isChild) known.children.add(runId);
     },
     remove: (runId) => {
-      own.tokens.delete(runId);
-      own.children.delete(runId);
+      known.tokens.delete(runId);
+      known.children.delete(runId);
     },
-    children: () => [...own.children],
-    beat: () => (isSure(own) ? beat(own) : confirm(own)),
+    children: () => [...known.children],
+    beat: () => (isSure(known) ? sendBeat(known) : confirm(known)),
     confirm: async () => {
-      if (!isSure(own)) await confirm(own);
+      if (!isSure(known)) await confirm(known);
     },
-    onLost: (listener) => own.listeners.push(listener),
+    onLost: (listener) => known.listeners.push(listener),
   };
 }
 
-function isSure({ beatAtMs, steady, leaseMs }: Own): boolean {
+function isSure({ beatAtMs, steady, leaseMs }: KnownOwn): boolean {
   return beatAtMs === undefined || steady.elapsedMs() - beatAtMs < leaseMs;
 }
 
-async function beat(own: Own): Promise<void> {
-  const sentAtMs = own.steady.elapsedMs();
-  await own.store.owners.beat(own.owner);
-  own.beatAtMs = sentAtMs;
+async function sendBeat(known: KnownOwn): Promise<void> {
+  const sentAtMs = known.steady.elapsedMs();
+  await known.store.owners.beat(known.owner);
+  known.beatAtMs = sentAtMs;
 }
 
-function confirm(own: Own): Promise<void> {
-  own.confirming ??= findLost(own).finally(() => {
-    delete own.confirming;
+function confirm(known: KnownOwn): Promise<void> {
+  known.confirming ??= findLost(known).finally(() => {
+    delete known.confirming;
   });
-  return own.confirming;
+  return known.confirming;
 }
 
 /** First it tells of itself, so that nobody takes over what it finds to be its own. */
-async function findLost(own: Own): Promise<void> {
-  const believed = new Map(own.tokens);
-  const sentAtMs = own.steady.elapsedMs();
-  await own.store.owners.beat(own.owner);
-  const owned = await listOwned(own);
+async function findLost(known: KnownOwn): Promise<void> {
+  const believed = new Map(known.tokens);
+  const sentAtMs = known.steady.elapsedMs();
+  await known.store.owners.beat(known.owner);
+  const owned = await listOwned(known);
   for (const [runId, token] of believed) {
-    if (owned.get(runId) === token || own.tokens.get(runId) !== token) continue;
-    for (const listener of own.listeners) listener(runId);
+    if (owned.get(runId) === token || known.tokens.get(runId) !== token) continue;
+    for (const listener of known.listeners) listener(runId);
   }
-  own.beatAtMs = sentAtMs;
+  known.beatAtMs = sentAtMs;
 }
 
-async function listOwned({ store, owner }: Own): Promise<ReadonlyMap<CoordinationId, number>> {
+async function listOwned({ store, owner }: KnownOwn): Promise<ReadonlyMap<CoordinationId, number>> {
   const owned = new Map<CoordinationId, number>();
   let page: Awaited<ReturnType<typeof store.owners.list>>;
   let after: (typeof page)[number] | undefined;

@@ -2,7 +2,7 @@
  * Owns: going on with the runs of processes that are gone, always, because a process may die at any time; and what is done
  * beside it from time to time: forgetting old requests, deleting memory that expired.
  */
-import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
+import { addMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
@@ -29,12 +29,10 @@ const FORGOTTEN_MAX = 1_000;
 const DELETED_MAX = 250;
 
 interface RecoveryParts
-  extends
-    Pick<WorkflowHostParts, "retentionMs">,
-    Omit<OwnerWatchParts, "own" | "adopt" | "onOwnerGone"> {
+  extends Pick<WorkflowHostParts, "retentionMs">, Omit<OwnerWatchParts, "ownRuns" | "adopt" | "onOwnerGone"> {
   readonly usage: Pick<TenantUsage, "note">;
-  readonly own: OwnRuns;
-  readonly runs: Pick<RunDriver, "own" | "adopt" | "sleep" | "wake">;
+  readonly ownRuns: OwnRuns;
+  readonly runs: Pick<RunDriver, "noteOwned" | "adopt" | "sleep" | "wake">;
   /** Ends a run whose parent was cancelled while nobody was there to tell it. */
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
 }
@@ -104,7 +102,7 @@ async function adoptOne(recovering: Recovering, run: OwnedRun): Promise<void> {
     const entry = await store.entry(runId);
     if (!entry) return;
     const { summary } = entry;
-    runs.own(run, { isChild: isChildHere(entry) });
+    runs.noteOwned(run, { isChild: isChildHere(entry) });
     // Counted by its summary, so that a run which only waits is not read.
     usage.note(runId, summary);
     // Its parent may have ended since, which its own log does not tell.
@@ -124,10 +122,10 @@ function isChildHere({ summary: { parent } }: WorkflowEntry): boolean {
 }
 
 /** A process may have ended a run and gone before it told the children of that run, which other processes drive. */
-async function endOrphans({ store, own, orphaned, logger }: Recovering): Promise<void> {
-  for (const runId of own.children())
+async function endOrphans({ store, ownRuns, orphaned, logger }: Recovering): Promise<void> {
+  for (const runId of ownRuns.children())
     try {
-      const entry = await store.entry(runId as CoordinationId);
+      const entry = await store.entry(runId);
       if (entry) await orphaned(entry);
     } catch (error) {
       const fields = { runId, error: error instanceof Error ? error.name : "unknown" };

@@ -20,7 +20,7 @@ export interface OwnerWatchParts extends Pick<
   WorkflowHostParts,
   "store" | "clock" | "steady" | "owner" | "isProcessGone" | "leaseMs" | "logger"
 > {
-  readonly own: Pick<OwnRuns, "beat">;
+  readonly ownRuns: Pick<OwnRuns, "beat">;
   /** Goes on with a run that was taken over. It does not throw. */
   readonly adopt: (run: OwnedRun & { readonly runId: CoordinationId }) => Promise<void>;
   /** Hears that at least one owner went since the look before. */
@@ -52,8 +52,8 @@ export function createOwnerWatch(parts: OwnerWatchParts): OwnerWatch {
   const { leaseMs } = parts;
   return {
     start: async () => {
-      await parts.own.beat();
-      repeatEvery(watching, leaseMs / BEATS_PER_LEASE, () => parts.own.beat());
+      await parts.ownRuns.beat();
+      repeatEvery(watching, leaseMs / BEATS_PER_LEASE, () => parts.ownRuns.beat());
       await lookOnce(watching);
       repeatEvery(watching, leaseMs / LOOKS_PER_LEASE, () => lookOnce(watching));
     },
@@ -86,11 +86,11 @@ async function lookOnce(watching: Watching): Promise<void> {
   const { store, owner } = watching;
   const others = (await store.owners.beats()).filter(({ id }) => id !== owner.id);
   const before = watching.seen;
-  const gone = noteBeats(watching, others);
-  await takeRuns(watching, gone);
-  for (const id of gone) await store.owners.remove(id);
+  const goneIds = noteBeats(watching, others);
+  await takeRuns(watching, goneIds);
+  for (const id of goneIds) await store.owners.remove(id);
   const ids = new Set(others.map(({ id }) => id));
-  if (gone.length > 0 || [...before.keys()].some((id) => !ids.has(id))) await watching.onOwnerGone();
+  if (goneIds.length > 0 || [...before.keys()].some((id) => !ids.has(id))) await watching.onOwnerGone();
 }
 
 /** Returns the ids of those that are gone. */

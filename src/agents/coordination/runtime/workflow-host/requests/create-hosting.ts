@@ -22,10 +22,10 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...parts.quotas }, parts.clock);
   const agentHost = parts.agents ?? NO_AGENTS;
   const agentBook = createAgentBook(parts, agentHost, book);
-  const own = createOwnRuns(parts);
+  const ownRuns = createOwnRuns(parts);
   const runs: RunDriver = createRunDriver({
     ...parts,
-    own,
+    ownRuns,
     book,
     usage,
     perform: (loadedRun, effect, signal, deliver) => perform(loadedRun, effect, signal, deliver),
@@ -50,7 +50,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
     ...parts,
     book,
     usage,
-    own,
+    ownRuns,
     agentBook,
     runs,
     watching,

@@ -14,7 +14,7 @@ export interface Hosting extends WorkflowHostParts {
   readonly runs: RunDriver;
   readonly watching: RunWatch;
   readonly usage: TenantUsage;
-  readonly own: OwnRuns;
+  readonly ownRuns: OwnRuns;
   /** There where the host has a conformance play. */
   readonly seams?: WorkflowSeams;
 }

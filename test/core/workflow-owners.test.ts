@@ -39,7 +39,7 @@ const gatedAsking = createWorkflow("gated-asking", {
 const DEFINITIONS = [slow, gated, asking, gatedAsking];
 const LEASE_MS = 10_000;
 
-const said: ChatAnswer = {
+const MODEL_ANSWER: ChatAnswer = {
   kind: "answered",
   text: "said",
   finishReason: "stop",
@@ -84,7 +84,7 @@ function createWaitingModel() {
         calls.push({
           signal,
           say: () => {
-            resolve(said);
+            resolve(MODEL_ANSWER);
           },
         });
       }),
@@ -98,7 +98,7 @@ async function ownerOf({ owners }: Fleet, runId: string): Promise<string> {
 }
 
 /** As another process does that believes all others to be gone. */
-async function steal({ owners }: Fleet, owner: string): Promise<readonly OwnedRun[]> {
+async function takeEverything({ owners }: Fleet, owner: string): Promise<readonly OwnedRun[]> {
   const from = (await owners.beats()).map(({ id }) => id);
   await owners.beat({ id: owner });
   return owners.take({ owner, from, limit: 100 });
@@ -232,16 +232,16 @@ describe("a process whose run was taken over", () => {
       steady: { elapsedMs: () => fleet.clock.steady.elapsedMs() + pausedMs },
     });
     await one.host.start();
-    const lost = await one.run("asking");
-    await steal(fleet, "thief");
-    const kept = await one.run("asking");
+    const lostRunId = await one.run("asking");
+    await takeEverything(fleet, "thief");
+    const keptRunId = await one.run("asking");
     expect(calls).toHaveLength(2);
-    const { length } = one.events(lost);
+    const { length } = one.events(lostRunId);
     pausedMs = 2 * LEASE_MS;
     for (const { say } of calls) say();
     await fleet.clock.advance(1_000);
-    expect(one.events(lost)).toHaveLength(length);
-    expect(await one.status(kept)).toBe("completed");
+    expect(one.events(lostRunId)).toHaveLength(length);
+    expect(await one.status(keptRunId)).toBe("completed");
     expect(calls[0]?.signal.aborted).toBe(true);
     await one.host.stop();
   });

@@ -64,11 +64,11 @@ async function createSchema(): Promise<Place> {
 }
 
 /** Stops a process; not where it holds the lock of a ledger file, which others could not take from it. */
-async function pause({ process: child }: ServeProcess, { isIdle }: Place): Promise<void> {
+async function pause({ process: child }: ServeProcess, place: Place): Promise<void> {
   await waitFor(
     () => {
       child.kill("SIGSTOP");
-      if (isIdle()) return true;
+      if (place.isIdle()) return true;
       child.kill("SIGCONT");
       return false;
     },

@@ -59,7 +59,7 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-function member(index: number): ServeProcess {
+function getMember(index: number): ServeProcess {
   const serve = fleet[index % PROCESSES];
   if (!serve) throw new Error("the fleet has not started");
   return serve;
@@ -67,7 +67,7 @@ function member(index: number): ServeProcess {
 
 /** As a crash does; another process takes its place. */
 async function killAndReplace(index: number): Promise<void> {
-  await member(index).end("SIGKILL");
+  await getMember(index).end("SIGKILL");
   fleet[index % PROCESSES] = await start();
 }
 
@@ -100,7 +100,7 @@ it(
     const acknowledged: string[] = [];
     for (let kill = 0; kill < PROCESSES; kill += 1) {
       const creating = Array.from({ length: 12 }, async (_, index) => {
-        const answer = await createRun(member(index), index % 3 === 0 ? "nested" : "steps").catch(
+        const answer = await createRun(getMember(index), index % 3 === 0 ? "nested" : "steps").catch(
           () => undefined,
         );
         if (answer?.status === 201) acknowledged.push(String(answer.body["runId"]));
@@ -113,7 +113,7 @@ it(
     expect(acknowledged.length).toBeGreaterThan(PROCESSES);
     await using ledger = await openLedger();
     const { workflows } = ledger.store;
-    for (const runId of acknowledged) await awaitStatus(() => member(1), runId, "completed");
+    for (const runId of acknowledged) await awaitStatus(() => getMember(1), runId, "completed");
     // The children too, and what was begun without an answer.
     await waitFor(async () => (await workflows.list({ limit: 1, status: "running" })).length === 0, {
       what: "all runs to end",
@@ -135,18 +135,18 @@ async function openLedger() {
 it(
   "lets an event stream move to another process without a gap, also when the run's owner is killed",
   async () => {
-    const runId = await startRun(member(0), "steps");
+    const runId = await startRun(getMember(0), "steps");
     const seen: StreamedEvent[] = [];
     try {
-      for await (const event of member(0).follow(runId)) {
+      for await (const event of getMember(0).follow(runId)) {
         seen.push(event);
-        if (event.event === "node.completed") await member(0).end("SIGKILL");
+        if (event.event === "node.completed") await getMember(0).end("SIGKILL");
       }
     } catch {
       // The connection ended with its process.
     }
     expect(seen.at(-1)?.event).not.toBe("run.completed");
-    for await (const event of member(1).follow(runId, seen.at(-1)?.id)) seen.push(event);
+    for await (const event of getMember(1).follow(runId, seen.at(-1)?.id)) seen.push(event);
     fleet[0] = await start();
     expect(seen.at(-1)?.event).toBe("run.completed");
     expect(seen.map(({ id }) => Number(id))).toEqual(seen.map((_, index) => index));
@@ -158,11 +158,11 @@ it(
 it(
   "answers a key with the same answer everywhere, and after the process is gone that gave it",
   async () => {
-    const first = await createRun(member(0), "gated", "key-1");
+    const first = await createRun(getMember(0), "gated", "key-1");
     expect(first.status).toBe(201);
-    const again = await createRun(member(1), "gated", "key-1");
+    const again = await createRun(getMember(1), "gated", "key-1");
     await killAndReplace(0);
-    const later = await createRun(member(2), "gated", "key-1");
+    const later = await createRun(getMember(2), "gated", "key-1");
     for (const { status, body, headers } of [again, later]) {
       expect({ status, body }).toEqual({ status: first.status, body: first.body });
       expect(headers.get("openwop-idempotent-replay")).toBe("true");
@@ -175,15 +175,15 @@ it(
   "answers the link of a question at another process, while its owner lives and after it was killed",
   async () => {
     for (const isKilled of [false, true]) {
-      const runId = await startRun(member(0), "gated");
-      const { body } = await awaitStatus(() => member(0), runId, "waiting-approval");
+      const runId = await startRun(getMember(0), "gated");
+      const { body } = await awaitStatus(() => getMember(0), runId, "waiting-approval");
       const { interruptToken = "" } = body["interrupt"] as { readonly interruptToken?: string };
       const path = `/v1/interrupts/${interruptToken}`;
       if (isKilled) await killAndReplace(0);
-      expect((await member(1).ask("GET", path)).status).toBe(200);
-      const answered = await member(1).ask("POST", path, { body: { resumeValue: { action: "accept" } } });
+      expect((await getMember(1).ask("GET", path)).status).toBe(200);
+      const answered = await getMember(1).ask("POST", path, { body: { resumeValue: { action: "accept" } } });
       expect(answered.status).toBe(200);
-      await awaitStatus(() => member(2), runId, "completed");
+      await awaitStatus(() => getMember(2), runId, "completed");
       await using ledger = await openLedger();
       const events = await ledger.store.workflows.read(runId as CoordinationId, { from: 0, limit: 1_000 });
       checkLog(events);
@@ -196,9 +196,9 @@ it(
 it(
   "cancels, at any process, what another one drives",
   async () => {
-    const runId = await startRun(member(0), "nested");
-    expect((await member(1).ask("POST", `/v1/runs/${runId}/cancel`, { body: {} })).status).toBe(200);
-    await awaitStatus(() => member(2), runId, "cancelled");
+    const runId = await startRun(getMember(0), "nested");
+    expect((await getMember(1).ask("POST", `/v1/runs/${runId}/cancel`, { body: {} })).status).toBe(200);
+    await awaitStatus(() => getMember(2), runId, "cancelled");
     await using ledger = await openLedger();
     const { workflows } = ledger.store;
     const isOpen = async (): Promise<boolean> =>

@@ -121,16 +121,18 @@ async function* followEvents(
     },
     signal: AbortSignal.timeout(REQUEST_MS),
   });
-  if (response.status !== 200 || !response.body) throw new Error(`the stream answered ${response.status}`);
+  if (!response.body) throw new Error(`the stream answered ${response.status}`);
   let text = "";
   for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     text += chunk;
     const frames = text.split("\n\n");
     text = frames.pop() ?? "";
-    for (const frame of frames) {
-      const id = /^id: (.*)$/mu.exec(frame)?.[1];
-      const event = /^event: (.*)$/mu.exec(frame)?.[1];
-      if (id !== undefined && event !== undefined) yield { id, event };
-    }
+    yield* frames.flatMap(parseFrame);
   }
+}
+
+/** Comments and refusals are no events. */
+function parseFrame(frame: string): StreamedEvent[] {
+  const { id, event } = /^(?:id: (?<id>.*)\n)?event: (?<event>.*)$/mu.exec(frame)?.groups ?? {};
+  return id === undefined || event === undefined ? [] : [{ id, event }];
 }

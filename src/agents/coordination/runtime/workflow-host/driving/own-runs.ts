@@ -31,67 +31,67 @@ const PAGE = 1_000;
 
 type OwnRunsParts = Pick<WorkflowHostParts, "store" | "owner" | "steady" | "leaseMs">;
 
-interface KnownOwn extends OwnRunsParts {
+interface Ownership extends OwnRunsParts {
   readonly tokens: Map<CoordinationId, number>;
   readonly children: Set<CoordinationId>;
   readonly listeners: ((runId: CoordinationId) => void)[];
-  /** By the steady clock, before the last beat was sent. Absent: it is not known to anybody as an owner. */
+  /** By the steady clock, before the last beat was sent. Absent: it is not ownership to anybody as an owner. */
   beatAtMs?: number;
   confirming?: Promise<void>;
 }
 
 export function createOwnRuns(parts: OwnRunsParts): OwnRuns {
-  const known: KnownOwn = { ...parts, tokens: new Map(), children: new Set(), listeners: [] };
+  const ownership: Ownership = { ...parts, tokens: new Map(), children: new Set(), listeners: [] };
   return {
-    tokenOf: (runId) => known.tokens.get(runId),
+    tokenOf: (runId) => ownership.tokens.get(runId),
     add: (runId, token, { isChild = false } = {}) => {
-      known.tokens.set(runId, token);
-      if (isChild) known.children.add(runId);
+      ownership.tokens.set(runId, token);
+      if (isChild) ownership.children.add(runId);
     },
     remove: (runId) => {
-      known.tokens.delete(runId);
-      known.children.delete(runId);
+      ownership.tokens.delete(runId);
+      ownership.children.delete(runId);
     },
-    children: () => [...known.children],
-    beat: () => (isSure(known) ? sendBeat(known) : confirm(known)),
+    children: () => [...ownership.children],
+    beat: () => (isSure(ownership) ? sendBeat(ownership) : confirm(ownership)),
     confirm: async () => {
-      if (!isSure(known)) await confirm(known);
+      if (!isSure(ownership)) await confirm(ownership);
     },
-    onLost: (listener) => known.listeners.push(listener),
+    onLost: (listener) => ownership.listeners.push(listener),
   };
 }
 
-function isSure({ beatAtMs, steady, leaseMs }: KnownOwn): boolean {
+function isSure({ beatAtMs, steady, leaseMs }: Ownership): boolean {
   return beatAtMs === undefined || steady.elapsedMs() - beatAtMs < leaseMs;
 }
 
-async function sendBeat(known: KnownOwn): Promise<void> {
-  const sentAtMs = known.steady.elapsedMs();
-  await known.store.owners.beat(known.owner);
-  known.beatAtMs = sentAtMs;
+async function sendBeat(ownership: Ownership): Promise<void> {
+  const sentAtMs = ownership.steady.elapsedMs();
+  await ownership.store.owners.beat(ownership.owner);
+  ownership.beatAtMs = sentAtMs;
 }
 
-function confirm(known: KnownOwn): Promise<void> {
-  known.confirming ??= findLost(known).finally(() => {
-    delete known.confirming;
+function confirm(ownership: Ownership): Promise<void> {
+  ownership.confirming ??= findLost(ownership).finally(() => {
+    delete ownership.confirming;
   });
-  return known.confirming;
+  return ownership.confirming;
 }
 
 /** First it tells of itself, so that nobody takes over what it finds to be its own. */
-async function findLost(known: KnownOwn): Promise<void> {
-  const believed = new Map(known.tokens);
-  const sentAtMs = known.steady.elapsedMs();
-  await known.store.owners.beat(known.owner);
-  const owned = await listOwned(known);
+async function findLost(ownership: Ownership): Promise<void> {
+  const believed = new Map(ownership.tokens);
+  const sentAtMs = ownership.steady.elapsedMs();
+  await ownership.store.owners.beat(ownership.owner);
+  const owned = await listOwned(ownership);
   for (const [runId, token] of believed) {
-    if (owned.get(runId) === token || known.tokens.get(runId) !== token) continue;
-    for (const listener of known.listeners) listener(runId);
+    if (owned.get(runId) === token || ownership.tokens.get(runId) !== token) continue;
+    for (const listener of ownership.listeners) listener(runId);
   }
-  known.beatAtMs = sentAtMs;
+  ownership.beatAtMs = sentAtMs;
 }
 
-async function listOwned({ store, owner }: KnownOwn): Promise<ReadonlyMap<CoordinationId, number>> {
+async function listOwned({ store, owner }: Ownership): Promise<ReadonlyMap<CoordinationId, number>> {
   const owned = new Map<CoordinationId, number>();
   let page: Awaited<ReturnType<typeof store.owners.list>>;
   let after: (typeof page)[number] | undefined;

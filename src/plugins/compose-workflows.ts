@@ -24,6 +24,7 @@ import type { ConformancePlay } from "../agents/coordination/runtime/workflow-ho
 import { createWorkflowHost } from "../agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import { withOtherRuns } from "../agents/coordination/runtime/workflow-host/records/other-runs.ts";
 import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import type { SafeFetch } from "../infra/http/safe-fetch.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
@@ -35,6 +36,7 @@ import {
   createMaskedLogger,
   maskValue,
 } from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
+import { isProcessGone, readProcessName } from "../platform/process-name.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 
 export { systemClock };
@@ -59,6 +61,10 @@ export interface WorkflowOptions {
   readonly ledgerPath: string;
   /** Where the key of interrupt tokens lies; absent: beside the ledger. */
   readonly keyFolder?: string;
+  /** The file of the key of interrupt tokens, which several hosts of one ledger share. Absent: one of its own, in `keyFolder`. */
+  readonly interruptKeyFile?: string;
+  /** How long this process may be silent until others take over its runs. Absent: the usual time. */
+  readonly leaseMs?: number;
   /** The store of that ledger, where somebody else has it open and closes it later. */
   readonly store?: WorkflowStore;
   readonly definitions: readonly WorkflowDefinition[];
@@ -118,7 +124,10 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   const { ledgerPath, baseUrl, conformance } = options;
   checkShares(options);
   const ledger = await ledgerOf(options);
-  const key = readOrCreateKey(join(options.keyFolder ?? dirname(ledgerPath), "interrupt-key"));
+  const key = readOrCreateKey(
+    options.interruptKeyFile ?? join(options.keyFolder ?? dirname(ledgerPath), "interrupt-key"),
+  );
+  const processName = readProcessName();
   const secrets = new Map([...options.secrets, ...listKeyForms(key)]);
   const logger = createMaskedLogger(options.logger, secrets);
   const outbound = outboundOf({ ...options, logger });
@@ -139,8 +148,10 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     clock: systemClock,
     settings: settingsOf(options),
     newRunId: () => `run-${randomUUID()}` as CoordinationId,
-    driver: { id: `${process.pid}-${randomUUID()}`, pid: process.pid },
-    isAlive,
+    steady: steadyClock,
+    owner: { id: randomUUID(), ...(processName !== undefined && { process: processName }) },
+    isProcessGone,
+    leaseMs: options.leaseMs ?? WORKFLOW_BOUNDS.leaseMs,
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(key),
     contract,
@@ -229,16 +240,6 @@ function settingsOf(options: WorkflowOptions) {
     ...(mcpUrl !== undefined && { mcpUrl }),
     ...(a2aUrl !== undefined && { a2aUrl }),
   };
-}
-
-/** A signal of 0 tells whether a process is there; one of another user is. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 interface Outbound {

@@ -27,6 +27,10 @@ export interface Serving {
   readonly ledgerPath: string;
   /** Where keys lie; absent: beside the ledger. */
   readonly keyFolder?: string;
+  /** The file of the key of interrupt tokens; absent: one of its own, where keys lie. */
+  readonly interruptKeyFile?: string;
+  /** How long this process may be silent until others take over its runs. */
+  readonly leaseMs?: number;
   readonly tokens: readonly BearerToken[];
   readonly definitions: readonly WorkflowDefinition[];
   readonly version: string;

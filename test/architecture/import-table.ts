@@ -116,7 +116,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/driving": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/log",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents",
     types: "core/ports",
   },
   "core/runtime/plans": {
@@ -248,7 +248,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/workflows": {
-    folders: "core/contracts core/contracts/workflows infra/ledger infra/sqlite/database",
+    folders: "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },

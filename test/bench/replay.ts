@@ -10,6 +10,7 @@ import type {
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
+import { steadyClock } from "../../src/infra/clock/steady-clock.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
@@ -102,8 +103,10 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
       }),
     ],
     newRunId: () => `run-bench-${(made += 1)}` as CoordinationId,
-    driver: { id: "bench", pid: process.pid },
-    isAlive: () => true,
+    owner: { id: "bench" },
+    isProcessGone: () => false,
+    steady: steadyClock,
+    leaseMs: 10_000,
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(new Uint8Array(32).fill(7)),
     baseUrl: () => "http://127.0.0.1:1",

@@ -136,6 +136,8 @@ describe("serve", () => {
       ["--token", "t", "--replay-retention", ""],
       "--replay-retention: expected a number of days from 0 to 3650",
     ],
+    [["--token", "t", "--lease", "1.9"], "--lease: expected a number of seconds from 2 to 300, got 1.9"],
+    [["--token", "t", "--lease", "301"], "--lease: expected a number of seconds from 2 to 300, got 301"],
     [["--token", "t", "--model", "m"], "--model-url and --model belong together"],
     [["--token", "t", "--allow-private", "example"], "expected an origin such as"],
     [["--token", "t", "--peer-token", "http://a"], "--peer-token: expected <origin>=<token>"],

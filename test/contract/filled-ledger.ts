@@ -95,7 +95,7 @@ async function fillBeside({ workflows }: OpenedLedger, name: string): Promise<vo
     await workflows.requests.begin({ ...request, digest: "d", runId, now: NOW, leaseUntilMs });
     if (key === "answered") await workflows.requests.finish(request, { status: 201, body: STORABLE_TEXT });
   }
-  await workflows.drivers.beat({ id: `driver-${name}`, pid: process.pid }, NOW);
+  await workflows.owners.beat({ id: `owner-${name}` });
 }
 
 type Dump = Readonly<Record<string, readonly unknown[]>>;

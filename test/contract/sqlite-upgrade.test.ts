@@ -69,7 +69,7 @@ async function listWorkflows({ workflows }: SqliteLedger): Promise<unknown[]> {
     await workflows.memory.get(at, entry.id, { now: NOW }),
     await workflows.definition(definitionOf("wf").sha256),
     await workflows.registered("acme", "wf"),
-    await workflows.drivers.lastBeats(),
+    await workflows.owners.beats(),
   ];
 }
 
@@ -81,7 +81,7 @@ const WORKFLOW = createWorkflowAuthor("new").append([createRunStarted()], {
 async function writeWorkflow({ workflows }: SqliteLedger): Promise<unknown[]> {
   await workflows.append(WORKFLOW);
   await workflows.putDefinition(definitionOf("wf", "acme"));
-  await workflows.drivers.beat({ id: "d", pid: 1 }, NOW);
+  await workflows.owners.beat({ id: "d", process: "p" });
   const { text } = definitionOf("wf");
   return [
     [WORKFLOW.runId],
@@ -91,7 +91,7 @@ async function writeWorkflow({ workflows }: SqliteLedger): Promise<unknown[]> {
     createMemoryEntry("m"),
     text,
     definitionOf("wf", "acme"),
-    [{ id: "d", pid: 1, beatAtMs: NOW }],
+    [{ id: "d", process: "p", count: 1 }],
   ];
 }
 
@@ -221,7 +221,7 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
     await expect(reader.append(openRun("new").request)).rejects.toMatchObject(unavailable);
     await expect(reader.deleteBefore(AGED)).rejects.toMatchObject(unavailable);
     await expect(reader.workflows.append(WORKFLOW)).rejects.toMatchObject(unavailable);
-    await expect(reader.workflows.drivers.remove("d")).rejects.toMatchObject(unavailable);
+    await expect(reader.workflows.owners.remove("d")).rejects.toMatchObject(unavailable);
     await expectWhole(reader, old);
     await reader.close();
   });

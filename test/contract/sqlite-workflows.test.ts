@@ -120,7 +120,7 @@ describe("workflow runs and coordinations in one ledger", () => {
       ...Array.from({ length: 10 }, (_, index) => workflows.append(createWholeRun(`w-${index}`))),
       workflows.requests.begin(ASKED),
       workflows.putDefinition(definitionOf("wf", "acme")),
-      workflows.drivers.beat({ id: "d", pid: 1 }, NOW),
+      workflows.owners.beat({ id: "d" }),
     ]);
     expect(countCommits(path) - before).toBe(1);
     await store.close();
@@ -181,10 +181,10 @@ describe("the statements of workflows", () => {
     const path = folder.file("ledger.sqlite");
     await (await openTestLedger(path)).close();
     const database = new Database(path);
-    const { drivers: _, ...reads } = prepareWorkflowReads(database);
-    const { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries } =
+    const reads = prepareWorkflowReads(database);
+    const { request, lease, answer, release, deleteRequests, deleteEntries } =
       prepareWorkflowWrites(database);
-    const writes = { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries };
+    const writes = { request, lease, answer, release, deleteRequests, deleteEntries };
     for (const [name, statement] of [
       ...Object.entries({ ...reads, ...writes }),
       ...runStatementsOf(database, "coordination"),

@@ -1,4 +1,4 @@
-/** Owns: the part of the conformance suite about what lies beside the logs: definitions, requests with a key, drivers. */
+/** Owns: the part of the conformance suite about what lies beside the logs: definitions, requests with a key. */
 import { expect, it } from "vitest";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { KeyedRequest } from "../../src/agents/coordination/ports/workflow-store.ts";
@@ -188,25 +188,5 @@ function describeForgetting(open: Open): void {
     expect(await requests.deleteBefore(timeAt(4), 9)).toBe(0);
     for (const ms of [1, 2, 3]) expect(await kindOf(ms)).toBe("new");
     for (const ms of [4, 5]) expect(await kindOf(ms)).toBe("answered");
-  });
-}
-
-export function describeDrivers(open: Open): void {
-  it("are known with their last beat, until they are removed", async () => {
-    await using tested = await open();
-    const { drivers } = tested.store;
-    expect(await drivers.lastBeats()).toEqual([]);
-    await drivers.beat({ id: "b", pid: 2 }, NOW);
-    await drivers.beat({ id: "a", pid: 1 }, timeAt(1));
-    await drivers.beat({ id: "b", pid: 3 }, timeAt(2));
-    const later = await tested.ledger.open();
-    expect(await later.workflows.drivers.lastBeats()).toEqual([
-      { id: "a", pid: 1, beatAtMs: timeAt(1) },
-      { id: "b", pid: 3, beatAtMs: timeAt(2) },
-    ]);
-    await later.workflows.drivers.remove("b");
-    await later.workflows.drivers.remove("none");
-    await later.close();
-    expect((await drivers.lastBeats()).map(({ id }) => id)).toEqual(["a"]);
   });
 }

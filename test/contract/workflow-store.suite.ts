@@ -7,7 +7,8 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { describeDefinitions, describeDrivers, describeRequests } from "./workflow-store-beside.suite.ts";
+import { describeRunOwners } from "./run-owners.suite.ts";
+import { describeDefinitions, describeRequests } from "./workflow-store-beside.suite.ts";
 import { describeMemory, describeMemoryAsOf } from "./workflow-store-memory.suite.ts";
 import { describeDamage, describeOrigins } from "./workflow-store-origins.suite.ts";
 import {
@@ -52,7 +53,7 @@ export function describeWorkflowStore(name: string, create: () => Promise<Spoila
     ["memory", describeMemory],
     ["memory as of an event", describeMemoryAsOf],
     ["requests with a key", describeRequests],
-    ["drivers", describeDrivers],
+    ["owners", describeRunOwners],
     ["close", describeClose],
   ];
   for (const [part, describePart] of parts)
@@ -282,9 +283,13 @@ function describeClose(open: Open): void {
       () => store.requests.finish(key, { status: 200, body: "{}" }),
       () => store.requests.release(key),
       () => store.requests.deleteBefore(NOW, 1),
-      () => store.drivers.beat({ id: "d", pid: 1 }, NOW),
-      () => store.drivers.lastBeats(),
-      () => store.drivers.remove("d"),
+      () => store.owners.beat({ id: "d" }),
+      () => store.owners.beats(),
+      () => store.owners.remove("d"),
+      () => store.owners.take({ owner: "d", from: [], limit: 1 }),
+      () => store.owners.list("d", { limit: 1 }),
+      () => store.owners.ownerOf(runId),
+      () => store.owners.collectArrivals("d", 1),
     ];
     for (const call of calls) await expect(call()).rejects.toMatchObject({ code: "LEDGER_CLOSED" });
     expect(await tested.store.entry(runId)).toBeUndefined();

@@ -19,6 +19,8 @@ import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 interface World {
   readonly ledger: MemoryWorkflowLedger;
   readonly clock: FakeClock;
+  /** The processes that are there, as the host believes. */
+  readonly alive?: ReadonlySet<number>;
 }
 
 function startHost(
@@ -146,10 +148,11 @@ describe.each(Object.keys(PLAYS))("a run of %s", (play) => {
       // The other process believes that this one is gone, and it is not.
       const one = startHost(
         play,
-        world,
+        { ...world, alive: new Set([1, 2]) },
         1,
         createFaultAt(k, "after", () => void (takesOver = other.host.start())),
       );
+      await one.host.start();
       await begin(one, play);
       for (let turn = 0; turn < 3; turn += 1) await Promise.all([finish(one), finish(other)]);
       await takesOver;

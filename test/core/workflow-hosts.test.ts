@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   createEdge,
   sendNextWorker,
@@ -168,11 +169,13 @@ describe("a process that is gone", () => {
     const [one, other] = createTwoScenes();
     await one.host.start();
     await other.host.start();
+    const shared = other.ledger.open();
     const runId = await one.run("slow");
     one.die();
-    await other.clock.advance(14_000);
-    expect(await other.status(runId)).toBe("running");
-    await other.clock.advance(4_000);
+    await other.clock.advance(9_500);
+    expect(await shared.owners.ownerOf(runId as CoordinationId)).toMatchObject({ token: 1 });
+    await other.clock.advance(2_500);
+    expect(await shared.owners.ownerOf(runId as CoordinationId)).toMatchObject({ token: 2 });
     expect(await other.status(runId)).toBe("completed");
     await other.host.stop();
   });

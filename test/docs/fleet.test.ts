@@ -18,7 +18,6 @@ const serviceSchema = z.looseObject({
   ports: z.array(z.string()).default([]),
   secrets: z.array(z.string()).default([]),
   volumes: z.array(z.string()).default([]),
-  pid: z.string().optional(),
 });
 const fleetSchema = z.looseObject({
   services: z.record(z.string(), serviceSchema),
@@ -77,9 +76,8 @@ describe("examples/fleet", () => {
 
   it("names services, volumes and files that there are", () => {
     const names = services.map(([name]) => name);
-    for (const [, { depends_on: needed = {}, volumes, pid }] of services) {
+    for (const [, { depends_on: needed = {}, volumes }] of services) {
       expect(names).toEqual(expect.arrayContaining(Object.keys(needed)));
-      if (pid !== undefined) expect(names).toContain(pid.replace("service:", ""));
       for (const volume of volumes) {
         const [source = ""] = volume.split(":");
         if (source.startsWith("."))

@@ -28,7 +28,7 @@ export interface ServeStage extends AsyncDisposable {
   /** All runs of the ledger, as it lies on disk. */
   runs(): Promise<WorkflowEntry[]>;
   /** The processes that the ledger knows of, and when each was last heard of. */
-  drivers(): ReturnType<WorkflowStore["drivers"]["lastBeats"]>;
+  beats(): ReturnType<WorkflowStore["owners"]["beats"]>;
   /** The log of a run, as it lies on disk. */
   log(runId: string): Promise<Event[]>;
   /** What `verify` says, with its exit code. */
@@ -59,7 +59,7 @@ export function serveStage(definitions: readonly WorkflowDefinition[]): ServeSta
       };
     },
     runs: () => readLedger(ledger, ({ workflows: store }) => store.list({ order: "oldest", limit: 10_000 })),
-    drivers: () => readLedger(ledger, ({ workflows: store }) => store.drivers.lastBeats()),
+    beats: () => readLedger(ledger, ({ workflows: store }) => store.owners.beats()),
     log: (runId) =>
       readLedger(ledger, async ({ workflows: store }) => {
         const events = await store.read(runId as CoordinationId, { from: 0, limit: 10_000 });

@@ -117,9 +117,9 @@ describe("kill -9 of the host of a stateful loop", () => {
       await put(second, "while-waiting.md", "1");
       // The other process looks at what was left, with each beat: the loop waits.
       for (let beats = 0, last = -1; beats < 3;) {
-        const [only, ...others] = await stage.drivers();
-        if (!only || others.length > 0 || only.beatAtMs === last) await passed(50);
-        else [last, beats] = [only.beatAtMs, beats + 1];
+        const [only, ...others] = await stage.beats();
+        if (!only || others.length > 0 || only.count === last) await passed(50);
+        else [last, beats] = [only.count, beats + 1];
       }
       expect(await second.client.events(runId)).toEqual(waiting);
       await second.client.resolve(runId, "boss", ACCEPT);

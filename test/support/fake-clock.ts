@@ -1,10 +1,12 @@
 /** Owns: a clock whose time is a value, and moving it together with everything that waits for it. */
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { Clock, SteadyClock } from "../../src/agents/coordination/ports/clock.ts";
 
 export const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 
 export interface FakeClock extends Clock {
+  /** Moves with `advance`, and not with `jump`. */
+  readonly steady: SteadyClock;
   /** Wake-ups that were asked for and neither came nor were cancelled. */
   readonly pending: number;
   /** When the next one is due. */
@@ -17,6 +19,7 @@ export interface FakeClock extends Clock {
 
 export function createFakeClock(startMs: number = START_MS): FakeClock {
   let nowMs = startMs;
+  let jumpedMs = 0;
   const wakes = new Set<{ readonly atMs: number; readonly run: () => void }>();
   const findEarliest = (): { readonly atMs: number; readonly run: () => void } | undefined =>
     [...wakes].reduce<{ readonly atMs: number; readonly run: () => void } | undefined>(
@@ -30,8 +33,10 @@ export function createFakeClock(startMs: number = START_MS): FakeClock {
     get nextAtMs() {
       return findEarliest()?.atMs;
     },
+    steady: { elapsedMs: () => nowMs - jumpedMs },
     now: () => nowMs as EpochMs,
     jump: (atMs) => {
+      jumpedMs += atMs - nowMs;
       nowMs = atMs;
     },
     wakeAt: (atMs, run) => {

@@ -13,6 +13,7 @@ import {
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { RunAppend, RunStore, StoredRun } from "../../src/agents/coordination/ports/run-store.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
+import type { OwnerRow } from "../../src/infra/ledger/owner-fence.ts";
 import { findDamageIn, type ChainedLog } from "./hash-chain.ts";
 
 export interface KeptRun<Summary> extends ChainedLog {
@@ -25,6 +26,9 @@ export interface KeptRun<Summary> extends ChainedLog {
 export interface MemoryRun extends KeptRun<WorkflowSummary> {
   /** The number of each event among all of the ledger. */
   readonly places: number[];
+  owner: OwnerRow;
+  /** True where somebody else than the owner appended, until the owner has seen it. */
+  hasArrived: boolean;
 }
 
 /** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */

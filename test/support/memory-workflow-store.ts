@@ -8,7 +8,6 @@ import type { CoordinationId, EpochMs } from "../../src/agents/coordination/cont
 import { hasRunEnded } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
   Begun,
-  Driver,
   KeptAnswer,
   KeyedRequest,
   MemoryAsOf,
@@ -22,8 +21,10 @@ import type {
   WorkflowAppend,
   WorkflowStore,
 } from "../../src/agents/coordination/ports/workflow-store.ts";
-
+import type { OwnerBeat } from "../../src/agents/coordination/ports/run-owners.ts";
+import { NOBODY } from "../../src/infra/ledger/owner-fence.ts";
 import { keepEvents } from "./hash-chain.ts";
+import { checkOwner, createMemoryOwners, noteOwner } from "./memory-owners.ts";
 import {
   checkIds,
   checkPlaces,
@@ -70,7 +71,7 @@ export interface MemoryWorkflowLedger {
   readonly definitions: Map<string, string>;
   readonly registrations: (StoredDefinition & { readonly tenant: string })[];
   readonly requests: Map<string, KeptRequest>;
-  readonly drivers: Map<string, Driver & { readonly beatAtMs: EpochMs }>;
+  readonly owners: Map<string, OwnerBeat>;
   open(): MemoryWorkflowStore;
 }
 
@@ -82,14 +83,14 @@ export function createMemoryWorkflowLedger(): MemoryWorkflowLedger {
     definitions: new Map(),
     registrations: [],
     requests: new Map(),
-    drivers: new Map(),
+    owners: new Map(),
     open: () => openStore(ledger),
   };
   return ledger;
 }
 
 function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
-  const { runs, definitions, registrations, drivers } = ledger;
+  const { runs, definitions, registrations } = ledger;
   let closed = false;
   const answer: Answer = (run) =>
     new Promise((resolve) => {
@@ -118,17 +119,7 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
     memory: journalOf(ledger, answer),
     workspace: createMemoryWorkspace(ledger.files, placesOf(ledger), answer),
     requests: requestsOf(ledger, answer),
-    drivers: {
-      beat: ({ id, pid }, beatAtMs) =>
-        answer(() => {
-          drivers.set(id, { id, pid, beatAtMs });
-        }),
-      lastBeats: () => answer(() => [...drivers.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
-      remove: (id) =>
-        answer(() => {
-          drivers.delete(id);
-        }),
-    },
+    owners: createMemoryOwners(ledger, answer),
     close: () => {
       closed = true;
       return Promise.resolve();
@@ -144,6 +135,7 @@ function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
   if (events.length === 0) return;
   const knownRun = ledger.runs.get(runId);
   checkPlaces(request, knownRun?.events.length ?? 0);
+  checkOwner(request, knownRun);
   assertInvariant(!(knownRun && origin), `${runId} has begun; it cannot be given an origin`);
   const conflict = findWorkspaceConflict(ledger.files, request);
   if (conflict) throw conflict;
@@ -153,6 +145,7 @@ function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
   run.places.push(...events.map((_, index) => appended + 1 + index));
   keepEvents(run, events);
   run.summary = structuredClone(summary);
+  noteOwner(request, run, knownRun === undefined);
   ledger.runs.set(runId, run);
   for (const write of memory) keepEntry(ledger, write, run.places[write.sequence]);
   writeWorkspace(ledger.files, placesOf(ledger), request);
@@ -168,6 +161,8 @@ function placesOf({ runs }: MemoryWorkflowLedger): Places {
 function createRun({ runs }: MemoryWorkflowLedger, { summary, origin }: WorkflowAppend): MemoryRun {
   return {
     ordinal: runs.size + 1,
+    owner: NOBODY,
+    hasArrived: false,
     events: [],
     hashes: [],
     places: [],

@@ -14,7 +14,7 @@ import type {
   WorkflowEvent,
   WorkflowPayloads,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { Clock, SteadyClock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
@@ -65,6 +65,9 @@ export interface SceneOptions {
   /** The process; those in `alive` are there. */
   readonly pid?: number;
   readonly alive?: ReadonlySet<number>;
+  /** Absent: that of `clock`. */
+  readonly steady?: SteadyClock;
+  readonly leaseMs?: number;
   readonly settings?: Partial<WorkflowSettings>;
   /** False: the host has no conformance play. */
   readonly isTested?: boolean;
@@ -109,8 +112,6 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
   const {
     ledger = createMemoryWorkflowLedger(),
     clock = createFakeClock(),
-    pid = 1,
-    alive = new Set([pid]),
   } = options;
   const played = createPlayed(options);
   const sentences: string[] = [];
@@ -126,8 +127,8 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     settings: { ...SETTINGS, ...played.settings, ...options.settings },
     definitions: options.definitions ?? [],
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
-    driver: { id: `driver-${scene}`, pid },
-    isAlive: (other) => alive.has(other),
+    owner: { id: `driver-${scene}`, process: String(options.pid ?? 1) },
+    ...createOwnerParts(options, clock),
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",
@@ -169,6 +170,15 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     die: () => {
       life.isOver = true;
     },
+  };
+}
+
+/** A process believes of itself that it is there. */
+function createOwnerParts({ pid = 1, alive = new Set([pid]), steady, leaseMs }: SceneOptions, clock: FakeClock) {
+  return {
+    isProcessGone: (other: string) => !alive.has(Number(other)),
+    steady: steady ?? clock.steady,
+    leaseMs: leaseMs ?? WORKFLOW_BOUNDS.leaseMs,
   };
 }
 

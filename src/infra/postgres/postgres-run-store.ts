@@ -8,6 +8,7 @@ import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/p
 import { rowOf, type StorableEvent } from "../ledger/event-row.ts";
 import { findDamage } from "../ledger/find-damage.ts";
 import { findLogConflict } from "../ledger/log-conflict.ts";
+import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents } from "../ledger/read-events.ts";
 import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
 import { growRun, type Grown } from "./database/grow-log.ts";
@@ -87,7 +88,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
   { kind, hasEnded, want, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
   lostAppends: LostAppends,
 ): Write {
-  const { runId, events, summary, origin } = request;
+  const { runId, events, summary, origin, owner } = request;
   const place = formatEventKey({ runId, sequence: events[0]?.sequence ?? 0 });
   let newest: Buffer | undefined;
   const isCommitted = (group: Group): boolean => {
@@ -108,7 +109,10 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
         return undefined;
       }
       const head = group.heads.get(runId);
-      const conflict = findLogConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
+      const conflict =
+        findLogConflict({ runId, kind, events }, head) ??
+        findLostOwner(request, head) ??
+        findConflict(request, head, group);
       if (conflict) return conflict;
       const growth = {
         runId,
@@ -117,6 +121,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
         hasEnded: hasEnded(summary),
         summary: JSON.stringify(summary),
         origin: origin && JSON.stringify(origin),
+        ...(owner && { owner }),
       };
       const grown = growRun(growth, head, group);
       newest = grown.newest;

@@ -4,7 +4,6 @@
  */
 import { hash } from "node:crypto";
 import { assertInvariant } from "../../agents/coordination/contracts/errors.ts";
-import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import {
   decodeWorkflowEvent,
   type WorkflowEvent,
@@ -14,7 +13,6 @@ import {
   type WorkflowSummary,
 } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
-  DriverTable,
   StoredDefinition,
   WorkflowAppend,
   WorkflowStore,
@@ -26,6 +24,7 @@ import type { SendQuery } from "./database/connect.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
 import { createMemoryJournal } from "./workflows/memory-table.ts";
+import { createRunOwners } from "./workflows/owner-table.ts";
 import { createRequestLog } from "./workflows/request-table.ts";
 import {
   addWorkspace,
@@ -69,7 +68,7 @@ export function createPostgresWorkflowStore(ledger: OpenLedger): WorkflowStore {
     memory: createMemoryJournal(ledger),
     workspace: createWorkspaceFiles(ledger),
     requests: createRequestLog(ledger),
-    drivers: createDriverTable(ledger),
+    owners: createRunOwners(ledger, "workflow"),
   };
 }
 
@@ -108,29 +107,4 @@ async function putDefinition(
      on conflict (tenant, workflow_id) do update set sha256 = excluded.sha256`,
     { tenant, workflowId, sha256 },
   );
-}
-
-function createDriverTable({ database: { query }, guarded, written }: OpenLedger): DriverTable {
-  return {
-    beat: async ({ id, pid }, now) => {
-      await written(() =>
-        query(
-          `insert into driver (id, pid, beat_at_ms)
-           values (@id, @pid, @now)
-           on conflict (id) do update set pid = excluded.pid, beat_at_ms = excluded.beat_at_ms`,
-          { id, pid, now },
-        ),
-      );
-    },
-    lastBeats: () =>
-      guarded(async () => {
-        const rows = await query<{ id: string; pid: number; beat_at_ms: number }>(
-          "select id, pid, beat_at_ms from driver order by id",
-        );
-        return rows.map(({ id, pid, beat_at_ms }) => ({ id, pid, beatAtMs: beat_at_ms as EpochMs }));
-      }),
-    remove: async (id) => {
-      await written(() => query("delete from driver where id = @id", { id }));
-    },
-  };
 }

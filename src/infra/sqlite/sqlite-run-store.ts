@@ -7,6 +7,7 @@ import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/p
 import type { StorableEvent } from "../ledger/event-row.ts";
 import { findDamage, type ReadHashed } from "../ledger/find-damage.ts";
 import { findLogConflict } from "../ledger/log-conflict.ts";
+import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents, type ReadSlice } from "../ledger/read-events.ts";
 import { takeSlice } from "../ledger/row-slice.ts";
 import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
@@ -65,11 +66,14 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
   group: Group,
   { kind, hasEnded, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
 ): Error | undefined {
-  const { runId, events, summary, origin } = request;
+  const { runId, events, summary, origin, owner } = request;
   if (events.length === 0) return undefined;
   const { statements, values } = group;
   const head = statements.head.get(runId);
-  const conflict = findLogConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
+  const conflict =
+    findLogConflict({ runId, kind, events }, head) ??
+    findLostOwner(request, head) ??
+    findConflict(request, head, group);
   if (conflict) return conflict;
   const growth = {
     runId,
@@ -78,6 +82,7 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
     hasEnded: hasEnded(summary),
     summary: JSON.stringify(summary),
     origin: origin && JSON.stringify(origin),
+    ...(owner && { owner }),
   };
   writeBeside(request, growRun(growth, { statements, head, values }), group);
   return undefined;

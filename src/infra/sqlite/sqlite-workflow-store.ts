@@ -4,7 +4,6 @@
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import { assertInvariant } from "../../agents/coordination/contracts/errors.ts";
-import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import {
   decodeWorkflowEvent,
   type WorkflowEvent,
@@ -14,7 +13,6 @@ import {
   type WorkflowSummary,
 } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
-  DriverTable,
   StoredDefinition,
   WorkflowAppend,
   WorkflowStore,
@@ -26,6 +24,7 @@ import { createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts"
 import { createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
 import { loadMigrations } from "./database/migrate.ts";
 import { requestLog } from "./workflows/request-log.ts";
+import { createRunOwners } from "./workflows/owner-rows.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
 import { createSchemaStatements } from "./database/schema-statements.ts";
 import { findBrokenRule } from "../ledger/workflow-rules.ts";
@@ -63,7 +62,7 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
     memory: createMemoryJournal(read, write),
     workspace: workspace.store,
     requests: requestLog(write),
-    drivers: createDriverTable(read, write),
+    owners: createRunOwners(ledger, "workflow"),
   };
 }
 
@@ -108,23 +107,4 @@ function putDefinition(
 ): void {
   put.run(sha256, text);
   if (tenant !== undefined) register.run(tenant, workflowId, sha256);
-}
-
-function createDriverTable(read: Read, write: Write): DriverTable {
-  return {
-    beat: async ({ id, pid }, now) => {
-      await write(({ beat }) => beat.run(id, pid, now));
-    },
-    lastBeats: () =>
-      read((prepared) =>
-        (prepared?.drivers.all() ?? []).map(({ id, pid, beat_at_ms }) => ({
-          id,
-          pid,
-          beatAtMs: beat_at_ms as EpochMs,
-        })),
-      ),
-    remove: async (id) => {
-      await write(({ removeDriver }) => removeDriver.run(id));
-    },
-  };
 }

@@ -36,6 +36,11 @@ export const ERROR_CODES = {
     summary: "another writer changed a workspace file first",
     advice: "Nothing to do: the write is made again as the version after it.",
   },
+  NOT_OWNER: {
+    recovery: "reload-and-retry",
+    summary: "another process drives the run now",
+    advice: "Nothing to do: the process that took the run over goes on with it.",
+  },
   LEDGER_BUSY: {
     recovery: "back-off",
     summary: "the ledger stayed locked for the whole busy timeout",

@@ -6,3 +6,9 @@ export interface Clock {
   /** Calls `run` once at about `atMs`, without keeping the process alive. Returns the cancellation. */
   wakeAt(atMs: EpochMs, run: () => void): () => void;
 }
+
+/** Time that only grows, whatever becomes of the clock of the day. It measures how long something takes. */
+export interface SteadyClock {
+  /** Milliseconds since some moment, which is another one in each process. */
+  elapsedMs(): number;
+}

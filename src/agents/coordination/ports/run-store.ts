@@ -1,5 +1,6 @@
 import type { CoordinationId } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
+import type { OwnerToken } from "./run-owners.ts";
 
 /**
  * The logs of one kind of run: of coordinations (`LedgerStore`) or of workflow runs (`WorkflowStore`). Both kinds lie in
@@ -12,7 +13,7 @@ export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summar
   /**
    * Appends events whose first sequence is the length of the run's log. An append without events does nothing.
    *
-   * @throws CoordinationError `LEDGER_CONFLICT`, `LEDGER_BUSY`, `LEDGER_FULL`, `LEDGER_CORRUPT`, `LEDGER_UNAVAILABLE` or
+   * @throws CoordinationError `LEDGER_CONFLICT`, `NOT_OWNER`, `LEDGER_BUSY`, `LEDGER_FULL`, `LEDGER_CORRUPT`, `LEDGER_UNAVAILABLE` or
    * `LEDGER_CLOSED`, and what the port of the kind names; nothing was written then.
    */
   append(request: Append): Promise<void>;
@@ -36,6 +37,11 @@ export interface RunAppend<Event, Summary> {
   readonly events: readonly Event[];
   /** Of the run with these events. */
   readonly summary: Summary;
+  /**
+   * The owner of the run, as whom it is appended (O2). Absent: the append is a request of somebody else, of which the owner
+   * is told.
+   */
+  readonly owner?: OwnerToken;
 }
 
 /** Which runs a listing returns. */

@@ -2,12 +2,13 @@ import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
 import type { WorkflowSummary } from "../contracts/workflows/workflow-summary.ts";
+import type { RunOwners } from "./run-owners.ts";
 import type { RunAppend, RunStore, StoredRun } from "./run-store.ts";
 import type { WorkspaceStore, WorkspaceWrite } from "./workspace-store.ts";
 
 /**
  * The logs of workflow runs, and what lies beside them: definitions, memory, workspaces, requests that came with an
- * idempotency key, and which processes are alive. One transaction with the log where it says so.
+ * idempotency key, and which process drives which run. One transaction with the log where it says so.
  *
  * S1 to S4 are those of `RunStore`. The chain of a fork begins with its origin, and its events have the ids that
  * `findEventId` gives them. `append` throws `WORKSPACE_CONFLICT` too.
@@ -21,7 +22,7 @@ export interface WorkflowStore extends RunStore<WorkflowEvent, WorkflowSummary, 
   readonly memory: MemoryJournal;
   readonly workspace: WorkspaceStore;
   readonly requests: RequestLog;
-  readonly drivers: DriverTable;
+  readonly owners: RunOwners;
 }
 
 /** What one append writes to a workflow run's log, with everything that belongs to it, in one transaction. */
@@ -149,19 +150,3 @@ export type Begun =
   | { readonly kind: "answered"; readonly answer: KeptAnswer }
   | { readonly kind: "in_flight" }
   | { readonly kind: "mismatch" };
-
-/** The processes that drive runs of this ledger. */
-export interface DriverTable {
-  /** Tells that the process is alive. */
-  beat(driver: Driver, now: EpochMs): Promise<void>;
-  /** When each was last heard of, for those that are known. */
-  lastBeats(): Promise<readonly (Driver & { readonly beatAtMs: EpochMs })[]>;
-  remove(id: string): Promise<void>;
-}
-
-/** A process that drives runs. */
-export interface Driver {
-  /** Unique, also over restarts. */
-  readonly id: string;
-  readonly pid: number;
-}

@@ -77,6 +77,17 @@ export function advanceRun(
   return { run: advance.run, events: advance.events, memory: advance.memory, ...findOutstanding(advance) };
 }
 
+/** Appends the drafts to the log of the run, and nothing that follows from them: whoever drives the run plans that. */
+export function recordDrafts(
+  run: WorkflowRun,
+  parts: ProgressParts,
+  drafts: readonly WorkflowDraft[],
+): Pick<Progress, "run" | "events"> {
+  const advance: Advance = { ...parts, run, events: [], memory: [] };
+  append(advance, drafts);
+  return { run: advance.run, events: advance.events };
+}
+
 /** Makes the drafts events of the run and folds them. Returns false when the log cannot hold one of them; a failure is appended in its place. */
 function append(advance: Advance, drafts: readonly WorkflowDraft[]): boolean {
   if (advance.compare) return compareDrafts(advance, drafts, advance.compare);

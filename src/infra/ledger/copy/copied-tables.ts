@@ -166,7 +166,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [EVENT_TABLE, ...BESIDE_TAB
 /** Tables that are not copied, and why. */
 export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
   migration: "each schema has its own",
-  driver: "it says which processes are alive, and none works on a ledger that is copied",
+  run_owner: "it says which processes are alive, and none works on a ledger that is copied",
   sqlite_sequence: "the count of the events is set by itself",
   claim_token: "the newest token is set by itself",
   ledger_count: "the counts are set by themselves",
@@ -176,6 +176,9 @@ export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
 /** Columns that are not copied, and why. */
 export const LEFT_OUT_COLUMNS: Readonly<Record<string, string>> = {
   "content.content_key": "texts are found by their hash; only a file numbers them",
+  "run.owner_id": "nobody drives a run of a copy until a process takes it over",
+  "run.owner_token": "it counts who drove the run in its own ledger",
+  "run.arrived": "it is for the process that drives the run",
 };
 
 /** Where the last version of a workspace file ends, as a copy reads it. */

@@ -7,10 +7,11 @@ import type { WorkspaceScope } from "../../../agents/coordination/contracts/work
 import type { MemoryWrite } from "../../../agents/coordination/ports/workflow-store.ts";
 import type { ClaimHolder } from "../../ledger/claim-rows.ts";
 import type { EventRow } from "../../ledger/event-row.ts";
+import type { OwnerRow } from "../../ledger/owner-fence.ts";
 import type { HeadRow as FileHead, NewVersion, WorkspacePlace } from "../../ledger/workspace-versions.ts";
 
 /** The end of a run's log. */
-export interface Head {
+export interface Head extends OwnerRow {
   readonly run_key: number;
   readonly length: number;
   readonly head_hash: Buffer;
@@ -70,7 +71,7 @@ export interface GroupRows {
   readonly versions: WorkspaceRow[];
 }
 
-export interface RunChange {
+export interface RunChange extends OwnerRow {
   readonly runId: string;
   readonly kind: string;
   readonly isNew: boolean;
@@ -79,6 +80,8 @@ export interface RunChange {
   readonly ended: 0 | 1;
   readonly summary: string;
   readonly origin: string | null;
+  /** 1 where somebody else than the owner appended. */
+  readonly arrived: 0 | 1;
 }
 
 export interface NewEvent extends EventRow {

@@ -1,11 +1,11 @@
 /** Owns: what an append of either kind of run does to its log: the hash chain (S4), the numbers of its events, the run's row. */
 import { assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
+import { isArrival, findOwnerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import type { Group, Head } from "./group.ts";
 
-export interface Growth {
-  readonly runId: string;
+export interface Growth extends OwnedAppend {
   readonly kind: RunKind;
   readonly events: readonly StorableEvent[];
   readonly hasEnded: boolean;
@@ -31,8 +31,15 @@ export function growRun(growth: Growth, head: Head | undefined, group: Group): G
   const first = group.newest.event + 1;
   for (const row of rows) group.rows.events.push({ ...row, runKey, eventKey: (group.newest.event += 1) });
   const length = (rows.at(-1)?.sequence ?? 0) + 1;
-  const end: Head = { run_key: runKey, length, head_hash: newest, kind, origin: originOf(growth, head) };
-  changeRun(growth, { end, isNew: head === undefined }, group);
+  const end: Head = {
+    run_key: runKey,
+    length,
+    head_hash: newest,
+    kind,
+    origin: originOf(growth, head),
+    ...findOwnerAfter(growth, head),
+  };
+  changeRun(growth, { end, before: head }, group);
   const firstSequence = rows[0]?.sequence ?? 0;
   return {
     runKey,
@@ -52,20 +59,24 @@ function originOf({ origin }: Growth, head: Head | undefined): string | null {
 
 /** Of several appends of a group to one run the last one says how it is after the group. */
 function changeRun(
-  { runId, kind, hasEnded, summary }: Growth,
-  { end, isNew }: { readonly end: Head; readonly isNew: boolean },
+  growth: Growth,
+  { end, before: head }: { readonly end: Head; readonly before: Head | undefined },
   { rows: { runs }, heads }: Group,
 ): void {
+  const { runId, kind, hasEnded, summary } = growth;
   const before = runs.get(end.run_key);
   runs.set(end.run_key, {
     runId,
     kind,
-    isNew: isNew || before?.isNew === true,
+    isNew: !head || before?.isNew === true,
     length: end.length,
     head: end.head_hash,
     ended: hasEnded || before?.ended === 1 ? 1 : 0,
     summary,
     origin: end.origin,
+    owner_id: end.owner_id,
+    owner_token: end.owner_token,
+    arrived: isArrival(growth, head) || before?.arrived === 1 ? 1 : 0,
   });
   heads.set(runId, end);
 }

@@ -73,7 +73,7 @@ const SETTINGS = `
 async function readHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<string, Head>> {
   if (runIds.size === 0) return new Map();
   const rows = await query<Head & { readonly run_id: string }>(
-    `select run_id, run_key, length, head_hash, kind, origin
+    `select run_id, run_key, length, head_hash, kind, origin, owner_id, owner_token
      from run
      where run_id = any (@runIds::text[])`,
     { runIds: [...runIds] },

@@ -32,17 +32,21 @@ function writeRuns(query: SendQuery, { runs }: GroupRows): Sent {
   if (created.length > 0)
     sent.push(
       query(
-        `insert into run (run_key, run_id, kind, length, head_hash, ended, summary, origin)
+        `insert into run (
+           run_key, run_id, kind, length, head_hash, ended, summary, origin, owner_id, owner_token, arrived
+         )
          select *
          from unnest(
            @runKeys::bigint[], @runIds::text[], @kinds::text[], @lengths::bigint[],
-           @heads::bytea[], @ended::integer[], @summaries::text[], @origins::text[]
+           @heads::bytea[], @ended::integer[], @summaries::text[], @origins::text[],
+           @ownerIds::text[], @tokens::bigint[], @arrived::integer[]
          )`,
         {
           ...createRunValues(created),
           runIds: created.map(({ runId }) => runId),
           kinds: created.map(({ kind }) => kind),
           origins: created.map(({ origin }) => origin),
+          ownerIds: created.map(({ owner_id }) => owner_id),
         },
       ),
     );
@@ -54,10 +58,13 @@ function writeRuns(query: SendQuery, { runs }: GroupRows): Sent {
            length = change.length,
            head_hash = change.head,
            ended = greatest(run.ended, change.ended),
-           summary = change.summary
+           summary = change.summary,
+           owner_token = change.owner_token,
+           arrived = greatest(run.arrived, change.arrived)
          from unnest(
-           @runKeys::bigint[], @lengths::bigint[], @heads::bytea[], @ended::integer[], @summaries::text[]
-         ) as change (run_key, length, head, ended, summary)
+           @runKeys::bigint[], @lengths::bigint[], @heads::bytea[], @ended::integer[], @summaries::text[],
+           @tokens::bigint[], @arrived::integer[]
+         ) as change (run_key, length, head, ended, summary, owner_token, arrived)
          where run.run_key = change.run_key`,
         createRunValues(grown),
       ),
@@ -72,6 +79,8 @@ function createRunValues(runs: readonly (RunChange & { readonly runKey: number }
     heads: runs.map(({ head }) => head),
     ended: runs.map(({ ended }) => ended),
     summaries: runs.map(({ summary }) => summary),
+    tokens: runs.map(({ owner_token }) => owner_token),
+    arrived: runs.map(({ arrived }) => arrived),
   };
 }
 

@@ -7,7 +7,7 @@ import type { Report } from "../../ledger/chain-check.ts";
 import type { SendQuery } from "../database/connect.ts";
 import { loadMigrations, readApplied } from "../database/migrate-schema.ts";
 
-const CREATED = /^create (table|index|trigger|function) (\w+)/gmu;
+const CHANGED = /^(create|drop) (table|index|trigger|function) (\w+)/gmu;
 const BODY = /^create function (\w+)\(\)[^$]*\$\$([^$]*)\$\$/gmu;
 
 export async function checkSchema(query: SendQuery, report: Report): Promise<void> {
@@ -23,7 +23,10 @@ export async function checkSchema(query: SendQuery, report: Report): Promise<voi
 function listExpected(): Set<string> {
   const names = new Set(["table migration"]);
   for (const { sql } of loadMigrations())
-    for (const [, type = "", name = ""] of sql.matchAll(CREATED)) names.add(`${type} ${name}`);
+    for (const [, verb, type = "", name = ""] of sql.matchAll(CHANGED)) {
+      if (verb === "create") names.add(`${type} ${name}`);
+      else names.delete(`${type} ${name}`);
+    }
   return names;
 }
 

@@ -1,10 +1,10 @@
 /** Owns: what an append of either kind of run does to its log: compare-and-set (S1), the hash chain (S4), the run's row. */
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
+import { isArrival, findOwnerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
 import type { EventValue, Head, Writes } from "./statements.ts";
 
-export interface Growth {
-  readonly runId: string;
+export interface Growth extends OwnedAppend {
   readonly kind: RunKind;
   readonly events: readonly StorableEvent[];
   readonly hasEnded: boolean;
@@ -24,23 +24,33 @@ interface Grow {
 /** Returns the run's key. */
 export function growRun(growth: Growth, { statements, head, values }: Grow): number {
   const { rows, newest } = chainRows(growth, head?.head_hash);
-  const runKey = writeRun(growth, { statements, head: newest, runKey: head?.run_key });
+  const runKey = writeRun(growth, { statements, head, newest });
   for (const { sequence, type, timestamp_ms, node_id, causation_id, payload, hash } of rows)
     values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
   return runKey;
 }
 
 function writeRun(
-  { runId, kind, events, hasEnded, summary, origin }: Growth,
-  { statements, head, runKey }: { statements: Writes; head: Buffer; runKey: number | undefined },
+  growth: Growth,
+  {
+    statements,
+    head,
+    newest,
+  }: { readonly statements: Writes; readonly head: Head | undefined; readonly newest: Buffer },
 ): number {
-  if (runKey === undefined) {
-    const { insertRun } = statements;
-    const values = [runId, kind, events.length, head, hasEnded ? 1 : 0, summary, origin ?? null] as const;
-    return Number(insertRun.run(...values).lastInsertRowid);
-  }
+  const { events, hasEnded, summary } = growth;
+  if (!head) return insertRun(growth, statements, newest);
   const length = (events.at(-1)?.sequence ?? 0) + 1;
   const update = hasEnded ? statements.endRun : statements.growRun;
-  update.run(length, head, summary, runKey);
-  return runKey;
+  update.run(length, newest, summary, head.run_key);
+  if (isArrival(growth, head)) statements.markArrived.run(head.run_key);
+  return head.run_key;
+}
+
+function insertRun(growth: Growth, { insertRun: insert }: Writes, newest: Buffer): number {
+  const { runId, kind, events, hasEnded, summary, origin = null } = growth;
+  const { owner_id, owner_token } = findOwnerAfter(growth, undefined);
+  const ended = hasEnded ? 1 : 0;
+  const values = [runId, kind, events.length, newest, ended, summary, origin, owner_id, owner_token] as const;
+  return Number(insert.run(...values).lastInsertRowid);
 }

@@ -10,6 +10,9 @@ export interface Head {
   readonly kind: string;
   /** JSON, of a fork. */
   readonly origin: string | null;
+  /** Empty: nobody drives it. */
+  readonly owner_id: string;
+  readonly owner_token: number;
 }
 
 export type EventValue = number | string | Buffer | null;
@@ -37,10 +40,14 @@ export interface Writes {
       ended: number,
       summary: string,
       origin: string | null,
+      ownerId: string,
+      ownerToken: number,
     ]
   >;
   readonly growRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
   readonly endRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
+  /** Tells the owner of the run that somebody else appended. */
+  readonly markArrived: Statement<[runKey: number]>;
   /** The statement for n events is at n - 1. */
   readonly insertEvents: readonly Statement<[EventValue[]]>[];
   readonly insertReference: Statement<[name: string, runKey: number, stepId: string | null]>;
@@ -82,10 +89,13 @@ export const CONTENTS_PER_SELECT = 64;
 export function prepareWrites(database: Database): Writes {
   return {
     head: database.prepare<[string], Head>(
-      "select run_key, length, head_hash, kind, origin from run where run_id = ?",
+      "select run_key, length, head_hash, kind, origin, owner_id, owner_token from run where run_id = ?",
     ),
-    insertRun: database.prepare<[string, string, number, Buffer, number, string, string | null]>(
-      "insert into run (run_id, kind, length, head_hash, ended, summary, origin) values (?, ?, ?, ?, ?, ?, ?)",
+    insertRun: database.prepare<
+      [string, string, number, Buffer, number, string, string | null, string, number]
+    >(
+      `insert into run (run_id, kind, length, head_hash, ended, summary, origin, owner_id, owner_token)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     // Leaves `ended` alone: naming it would rewrite the index of open runs.
     growRun: database.prepare<[number, Buffer, string, number]>(
@@ -94,6 +104,7 @@ export function prepareWrites(database: Database): Writes {
     endRun: database.prepare<[number, Buffer, string, number]>(
       "update run set length = ?, head_hash = ?, ended = 1, summary = ? where run_key = ?",
     ),
+    markArrived: database.prepare<[number]>("update run set arrived = 1 where run_key = ? and arrived = 0"),
     insertEvents: Array.from({ length: EVENTS_PER_INSERT }, (_, index) => prepareInsert(database, index + 1)),
     insertReference: database.prepare<[string, number, string | null]>(
       "insert into reference (name, run_key, step_id) values (?, ?, ?)",

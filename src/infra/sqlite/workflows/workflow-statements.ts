@@ -27,7 +27,6 @@ export interface WorkflowReads extends MemoryReads {
   readonly registered: Statement<[tenant: string, workflowId: string], { sha256: string; text: string }>;
   /** The number that the event has in the ledger, or of which it would be the first behind its run's log. */
   readonly place: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
-  readonly drivers: Statement<[], { id: string; pid: number; beat_at_ms: number }>;
 }
 
 export interface WorkflowWrites extends MemoryWrites {
@@ -39,8 +38,6 @@ export interface WorkflowWrites extends MemoryWrites {
   readonly answer: Statement<[KeyValues & { readonly status: number; readonly body: string }]>;
   readonly release: Statement<[KeyValues & { readonly leaseUntilMs: number | null }]>;
   readonly deleteRequests: Statement<[before: number, limit: number]>;
-  readonly beat: Statement<[id: string, pid: number, beatAtMs: number]>;
-  readonly removeDriver: Statement<[id: string]>;
 }
 
 interface RequestValues extends KeyValues {
@@ -63,9 +60,6 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
     ),
     place: preparePlace(database),
     ...prepareMemoryReads(database),
-    drivers: database.prepare<[], { id: string; pid: number; beat_at_ms: number }>(
-      "select id, pid, beat_at_ms from driver order by id",
-    ),
   };
 }
 
@@ -99,11 +93,6 @@ export function prepareWorkflowWrites(database: Database): WorkflowWrites {
     ),
     ...prepareMemoryWrites(database),
     ...prepareRequestWrites(database),
-    beat: database.prepare<[string, number, number]>(
-      `insert into driver (id, pid, beat_at_ms) values (?, ?, ?)
-       on conflict do update set pid = excluded.pid, beat_at_ms = excluded.beat_at_ms`,
-    ),
-    removeDriver: database.prepare<[string]>("delete from driver where id = ?"),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Owns: `serve`, which runs an OpenWOP host over a ledger until it is stopped. */
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   DAY_MS,
@@ -25,6 +25,10 @@ import {
 import { readTokens } from "./serve-tokens.ts";
 import { readAgentFolder } from "../files/agent-folder.ts";
 import { readWorkflowFolder } from "../files/workflow-folder.ts";
+
+const SECOND_MS = 1_000;
+/** A shorter lease is lost by a pause for collecting garbage, a longer one is no recovery. */
+const LEASE_SECONDS = { min: 2, max: 300 };
 
 interface ServeOptions extends JsonOption {
   readonly port: string;
@@ -53,6 +57,8 @@ interface ServeOptions extends JsonOption {
   readonly transcriptWindow: string;
   readonly replayReinvokesModels?: boolean;
   readonly replayRetention: string;
+  readonly lease: string;
+  readonly interruptKey?: string;
   readonly quota?: string[];
 }
 
@@ -106,6 +112,7 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
     .option("--verbose", "log every append")
     .option("--test-seams", "offer the routes of the protocol's conformance suite");
+  addSharedLedgerOptions(serve);
   withExamples(serve, host, [
     "serve --token s3cret --workflows ./workflows",
     "serve --port 0 --ledger ./runs.sqlite --workflows ./workflows --json",
@@ -113,16 +120,30 @@ export function addServe(command: CommandGroup, host: CliHost): void {
   ]).action((options: ServeOptions) => runCommand(host, options, () => serveUntilStopped(host, options)));
 }
 
+/** Adds what several `serve` of one ledger have in common. */
+function addSharedLedgerOptions(serve: ReturnType<CommandGroup["command"]>): void {
+  serve
+    .option(
+      "--lease <seconds>",
+      "several serve on one ledger: how long one may be silent until others go on with its runs, 2 to 300",
+      String(WORKFLOW_BOUNDS.leaseMs / SECOND_MS),
+    )
+    .option(
+      "--interrupt-key <file>",
+      "the key that signs links to questions; the same for all serve of one ledger (default: one of its own)",
+    );
+}
+
 async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<void> {
   const { startServing } = await import("../../serve-openwop.ts");
   const ledgerPath = await resolveLedgerPath(host, options);
-  const keyFolder = await keyFolderOf(host, ledgerPath);
+  const keyPlace = await keyPlaceOf(host, ledgerPath, options);
   const tokens = readTokens(options, process.env);
   const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
   const agents = await agentsOf(options);
   const served = await startServing({
     ledgerPath,
-    ...keyFolder,
+    ...keyPlace,
     tokens,
     definitions,
     version: readPackageVersion(),
@@ -133,6 +154,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
     replayReinvokesModels: options.replayReinvokesModels === true,
     retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,
+    leaseMs: parseLease(options.lease) * SECOND_MS,
     quotas: Object.fromEntries((options.quota ?? []).map(parseQuota)),
     verbose: options.verbose === true,
     confidenceFloor: share("--confidence-floor", options.confidenceFloor, 0.5),
@@ -174,7 +196,12 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
 }
 
 /** Beside a ledger on a server there is no folder: its key lies where that of the state folder's ledger would. */
-async function keyFolderOf(host: CliHost, ledgerPath: string): Promise<{ readonly keyFolder?: string }> {
+async function keyPlaceOf(
+  host: CliHost,
+  ledgerPath: string,
+  { interruptKey }: ServeOptions,
+): Promise<{ readonly keyFolder?: string; readonly interruptKeyFile?: string }> {
+  if (interruptKey !== undefined) return { interruptKeyFile: resolve(interruptKey) };
   if (await isLedgerFile(ledgerPath)) return {};
   return { keyFolder: dirname(await resolveLedgerPath(host, {})) };
 }
@@ -224,6 +251,14 @@ function parseDays(option: string, text: string): number {
     throw createInputError(
       `${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`,
     );
+  return value;
+}
+
+function parseLease(text: string): number {
+  const { min, max } = LEASE_SECONDS;
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= min && value <= max))
+    throw createInputError(`--lease: expected a number of seconds from ${min} to ${max}, got ${text}`);
   return value;
 }
 

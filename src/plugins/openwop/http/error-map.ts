@@ -56,6 +56,7 @@ export const COORDINATION_ERROR: Readonly<Record<ErrorCode, HostErrorCode | Face
   LEDGER_CONFLICT: "unavailable",
   CLAIM_CONFLICT: "unavailable",
   WORKSPACE_CONFLICT: "unavailable",
+  NOT_OWNER: "unavailable",
   LEDGER_BUSY: "unavailable",
   LEDGER_FULL: "unavailable",
   LEDGER_CORRUPT: "internal_error",

@@ -17,6 +17,8 @@ export const WORKFLOW_BOUNDS = {
   tagsMax: 100,
   tagCharsMax: 256,
   metadataCharsMax: 50_000,
+  /** How long a process that drives runs may be silent before others take them over, unless the operator says otherwise. */
+  leaseMs: 10_000,
   /** Runs within runs. */
   nestingMax: 16,
   /** Forks of forks. */

@@ -9,7 +9,7 @@ import type { Hosting } from "./requests/hosting.ts";
 import { createHosting } from "./requests/create-hosting.ts";
 import { answer, inspectToken, resolveToken } from "./requests/interrupts.ts";
 import { acceptedOf, readAncestry, readEvents, readSnapshot } from "./requests/read-runs.ts";
-import { createRecovery } from "./driving/recover-runs.ts";
+import { createRecovery, type Recovery } from "./driving/recover-runs.ts";
 import { registerWorkflow } from "./requests/register-workflow.ts";
 import { createTenantWorkspace } from "./requests/tenant-workspace.ts";
 import { runAgent } from "./agents/run-agent.ts";
@@ -46,12 +46,20 @@ async function readDefinition(
     : refuse("not_found", `there is no workflow ${workflowId}`);
 }
 
+async function stopHost({ watching, runs }: Hosting, recovery: Recovery): Promise<void> {
+  watching.stop();
+  recovery.stop();
+  await runs.stop();
+  await recovery.leave();
+}
+
 export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
   const hosting = createHosting(parts);
   const recovery = createRecovery({
     ...parts,
     runs: hosting.runs,
     usage: hosting.usage,
+    ownRuns: hosting.ownRuns,
     orphaned: (entry) => endOrphan(hosting, entry),
   });
   const interrupts = { ...parts, driver: hosting.runs };
@@ -100,10 +108,6 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     requests: parts.store.requests,
     ...(hosting.seams && { seams: hosting.seams }),
     start: () => recovery.start(),
-    stop: async () => {
-      hosting.watching.stop();
-      await recovery.stop();
-      await hosting.runs.stop();
-    },
+    stop: () => stopHost(hosting, recovery),
   };
 }

@@ -5,10 +5,12 @@ import { CoordinationError, isCoordinationError } from "../../../contracts/error
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
+import { isEndedPhase, isMaterialising, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { appendPlanned, isConflict, planOn, settleAll, type Planned, type PlanParts } from "./plan-runs.ts";
 import {
+  dropRun,
   entryOf,
+  HOST_STOPS,
   pendingOf,
   release,
   runInTurn,
@@ -17,6 +19,7 @@ import {
   type DrivenRuns,
 } from "./driven-runs.ts";
 import type { LoadedRun, RunBook } from "../records/run-book.ts";
+import { createLostError, FIRST_TOKEN, type OwnRuns } from "./own-runs.ts";
 import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
 
 export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
@@ -38,13 +41,12 @@ export type Perform = (
 
 export interface DriverParts extends PlanParts {
   readonly book: RunBook;
+  readonly ownRuns: OwnRuns;
   readonly perform: Perform;
   readonly askAgain: AskAgain;
 }
 
 const RACES_MAX = 8;
-/** Why effects are given up that the next process goes on with: what they began elsewhere is not to be ended. */
-export const HOST_STOPS = "the host stops";
 
 export interface Driving extends DriverParts, DrivenRuns {
   readonly listeners: ((loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void)[];
@@ -63,8 +65,13 @@ interface Going {
   readonly triesMax?: number;
 }
 
-/** Plans on the newest state, appends, and acts. What a fork still has to take comes first. */
+/**
+ * Plans on the newest state, appends, and acts. What a fork still has to take comes first.
+ * @throws CoordinationError `NOT_OWNER` for a run that another process drives
+ */
 export async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
+  await driving.ownRuns.confirm();
+  if (!isOwn(driving, entry)) throw createLostError(entry.loadedRun.run.runId);
   await takeAll(driving, entry);
   await appendWithRetries(driving, entry, pass);
 }
@@ -105,7 +112,7 @@ export async function appendWithRetries(
   for (let tries = 1; ; tries += 1) {
     const planned = await plan(entry.loadedRun);
     try {
-      if (planned.events.length > 0) await appendPlanned(driving, planned);
+      if (planned.events.length > 0) await appendPlanned(driving, planned, entry.pending.token);
     } catch (error) {
       if (!isConflict(error) || tries >= triesMax) throw error;
       entry.loadedRun = await driving.book.catchUp(entry.loadedRun);
@@ -113,11 +120,33 @@ export async function appendWithRetries(
     }
     entry.loadedRun = { ...entry.loadedRun, run: planned.run };
     driving.book.keep(entry.loadedRun);
-    if (planned.events.length > 0)
-      for (const listener of driving.listeners) listener(entry.loadedRun, planned.events);
-    performEffects(driving, entry, planned);
+    noteAppended(driving, entry, planned.events);
+    if (isOwn(driving, entry) || isEndedPhase(planned.run.phase)) performEffects(driving, entry, planned);
     return;
   }
+}
+
+/** True while this process drives the run by the same token as when its turn began. */
+function isOwn({ ownRuns }: Driving, { pending: { token }, loadedRun: { run } }: DrivenRun): boolean {
+  return token !== undefined && ownRuns.tokenOf(run.runId) === token;
+}
+
+/** Whoever ended the run, nobody drives it any more. */
+function noteAppended(driving: Driving, entry: DrivenRun, events: readonly WorkflowEvent[]): void {
+  const { ownRuns, usage, listeners } = driving;
+  const { run } = entry.loadedRun;
+  const isNews = events.length > 0 || (isEndedPhase(run.phase) && ownRuns.tokenOf(run.runId) !== undefined);
+  if (isEndedPhase(run.phase)) {
+    ownRuns.remove(run.runId);
+    usage.forget(run.runId);
+  } else if (events[0]?.sequence === 0) ownRuns.add(run.runId, FIRST_TOKEN, { isChild: isChildHere(run) });
+  entry.pending.plannedLength = run.nextSequence;
+  if (isNews) for (const listener of listeners) listener(entry.loadedRun, events);
+}
+
+/** True for a run that another one of this ledger began. */
+function isChildHere({ started: { parent } }: WorkflowRun): boolean {
+  return parent !== undefined && parent.wellKnownUrl === undefined;
 }
 
 function performEffects(driving: Driving, entry: DrivenRun, { effects, wakeAtMs }: Planned): void {
@@ -152,14 +181,16 @@ export function wakeAt(
   { atMs, isBlind = false }: { readonly atMs: EpochMs; readonly isBlind?: boolean },
 ): void {
   const pending = pendingOf(driving, runId);
+  pending.cancelWake?.();
   pending.cancelWake = driving.clock.wakeAt(atMs, () => {
     delete pending.cancelWake;
     wakeRun(driving, runId, { isBlind });
   });
 }
 
-function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
-  if (driving.isStopping) return;
+/** `isBlind`: others may have appended to it. */
+export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
+  if (driving.isStopping || driving.ownRuns.tokenOf(runId) === undefined) return;
   inTurnOf(driving, runId, async (entry) => {
     if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
@@ -249,22 +280,36 @@ function createDeliver(
   runId: CoordinationId,
   { effect, signal }: { readonly effect: NodeEffect; readonly signal: AbortSignal },
 ): Deliver {
-  return (outcomes) =>
-    inTurnOf(driving, runId, async (entry) => {
+  return async (outcomes) => {
+    if (signal.aborted) return;
+    await inTurnOf(driving, runId, async (entry) => {
       if (signal.aborted) return;
       await advanceRun(driving, entry, {
         plan: (loadedRun) => settleAll(driving, loadedRun, { effect, outcomes }),
       });
     });
+  };
 }
 
 /** The state may be older than the log: what failed may have been written. */
 export function retryLater(driving: Driving, runId: CoordinationId, error: unknown): void {
   if (driving.isStopping) return;
   const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+  if (code === "NOT_OWNER") {
+    giveUpRun(driving, runId);
+    return;
+  }
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
   driving.pending.get(runId)?.cancelWake?.();
   wakeAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
+}
+
+/** Another process drives the run now, and goes on with what this one was doing. */
+export function giveUpRun(driving: Driving, runId: CoordinationId): void {
+  if (driving.ownRuns.tokenOf(runId) !== undefined)
+    driving.logger.info({ runId }, "another process drives the run now");
+  dropRun(driving, runId);
+  driving.usage.forget(runId);
 }
 
 export const RETRY_MS = 1_000;

@@ -5,11 +5,13 @@
  * has the same id, so that doing it again after a crash is the same. L2 an append that lost a race is planned again on the
  * newer log, which may have come from another process.
  */
+import { isCoordinationError } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
-import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import type { OwnedRun } from "../../../ports/run-owners.ts";
+import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import { isConflict, planOn, draftResumption, withFirst, type Planned } from "./plan-runs.ts";
-import { entryOf, forgetEntry, runInTurn, type DrivenRun } from "./driven-runs.ts";
+import { dropRun, entryOf, forgetEntry, HOST_STOPS, runInTurn, type DrivenRun } from "./driven-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import {
   type Driving,
@@ -17,15 +19,16 @@ import {
   advanceRun,
   takeFirstPage,
   appendWithRetries,
+  giveUpRun,
   retryLater,
   wakeAt,
+  wakeRun,
   catchUpUnlessEnded,
   RETRY_MS,
-  HOST_STOPS,
 } from "./advance-driven.ts";
-
-/** What is to be appended to a run as it is now; a text is the reason why nothing is. */
-export type Asked<R> = { readonly drafts: readonly WorkflowDraft[] } | { readonly refused: R };
+import { askElsewhere } from "./append-arrival.ts";
+import type { Asked, Outcome } from "./asked-of-run.ts";
+import { FIRST_TOKEN } from "./own-runs.ts";
 
 export interface RunDriver {
   /**
@@ -34,15 +37,16 @@ export interface RunDriver {
    */
   begin(first: WorkflowEvent, loadedRun: LoadedRun): Promise<LoadedRun | undefined>;
   /** Asks a known run for something. `undefined`: there is no such run. */
-  ask<R>(
-    runId: CoordinationId,
-    request: (loadedRun: LoadedRun) => Asked<R>,
-  ): Promise<{ readonly loadedRun: LoadedRun; readonly refused?: R } | undefined>;
-  /** Goes on with a run that another process left. */
+  ask<R>(runId: CoordinationId, request: (loadedRun: LoadedRun) => Asked<R>): Promise<Outcome<R> | undefined>;
+  /** Notes that this process drives a run which it took over. */
+  noteOwned(run: OwnedRun, more: { readonly isChild: boolean }): void;
+  /** Goes on with a run that it took over. */
   adopt(runId: CoordinationId): Promise<void>;
+  /** Goes on with a run to which other processes appended. */
+  wake(runId: CoordinationId): void;
   /** The newest state, with what other processes appended. */
   newest(runId: CoordinationId): Promise<LoadedRun | undefined>;
-  /** Wakes a run that another process left when its time comes. Until then nothing of it is read. */
+  /** Wakes a run that it took over when its time comes. Until then nothing of it is read. */
   sleep(runId: CoordinationId, wakesAtMs: EpochMs): Promise<void>;
   /** Hears of each append of this process. */
   onAppended(listener: (loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void): void;
@@ -58,10 +62,21 @@ export function createRunDriver(parts: DriverParts): RunDriver {
     isStopping: false,
     stopping: new AbortController(),
   };
+  driving.ownRuns.onLost((runId) => {
+    giveUpRun(driving, runId);
+  });
   return {
     begin: (first, loadedRun) => beginRun(driving, first, loadedRun),
     ask: (runId, request) => ask(driving, runId, request),
+    noteOwned: ({ runId, token }, more) => {
+      // It may have been its own once, by another token.
+      dropRun(driving, runId);
+      driving.ownRuns.add(runId, token, more);
+    },
     adopt: (runId) => adoptRun(driving, runId),
+    wake: (runId) => {
+      wakeRun(driving, runId, { isBlind: true });
+    },
     newest: (runId) => loadNewest(driving, runId),
     sleep: async (runId, wakesAtMs) => {
       while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
@@ -89,6 +104,7 @@ async function beginRun(
   const { runId } = loadedRun.run;
   if (driving.pending.has(runId)) return undefined;
   const entry = entryOf(driving, loadedRun);
+  entry.pending.token = FIRST_TOKEN;
   const plan = async (now: LoadedRun): Promise<Planned> =>
     withFirst(first, isMaterialising(now.run) ? await takeFirstPage(driving, now) : planOn(driving, now));
   try {
@@ -105,9 +121,8 @@ async function beginRun(
       adoptRunLater(driving, runId);
       throw error;
     }
-    const stored = await driving.store.entry(runId);
-    // An earlier try of this process was written, and nobody goes on with it.
-    if (stored?.summary.driver === driving.driver.id) await adoptRun(driving, runId);
+    // An earlier try of this process may have been written, with nobody who goes on with it.
+    await adoptIfOwn(driving, runId);
     return undefined;
   } finally {
     delete entry.beginning;
@@ -136,9 +151,26 @@ async function ask<R>(
   driving: Driving,
   runId: CoordinationId,
   request: (loadedRun: LoadedRun) => Asked<R>,
-): Promise<{ readonly loadedRun: LoadedRun; readonly refused?: R } | undefined> {
+): Promise<Outcome<R> | undefined> {
   const found = await loadNewest(driving, runId);
   if (!found) return undefined;
+  await driving.ownRuns.confirm();
+  if (driving.ownRuns.tokenOf(runId) === undefined) return askElsewhere(driving, found, request);
+  try {
+    return await askOwn(driving, found, request);
+  } catch (error) {
+    retryLater(driving, runId, error);
+    if (!isLost(error)) throw error;
+    return askElsewhere(driving, found, request);
+  }
+}
+
+/** What others appended is planned first: what is asked may be about what follows from it. */
+async function askOwn<R>(
+  driving: Driving,
+  found: LoadedRun,
+  request: (loadedRun: LoadedRun) => Asked<R>,
+): Promise<Outcome<R>> {
   const entry = entryOf(driving, found);
   let refused: R | undefined;
   const plan = (loadedRun: LoadedRun): Planned => {
@@ -146,16 +178,14 @@ async function ask<R>(
     refused = "refused" in answer ? answer.refused : undefined;
     return planOn(driving, loadedRun, "drafts" in answer ? answer.drafts : []);
   };
-  try {
-    return await runInTurn(driving, entry, async () => {
-      entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
-      await advanceRun(driving, entry, { plan });
-      return { loadedRun: entry.loadedRun, ...(refused !== undefined && { refused }) };
-    });
-  } catch (error) {
-    retryLater(driving, entry.loadedRun.run.runId, error);
-    throw error;
-  }
+  return runInTurn(driving, entry, async () => {
+    entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
+    if (entry.pending.plannedLength !== entry.loadedRun.run.nextSequence)
+      await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
+    if (isEndedPhase(entry.loadedRun.run.phase)) plan(entry.loadedRun);
+    else await advanceRun(driving, entry, { plan });
+    return { loadedRun: entry.loadedRun, ...(refused !== undefined && { refused }) };
+  });
 }
 
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
@@ -163,7 +193,11 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
   while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
   if (driving.pending.has(runId) || driving.isStopping) return;
   const found = await loadNewest(driving, runId);
-  if (!found || isEndedPhase(found.run.phase)) return;
+  if (!found || isEndedPhase(found.run.phase)) {
+    driving.ownRuns.remove(runId);
+    driving.usage.forget(runId);
+    return;
+  }
   const entry = entryOf(driving, found);
   const plan = (loadedRun: LoadedRun): Planned =>
     planOn(driving, loadedRun, draftResumption(driving, loadedRun));
@@ -174,9 +208,23 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
   }
 }
 
+/** Goes on with a run that this process began, where it was written. */
+async function adoptIfOwn(driving: Driving, runId: CoordinationId): Promise<void> {
+  const { store, ownRuns, owner } = driving;
+  const owned = await store.owners.ownerOf(runId);
+  if (owned?.id !== owner.id || driving.pending.has(runId)) return;
+  const parent = (await store.entry(runId))?.summary.parent;
+  ownRuns.add(runId, owned.token, { isChild: parent !== undefined && parent.wellKnownUrl === undefined });
+  await adoptRun(driving, runId);
+}
+
+function isLost(error: unknown): boolean {
+  return isCoordinationError(error) && error.code === "NOT_OWNER";
+}
+
 function adoptRunLater(driving: Driving, runId: CoordinationId): void {
   driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
-    adoptRun(driving, runId).catch(() => {
+    adoptIfOwn(driving, runId).catch(() => {
       if (!driving.isStopping) adoptRunLater(driving, runId);
     });
   });

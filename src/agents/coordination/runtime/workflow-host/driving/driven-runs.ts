@@ -5,6 +5,7 @@
  * are in memory only while something is done with it, or as long as the run book has room for them.
  */
 import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { OwnRuns } from "./own-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 /** Something outside that a run began. */
@@ -16,6 +17,10 @@ export interface Act {
 
 /** What is left of a run in memory while it waits. */
 export interface PendingRun {
+  /** By which this process may write to the run (O2). Of an earlier ownership it is another one. */
+  token: number | undefined;
+  /** The length of the log up to which all was planned. */
+  plannedLength?: number;
   /** What is under way, by its id. */
   readonly acts: Map<string, Act>;
   cancelWake?: () => void;
@@ -33,25 +38,30 @@ export interface DrivenRun {
 }
 
 export interface DrivenRuns {
+  readonly ownRuns: OwnRuns;
   readonly driven: Map<CoordinationId, DrivenRun>;
   /** Of runs that are driven, and of those that wait. */
   readonly pending: Map<CoordinationId, PendingRun>;
 }
 
-export function entryOf({ driven, pending: pendingRuns }: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
+export function entryOf(runs: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
+  const { driven } = runs;
   const { runId } = loadedRun.run;
   const had = driven.get(runId);
   if (had) return had;
-  const pending = pendingOf({ pending: pendingRuns }, runId);
+  const pending = pendingOf(runs, runId);
   const entry: DrivenRun = { loadedRun, turn: Promise.resolve(), turns: 0, pending };
   driven.set(runId, entry);
   return entry;
 }
 
-export function pendingOf({ pending }: Pick<DrivenRuns, "pending">, runId: CoordinationId): PendingRun {
+export function pendingOf(
+  { pending, ownRuns }: Pick<DrivenRuns, "pending" | "ownRuns">,
+  runId: CoordinationId,
+): PendingRun {
   const had = pending.get(runId);
   if (had) return had;
-  const created: PendingRun = { acts: new Map() };
+  const created: PendingRun = { acts: new Map(), token: ownRuns.tokenOf(runId) };
   pending.set(runId, created);
   return created;
 }
@@ -77,6 +87,25 @@ export function release({ driven, pending: pendingRuns }: DrivenRuns, entry: Dri
   if (!isIdle || driven.get(runId) !== entry) return;
   driven.delete(runId);
   if (acts.size === 0 && !cancelWake) pendingRuns.delete(runId);
+}
+
+/** Why effects are given up that another process goes on with: what they began elsewhere is not to be ended. */
+export const HOST_STOPS = "the host stops";
+export const RUN_LOST = "another process drives the run now";
+
+/** True for an effect whose run goes on elsewhere. */
+export function isLeftToOthers({ reason }: AbortSignal): boolean {
+  return reason === HOST_STOPS || reason === RUN_LOST;
+}
+
+/** Forgets all of a run that another process drives now. Turns of it that have not ended write nothing (O2). */
+export function dropRun({ driven, pending: pendingRuns, ownRuns }: DrivenRuns, runId: CoordinationId): void {
+  ownRuns.remove(runId);
+  const pending = pendingRuns.get(runId);
+  driven.delete(runId);
+  pendingRuns.delete(runId);
+  pending?.cancelWake?.();
+  for (const { controller } of pending?.acts.values() ?? []) controller.abort(RUN_LOST);
 }
 
 /** Forgets a run that could not be begun, unless somebody else works on it meanwhile. */

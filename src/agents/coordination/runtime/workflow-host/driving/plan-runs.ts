@@ -13,13 +13,14 @@ import { memoryWritesOf } from "../records/memory-writes.ts";
 import type { EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
 import type { LoadedRun } from "../records/run-book.ts";
+import { createLostError } from "./own-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { workspaceWritesOf } from "../records/run-workspace.ts";
 
 export interface PlanParts extends Pick<
   WorkflowHostParts,
-  "store" | "clock" | "logger" | "settings" | "driver" | "secrets" | "sha256"
+  "store" | "clock" | "logger" | "settings" | "owner" | "secrets" | "sha256"
 > {
   readonly usage: TenantUsage;
 }
@@ -27,11 +28,11 @@ export interface PlanParts extends Pick<
 export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
 
 export function planOn(
-  { settings, clock, driver }: Pick<PlanParts, "settings" | "clock" | "driver">,
+  { settings, clock, owner }: Pick<PlanParts, "settings" | "clock" | "owner">,
   { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
 ): Planned {
-  const before = draftGoingLive(run, { graph, settings }, driver.id);
+  const before = draftGoingLive(run, { graph, settings }, owner.id);
   return advanceRun(run, { graph, settings, now: clock.now() }, [...before, ...drafts]);
 }
 
@@ -68,21 +69,25 @@ export function draftResumption(parts: PlanParts, loadedRun: LoadedRun): readonl
   const planned = planOn(parts, loadedRun);
   const works = planned.events.length > 0 || planned.effects.length > 0;
   const fromStatus = statusOf(loadedRun.run);
-  return works ? [{ type: "run.resuming", payload: { process: parts.driver.id, fromStatus } }] : [];
+  return works ? [{ type: "run.resuming", payload: { process: parts.owner.id, fromStatus } }] : [];
 }
 
+/** @throws CoordinationError `NOT_OWNER` and what `append` throws */
 export async function appendPlanned(
   parts: PlanParts,
   { run, events, memory, effects, wakeAtMs, workspace = [] }: Planned,
+  token: number | undefined,
 ): Promise<void> {
-  const { store, logger } = parts;
+  const { store, logger, owner } = parts;
   const writes = memoryWritesOf(parts, run, memory);
   const summary = summarizeProgress(parts, { run, effects, wakeAtMs });
   const { runId, origin } = run;
+  if (token === undefined) throw createLostError(runId);
   await store.append({
     runId,
     events,
     summary,
+    owner: { id: owner.id, token },
     ...(origin && events[0]?.sequence === 0 && { origin }),
     ...(writes.length > 0 && { memory: writes }),
     ...(workspace.length > 0 && { workspace }),
@@ -101,12 +106,12 @@ interface AppendedProgress extends Pick<Planned, "run" | "effects"> {
 
 /** With what others need to know of the run without reading it. */
 function summarizeProgress(
-  { driver, usage }: PlanParts,
+  { owner, usage }: PlanParts,
   { run, effects, wakeAtMs }: AppendedProgress,
 ): WorkflowSummary {
   const root = usage.rootOf(run.runId);
   return {
-    ...summarizeRun(run, driver.id),
+    ...summarizeRun(run, owner.id),
     chars: run.chars,
     ...(root && { root }),
     ...(effects.length === 0 && wakeAtMs !== undefined && { wakesAtMs: wakeAtMs }),

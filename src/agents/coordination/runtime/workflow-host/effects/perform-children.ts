@@ -8,7 +8,8 @@ import { convergenceOf } from "../../../workflow/state/review.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { variablesOf } from "../../../workflow/state/values.ts";
 import { createRun } from "../driving/create-run.ts";
-import { HOST_STOPS, type Deliver, type WaitingEffect } from "../driving/advance-driven.ts";
+import type { Deliver, WaitingEffect } from "../driving/advance-driven.ts";
+import { isLeftToOthers } from "../driving/driven-runs.ts";
 import { createChildMemory } from "../records/fork-memory.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -25,9 +26,9 @@ function childIdOf(
   return `run-${digits.slice(0, 32)}` as CoordinationId;
 }
 
-/** Nobody waits any more. Not so when the host stops: what it was doing goes on with the next process. */
-function isOver({ aborted, reason }: AbortSignal): boolean {
-  return aborted && reason !== HOST_STOPS;
+/** Nobody waits any more. Not so when another process goes on with the run. */
+function isOver(signal: AbortSignal): boolean {
+  return signal.aborted && !isLeftToOthers(signal);
 }
 
 export async function runChild(
@@ -214,7 +215,7 @@ async function cancelOnPeer(parts: EffectParts, peerUrl: string, runId: string):
 function createHostStopSignal(signal: AbortSignal): AbortSignal {
   const stopping = new AbortController();
   const stop = (): void => {
-    if (signal.reason === HOST_STOPS) stopping.abort(HOST_STOPS);
+    if (isLeftToOthers(signal)) stopping.abort(signal.reason);
   };
   if (signal.aborted) stop();
   else signal.addEventListener("abort", stop, { once: true });

@@ -32,7 +32,7 @@ interface Layer {
 
 /** Returns the workspace that the clients of a tenant read and write. */
 export function ownWorkspace(tenant: string): WorkspaceScope {
-  return { tenant, scope: "own" };
+  return { tenant, scope: "ownRuns" };
 }
 
 /** The own layer comes first. `before`: an event of the run; absent: now. */
@@ -197,7 +197,7 @@ async function planWrite(
   const { path, content } = effect;
   const layers = await layersOf(store, run);
   const [{ at }] = layers;
-  const { own: ownVersion, seen } = await findNewest(store, layers, path);
+  const { ownRuns: ownVersion, seen } = await findNewest(store, layers, path);
   const current = seen?.kind === "file" ? seen.version : 0;
   if (effect.ifVersion !== undefined && effect.ifVersion !== current) return createConflict(path, current);
   if (current === 0 && !(await hasRoom(store, at))) return FULL;
@@ -215,7 +215,7 @@ async function planWrite(
 
 interface Newest {
   /** The version in the own layer, 0 where it has none. */
-  readonly own: number;
+  readonly ownRuns: number;
   readonly seen?: WorkspaceVersion;
 }
 
@@ -228,9 +228,9 @@ async function findNewest(
   for (const { at, asOf } of layers) {
     const seen = await workspace.get(at, path, asOf && { asOf });
     ownVersion ??= seen?.version ?? 0;
-    if (seen) return { own: ownVersion, seen };
+    if (seen) return { ownRuns: ownVersion, seen };
   }
-  return { own: ownVersion ?? 0 };
+  return { ownRuns: ownVersion ?? 0 };
 }
 
 async function hasRoom({ workspace }: WorkflowStore, at: WorkspaceScope): Promise<boolean> {

@@ -2,10 +2,11 @@
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { WorkflowDefinition } from "../../../contracts/workflows/workflow-definition.ts";
 import type { Quotas } from "../../../contracts/workflows/quotas.ts";
-import type { Clock } from "../../../ports/clock.ts";
+import type { Clock, SteadyClock } from "../../../ports/clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { ChatAnswer, ChatModel, PeerHosts, ToolCaller } from "../../../ports/outbound.ts";
 import type { OutputContract } from "../../../ports/output-contract.ts";
+import type { RunOwner } from "../../../ports/run-owners.ts";
 import type { TokenSigner } from "../../../ports/token-signer.ts";
 import type { Verifier } from "../../../ports/verifier.ts";
 import type { WorkflowStore } from "../../../ports/workflow-store.ts";
@@ -29,8 +30,12 @@ export interface WorkflowHostParts {
   readonly definitions: readonly WorkflowDefinition[];
   readonly newRunId: () => CoordinationId;
   /** This process, as the ledger knows it. */
-  readonly driver: { readonly id: string; readonly pid: number };
-  readonly isAlive: (pid: number) => boolean;
+  readonly owner: RunOwner;
+  /** True when a process is known to have ended; false where it is there, or where nothing is known of it. */
+  readonly isProcessGone: (process: string) => boolean;
+  readonly steady: SteadyClock;
+  /** How long an owner of runs may be silent until others take them over. */
+  readonly leaseMs: number;
   /** Hexadecimal. */
   readonly sha256: (text: string) => string;
   readonly tokens: TokenSigner;

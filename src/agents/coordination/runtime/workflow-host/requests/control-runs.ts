@@ -6,7 +6,7 @@ import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-comma
 import { statusOf } from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { refuse } from "../driving/create-run.ts";
-import type { Asked } from "../driving/drive-runs.ts";
+import type { Asked } from "../driving/asked-of-run.ts";
 import type { Hosting } from "./hosting.ts";
 import { createdOf, ownRun } from "./read-runs.ts";
 import { refuseUnknownRun } from "./shared-refusals.ts";

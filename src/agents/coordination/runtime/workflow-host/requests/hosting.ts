@@ -1,5 +1,6 @@
 /** Owns: what a running host of workflows is made of. */
 import type { AgentBook } from "../agents/agent-book.ts";
+import type { OwnRuns } from "../driving/own-runs.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { RunWatch } from "../driving/watch-runs.ts";
@@ -13,6 +14,7 @@ export interface Hosting extends WorkflowHostParts {
   readonly runs: RunDriver;
   readonly watching: RunWatch;
   readonly usage: TenantUsage;
+  readonly ownRuns: OwnRuns;
   /** There where the host has a conformance play. */
   readonly seams?: WorkflowSeams;
 }

@@ -15,7 +15,8 @@ import {
 import { isRecord } from "../../../std/is-record.ts";
 import { refuse } from "../driving/create-run.ts";
 import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./shared-refusals.ts";
-import type { Asked, RunDriver } from "../driving/drive-runs.ts";
+import type { Asked } from "../driving/asked-of-run.ts";
+import type { RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";

@@ -1,0 +1,80 @@
+import type { CoordinationId } from "../contracts/ids.ts";
+
+/**
+ * Which process drives which run of one kind (docs/adr/0025). An owner is a process that drives runs; each of its runs has a
+ * token that grows whenever another process takes the run over.
+ *
+ * O1 A run has one owner and one token at a time. The first append of a run makes its owner the owner, with token 1.
+ * O2 An append that names an owner is refused with `NOT_OWNER` unless the run has that owner and that token: in the
+ * transaction of the append, so that an owner which was paused or cut off writes nothing after another took over.
+ * O3 Of two that take the same run at once, one gets it. O4 No clock of any process is compared with that of another.
+ */
+export interface RunOwners {
+  /** Tells that the owner is alive: its count grows by one. */
+  beat(owner: RunOwner): Promise<void>;
+  /** All owners that have told of themselves and were not removed, by their ids. */
+  beats(): Promise<readonly OwnerBeat[]>;
+  /** Removes an owner: its runs are free for others to take. */
+  remove(id: string): Promise<void>;
+  /**
+   * Makes `owner` the owner of open runs that no living owner has: those of `from`, of owners that have not told of themselves
+   * or were removed, and of nobody. At most `limit`, the oldest first, without waiting for those that somebody writes to.
+   */
+  take(request: TakeRuns): Promise<readonly OwnedRun[]>;
+  /** The open runs of an owner, the oldest first. */
+  list(
+    id: string,
+    page: { readonly after?: { readonly ordinal: number }; readonly limit: number },
+  ): Promise<readonly OwnedRun[]>;
+  /** `undefined` for a run that is not there, and for one that nobody owns. */
+  ownerOf(runId: CoordinationId): Promise<OwnerToken | undefined>;
+  /**
+   * Returns runs of the owner to which others appended, the ended ones too, and forgets that they did. At most `limit`, the
+   * oldest first.
+   */
+  collectArrivals(id: string, limit: number): Promise<readonly Arrival[]>;
+}
+
+/** A process that drives runs. */
+export interface RunOwner {
+  /** Unique, also over restarts. */
+  readonly id: string;
+  /** The process, as others of the same machine can find out whether it is there. Absent where that is not known. */
+  readonly process?: string;
+}
+
+/** An owner as it last told of itself. */
+export interface OwnerBeat extends RunOwner {
+  /** How often it did. */
+  readonly count: number;
+}
+
+/** What proves that a process may write to a run. */
+export interface OwnerToken {
+  readonly id: string;
+  /** From 1. */
+  readonly token: number;
+}
+
+/** An open run of an owner. */
+export interface OwnedRun {
+  readonly runId: CoordinationId;
+  /** The position of the run's first event among all runs. */
+  readonly ordinal: number;
+  readonly token: number;
+}
+
+/** A run to which others appended. */
+export interface Arrival {
+  readonly runId: CoordinationId;
+  /** How many events its log has. */
+  readonly length: number;
+}
+
+/** Which runs are taken over. */
+export interface TakeRuns {
+  readonly owner: string;
+  /** The ids of owners that are gone. */
+  readonly from: readonly string[];
+  readonly limit: number;
+}

@@ -1,0 +1,86 @@
+/**
+ * Owns: what is asked of a run that another process drives. Only the events of the request are appended, under compare-and-set
+ * (L2); what follows from them is planned and performed by the owner of the run, which finds them.
+ */
+import { CoordinationError } from "../../../contracts/errors.ts";
+import { addMs } from "../../../contracts/ids.ts";
+import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { recordDrafts } from "../../../workflow/advance-run.ts";
+import { draftGoingLive } from "../../../workflow/go-live.ts";
+import { summarizeRun } from "../../../workflow/state/run-view.ts";
+import { isMaterialising } from "../../../workflow/state/workflow-state.ts";
+import type { LoadedRun } from "../records/run-book.ts";
+import { catchUpUnlessEnded, type Driving } from "./advance-driven.ts";
+import { isConflict } from "./plan-runs.ts";
+import type { Asked, Outcome } from "./asked-of-run.ts";
+
+const RACES_MAX = 8;
+/** How often a fork is looked at that still takes events of its source. */
+const LOOK_MS = 100;
+const LOOKS_MAX = 100;
+
+/** @throws CoordinationError `LEDGER_BUSY` for a fork that takes too long, and what `append` throws */
+export async function askElsewhere<R>(
+  driving: Driving,
+  loadedRun: LoadedRun,
+  request: (loadedRun: LoadedRun) => Asked<R>,
+): Promise<Outcome<R>> {
+  for (let tries = 1; ; tries += 1) {
+    const now = await awaitSource(driving, loadedRun);
+    const answer = request(now);
+    if ("refused" in answer) return { loadedRun: now, refused: answer.refused };
+    const { graph } = now;
+    const { settings, clock, owner } = driving;
+    const before = draftGoingLive(now.run, { graph, settings }, owner.id);
+    const parts = { graph, settings, now: clock.now() };
+    const { run, events } = recordDrafts(now.run, parts, [...before, ...answer.drafts]);
+    if (answer.drafts.length === 0 || events.length === 0) return { loadedRun: now };
+    try {
+      return { loadedRun: await appendArrival(driving, { run, graph }, events) };
+    } catch (error) {
+      if (!isConflict(error) || tries >= RACES_MAX) throw error;
+    }
+  }
+}
+
+/** Resolves with the newest state, as soon as the run has all that it takes from its source. */
+async function awaitSource(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
+  const { clock } = driving;
+  let now = await catchUpUnlessEnded(driving, loadedRun);
+  for (let looks = 0; isMaterialising(now.run); looks += 1) {
+    if (looks >= LOOKS_MAX)
+      throw new CoordinationError(
+        "LEDGER_BUSY",
+        `${now.run.runId} still takes the events of its source; try again when it has them`,
+      );
+    await new Promise<void>((resolve) => clock.wakeAt(addMs(clock.now(), LOOK_MS), resolve));
+    now = await catchUpUnlessEnded(driving, now);
+  }
+  return now;
+}
+
+async function appendArrival(
+  driving: Driving,
+  loadedRun: LoadedRun,
+  events: readonly WorkflowEvent[],
+): Promise<LoadedRun> {
+  const { store, book, logger, listeners } = driving;
+  const { run } = loadedRun;
+  const { runId } = run;
+  const before = await store.entry(runId);
+  // Without a time to wake: whoever takes the run over looks at it at once.
+  const summary = {
+    ...summarizeRun(run, before?.summary.driver ?? driving.owner.id),
+    chars: run.chars,
+    ...(before?.summary.root && { root: before.summary.root }),
+  };
+  await store.append({ runId, events, summary });
+  const last = events.at(-1);
+  logger.debug(
+    { runId, sequence: last?.sequence, type: last?.type, events: events.length },
+    "appended to a run that another process drives",
+  );
+  book.keep(loadedRun);
+  for (const listener of listeners) listener(loadedRun, events);
+  return loadedRun;
+}

@@ -1,0 +1,108 @@
+/**
+ * Owns: which runs this process drives, with the tokens by which it may write to them, and whether it may still believe so.
+ *
+ * O5 A process that did not tell of itself for as long as its lease, because it was paused or cut off, does nothing for a run
+ * until the ledger has told which runs are still its own.
+ */
+import { CoordinationError } from "../../../contracts/errors.ts";
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface OwnRuns {
+  /** `undefined` for a run that another process drives, or nobody, and for one that has ended. */
+  tokenOf(runId: CoordinationId): number | undefined;
+  add(runId: CoordinationId, token: number, more?: { readonly isChild?: boolean }): void;
+  remove(runId: CoordinationId): void;
+  /** The runs that other runs of this ledger began. */
+  children(): readonly CoordinationId[];
+  /** Tells the others that this process is there. */
+  beat(): Promise<void>;
+  /** Resolves when it is sure which runs are its own; those that are not any more are lost by then. */
+  confirm(): Promise<void>;
+  /** Hears of each run that turned out to be another one's. */
+  onLost(listener: (runId: CoordinationId) => void): void;
+}
+
+/** The token of a run that its owner began. */
+export const FIRST_TOKEN = 1;
+
+/** Runs listed in one go. */
+const PAGE = 1_000;
+
+type OwnRunsParts = Pick<WorkflowHostParts, "store" | "owner" | "steady" | "leaseMs">;
+
+interface Ownership extends OwnRunsParts {
+  readonly tokens: Map<CoordinationId, number>;
+  readonly children: Set<CoordinationId>;
+  readonly listeners: ((runId: CoordinationId) => void)[];
+  /** By the steady clock, before the last beat was sent. Absent: it is not ownership to anybody as an owner. */
+  beatAtMs?: number;
+  confirming?: Promise<void>;
+}
+
+export function createOwnRuns(parts: OwnRunsParts): OwnRuns {
+  const ownership: Ownership = { ...parts, tokens: new Map(), children: new Set(), listeners: [] };
+  return {
+    tokenOf: (runId) => ownership.tokens.get(runId),
+    add: (runId, token, { isChild = false } = {}) => {
+      ownership.tokens.set(runId, token);
+      if (isChild) ownership.children.add(runId);
+    },
+    remove: (runId) => {
+      ownership.tokens.delete(runId);
+      ownership.children.delete(runId);
+    },
+    children: () => [...ownership.children],
+    beat: () => (isSure(ownership) ? sendBeat(ownership) : confirm(ownership)),
+    confirm: async () => {
+      if (!isSure(ownership)) await confirm(ownership);
+    },
+    onLost: (listener) => ownership.listeners.push(listener),
+  };
+}
+
+function isSure({ beatAtMs, steady, leaseMs }: Ownership): boolean {
+  return beatAtMs === undefined || steady.elapsedMs() - beatAtMs < leaseMs;
+}
+
+async function sendBeat(ownership: Ownership): Promise<void> {
+  const sentAtMs = ownership.steady.elapsedMs();
+  await ownership.store.owners.beat(ownership.owner);
+  ownership.beatAtMs = sentAtMs;
+}
+
+function confirm(ownership: Ownership): Promise<void> {
+  ownership.confirming ??= findLost(ownership).finally(() => {
+    delete ownership.confirming;
+  });
+  return ownership.confirming;
+}
+
+/** First it tells of itself, so that nobody takes over what it finds to be its own. */
+async function findLost(ownership: Ownership): Promise<void> {
+  const believed = new Map(ownership.tokens);
+  const sentAtMs = ownership.steady.elapsedMs();
+  await ownership.store.owners.beat(ownership.owner);
+  const owned = await listOwned(ownership);
+  for (const [runId, token] of believed) {
+    if (owned.get(runId) === token || ownership.tokens.get(runId) !== token) continue;
+    for (const listener of ownership.listeners) listener(runId);
+  }
+  ownership.beatAtMs = sentAtMs;
+}
+
+async function listOwned({ store, owner }: Ownership): Promise<ReadonlyMap<CoordinationId, number>> {
+  const owned = new Map<CoordinationId, number>();
+  let page: Awaited<ReturnType<typeof store.owners.list>>;
+  let after: (typeof page)[number] | undefined;
+  do {
+    page = await store.owners.list(owner.id, { limit: PAGE, ...(after && { after }) });
+    for (const { runId, token } of page) owned.set(runId, token);
+    after = page.at(-1);
+  } while (page.length === PAGE);
+  return owned;
+}
+
+export function createLostError(runId: CoordinationId): CoordinationError {
+  return new CoordinationError("NOT_OWNER", `another process drives ${runId} now`);
+}

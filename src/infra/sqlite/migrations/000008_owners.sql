@@ -1,0 +1,42 @@
+--! breaking
+-- An older release would append to runs that another process drives.
+
+-- Who drives the run, and how often that changed. Open runs of before belong to nobody, until a process takes them.
+alter table run add column owner_id text not null default '';
+
+alter table run add column owner_token integer not null default 0;
+
+-- 1 where somebody else than the owner appended, until the owner has seen it.
+alter table run add column arrived integer not null default 0 check (arrived in (0, 1));
+
+create index run_by_owner on run (owner_id, run_key) where kind = 'workflow' and ended = 0;
+
+create index run_arrived on run (owner_id, run_key) where kind = 'workflow' and arrived = 1;
+
+drop trigger run_grows;
+
+create trigger run_grows before update on run
+when new.run_key <> old.run_key
+  or new.run_id <> old.run_id
+  or new.kind <> old.kind
+  or new.origin is not old.origin
+  or old.ended > new.ended
+  or new.length < old.length
+  or (
+    new.length = old.length
+    and (new.head_hash <> old.head_hash or new.summary <> old.summary or new.ended <> old.ended)
+  )
+  or new.owner_token < old.owner_token
+  or (new.owner_id <> old.owner_id and new.owner_token = old.owner_token)
+begin
+  select raise(abort, 'the ledger is append-only: a run only grows');
+end;
+
+-- The processes that drive runs. `process` tells others of the same machine whether it is there; `beats` grows while it is.
+create table run_owner (
+  id text primary key,
+  process text,
+  beats integer not null
+) strict, without rowid;
+
+drop table driver;

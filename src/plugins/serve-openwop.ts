@@ -16,6 +16,7 @@ import {
   type AgentOptions,
   type ModelOptions,
 } from "./compose-workflows.ts";
+import type { MetricsHost } from "./compose-metrics.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
 import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
@@ -36,6 +37,8 @@ export interface Serving {
   readonly hostname: string;
   readonly allowRemote: boolean;
   readonly testSeams: boolean;
+  /** Lets Prometheus read `/metrics`. */
+  readonly metrics?: boolean;
   readonly verbose: boolean;
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
@@ -93,6 +96,7 @@ export async function startServing(options: Serving): Promise<Served> {
   ]);
   let listening = options.baseUrl ?? "";
   const agents = agentsOf(options, suite);
+  const metrics = await createServedMetrics(options);
   const running = await composeWorkflows({
     ...options,
     logger: serveLogger(options.log, options.verbose),
@@ -101,6 +105,7 @@ export async function startServing(options: Serving): Promise<Served> {
     secrets,
     readVariable: (name) => process.env[name],
     ...suite.composed,
+    ...(metrics && { noteAppend: metrics.noteAppend }),
   });
   const { logger } = running;
   const page = createServedPage(options, { logger, host: running.host });
@@ -118,6 +123,7 @@ export async function startServing(options: Serving): Promise<Served> {
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
       ...suite.served,
+      ...(metrics && { metrics }),
     });
     listening ||= server.baseUrl;
     await running.host.start();
@@ -130,17 +136,27 @@ export async function startServing(options: Serving): Promise<Served> {
       stop: async () => {
         await server.stop();
         await page.end();
+        await metrics?.close();
         await running.close();
       },
     };
   } catch (error) {
     await page.end();
+    await metrics?.close();
     await running.close();
     throw asCoordinationError(error, options);
   }
 }
 
 const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
+
+/** Their code is loaded where they are wanted. */
+async function createServedMetrics(options: Serving): Promise<MetricsHost | undefined> {
+  if (options.metrics !== true) return undefined;
+  const { ledgerPath, log, verbose } = options;
+  const { createMetricsHost } = await import("./compose-metrics.ts");
+  return createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
+}
 
 interface PageBehind {
   readonly logger: Logger;

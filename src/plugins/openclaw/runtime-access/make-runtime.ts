@@ -37,6 +37,7 @@ import { createHostLogger } from "../host/host-logger.ts";
 import { waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
+import { createMetricsFace } from "./create-metrics-face.ts";
 import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
@@ -78,6 +79,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       assignedFolders,
       onEvents: createAgentEvents(api, logger),
       ...(openwop && { onAppended: openwop.appended }),
+      ...(metrics && { noteAppend: await metrics.noteAppend() }),
     });
     // Recovery asks the host about every open step; spawns need not wait for it.
     void coordinator.start();
@@ -86,6 +88,9 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const opened = createOpenOnce(start, createStoppedError);
   const openwop = createOpenWop(api, { config, logger, ledgerPath, coordinator: opened.get });
   const page = createPage(api, { config, logger, ledgerPath, coordinator: opened.get });
+  const metrics = config.metrics.enabled
+    ? createMetricsFace({ logger, ledgerPath, coordinator: opened.get })
+    : undefined;
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),
@@ -108,10 +113,12 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     },
     ...(openwop && { openwop }),
     ...(page && { page }),
+    ...(metrics && { metrics }),
     close: async () => {
       // Its runs are in the same ledger.
       await openwop?.close();
       await page?.close();
+      await metrics?.close();
       providers?.stop();
       await opened.close();
     },
@@ -165,7 +172,7 @@ const MIRROR_STOP_MS_MAX = 5_000;
 
 interface HostOptions extends Pick<
   ComposeOptions,
-  "ledgerPath" | "config" | "logger" | "hooks" | "providers" | "observer" | "onAppended" | "onEvents"
+  "ledgerPath" | "config" | "logger" | "hooks" | "providers" | "observer" | "onAppended" | "onEvents" | "noteAppend"
 > {
   readonly assignedFolders: AssignedFolders;
 }

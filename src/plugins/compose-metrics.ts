@@ -36,8 +36,8 @@ export function createMetricsHost({ ledgerPath, logger, prepare }: MetricsOption
   const metrics = createMetrics({ reader: reader.get, clock: systemClock, logger });
   return {
     contentType: metrics.contentType,
-    noteAppend: metrics.noteAppend,
-    scrape: metrics.scrape,
+    noteAppend: (seconds, outcome) => metrics.noteAppend(seconds, outcome),
+    scrape: () => metrics.scrape(),
     close: async () => {
       metrics.close();
       await reader.close();

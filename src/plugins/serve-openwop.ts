@@ -15,6 +15,7 @@ import {
   systemClock,
   type AgentOptions,
   type ModelOptions,
+  type RunningWorkflows,
 } from "./compose-workflows.ts";
 import type { MetricsHost } from "./compose-metrics.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
@@ -96,7 +97,8 @@ export async function startServing(options: Serving): Promise<Served> {
   ]);
   let listening = options.baseUrl ?? "";
   const agents = agentsOf(options, suite);
-  const metrics = await createServedMetrics(options);
+  const measured = await createServedMetrics(options);
+  const { metrics } = measured;
   const running = await composeWorkflows({
     ...options,
     logger: serveLogger(options.log, options.verbose),
@@ -105,7 +107,7 @@ export async function startServing(options: Serving): Promise<Served> {
     secrets,
     readVariable: (name) => process.env[name],
     ...suite.composed,
-    ...(metrics && { noteAppend: metrics.noteAppend }),
+    ...measured.composed,
   });
   const { logger } = running;
   const page = createServedPage(options, { logger, host: running.host });
@@ -123,7 +125,7 @@ export async function startServing(options: Serving): Promise<Served> {
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
       ...suite.served,
-      ...(metrics && { metrics }),
+      ...measured.served,
     });
     listening ||= server.baseUrl;
     await running.host.start();
@@ -135,27 +137,46 @@ export async function startServing(options: Serving): Promise<Served> {
       createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
-        await page.end();
-        await metrics?.close();
-        await running.close();
+        await closeBehind({ page, metrics, running });
       },
     };
   } catch (error) {
-    await page.end();
-    await metrics?.close();
-    await running.close();
+    await closeBehind({ page, metrics, running });
     throw asCoordinationError(error, options);
   }
 }
 
+/** Closes what is behind the socket: readers of the ledger first. */
+async function closeBehind({
+  page,
+  metrics,
+  running,
+}: {
+  readonly page: PageHost;
+  readonly metrics: MetricsHost | undefined;
+  readonly running: RunningWorkflows;
+}): Promise<void> {
+  await page.end();
+  await metrics?.close();
+  await running.close();
+}
+
 const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
 
+/** Holds what the metrics add to a host; nothing where they are not wanted. */
+interface MetricsParts {
+  readonly metrics?: MetricsHost;
+  readonly composed: { readonly noteAppend?: MetricsHost["noteAppend"] };
+  readonly served: { readonly metrics?: MetricsHost };
+}
+
 /** Their code is loaded where they are wanted. */
-async function createServedMetrics(options: Serving): Promise<MetricsHost | undefined> {
-  if (options.metrics !== true) return undefined;
+async function createServedMetrics(options: Serving): Promise<MetricsParts> {
+  if (options.metrics !== true) return { composed: {}, served: {} };
   const { ledgerPath, log, verbose } = options;
   const { createMetricsHost } = await import("./compose-metrics.ts");
-  return createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
+  const metrics = createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
+  return { metrics, composed: { noteAppend: metrics.noteAppend }, served: { metrics } };
 }
 
 interface PageBehind {

@@ -38,7 +38,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/metrics": {
     folders: "core/contracts core/ledger platform",
     types: "core/ports",
-    packages: "prom-client",
+    packages: "node:* prom-client",
   },
   plugins: {
     folders:

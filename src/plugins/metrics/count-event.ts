@@ -1,5 +1,10 @@
 /** Owns: what an event adds to the metrics, from the state of its coordination before and after it. Pure. */
-import { epochMsOf, DELIVERY_STEP_ID, type EpochMs, type StepId } from "../../agents/coordination/contracts/ids.ts";
+import {
+  epochMsOf,
+  DELIVERY_STEP_ID,
+  type EpochMs,
+  type StepId,
+} from "../../agents/coordination/contracts/ids.ts";
 import { isFact, type FactEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import {
   isEnded,
@@ -151,7 +156,7 @@ function listBeginningSamples(
   { before, atMs }: StepChange,
 ): readonly Sample[] {
   const { lane } = before.spec;
-  const seconds = toSeconds(readySince(coordination, before) ?? atMs, atMs);
+  const seconds = toSeconds(findReadyTime(coordination, before) ?? atMs, atMs);
   const begun: readonly Sample[] = [
     { name: "coordination_attempts_total", labels: { lane } },
     { name: "coordination_step_wait_seconds", labels: { lane }, seconds },
@@ -161,7 +166,7 @@ function listBeginningSamples(
 }
 
 /** Since when the next attempt could have begun; a spawn begins as it is admitted. */
-function readySince({ plan }: KnownCoordination, { spec, phase }: Step): EpochMs | undefined {
+function findReadyTime({ plan }: KnownCoordination, { spec, phase }: Step): EpochMs | undefined {
   if (phase.status === "backoff") return phase.retryAtMs;
   return plan?.ready[spec.lane].get(spec.stepId);
 }
@@ -182,7 +187,9 @@ function listHoldingSamples({ before, after }: StepChange, event: FactEvent): re
   if (after.phase.status === "held")
     return before.phase.status === "held" ? [] : [{ name: "coordination_held_results_total", labels: {} }];
   if (before.phase.status !== "held") return [];
-  return [{ name: "coordination_held_results_ruled_total", labels: { ruling: nameVerdict(event, after.phase) } }];
+  return [
+    { name: "coordination_held_results_ruled_total", labels: { ruling: nameVerdict(event, after.phase) } },
+  ];
 }
 
 function nameVerdict(

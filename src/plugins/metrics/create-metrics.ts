@@ -5,6 +5,7 @@
  * M2 Nothing is read before the first request. After it, a look at the ledger each second keeps the work of a request small.
  * M3 A request counts a bounded number of events; where more are new, they are counted behind it, and a gauge says how many.
  */
+import { setImmediate as afterThisTurn } from "node:timers/promises";
 import { addMs, type EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
@@ -31,7 +32,8 @@ export interface Metrics {
   close(): void;
 }
 
-const SCRAPE_EVENTS_MAX = 300;
+/** Events that are counted at once. */
+const PORTION_EVENTS = 100;
 const LOOK_MS = 1_000;
 /** A measurement that takes longer is not waited for: the one before is shown. */
 const MEASURE_MS_MAX = 5;
@@ -41,27 +43,34 @@ export function createMetrics({ reader, clock, logger, sinceMs = clock.now() }: 
   const follower = createLedgerFollower({ reader, sinceMs, add: (sample) => values.add(sample) });
   const measure = createMeasuring(createGaugeReader(reader), values);
   let cancel: (() => void) | undefined;
+  let isLooking = false;
   let isClosed = false;
   const catchUp = async (): Promise<void> => {
+    cancel?.();
+    cancel = undefined;
+    isLooking = true;
     try {
-      await follower.count(Number.POSITIVE_INFINITY);
+      // In portions, so that a request waits for one of them at most.
+      let behind = 1;
+      while (behind > 0 && !isClosed) behind = await follower.count(PORTION_EVENTS);
     } catch (error) {
       // The ledger is busy, or the gateway reloads: the next look counts.
       if (!isCoordinationError(error)) logger.error({}, "the metrics could not look for changes");
     }
-    cancel = undefined;
+    isLooking = false;
     arm();
   };
   const arm = (): void => {
-    if (!isClosed) cancel ??= clock.wakeAt(addMs(clock.now(), LOOK_MS), () => void catchUp());
+    if (!isClosed && !isLooking) cancel ??= clock.wakeAt(addMs(clock.now(), LOOK_MS), () => void catchUp());
   };
   return {
     contentType: values.contentType,
     scrape: async () => {
-      const behind = await follower.count(SCRAPE_EVENTS_MAX);
+      const behind = await follower.count(isLooking ? 0 : PORTION_EVENTS);
       values.set("coordination_metrics_behind_events", {}, behind);
       await measure();
-      arm();
+      if (behind > 0 && !isLooking) void catchUp();
+      else arm();
       return values.format();
     },
     noteAppend: (seconds, outcome) => {
@@ -78,7 +87,9 @@ export function createMetrics({ reader, clock, logger, sinceMs = clock.now() }: 
 function createMeasuring(read: () => Promise<Gauges>, values: MetricValues): () => Promise<void> {
   let tookMs = 0;
   let measuring: Promise<void> | undefined;
-  const measure = async (): Promise<void> => {
+  const measure = async (isWaitedFor: boolean): Promise<void> => {
+    // Reading is no waiting for a file: what begins at once would take the time of the request.
+    if (!isWaitedFor) await afterThisTurn();
     const beganAtMs = performance.now();
     try {
       showGauges(values, await read());
@@ -89,7 +100,7 @@ function createMeasuring(read: () => Promise<Gauges>, values: MetricValues): () 
   };
   return async () => {
     const isQuick = tookMs <= MEASURE_MS_MAX;
-    measuring ??= measure();
+    measuring ??= measure(isQuick);
     if (isQuick) await measuring;
     // Where it fails, the next request says so.
     else measuring.catch(() => (tookMs = 0));

@@ -189,9 +189,9 @@ export type HistogramName = NameOf<"histogram">;
 
 /** A value for each label of a metric. */
 export type LabelsOf<N extends MetricName> = {
-  readonly [L in keyof (typeof METRICS)[N]["labels"]]: (typeof METRICS)[N]["labels"][L] extends readonly (infer V extends string)[]
-    ? V
-    : never;
+  readonly [
+    L in keyof (typeof METRICS)[N]["labels"]
+  ]: (typeof METRICS)[N]["labels"][L] extends readonly (infer V extends string)[] ? V : never;
 };
 
 /** One more of something, or how long something took. */

@@ -44,8 +44,9 @@ export function createFoldedRuns(
     drop,
     has: (runId) => states.has(runId),
     read: async (runId, length) => {
-      const known = states.get(runId);
-      let state = known && known.nextSequence <= length ? known : createUnopened(runId);
+      const rememberedState = states.get(runId);
+      let state =
+        rememberedState && rememberedState.nextSequence <= length ? rememberedState : createUnopened(runId);
       if (state.nextSequence === length) return state;
       const ledger = await reader();
       while (state.nextSequence < length) {

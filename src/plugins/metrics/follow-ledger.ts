@@ -28,7 +28,7 @@ export interface LedgerFollower {
   count(eventsMax: number): Promise<number>;
 }
 
-const SLICE_EVENTS = 100;
+const SLICE_EVENTS = 50;
 /** The weight of the states that are remembered, in events of their logs. */
 const WEIGHT_MAX = 400_000;
 /** Coordinations whose logs are damaged and that are remembered as such. */

@@ -87,7 +87,11 @@ async function countQuestions(
   return questions;
 }
 
-async function countOpenQuestions(asking: FoldedRuns, runId: CoordinationId, length: number): Promise<number> {
+async function countOpenQuestions(
+  asking: FoldedRuns,
+  runId: CoordinationId,
+  length: number,
+): Promise<number> {
   try {
     const state = await asking.read(runId, length);
     return state.kind === "open" ? state.openQuestions.size : 0;

@@ -44,8 +44,8 @@ export function createMetricValues(): MetricValues {
 
 /** M1: another value would be another series. */
 function hasKnownLabels({ name, labels }: Sample): boolean {
-  const known: Readonly<Record<string, readonly string[]>> = METRICS[name].labels;
-  return Object.entries(labels).every(([label, value]) => known[label]?.includes(value) === true);
+  const allowed: Readonly<Record<string, readonly string[]>> = METRICS[name].labels;
+  return Object.entries(labels).every(([label, value]) => allowed[label]?.includes(value) === true);
 }
 
 function createInstrument(registry: Registry, name: string, definition: MetricDefinition): Instrument {

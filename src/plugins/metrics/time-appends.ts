@@ -12,7 +12,10 @@ interface Appending<Request> {
 const MS_PER_SECOND = 1_000;
 
 /** Returns the store with an `append` that tells how long it took. */
-export function timeAppends<Request, Store extends Appending<Request>>(store: Store, note: NoteAppend): Store {
+export function timeAppends<Request, Store extends Appending<Request>>(
+  store: Store,
+  note: NoteAppend,
+): Store {
   const append = async (request: Request): Promise<void> => {
     const beganAtMs = performance.now();
     const tell = (outcome: AppendOutcome): void =>

@@ -88,9 +88,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const opened = createOpenOnce(start, createStoppedError);
   const openwop = createOpenWop(api, { config, logger, ledgerPath, coordinator: opened.get });
   const page = createPage(api, { config, logger, ledgerPath, coordinator: opened.get });
-  const metrics = config.metrics.enabled
-    ? createMetricsFace({ logger, ledgerPath, coordinator: opened.get })
-    : undefined;
+  const metrics = createMetrics({ config, logger, ledgerPath, coordinator: opened.get });
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),
@@ -115,10 +113,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     ...(page && { page }),
     ...(metrics && { metrics }),
     close: async () => {
-      // Its runs are in the same ledger.
-      await openwop?.close();
-      await page?.close();
-      await metrics?.close();
+      await closeFaces({ ...(openwop && { openwop }), ...(page && { page }), ...(metrics && { metrics }) });
       providers?.stop();
       await opened.close();
     },
@@ -141,6 +136,23 @@ function createPage({ runtime }: OpenClawPluginApi, parts: PageParts): SharedRun
     hostConfig: () => runtime.config.current(),
     version: readPackageVersion(),
   });
+}
+
+type MetricsParts = Parameters<typeof createMetricsFace>[0] & { readonly config: Phase1Config };
+
+function createMetrics({ config, ...parts }: MetricsParts): SharedRuntime["metrics"] {
+  return config.metrics.enabled ? createMetricsFace(parts) : undefined;
+}
+
+/** Closes what reads the ledger or has runs in it. */
+async function closeFaces({
+  openwop,
+  page,
+  metrics,
+}: Pick<SharedRuntime, "openwop" | "page" | "metrics">): Promise<void> {
+  await openwop?.close();
+  await page?.close();
+  await metrics?.close();
 }
 
 function createProviders(
@@ -172,7 +184,15 @@ const MIRROR_STOP_MS_MAX = 5_000;
 
 interface HostOptions extends Pick<
   ComposeOptions,
-  "ledgerPath" | "config" | "logger" | "hooks" | "providers" | "observer" | "onAppended" | "onEvents" | "noteAppend"
+  | "ledgerPath"
+  | "config"
+  | "logger"
+  | "hooks"
+  | "providers"
+  | "observer"
+  | "onAppended"
+  | "onEvents"
+  | "noteAppend"
 > {
   readonly assignedFolders: AssignedFolders;
 }

@@ -26,7 +26,10 @@ export function createMetricsRoute(
     answer: anySchema,
     handle: async ({ caller }) => {
       if (isShared && caller.scopes?.includes(SCOPE) !== true)
-        return refuse("forbidden", `These are the metrics of all tenants: give the token the scope ${SCOPE}.`);
+        return refuse(
+          "forbidden",
+          `These are the metrics of all tenants: give the token the scope ${SCOPE}.`,
+        );
       const text = await metrics.scrape();
       const headers = { "content-type": metrics.contentType, "cache-control": "no-store" };
       return { kind: "text", status: 200, text, headers };

@@ -6,5 +6,7 @@ export const metricsSchema = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe("Let Prometheus read metrics at /coordination/metrics of the gateway, with the gateway's token."),
+    .describe(
+      "Let Prometheus read metrics at /coordination/metrics of the gateway, with the gateway's token.",
+    ),
 });

@@ -40,6 +40,7 @@ const TASKS = {
       ...WITHOUT_GATEWAYS,
       "test/crash",
       "test/contract/query-times.test.ts",
+      "test/openwop/metrics-large.test.ts",
       "test/openwop/page-large.test.ts",
     ],
     [...VITEST, "test/page/large-list.test.ts"],

@@ -30,6 +30,7 @@ import type { SafeFetch } from "../infra/http/safe-fetch.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
 import { openLedgerStore } from "./open-ledger-store.ts";
+import type { NoteAppend } from "./metrics/time-appends.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createMaskedHost } from "../agents/coordination/runtime/workflow-host/records/masked-host.ts";
 import {
@@ -67,6 +68,8 @@ export interface WorkflowOptions {
   readonly leaseMs?: number;
   /** The store of that ledger, where somebody else has it open and closes it later. */
   readonly store?: WorkflowStore;
+  /** Hears how long each append took; absent: nobody measures. */
+  readonly noteAppend?: NoteAppend;
   readonly definitions: readonly WorkflowDefinition[];
   readonly logger: Logger;
   /** Known when the host listens. */
@@ -202,9 +205,12 @@ interface OpenLedger {
   close(): Promise<void>;
 }
 
-async function ledgerOf({ ledgerPath, store }: WorkflowOptions): Promise<OpenLedger> {
+async function ledgerOf({ ledgerPath, store, noteAppend }: WorkflowOptions): Promise<OpenLedger> {
   if (store) return { workflows: store, close: () => Promise.resolve() };
-  return openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
+  const ledger = await openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
+  if (!noteAppend) return ledger;
+  const { timeAppends } = await import("./metrics/time-appends.ts");
+  return { workflows: timeAppends(ledger.workflows, noteAppend), close: () => ledger.close() };
 }
 
 function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {

@@ -43,9 +43,10 @@ import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
-import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
+import type { LedgerHeads, OpenedLedger } from "../infra/ledger/opened-ledger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
+import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import type { ReportedLedger } from "./reports/reported-ledger.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
@@ -112,6 +113,8 @@ export interface ComposeOptions {
   readonly onAppended?: (runId: CoordinationId) => void;
   /** Hears of the events themselves, and whose coordination they are of. */
   readonly onEvents?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
+  /** Hears how long each append took; absent: nobody measures. */
+  readonly noteAppend?: NoteAppend;
   /** Hears of every change of a plan. */
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
@@ -136,7 +139,7 @@ export interface ComposeOptions {
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
-  const store = await openStore(ledgerPath);
+  const store = await openStore(options);
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(limits, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
@@ -192,8 +195,11 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
 }
 
-function openStore(place: string): ReturnType<typeof openLedgerStore> {
-  return openLedgerStore({ place, mode: "write", busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS });
+async function openStore({ ledgerPath: place, noteAppend }: ComposeOptions): Promise<OpenedLedger> {
+  const store = await openLedgerStore({ place, mode: "write", busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS });
+  if (!noteAppend) return store;
+  const { timeAppends } = await import("./metrics/time-appends.ts");
+  return { ...timeAppends(store, noteAppend), workflows: timeAppends(store.workflows, noteAppend) };
 }
 
 async function loadOutputContract(): Promise<OutputContract> {

@@ -12,7 +12,9 @@ import {
   systemClock,
   type AgentOptions,
   type ModelOptions,
+  type RunningWorkflows,
 } from "./compose-workflows.ts";
+import type { MetricsHost } from "./compose-metrics.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
 import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
@@ -38,6 +40,8 @@ export interface Serving {
   readonly hostname: string;
   readonly allowRemote: boolean;
   readonly testSeams: boolean;
+  /** Lets Prometheus read `/metrics`. */
+  readonly metrics?: boolean;
   readonly verbose: boolean;
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
@@ -95,6 +99,8 @@ export async function startServing(options: Serving): Promise<Served> {
   ]);
   let listening = options.baseUrl ?? "";
   const agents = agentsOf(options, suite);
+  const measured = await createServedMetrics(options);
+  const { metrics } = measured;
   const running = await composeWorkflows({
     ...options,
     logger: serveLogger(options.log, options.verbose),
@@ -103,6 +109,7 @@ export async function startServing(options: Serving): Promise<Served> {
     secrets,
     readVariable: (name) => process.env[name],
     ...suite.composed,
+    ...measured.composed,
   });
   const { logger } = running;
   const page = createServedPage(options, { logger, host: running.host });
@@ -120,6 +127,7 @@ export async function startServing(options: Serving): Promise<Served> {
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
       ...suite.served,
+      ...measured.served,
     });
     listening ||= server.baseUrl;
     await running.host.start();
@@ -131,18 +139,47 @@ export async function startServing(options: Serving): Promise<Served> {
       createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
-        await page.end();
-        await running.close();
+        await closeBehind({ page, metrics, running });
       },
     };
   } catch (error) {
-    await page.end();
-    await running.close();
+    await closeBehind({ page, metrics, running });
     throw asCoordinationError(error, options);
   }
 }
 
+/** Closes what is behind the socket: readers of the ledger first. */
+async function closeBehind({
+  page,
+  metrics,
+  running,
+}: {
+  readonly page: PageHost;
+  readonly metrics: MetricsHost | undefined;
+  readonly running: RunningWorkflows;
+}): Promise<void> {
+  await page.end();
+  await metrics?.close();
+  await running.close();
+}
+
 const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
+
+/** Holds what the metrics add to a host; nothing where they are not wanted. */
+interface MetricsParts {
+  readonly metrics?: MetricsHost;
+  readonly composed: { readonly noteAppend?: MetricsHost["noteAppend"] };
+  readonly served: { readonly metrics?: MetricsHost };
+}
+
+/** Their code is loaded where they are wanted. */
+async function createServedMetrics(options: Serving): Promise<MetricsParts> {
+  if (options.metrics !== true) return { composed: {}, served: {} };
+  const { ledgerPath, log, verbose } = options;
+  const { createMetricsHost } = await import("./compose-metrics.ts");
+  const metrics = createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
+  return { metrics, composed: { noteAppend: metrics.noteAppend }, served: { metrics } };
+}
 
 interface PageBehind {
   readonly logger: Logger;

@@ -34,9 +34,15 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
+  // What Prometheus reads. Loaded only where somebody wants it.
+  "plugins/metrics": {
+    folders: "core/contracts core/ledger platform",
+    types: "core/ports",
+    packages: "node:* prom-client",
+  },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/tokens platform plugins/openwop/http plugins/openwop plugins/page/server",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/tokens platform plugins/metrics plugins/openwop/http plugins/openwop plugins/page/server",
     types:
       "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks plugins/reports plugins/page/contract",
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/postgres infra/postgres/copy infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",

@@ -5,6 +5,7 @@ import type { CoordinationDetail, RunsPage, StepResult } from "../../src/plugins
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import { createPageClient, readLive, sendRequest, signIn, type PageClient } from "../openwop/page-scene.ts";
 import { connectOnUse, type Json } from "../support/gateway-client.ts";
+import { parsePrometheusText, readCounted } from "../support/prometheus-text.ts";
 import { waitFor } from "../support/wait-for.ts";
 import {
   openGateStage,
@@ -23,7 +24,7 @@ let baseUrl: string;
 let client: PageClient;
 
 beforeAll(async () => {
-  stage = await openGateStage();
+  stage = await openGateStage({ metrics: { enabled: true } });
   const { code, stdout, stderr } = await stage.gateway.openclaw(["coordination", "page", "--json"]);
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   const { address } = JSON.parse(stdout) as { readonly address: string };
@@ -102,6 +103,26 @@ describe("the page of the gateway", () => {
     const types = await changes;
     for (const type of ["coordination.created", "result.held", "coordination.escalated", "step.completed"])
       expect(types).toContain(type);
+  });
+
+  it("has metrics beside it for whoever the gateway lets in, which count what the page showed", async () => {
+    const { port, token } = stage.gateway;
+    const address = `http://127.0.0.1:${port}/coordination/metrics`;
+    expect((await fetch(address)).status).toBe(401);
+    const counted = await waitFor(
+      async () => {
+        const answer = await fetch(address, { headers: { authorization: `Bearer ${token}` } });
+        expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+        const read = readCounted(parsePrometheusText(await answer.text()));
+        return read['coordination_held_results_ruled_total{ruling="approved"}'] === 1 ? read : undefined;
+      },
+      { what: "the approved result", timeoutMs: 20_000, everyMs: 500 },
+    );
+    expect(counted).toMatchObject({
+      'coordination_steps_total{lane="data",outcome="completed"}': 1,
+      'coordination_questions_closed_total{resolution="approved"}': 1,
+    });
+    expect(counted['coordination_ledger_append_seconds_count{outcome="written"}']).toBeGreaterThan(0);
   });
 
   it("tells the load of the lanes", async () => {

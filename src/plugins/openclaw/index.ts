@@ -10,6 +10,7 @@ import { registerCoordinationCli } from "./register-cli.ts";
 import { registerCoordinationCommands } from "./register-commands.ts";
 import { registerCoordinationMethods } from "./register-gateway-methods.ts";
 import { registerHostHooks } from "./register-hooks.ts";
+import { registerMetrics } from "./register-metrics.ts";
 import { registerMentions } from "./register-mentions.ts";
 import { registerOpenWopRoute } from "./register-openwop-route.ts";
 import { registerPage } from "./register-page.ts";
@@ -31,6 +32,7 @@ export default definePluginEntry({
     registerOpenWopRoute(api);
     registerMentions(api);
     registerPage(api);
+    registerMetrics(api);
   },
 });
 

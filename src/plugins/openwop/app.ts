@@ -11,6 +11,7 @@ import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-ho
 import { createDiscoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
 import { createBearerTokens, type BearerToken } from "./http/bearer-tokens.ts";
 import { failureOf, refuse, type HttpRefusal } from "./http/error-map.ts";
+import { createMetricsRoute, type MetricsSource } from "./http/metrics-route.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
@@ -33,6 +34,8 @@ export interface OpenWopParts {
   readonly allowedOrigins?: readonly string[];
   /** What the protocol's conformance suite is shown; absent: nothing. */
   readonly suite?: SuiteFace;
+  /** What Prometheus reads at `/metrics`; absent: nothing is there. */
+  readonly metrics?: MetricsSource;
   /** Where a server of somebody else mounts the app, without a slash at its end. */
   readonly pathPrefix?: string;
   readonly streamsMax?: number;
@@ -79,8 +82,9 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   };
   const app = new Hono();
   if (options.allowedOrigins?.length) app.use("*", createCors(options.allowedOrigins));
-  for (const route of routes) app.on(route.method, formatRouterPath(route.path), serveRoute(route, parts));
-  const methods = listMethodsByPath(routes);
+  const served = [...routes, ...listMetricsRoutes(options)];
+  for (const route of served) app.on(route.method, formatRouterPath(route.path), serveRoute(route, parts));
+  const methods = listMethodsByPath(served);
   app.notFound((context) => responseOf(refuseMisdirected(context, methods)));
   app.onError((error) => responseOf(failureOf(error, "the router", logger)));
   return {
@@ -91,6 +95,12 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
       streams.close();
     },
   };
+}
+
+/** No part of the protocol, so no part of its document either. */
+function listMetricsRoutes({ metrics, tokens }: OpenWopParts): readonly Route[] {
+  if (!metrics) return [];
+  return [createMetricsRoute(metrics, { isShared: new Set(tokens.map(({ tenant }) => tenant)).size > 1 })];
 }
 
 function createCors(origins: readonly string[]): ReturnType<typeof cors> {

@@ -54,6 +54,7 @@ interface ServeOptions extends JsonOption {
   readonly peerToken?: string[];
   readonly verbose?: boolean;
   readonly testSeams?: boolean;
+  readonly metrics?: boolean;
   readonly transcriptWindow: string;
   readonly replayReinvokesModels?: boolean;
   readonly replayRetention: string;
@@ -110,6 +111,7 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     )
     .option("--peer <url...>", "other hosts that runs may name in their input peerUrl")
     .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
+    .option("--metrics", "let Prometheus read /metrics, with a bearer token")
     .option("--verbose", "log every append")
     .option("--test-seams", "offer the routes of the protocol's conformance suite");
   addSharedLedgerOptions(serve);
@@ -151,6 +153,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     hostname: options.host,
     allowRemote: options.allowRemote === true,
     testSeams: options.testSeams === true,
+    metrics: options.metrics === true,
     transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
     replayReinvokesModels: options.replayReinvokesModels === true,
     retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,

@@ -37,6 +37,7 @@ import { createHostLogger } from "../host/host-logger.ts";
 import { waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
+import { createMetricsFace } from "./create-metrics-face.ts";
 import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
@@ -78,6 +79,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       assignedFolders,
       onEvents: createAgentEvents(api, logger),
       ...(openwop && { onAppended: openwop.appended }),
+      ...(metrics && { noteAppend: await metrics.noteAppend() }),
     });
     // Recovery asks the host about every open step; spawns need not wait for it.
     void coordinator.start();
@@ -87,6 +89,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const parts = { config, logger, ledgerPath, coordinator: opened.get };
   const openwop = createOpenWop(api, parts);
   const page = createPage(api, { ...parts, ...(openwop && { workflows: openwop.controls }) });
+  const metrics = createMetrics(parts);
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),
@@ -109,10 +112,9 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     },
     ...(openwop && { openwop }),
     ...(page && { page }),
+    ...(metrics && { metrics }),
     close: async () => {
-      // Its runs are in the same ledger.
-      await openwop?.close();
-      await page?.close();
+      await closeFaces({ ...(openwop && { openwop }), ...(page && { page }), ...(metrics && { metrics }) });
       providers?.stop();
       await opened.close();
     },
@@ -135,6 +137,23 @@ function createPage({ runtime }: OpenClawPluginApi, parts: PageParts): SharedRun
     hostConfig: () => runtime.config.current(),
     version: readPackageVersion(),
   });
+}
+
+type MetricsParts = Parameters<typeof createMetricsFace>[0] & { readonly config: Phase1Config };
+
+function createMetrics({ config, ...parts }: MetricsParts): SharedRuntime["metrics"] {
+  return config.metrics.enabled ? createMetricsFace(parts) : undefined;
+}
+
+/** Closes what reads the ledger or has runs in it. */
+async function closeFaces({
+  openwop,
+  page,
+  metrics,
+}: Pick<SharedRuntime, "openwop" | "page" | "metrics">): Promise<void> {
+  await openwop?.close();
+  await page?.close();
+  await metrics?.close();
 }
 
 function createProviders(
@@ -166,7 +185,15 @@ const MIRROR_STOP_MS_MAX = 5_000;
 
 interface HostOptions extends Pick<
   ComposeOptions,
-  "ledgerPath" | "config" | "logger" | "hooks" | "providers" | "observer" | "onAppended" | "onEvents"
+  | "ledgerPath"
+  | "config"
+  | "logger"
+  | "hooks"
+  | "providers"
+  | "observer"
+  | "onAppended"
+  | "onEvents"
+  | "noteAppend"
 > {
   readonly assignedFolders: AssignedFolders;
 }

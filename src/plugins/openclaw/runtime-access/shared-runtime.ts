@@ -25,6 +25,7 @@ import type { HostNames } from "../host/host-names.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
 import type { PageFace } from "../page/page-face.ts";
+import type { MetricsFace } from "./create-metrics-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { Compactions } from "../host/compactions.ts";
 import type { Recent } from "../host/recent.ts";
@@ -63,6 +64,8 @@ export interface SharedRuntime {
   readonly openwop?: OpenWopFace;
   /** Absent where the operator does not want it. */
   readonly page?: PageFace;
+  /** Absent where the operator does not want them. */
+  readonly metrics?: MetricsFace;
   readonly closed: boolean;
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import { BOUNDS } from "../bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";
 import { chatSchema, resultsSchema } from "./results-config.ts";
 import { agentIdSchema } from "../ids.ts";
+import { metricsSchema } from "./metrics-config.ts";
 import { openWopSchema } from "./openwop-config.ts";
 import { pageSchema } from "./page-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
@@ -308,6 +309,7 @@ const phase1Schema = z.strictObject({
     .describe("Agents of plan steps that are programs speaking the Agent Client Protocol over stdio, by id."),
   openwop: openWopSchema.prefault({}),
   page: pageSchema.prefault({}),
+  metrics: metricsSchema.prefault({}),
 });
 
 /** The plugin's configuration, `plugins.entries.coordination.config`. The manifest's JSON Schema is generated from it. */

@@ -1,0 +1,139 @@
+/**
+ * Owns: counting what is appended to the ledger, whoever appends it, each event once. What was appended before the counting
+ * began only helps to understand what follows.
+ */
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import { evolve } from "../../agents/coordination/ledger/evolve.ts";
+import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
+import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import { giveWay } from "../../platform/give-way.ts";
+import { isCounted, listSamples } from "./count-event.ts";
+import type { Sample } from "./definitions.ts";
+import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
+
+export type FollowedLedger = Pick<LedgerStore, "read" | "entry"> &
+  Pick<LedgerQueries, "readAppended" | "readArrivals" | "newestPosition" | "positionBefore">;
+
+export interface FollowerParts {
+  readonly reader: () => Promise<FollowedLedger>;
+  /** What was appended from then on is counted. */
+  readonly sinceMs: EpochMs;
+  readonly add: (sample: Sample) => void;
+}
+
+export interface LedgerFollower {
+  /** Counts what is new, at most about so many events. Returns how many are left. @throws CoordinationError of the ledger */
+  count(eventsMax: number): Promise<number>;
+}
+
+const SLICE_EVENTS = 50;
+/** The weight of the states that are remembered, in events of their logs. */
+const WEIGHT_MAX = 400_000;
+/** Coordinations whose logs are damaged and that are remembered as such. */
+const DAMAGED_MAX = 1_000;
+
+const UNREADABLE: Sample = { name: "coordination_metrics_unreadable_total", labels: {} };
+
+interface Place {
+  reached: number;
+  /** Up to this position events are read one by one, because one of them cannot be read. */
+  singlyUntil: number;
+}
+
+export function createLedgerFollower({ reader, sinceMs, add }: FollowerParts): LedgerFollower {
+  const counter = createEventCounter(createFoldedRuns(reader, WEIGHT_MAX));
+  let place: Place | undefined;
+  let counting: Promise<unknown> = Promise.resolve();
+  const countSome = async (eventsMax: number): Promise<number> => {
+    const ledger = await reader();
+    place ??= { reached: await ledger.positionBefore(sinceMs), singlyUntil: 0 };
+    const from = place.reached;
+    for (;;) {
+      const left = (await ledger.newestPosition()) - place.reached;
+      if (left <= 0 || place.reached - from >= eventsMax) return Math.max(0, left);
+      const { samples, reached } = await countSlice(ledger, place, counter);
+      // Together, so that a slice that fails half-way is counted once all the same.
+      samples.forEach(add);
+      place.reached = reached;
+      await giveWay();
+    }
+  };
+  return {
+    count: (eventsMax) => {
+      // One after the other: two would count the same events twice.
+      const turn = counting.then(() => countSome(eventsMax));
+      counting = turn.catch(() => undefined);
+      return turn;
+    },
+  };
+}
+
+interface Slice {
+  readonly samples: readonly Sample[];
+  readonly reached: number;
+}
+
+async function countSlice(ledger: FollowedLedger, place: Place, counter: EventCounter): Promise<Slice> {
+  const { reached: after } = place;
+  const isSingle = after < place.singlyUntil;
+  try {
+    const limit = isSingle ? 1 : SLICE_EVENTS;
+    const page = await ledger.readAppended({ filter: {}, limit, after });
+    const samples: Sample[] = [];
+    for (const event of page.items) samples.push(...(await counter.count(event)));
+    return { samples, reached: page.reached };
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
+    if (isSingle) return await skipEvent(ledger, after);
+    place.singlyUntil = after + SLICE_EVENTS;
+    return { samples: [], reached: after };
+  }
+}
+
+/** The next event cannot be read, or it is of a workflow run and the one behind it cannot. */
+async function skipEvent(ledger: FollowedLedger, after: number): Promise<Slice> {
+  const { items, reached } = await ledger.readArrivals({ after, limit: 1 });
+  const [arrival] = items;
+  const isCoordination = arrival !== undefined && (await ledger.entry(arrival.runId)) !== undefined;
+  return { samples: isCoordination ? [UNREADABLE] : [], reached };
+}
+
+interface EventCounter {
+  count(event: RunEvent): Promise<readonly Sample[]>;
+}
+
+function createEventCounter(runs: FoldedRuns): EventCounter {
+  const damaged = new Set<CoordinationId>();
+  const noteDamage = (runId: CoordinationId): void => {
+    runs.drop(runId);
+    const [first] = damaged;
+    if (damaged.size >= DAMAGED_MAX && first !== undefined) damaged.delete(first);
+    damaged.add(runId);
+  };
+  return {
+    count: async (event) => {
+      const { runId, sequence } = event;
+      if (damaged.has(runId)) return isCounted(event) ? [UNREADABLE] : [];
+      if (!isCounted(event) && !runs.has(runId)) return [];
+      try {
+        const before = await runs.read(runId, sequence);
+        const after = evolve(before, event);
+        if (after.kind === "ended") runs.drop(runId);
+        else runs.keep(after);
+        return listSamples({ before, event, after });
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        noteDamage(runId);
+        return [UNREADABLE];
+      }
+    },
+  };
+}
+
+function isDamage(error: unknown): boolean {
+  return (
+    isCoordinationError(error) && (error.code === "EVENT_UNREADABLE" || error.code === "INVARIANT_VIOLATED")
+  );
+}

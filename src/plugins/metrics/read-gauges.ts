@@ -1,0 +1,103 @@
+/** Owns: how much is open in a ledger, and how large it is. Bounded: of more, it is enough to know that there are many. */
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { QUESTIONS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import { giveWay } from "../../platform/give-way.ts";
+import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
+
+export interface MeasuredLedger extends Pick<LedgerStore, "read" | "list" | "holders"> {
+  counts(): Promise<{ readonly coordinations: number; readonly workflowRuns: number }>;
+  measureBytes(): Promise<number>;
+}
+
+export interface Gauges {
+  readonly openCoordinations: number;
+  readonly openSteps: number;
+  readonly openQuestions: number;
+  readonly bytes: number;
+  readonly coordinations: number;
+  readonly workflowRuns: number;
+}
+
+export const GAUGE_BOUNDS = {
+  /** Running coordinations that are counted, and whose open steps are. */
+  runningMax: 10_000,
+  /** Of these, how many with questions are looked into. */
+  askingMax: 1_000,
+};
+
+const RUNS_PER_PAGE = 250;
+/** The weight of the states that are remembered, in events of their logs. */
+const WEIGHT_MAX = 200_000;
+
+/** Returns a function that measures; what it has read it remembers. */
+export function createGaugeReader(reader: () => Promise<MeasuredLedger>): () => Promise<Gauges> {
+  const asking = createFoldedRuns(reader, WEIGHT_MAX);
+  return async () => {
+    const ledger = await reader();
+    const { lengths, openSteps } = await listRunning(ledger);
+    const { coordinations, workflowRuns } = await ledger.counts();
+    return {
+      openCoordinations: lengths.size,
+      openSteps,
+      openQuestions: await countQuestions(ledger, { lengths, asking }),
+      bytes: await ledger.measureBytes(),
+      coordinations,
+      workflowRuns,
+    };
+  };
+}
+
+interface Running {
+  /** How long the log of each is. */
+  readonly lengths: ReadonlyMap<CoordinationId, number>;
+  readonly openSteps: number;
+}
+
+async function listRunning(ledger: MeasuredLedger): Promise<Running> {
+  const lengths = new Map<CoordinationId, number>();
+  let openSteps = 0;
+  const query = { status: "running", limit: RUNS_PER_PAGE } as const;
+  let page = await ledger.list(query);
+  for (;;) {
+    for (const { runId, length, summary } of page) {
+      lengths.set(runId, length);
+      openSteps += summary.steps.open;
+    }
+    const after = page.at(-1);
+    if (!after || page.length < RUNS_PER_PAGE || lengths.size >= GAUGE_BOUNDS.runningMax)
+      return { lengths, openSteps };
+    await giveWay();
+    page = await ledger.list({ ...query, after });
+  }
+}
+
+/** Every question is closed before its coordination ends. */
+async function countQuestions(
+  ledger: MeasuredLedger,
+  { lengths, asking }: { readonly lengths: Running["lengths"]; readonly asking: FoldedRuns },
+): Promise<number> {
+  let questions = 0;
+  for (const runId of await ledger.holders(QUESTIONS_NAME, GAUGE_BOUNDS.askingMax)) {
+    const length = lengths.get(runId);
+    if (length === undefined) asking.drop(runId);
+    else questions += await countOpenQuestions(asking, runId, length);
+  }
+  return questions;
+}
+
+async function countOpenQuestions(
+  asking: FoldedRuns,
+  runId: CoordinationId,
+  length: number,
+): Promise<number> {
+  try {
+    const state = await asking.read(runId, length);
+    return state.kind === "open" ? state.openQuestions.size : 0;
+  } catch (error) {
+    // What is damaged there, `verify` says.
+    if (isCoordinationError(error) && error.code === "EVENT_UNREADABLE") return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,36 @@
+/** Owns: telling how long appends to a store take. Made only where somebody wants to know. */
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+
+/** `refused`: another writer was first, which is no fault of the ledger. */
+export type AppendOutcome = "written" | "refused" | "failed";
+export type NoteAppend = (seconds: number, outcome: AppendOutcome) => void;
+
+interface Appending<Request> {
+  append(request: Request): Promise<void>;
+}
+
+const MS_PER_SECOND = 1_000;
+
+/** Returns the store with an `append` that tells how long it took. */
+export function timeAppends<Request, Store extends Appending<Request>>(
+  store: Store,
+  note: NoteAppend,
+): Store {
+  const append = async (request: Request): Promise<void> => {
+    const beganAtMs = performance.now();
+    const tell = (outcome: AppendOutcome): void =>
+      note((performance.now() - beganAtMs) / MS_PER_SECOND, outcome);
+    try {
+      await store.append(request);
+    } catch (error) {
+      tell(isRefusal(error) ? "refused" : "failed");
+      throw error;
+    }
+    tell("written");
+  };
+  return { ...store, append };
+}
+
+function isRefusal(error: unknown): boolean {
+  return isCoordinationError(error) && (error.code === "LEDGER_CONFLICT" || error.code === "CLAIM_CONFLICT");
+}

@@ -1,0 +1,26 @@
+/** Owns: offering metrics to the host, where the operator wants them. Their code is loaded with the runtime, and only then. */
+import type { OpenClawPluginApi } from "./host/sdk.ts";
+
+/** Where Prometheus reads the metrics of the gateway. */
+const METRICS_PATH = "/coordination/metrics";
+
+export function registerMetrics(api: OpenClawPluginApi): void {
+  if (!isWanted(api)) return;
+  api.registerHttpRoute({
+    path: METRICS_PATH,
+    match: "exact",
+    // Whoever may use the gateway over HTTP, and nobody else.
+    auth: "gateway",
+    handler: async (request, response) => {
+      const { takeMetricsRequest } = await import("./runtime-access/metrics-request.ts");
+      await takeMetricsRequest(api, request, response);
+      return true;
+    },
+  });
+}
+
+function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as
+    { phase1?: { metrics?: { enabled?: unknown } } } | undefined;
+  return coordination?.phase1?.metrics?.enabled === true;
+}

@@ -1,0 +1,78 @@
+/** Owns: that a scrape of a ledger with many events is short, and leaves others their turns while many are counted. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Author } from "../support/ledger-fixtures.ts";
+import { shortestOf } from "../attacks/longest-turn.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
+import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
+import {
+  createManualClock,
+  createTempFolder,
+  openTestLedger,
+  TEST_EPOCH_MS,
+} from "../support/temp-ledger.ts";
+import type { TempFolder } from "../support/temp-ledger.ts";
+import { openMetrics } from "./metrics-scene.ts";
+
+const EVENTS = chooseCampaignSize("SCRAPED_EVENTS", { short: 40_000, long: 1_000_000 });
+const SPAWNS = 100;
+/** An opening and a spawn have two facts each with their counterparts. */
+const EVENTS_PER_SPAWN = 4;
+const RUNS = Math.ceil(EVENTS / SPAWNS / EVENTS_PER_SPAWN);
+const BATCH = 20;
+const SCRAPE_MS_MAX = 20;
+const TURN_MS_MAX = 100;
+const TRIES = 3;
+const SCRAPES = 30;
+const ROUNDS = 5;
+
+let folder: TempFolder;
+let path: string;
+let lastAuthor: Author;
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path, { clock: createManualClock() });
+  const spawns = Array.from({ length: SPAWNS }, (_, index) => spawnOf(`call-${index}`));
+  for (let first = 0; first < RUNS; first += BATCH) {
+    const authors = Array.from({ length: BATCH }, (_, index) => createAuthor(first + index));
+    await Promise.all(
+      authors.map((author) => store.append(author.append(openingOf(`trace-${author.runId}`), ...spawns))),
+    );
+    lastAuthor = authors.at(-1) ?? lastAuthor;
+  }
+  await store.close();
+}, 900_000);
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+describe(`a ledger of ${EVENTS} events`, () => {
+  it("is scraped in 20 ms, with what was appended since the scrape before", async () => {
+    const store = await openTestLedger(path, { clock: createManualClock() });
+    await using scene = await openMetrics(path, { sinceMs: TEST_EPOCH_MS + 1 });
+    await scene.count();
+    const tookMs: number[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const spawns = Array.from({ length: 10 }, (_, index) => spawnOf(`later-${round}-${index}`));
+      await store.append(lastAuthor.append(...spawns));
+      const beganAtMs = performance.now();
+      await scene.metrics.scrape();
+      tookMs.push(performance.now() - beganAtMs);
+    }
+    await store.close();
+    expect(Math.min(...tookMs)).toBeLessThan(SCRAPE_MS_MAX);
+  });
+
+  it("is counted in short turns, and scrapes are answered meanwhile", async () => {
+    const scenes = await Promise.all(Array.from({ length: TRIES }, () => openMetrics(path)));
+    const waiting = scenes.values();
+    const longestMs = await shortestOf(TRIES, async () => {
+      const { metrics } = waiting.next().value ?? {};
+      for (let scraped = 0; scraped < SCRAPES; scraped += 1) await metrics?.scrape();
+    });
+    for (const scene of scenes) await scene[Symbol.asyncDispose]();
+    expect(longestMs).toBeLessThan(TURN_MS_MAX);
+  });
+});

@@ -24,7 +24,6 @@ export interface MetricsHost {
   close(): Promise<void>;
 }
 
-/** Opens nothing before somebody asks. */
 export function createMetricsHost({ ledgerPath, logger, prepare }: MetricsOptions): MetricsHost {
   const reader = createOpenOnce(
     async () => {

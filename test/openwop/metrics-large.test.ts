@@ -1,7 +1,7 @@
 /** Owns: that a scrape of a ledger with many events is short, and leaves others their turns while many are counted. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Author } from "../support/ledger-fixtures.ts";
-import { shortestOf } from "../attacks/longest-turn.ts";
+import { measureTurns } from "../attacks/longest-turn.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { createAuthor, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
 import {
@@ -66,13 +66,16 @@ describe(`a ledger of ${EVENTS} events`, () => {
   });
 
   it("is counted in short turns, and scrapes are answered meanwhile", async () => {
-    const scenes = await Promise.all(Array.from({ length: TRIES }, () => openMetrics(path)));
-    const waiting = scenes.values();
-    const longestMs = await shortestOf(TRIES, async () => {
-      const { metrics } = waiting.next().value ?? {};
-      for (let scraped = 0; scraped < SCRAPES; scraped += 1) await metrics?.scrape();
-    });
-    for (const scene of scenes) await scene[Symbol.asyncDispose]();
+    let longestMs = Infinity;
+    for (let made = 0; made < TRIES; made += 1) {
+      await using scene = await openMetrics(path);
+      // The first one finds where to begin among all events, which are of one time here.
+      await scene.metrics.scrape();
+      const turns = await measureTurns(async () => {
+        for (let scraped = 0; scraped < SCRAPES; scraped += 1) await scene.metrics.scrape();
+      });
+      longestMs = Math.min(longestMs, turns.longestMs);
+    }
     expect(longestMs).toBeLessThan(TURN_MS_MAX);
   });
 });

@@ -2,7 +2,7 @@
  * Owns: the metrics of one process over its ledger. What has happened is counted from the moment this was made; what is open is
  * read when somebody asks.
  *
- * M2 Nothing is read before the first request. After it, a look at the ledger each second keeps the work of a request small.
+ * M2 A look at the ledger each second keeps the work of each request small, of the first one too.
  * M3 A request counts a bounded number of events; where more are new, they are counted behind it, and a gauge says how many.
  */
 import { setImmediate as afterThisTurn } from "node:timers/promises";
@@ -63,6 +63,7 @@ export function createMetrics({ reader, clock, logger, sinceMs = clock.now() }: 
   const arm = (): void => {
     if (!isClosed && !isLooking) cancel ??= clock.wakeAt(addMs(clock.now(), LOOK_MS), () => void catchUp());
   };
+  arm();
   return {
     contentType: values.contentType,
     scrape: async () => {

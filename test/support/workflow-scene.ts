@@ -109,10 +109,7 @@ export interface WorkflowScene {
 let scenes = 0;
 
 export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
-  const {
-    ledger = createMemoryWorkflowLedger(),
-    clock = createFakeClock(),
-  } = options;
+  const { ledger = createMemoryWorkflowLedger(), clock = createFakeClock() } = options;
   const played = createPlayed(options);
   const sentences: string[] = [];
   const life = { isOver: false };
@@ -174,7 +171,10 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
 }
 
 /** A process believes of itself that it is there. */
-function createOwnerParts({ pid = 1, alive = new Set([pid]), steady, leaseMs }: SceneOptions, clock: FakeClock) {
+function createOwnerParts(
+  { pid = 1, alive = new Set([pid]), steady, leaseMs }: SceneOptions,
+  clock: FakeClock,
+) {
   return {
     isProcessGone: (other: string) => !alive.has(Number(other)),
     steady: steady ?? clock.steady,

@@ -13,7 +13,9 @@ import {
   composeCoordinator,
   readWithheldKey,
   createHealthSink,
+  findLedgerPlace,
   joinLedgerPath,
+  nameGateway,
   readHealthBeside,
   systemClock,
   type ComposeOptions,
@@ -61,7 +63,8 @@ const CHILDREN_MAX = 1_000;
 export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const config = parsePluginConfig(api.pluginConfig);
   const logger = createHostLogger(api.logger);
-  const ledgerPath = joinLedgerPath(api.runtime.state.resolveStateDir());
+  const ledger = findLedger(api, config);
+  const { ledgerPath, place } = ledger;
   const sink = createHealthSink(ledgerPath);
   const runner = createHostRunner(api.runtime, logger);
   const hooks = createHookHost({ clock: systemClock, logger });
@@ -69,7 +72,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const providers = createProviders(config, logger);
   const start = async (): Promise<RunningCoordinator> => {
     const coordinator = await composeForHost(api, {
-      ledgerPath,
+      ...ledger,
       config,
       logger,
       hooks,
@@ -85,7 +88,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   };
   const opened = createOpenOnce(start, createStoppedError);
   const openwop = createOpenWop(api, { config, logger, ledgerPath, coordinator: opened.get });
-  const page = createPage(api, { config, logger, ledgerPath, coordinator: opened.get });
+  const page = createPage(api, { config, logger, ledgerPath, place, coordinator: opened.get });
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),
@@ -115,6 +118,19 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       providers?.stop();
       await opened.close();
     },
+  };
+}
+
+/** Finds the ledger that is used, the one in the state folder, beside which keys lie, and what this gateway is called. */
+function findLedger(
+  { runtime }: OpenClawPluginApi,
+  config: Phase1Config,
+): Pick<ComposeOptions, "ledgerPath" | "place" | "gateway"> {
+  const stateDir = runtime.state.resolveStateDir();
+  return {
+    ledgerPath: joinLedgerPath(stateDir),
+    place: findLedgerPlace(config.ledger, { stateDir, readVariable: (name) => process.env[name] }),
+    gateway: nameGateway(config.gateway, stateDir),
   };
 }
 
@@ -165,7 +181,16 @@ const MIRROR_STOP_MS_MAX = 5_000;
 
 interface HostOptions extends Pick<
   ComposeOptions,
-  "ledgerPath" | "config" | "logger" | "hooks" | "providers" | "observer" | "onAppended" | "onEvents"
+  | "ledgerPath"
+  | "place"
+  | "gateway"
+  | "config"
+  | "logger"
+  | "hooks"
+  | "providers"
+  | "observer"
+  | "onAppended"
+  | "onEvents"
 > {
   readonly assignedFolders: AssignedFolders;
 }

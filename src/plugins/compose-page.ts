@@ -19,7 +19,10 @@ import { readPageFiles, type PageFiles } from "./page/server/static-files.ts";
 export interface PageOptions {
   readonly home: Home;
   readonly version: string;
+  /** The file or URL of a ledger, or the file of the one that would be in the state folder: what lies beside it is shown. */
   readonly ledgerPath: string;
+  /** Absent: `ledgerPath`. */
+  readonly place?: string;
   readonly logger: Logger;
   /** Names under which the page may be asked for besides the loopback's. */
   readonly hosts: readonly string[];
@@ -46,10 +49,10 @@ export interface PageHost {
 
 /** Opens nothing before somebody has signed in. */
 export function createPageHost(options: PageOptions): PageHost {
-  const { home, version, ledgerPath, logger, hosts, lanes, ask, workflows } = options;
+  const { home, version, ledgerPath, place = ledgerPath, logger, hosts, lanes, ask, workflows } = options;
   const sessions = createPageSessions(systemClock);
   const reader = createOpenOnce(
-    () => openLedgerForReading(ledgerPath),
+    () => openLedgerForReading(place),
     () => new CoordinationError("LEDGER_CLOSED", "the page is closed"),
   );
   const files = readBuiltFiles();

@@ -36,6 +36,7 @@ import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snaps
 import type { Settings } from "../agents/coordination/runtime/environment/runtime-parts.ts";
 import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
+import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { createRealFiles } from "../infra/files/real-files.ts";
 import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
@@ -45,20 +46,20 @@ import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledg
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
 import type { LedgerHeads, OpenedLedger } from "../infra/ledger/opened-ledger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
+import { openGatewayLedger } from "./gateway-ledger.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import type { ReportedLedger } from "./reports/reported-ledger.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
-/** A gateway must not be blocked by another process's lock for longer than this. */
-const GATEWAY_BUSY_TIMEOUT_MS = 100;
 /** A command line can wait. */
 const READER_BUSY_TIMEOUT_MS = 5_000;
 
 const DAY_MS = 24 * 3_600_000;
 
 export { systemClock };
+export { findLedgerPlace, joinLedgerPath, nameGateway } from "./ledger-setting.ts";
 
 export interface LedgerReader extends ReportedLedger {
   readonly heads: LedgerHeads;
@@ -104,7 +105,12 @@ export interface RunningCoordinator extends Coordinator {
 }
 
 export interface ComposeOptions {
+  /** The ledger in the state folder, whether it is used or not: keys and worktrees lie beside it. */
   readonly ledgerPath: string;
+  /** The path or the URL of the ledger that is used. */
+  readonly place: string;
+  /** What this gateway is called in a ledger that others use, too. */
+  readonly gateway: string;
   readonly config: Phase1Config;
   readonly observer: SpawnObserver;
   /** Runners of the host. Programs that speak ACP over stdio are run from here. */
@@ -139,7 +145,7 @@ export interface ComposeOptions {
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
-  const store = await openStore(options);
+  const store = await openOwnLedger(options, () => void coordinator.stop());
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(limits, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
@@ -195,8 +201,12 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
 }
 
-async function openStore({ ledgerPath: place, noteAppend }: ComposeOptions): Promise<OpenedLedger> {
-  const store = await openLedgerStore({ place, mode: "write", busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS });
+async function openOwnLedger(
+  { place, gateway, logger, noteAppend }: ComposeOptions,
+  onLost: () => void,
+): Promise<OpenedLedger> {
+  const clocks = { clock: systemClock, steady: steadyClock };
+  const store = await openGatewayLedger({ place, gateway, logger, ...clocks, onLost });
   if (!noteAppend) return store;
   const { timeAppends } = await import("./metrics/time-appends.ts");
   return { ...timeAppends(store, noteAppend), workflows: timeAppends(store.workflows, noteAppend) };
@@ -382,8 +392,4 @@ export function createLoggerTo(destination: { write(line: string): void }): Logg
  */
 export function readWithheldKey(ledgerPath: string): Uint8Array {
   return readOrCreateKey(join(dirname(ledgerPath), "withheld-key"));
-}
-
-export function joinLedgerPath(stateDir: string): string {
-  return join(stateDir, "coordination", "ledger.sqlite");
 }

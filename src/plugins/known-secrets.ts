@@ -95,7 +95,7 @@ function decodePercent(text: string): string {
 
 /** `SERVICE_API_KEY`, `SERVICE_TOKEN`; in other variables are paths, addresses and modes. */
 const SECRET_VARIABLE =
-  /(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SIGNING_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)$/iu;
+  /(?:^|_|^PG)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SIGNING_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)$/iu;
 
 function findInEnvironment(environment: Environment): Found[] {
   return Object.entries(environment).flatMap(([name, value]): Found[] =>

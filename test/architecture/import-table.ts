@@ -114,9 +114,10 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/contracts core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
     types: "core/std core/ports core/runtime/environment",
   },
+  "core/runtime/ownership": { folders: "core/contracts", types: "core/ports" },
   "core/runtime/workflow-host/driving": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/plans": {

@@ -10,7 +10,7 @@ import { openRun, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { runCli } from "./run-cli.ts";
+import { createMemoryConfig, runCli } from "./run-cli.ts";
 
 let schema: TestSchema;
 let folder: TempFolder;
@@ -37,6 +37,22 @@ async function run(...args: readonly string[]) {
   return result;
 }
 
+function readPassword(url: string): string {
+  return decodeURIComponent(new URL(url).password);
+}
+
+function withoutPassword(text: string): string {
+  const url = new URL(text);
+  url.password = "";
+  return url.href;
+}
+
+/** OpenClaw's configuration with this setting of the plugin. */
+function configOf(ledger: object): object {
+  const config = { coordination: { phase1: { enabled: true, ledger } } };
+  return { plugins: { entries: { coordination: { enabled: true, config } } } };
+}
+
 async function readJson(...args: readonly string[]): Promise<unknown> {
   const { stdout, stderr } = await run(...args, "--json");
   expect(stderr).toBe("");
@@ -59,6 +75,40 @@ describe("commands with --ledger postgres://...", () => {
     expect((await run("doctor")).stdout).not.toContain("ledger-folder");
     expect((await run("ledger", "anchor", folder.file("anchor.json"))).exitCode).toBe(0);
     expect(existsSync(join(process.cwd(), "postgres:"))).toBe(false);
+  });
+
+  test("are not needed where the gateway's configuration names it", async () => {
+    const ledger = { url: withoutPassword(schema.url), password: readPassword(schema.url) };
+    const readConfigured = (...args: readonly string[]) =>
+      runCli([...args, "--json"], { stateDir: folder.path, config: createMemoryConfig(configOf(ledger)) });
+    const listed = await readConfigured("list");
+    expect(JSON.parse(listed.stdout)).toMatchObject([
+      { coordinationId: runIdOf("b") },
+      { coordinationId: runIdOf("a") },
+    ]);
+    const status = await readConfigured("status");
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      ledger: { path: expect.stringMatching(/^postgres:\/\/[^:]+@/u) as string, coordinations: 2 },
+    });
+    const doctor = await readConfigured("doctor");
+    expect((JSON.parse(doctor.stdout) as { checks: unknown }).checks).toContainEqual({
+      name: "ledger",
+      status: "ok",
+      message: expect.stringMatching(/^postgres:.* opens, with a schema that this release reads$/u) as string,
+    });
+    for (const { stdout, stderr } of [listed, status, doctor])
+      expect(stdout + stderr).not.toContain(ledger.password);
+  });
+
+  test("read no other ledger where the configuration of this one is wrong", async () => {
+    const config = createMemoryConfig(configOf({ url: schema.url }));
+    const listed = await runCli(["list", "--json"], { stateDir: folder.path, config });
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      error: { code: "CONFIG_INVALID", message: expect.stringContaining("ledger.password") as string },
+    });
+    const status = await runCli(["status", "--json"], { stateDir: folder.path, config });
+    expect(JSON.parse(status.stdout)).toMatchObject({ ledger: { error: { code: "CONFIG_INVALID" } } });
+    for (const { stdout } of [listed, status]) expect(stdout).not.toContain(readPassword(schema.url));
   });
 
   test("leave its backup to the server's tools", async () => {

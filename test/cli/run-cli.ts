@@ -105,6 +105,7 @@ export function createMemoryConfig(
 ): OperatorConfig & { readonly config: object; writes: number } {
   const memory = {
     config,
+    known: config,
     writes: 0,
     read: () => Promise.resolve({ config: structuredClone(config), path: "openclaw.json" }),
     change: (plan: Parameters<OperatorConfig["change"]>[0]) => {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import {
+  parseLedgerConfig,
+  parsePluginConfig,
+} from "../../src/agents/coordination/contracts/config/config.ts";
 
 const wrapPhase1 = (config: object): unknown => ({ coordination: { phase1: config } });
 
@@ -40,6 +43,49 @@ describe("the plugin's configuration", () => {
   ])("refuses %j and says what is wrong with it", (config, message) => {
     expect(() => parsePluginConfig(wrapPhase1(config))).toThrow(
       expect.objectContaining({ code: "CONFIG_INVALID", recovery: "fix-config", message }),
+    );
+  });
+
+  it("takes the address of a database without its password", () => {
+    const ledger = {
+      url: "postgres://coordination@db.example:5432/coordination?sslmode=verify-full",
+      password: "${LEDGER_PASSWORD}",
+    };
+    expect(parsePluginConfig(wrapPhase1({ ledger, gateway: { id: "office-1" } }))).toMatchObject({
+      ledger,
+      gateway: { id: "office-1" },
+    });
+    expect(parseLedgerConfig(ledger)).toEqual(ledger);
+    expect(parseLedgerConfig(undefined)).toEqual({});
+  });
+
+  it.each([
+    ["mysql://db.example/coordination", "the address of a PostgreSQL database"],
+    ["coordination/ledger.sqlite", "the address of a PostgreSQL database"],
+    ["postgres://user:s3cret@db.example/coordination", "a URL without a password: put the password in"],
+    ["postgres://db.example/coordination?password=s3cret", "a URL without a password: put the password in"],
+    ["postgres://user:s3cret@[db.example/coordination", "a URL without a password: put the password in"],
+  ])("refuses %s as the ledger's, and shows no password of it", (url, expected) => {
+    for (const parse of [
+      () => parsePluginConfig(wrapPhase1({ ledger: { url } })),
+      () => parseLedgerConfig({ url }),
+    ])
+      expect(parse).toThrow(
+        expect.objectContaining({
+          code: "CONFIG_INVALID",
+          message: expect.stringMatching(
+            new RegExp(
+              `^coordination\\.phase1\\.ledger\\.url: expected ${expected}[^]*, got something else$`,
+              "u",
+            ),
+          ) as string,
+        }),
+      );
+  });
+
+  it.each(["", "-a", "a b", "a/b", "ä", "a".repeat(65)])("refuses %j as the name of a gateway", (id) => {
+    expect(() => parsePluginConfig(wrapPhase1({ gateway: { id } }))).toThrow(
+      "coordination.phase1.gateway.id",
     );
   });
 

@@ -17,6 +17,7 @@ import { returnGateway, takeGateway } from "./gateway-pool.ts";
 export interface Stage {
   readonly model: ScriptedModel;
   gateway: Gateway;
+  /** The path or the URL of the ledger. */
   readonly ledgerPath: string;
   /** All coordinations of a session, oldest first, folded. */
   of(sessionKey: string): Promise<Known[]>;
@@ -51,10 +52,12 @@ const ENVIRONMENT = {
 export interface StageOptions extends Partial<GatewayOptions> {
   /** Starts a process of its own, which no other file uses: one that is killed, stopped or given a broken ledger. */
   readonly isFresh?: boolean;
+  /** Of the ledger, where the configuration names one that is not in the state folder. */
+  readonly ledgerUrl?: string;
 }
 
 export async function openStage(
-  { isFresh = false, ...options }: StageOptions = {},
+  { isFresh = false, ledgerUrl, ...options }: StageOptions = {},
   rules: readonly Rule[] = [],
 ): Promise<Stage> {
   const model = await startScriptedModel({ rules });
@@ -66,7 +69,7 @@ export async function openStage(
     env: { ...ENVIRONMENT, ...options.env },
   };
   const gateway = isFresh ? await startGateway(base) : await takeGateway(base);
-  const ledgerPath = join(gateway.stateDir, "coordination", "ledger.sqlite");
+  const ledgerPath = ledgerUrl ?? join(gateway.stateDir, "coordination", "ledger.sqlite");
   const stage: Stage = {
     model,
     gateway,

@@ -45,6 +45,7 @@ describe("the hints of the manifest", () => {
 
   it("keep secrets out of what the host shows", () => {
     const secrets = [
+      "ledger.password",
       "escalations.webhooks.*.secret",
       "escalations.webhooks.*.url",
       "openwop.tokens[].token",

@@ -136,12 +136,14 @@ export function checkPlainFile(name: string, path: string, fault: string | undef
   return [{ name, status: "fail", message: `${path} ${fault}`, advice }];
 }
 
-export function checkLedger(opened: "absent" | "opened" | CoordinationError): Check {
+/** `server` is where the ledger is, unless it is a file. */
+export function checkLedger(opened: "absent" | "opened" | CoordinationError, server?: string): Check {
   const name = "ledger";
   if (opened === "absent")
     return { name, status: "ok", message: "no ledger yet; the first spawn creates it" };
   if (opened !== "opened") return createFailedCheck(name, opened);
-  return { name, status: "ok", message: "opens, with a schema that this release reads" };
+  const subject = server === undefined ? "" : `${server} `;
+  return { name, status: "ok", message: `${subject}opens, with a schema that this release reads` };
 }
 
 /** As the host itself counts: then it reminds its operator. */

@@ -22,7 +22,13 @@ import {
   checkQuestions,
   type Check,
 } from "./doctor-checks.ts";
-import { isLedgerFile, resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
+import {
+  describeLedgerPath,
+  isLedgerFile,
+  loadComposition,
+  resolvePathBeside,
+  withLedger,
+} from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -56,7 +62,7 @@ async function runDoctor(host: CliHost, options: ReaderOptions): Promise<void> {
 
 async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]> {
   const read = await host.config.read().catch(() => undefined);
-  const path = await resolveLedgerPath(host, options);
+  const path = await describeLedgerPath(host, options);
   const { readHealthBeside } = await loadComposition();
   const switches = read && readSwitches(read.config);
   return [
@@ -66,7 +72,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
     ...((await isLedgerFile(path)) ? checkFiles(path) : []),
     ...(await checkLedgerContent(host, options)),
     ...(await checkLastBackup(host, path)),
-    checkHealth(readHealthBeside(path)),
+    checkHealth(readHealthBeside(await resolvePathBeside(host, options))),
   ];
 }
 
@@ -119,7 +125,9 @@ async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promis
         if (views.length >= RUNNING_MAX) break;
       }
       const now = host.now();
-      return [checkLedger("opened"), checkOverdue(views, now), ...checkQuestions(views, now)];
+      const path = await describeLedgerPath(host, options);
+      const server = (await isLedgerFile(path)) ? undefined : path;
+      return [checkLedger("opened", server), checkOverdue(views, now), ...checkQuestions(views, now)];
     });
   } catch (error) {
     const failure = asCoordinationError(error);

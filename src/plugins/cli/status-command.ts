@@ -4,7 +4,7 @@ import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/op
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
-import { formatLedger, resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
+import { describeLedgerPath, loadComposition, resolvePathBeside, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -43,16 +43,18 @@ export function addStatus(parent: CommandGroup, host: CliHost): void {
 
 async function statusOf(host: CliHost, options: ReaderOptions) {
   const read = await host.config.read().catch(() => undefined);
-  const path = await resolveLedgerPath(host, options);
   const { readHealthBeside } = await loadComposition();
-  const health = readHealthBeside(path) ?? { state: "ok" as const, uncoordinatedSpawns: 0 };
+  const health = readHealthBeside(await resolvePathBeside(host, options)) ?? {
+    state: "ok" as const,
+    uncoordinatedSpawns: 0,
+  };
   const { exists, bytes, coordinations, error, ...open } = await contentsOf(host, options);
   const switches = read && readSwitches(read.config);
   return {
     ...switchesOf(switches),
     openwop: openWopStatus(read, switches, process.env),
     ledger: {
-      path: await formatLedger(path),
+      path: await describeLedgerPath(host, options),
       exists,
       bytes,
       coordinations,

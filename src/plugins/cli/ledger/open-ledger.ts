@@ -1,5 +1,6 @@
 /** Owns: which ledger a command reads. */
 import type { LedgerReader } from "../../compose.ts";
+import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { ReaderOptions } from "../terminal/run-command.ts";
 
@@ -8,9 +9,28 @@ export function loadComposition() {
   return import("../../compose.ts");
 }
 
+/**
+ * Returns the path or the URL of the ledger that is read: within the host, of the one that its configuration names.
+ * @throws CoordinationError `CONFIG_INVALID`
+ */
 export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   if (ledger !== undefined) return ledger;
-  return (await loadComposition()).joinLedgerPath(await host.stateDir());
+  const { findLedgerPlace } = await loadComposition();
+  return findLedgerPlace(readLedgerConfig(host.config.known), {
+    stateDir: await host.stateDir(),
+    readVariable: (name) => process.env[name],
+  });
+}
+
+/** Returns how the place of the ledger that is read is shown; of a gateway whose setting cannot be read, its file. */
+export async function describeLedgerPath(host: CliHost, options: ReaderOptions): Promise<string> {
+  const path = await resolveLedgerPath(host, options).catch(() => resolvePathBeside(host, options));
+  return formatLedger(path);
+}
+
+/** Returns the file beside which health, keys and the outcome of `verify` lie, whether the ledger is in it or on a server. */
+export async function resolvePathBeside(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
+  return ledger ?? (await loadComposition()).joinLedgerPath(await host.stateDir());
 }
 
 /** Returns how a ledger's place is shown: without a password. */

@@ -7,7 +7,7 @@ import type { LedgerReader } from "../../compose.ts";
 import type { AnchorProblem } from "../../anchor-checks.ts";
 import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
-import { resolveLedgerPath, withLedger } from "./open-ledger.ts";
+import { resolvePathBeside, withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
@@ -64,7 +64,7 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
 async function record(host: CliHost, { ok, problems, events }: Verified): Promise<void> {
   const { recordVerification } = await import("../../verification-record.ts");
   try {
-    const path = await resolveLedgerPath(host, {});
+    const path = await resolvePathBeside(host, {});
     recordVerification(path, { atMs: host.now(), ok, problems: problems.length, events });
   } catch {
     // A folder that cannot be written keeps nobody from proving what is in it.

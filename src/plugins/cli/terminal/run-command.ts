@@ -26,7 +26,7 @@ export function withReaderOptions(command: Command): Command {
   return withJson(
     command.option(
       "--ledger <file>",
-      "read this file, or postgres:// (default: coordination/ledger.sqlite in OpenClaw's state folder)",
+      "read this file, or postgres:// (default: the gateway's: as ledger.url says, or in its state folder)",
     ),
   );
 }

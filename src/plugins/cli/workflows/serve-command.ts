@@ -13,7 +13,7 @@ import {
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { formatLedger, isLedgerFile, resolveLedgerPath } from "../ledger/open-ledger.ts";
+import { formatLedger, isLedgerFile, resolveLedgerPath, resolvePathBeside } from "../ledger/open-ledger.ts";
 import {
   runCommand,
   withExamples,
@@ -206,7 +206,7 @@ async function keyPlaceOf(
 ): Promise<{ readonly keyFolder?: string; readonly interruptKeyFile?: string }> {
   if (interruptKey !== undefined) return { interruptKeyFile: resolve(interruptKey) };
   if (await isLedgerFile(ledgerPath)) return {};
-  return { keyFolder: dirname(await resolveLedgerPath(host, {})) };
+  return { keyFolder: dirname(await resolvePathBeside(host, {})) };
 }
 
 function describePage(url: string): string {

@@ -3,9 +3,11 @@
  * Does not own: what the plugin's own part of it means (`contracts/config.ts`).
  */
 import {
+  parseLedgerConfig,
   parsePluginConfig,
   type Phase1Config,
 } from "../../../agents/coordination/contracts/config/config.ts";
+import type { LedgerConfig } from "../../../agents/coordination/contracts/config/ledger-config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 
 const PLUGIN_ID = "coordination";
@@ -26,6 +28,8 @@ export interface EnableOptions {
 }
 
 export interface OperatorConfig {
+  /** The configuration as the host has read it. Absent outside of the host: to read it there loads the whole host. */
+  readonly known?: object;
   /** `undefined` where the configuration cannot be read from here. */
   read(): Promise<ReadConfig | undefined>;
   /**
@@ -64,6 +68,11 @@ export function readSwitches(config: unknown): Switches {
     conversationAccess: readValueAt(config, `${ENTRY}.hooks.allowConversationAccess`) === true,
     ...(excluded !== undefined && { excluded }),
   };
+}
+
+/** Returns where the gateway's ledger is, whatever else its configuration says. @throws CoordinationError `CONFIG_INVALID` */
+export function readLedgerConfig(config: unknown): LedgerConfig {
+  return parseLedgerConfig(readValueAt(config, `${PHASE1}.ledger`));
 }
 
 /** True when spawns are coordinated under this configuration. */
@@ -158,7 +167,8 @@ function listAt(config: unknown, path: string): readonly unknown[] {
  * reading it costs nothing.
  */
 export function createOperatorConfig(knownConfig?: object): OperatorConfig {
-  return { read: knownConfig ? () => readKnown(knownConfig) : readFromHost, change: changeThroughHost };
+  if (!knownConfig) return { read: readFromHost, change: changeThroughHost };
+  return { known: knownConfig, read: () => readKnown(knownConfig), change: changeThroughHost };
 }
 
 async function readKnown(config: object): Promise<ReadConfig> {

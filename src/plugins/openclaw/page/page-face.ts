@@ -36,7 +36,10 @@ export interface PageFaceParts {
   /** OpenClaw's configuration as it is now. */
   readonly hostConfig: () => unknown;
   readonly logger: Logger;
+  /** The ledger in the state folder: what lies beside it is shown. */
   readonly ledgerPath: string;
+  /** The path or the URL of the ledger that is used. */
+  readonly place: string;
   readonly version: string;
   readonly coordinator: () => Promise<RunningCoordinator>;
   /** Absent where this gateway runs no workflows. */
@@ -83,7 +86,7 @@ export function createPageFace(parts: PageFaceParts): PageFace {
 }
 
 async function openPage(
-  { config, logger, ledgerPath, version, coordinator, workflows }: PageFaceParts,
+  { config, logger, ledgerPath, place, version, coordinator, workflows }: PageFaceParts,
   ask: AskGateway,
 ): Promise<PageHost> {
   const { createPageHost } = await import("../../compose-page.ts");
@@ -91,6 +94,7 @@ async function openPage(
     home: "gateway",
     version,
     ledgerPath,
+    place,
     logger,
     hosts: config.page.hosts,
     ask,

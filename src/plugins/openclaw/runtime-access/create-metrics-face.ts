@@ -14,18 +14,19 @@ export interface MetricsFace {
 
 export interface MetricsFaceParts {
   readonly logger: Logger;
-  readonly ledgerPath: string;
+  /** The path or the URL of the ledger. */
+  readonly place: string;
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
-export function createMetricsFace({ logger, ledgerPath, coordinator }: MetricsFaceParts): MetricsFace {
+export function createMetricsFace({ logger, place, coordinator }: MetricsFaceParts): MetricsFace {
   let isUsed = false;
   // What it counts begins here, so it is made with the runtime.
   const load = createOnce(() => {
     isUsed = true;
     return runOutsideCalls(async () => {
       const { createMetricsHost } = await import("../../compose-metrics.ts");
-      return createMetricsHost({ logger, ledgerPath, prepare: coordinator });
+      return createMetricsHost({ logger, ledgerPath: place, prepare: coordinator });
     });
   });
   return {

@@ -13,7 +13,9 @@ import {
   composeCoordinator,
   readWithheldKey,
   createHealthSink,
+  findLedgerPlace,
   joinLedgerPath,
+  nameGateway,
   readHealthBeside,
   systemClock,
   type ComposeOptions,
@@ -62,7 +64,8 @@ const CHILDREN_MAX = 1_000;
 export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const config = parsePluginConfig(api.pluginConfig);
   const logger = createHostLogger(api.logger);
-  const ledgerPath = joinLedgerPath(api.runtime.state.resolveStateDir());
+  const ledger = findLedger(api, config);
+  const { ledgerPath } = ledger;
   const sink = createHealthSink(ledgerPath);
   const runner = createHostRunner(api.runtime, logger);
   const hooks = createHookHost({ clock: systemClock, logger });
@@ -70,7 +73,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const providers = createProviders(config, logger);
   const start = async (): Promise<RunningCoordinator> => {
     const coordinator = await composeForHost(api, {
-      ledgerPath,
+      ...ledger,
       config,
       logger,
       hooks,
@@ -78,18 +81,15 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       observer: runner,
       assignedFolders,
       onEvents: createAgentEvents(api, logger),
-      ...(openwop && { onAppended: openwop.appended }),
-      ...(metrics && { noteAppend: await metrics.noteAppend() }),
+      ...(faces.openwop && { onAppended: faces.openwop.appended }),
+      ...(faces.metrics && { noteAppend: await faces.metrics.noteAppend() }),
     });
     // Recovery asks the host about every open step; spawns need not wait for it.
     void coordinator.start();
     return coordinator;
   };
   const opened = createOpenOnce(start, createStoppedError);
-  const parts = { config, logger, ledgerPath, coordinator: opened.get };
-  const openwop = createOpenWop(api, parts);
-  const page = createPage(api, { ...parts, ...(openwop && { workflows: openwop.controls }) });
-  const metrics = createMetrics(parts);
+  const faces = createFaces(api, { ...ledger, config, logger, coordinator: opened.get });
   return {
     hooks,
     gateOfAgent: createGateOfAgent(config, hooks),
@@ -110,14 +110,25 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     get closed() {
       return opened.isClosed();
     },
-    ...(openwop && { openwop }),
-    ...(page && { page }),
-    ...(metrics && { metrics }),
+    ...faces,
     close: async () => {
-      await closeFaces({ ...(openwop && { openwop }), ...(page && { page }), ...(metrics && { metrics }) });
+      await closeFaces(faces);
       providers?.stop();
       await opened.close();
     },
+  };
+}
+
+/** Finds the ledger that is used, the one in the state folder, beside which keys lie, and what this gateway is called. */
+function findLedger(
+  { runtime }: OpenClawPluginApi,
+  config: Phase1Config,
+): Pick<ComposeOptions, "ledgerPath" | "place" | "gateway"> {
+  const stateDir = runtime.state.resolveStateDir();
+  return {
+    ledgerPath: joinLedgerPath(stateDir),
+    place: findLedgerPlace(config.ledger, { stateDir, readVariable: (name) => process.env[name] }),
+    gateway: nameGateway(config.gateway, stateDir),
   };
 }
 
@@ -145,12 +156,18 @@ function createMetrics({ config, ...parts }: MetricsParts): SharedRuntime["metri
   return config.metrics.enabled ? createMetricsFace(parts) : undefined;
 }
 
+/** How the runtime is reached by HTTP. */
+type Faces = Pick<SharedRuntime, "openwop" | "page" | "metrics">;
+
+function createFaces(api: OpenClawPluginApi, parts: OpenWopParts & PageParts & MetricsParts): Faces {
+  const openwop = createOpenWop(api, parts);
+  const page = createPage(api, { ...parts, ...(openwop && { workflows: openwop.controls }) });
+  const metrics = createMetrics(parts);
+  return { ...(openwop && { openwop }), ...(page && { page }), ...(metrics && { metrics }) };
+}
+
 /** Closes what reads the ledger or has runs in it. */
-async function closeFaces({
-  openwop,
-  page,
-  metrics,
-}: Pick<SharedRuntime, "openwop" | "page" | "metrics">): Promise<void> {
+async function closeFaces({ openwop, page, metrics }: Faces): Promise<void> {
   await openwop?.close();
   await page?.close();
   await metrics?.close();
@@ -186,6 +203,8 @@ const MIRROR_STOP_MS_MAX = 5_000;
 interface HostOptions extends Pick<
   ComposeOptions,
   | "ledgerPath"
+  | "place"
+  | "gateway"
   | "config"
   | "logger"
   | "hooks"

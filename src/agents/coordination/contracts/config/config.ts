@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";
+import { gatewaySchema, ledgerSchema, type LedgerConfig } from "./ledger-config.ts";
 import { chatSchema, resultsSchema } from "./results-config.ts";
 import { agentIdSchema } from "../ids.ts";
 import { metricsSchema } from "./metrics-config.ts";
@@ -9,7 +10,7 @@ import { pageSchema } from "./page-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
-import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "../validation.ts";
+import { describeProblems, parseBounded, type ValidationProblem } from "../validation.ts";
 import { CoordinationError } from "../errors.ts";
 
 const declareDurationMs = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
@@ -271,6 +272,8 @@ const phase1Schema = z.strictObject({
     .max(BOUNDS.policyOverridesMax)
     .optional()
     .describe("Only coordinate spawns of these agents. Absent: of all agents."),
+  ledger: ledgerSchema.prefault({}),
+  gateway: gatewaySchema.prefault({}),
   stepTimeoutMs: declareDurationMs(1_000)
     .default(24 * 3_600_000)
     .describe("How long a step may run when the spawn names no runTimeoutSeconds, in milliseconds."),
@@ -322,15 +325,29 @@ export type Phase1Config = z.output<typeof phase1Schema>;
 
 /** @throws CoordinationError `CONFIG_INVALID` */
 export function parsePluginConfig(value: unknown): Phase1Config {
-  const parsed: Parsed<z.output<typeof pluginConfigSchema>> = parseBounded(pluginConfigSchema, value ?? {}, {
+  return parseConfig(pluginConfigSchema, value).coordination.phase1;
+}
+
+/** Reads `coordination.phase1.ledger` alone. @throws CoordinationError `CONFIG_INVALID` */
+export function parseLedgerConfig(value: unknown): LedgerConfig {
+  const coordination = { phase1: { ledger: value } };
+  return parseConfig(ledgerOnlySchema, { coordination }).coordination.phase1.ledger;
+}
+
+const ledgerOnlySchema = z.strictObject({
+  coordination: z.strictObject({ phase1: z.strictObject({ ledger: ledgerSchema.prefault({}) }) }),
+});
+
+function parseConfig<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = parseBounded(schema, value ?? {}, {
     charsMax: BOUNDS.configCharsMax,
     depthMax: BOUNDS.configDepthMax,
   });
-  if (parsed.ok) return parsed.value.coordination.phase1;
+  if (parsed.ok) return parsed.value;
   throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(removeSecrets)));
 }
 
-const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop"];
+const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop", "ledger"];
 
 /** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
 function removeSecrets(problem: ValidationProblem): ValidationProblem {

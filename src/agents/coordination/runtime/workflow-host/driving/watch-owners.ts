@@ -7,6 +7,7 @@
  */
 import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
 import type { OwnedRun, OwnerBeat } from "../../../ports/run-owners.ts";
+import { parseGatewayOwnerId } from "../../ownership/gateway-owner.ts";
 import type { OwnRuns } from "./own-runs.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
@@ -84,7 +85,10 @@ function repeatEvery(watching: Watching, everyMs: number, work: () => Promise<vo
 
 async function lookOnce(watching: Watching): Promise<void> {
   const { store, owner } = watching;
-  const others = (await store.owners.beats()).filter(({ id }) => id !== owner.id);
+  // A gateway drives no runs of workflows as a gateway, and its row stays when it has left.
+  const others = (await store.owners.beats()).filter(
+    ({ id }) => id !== owner.id && parseGatewayOwnerId(id) === undefined,
+  );
   const before = watching.seen;
   const goneIds = noteBeats(watching, others);
   await takeRuns(watching, goneIds);

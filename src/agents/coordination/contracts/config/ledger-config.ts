@@ -1,0 +1,53 @@
+/** Owns: what operators say about where the ledger is, and which gateway this is. Part of the plugin's configuration (`config.ts`). */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+
+/** A URL is shown in logs, and in lists of processes: a password has no place in it. */
+function hasNoPassword(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && url.password === "" && !url.searchParams.has("password");
+}
+
+const ledgerUrl = z
+  .string()
+  .max(BOUNDS.resourceCharsMax)
+  .regex(/^postgres(?:ql)?:\/\/\S+$/u, {
+    error: "the address of a PostgreSQL database, such as postgres://USER@HOST:5432/DATABASE",
+  })
+  .refine(hasNoPassword, {
+    error:
+      "a URL without a password: put the password in ledger.password as ${VARIABLE}, or in PGPASSWORD of the gateway's environment",
+  });
+
+/** The schema of the settings below `ledger`. */
+export const ledgerSchema = z.strictObject({
+  url: ledgerUrl
+    .optional()
+    .describe(
+      "The PostgreSQL database that the ledger is in, such as postgres://USER@HOST:5432/DATABASE. Absent: a file in the state folder.",
+    ),
+  password: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .optional()
+    .describe(
+      "The password of the database's user; may be given as `${VARIABLE}`. Absent: as PGPASSWORD says.",
+    ),
+});
+/** Where the ledger is. */
+export type LedgerConfig = z.output<typeof ledgerSchema>;
+
+/** The schema of the settings below `gateway`. */
+export const gatewaySchema = z.strictObject({
+  id: z
+    .string()
+    .max(BOUNDS.nameCharsMax)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/u)
+    .optional()
+    .describe(
+      "What this gateway is called in a database, whose coordinations are those of one gateway. Absent: made of the names of the machine and of the state folder.",
+    ),
+});
+/** Which gateway this is. */
+export type GatewayConfig = z.output<typeof gatewaySchema>;

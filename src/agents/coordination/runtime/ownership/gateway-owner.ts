@@ -1,0 +1,26 @@
+/** Owns: the ids of gateways as owners of runs. They are unique over restarts, and tell which gateway it is. */
+
+const GATEWAY_OWNER = /^gateway:(?<gateway>[A-Za-z0-9][A-Za-z0-9._-]*)\/(?<start>.+)$/u;
+
+/** Returns the id of a gateway as an owner; `start` is another one with each start of the gateway. */
+export function createGatewayOwnerId(gateway: string, start: string): string {
+  return `gateway:${gateway}/${start}`;
+}
+
+/** Returns the gateway that an owner is; `undefined` for any other owner. */
+export function parseGatewayOwnerId(ownerId: string): string | undefined {
+  return GATEWAY_OWNER.exec(ownerId)?.groups?.["gateway"];
+}
+
+/** The row that stays when the gateway has left: its coordinations are still its own. */
+const HOME = "home";
+
+export function createHomeOwnerId(gateway: string): string {
+  return createGatewayOwnerId(gateway, HOME);
+}
+
+/** True for the row that stays, which tells nothing of a process. */
+export function isHomeOwnerId(ownerId: string): boolean {
+  const gateway = parseGatewayOwnerId(ownerId);
+  return gateway !== undefined && ownerId === createHomeOwnerId(gateway);
+}

@@ -1,0 +1,47 @@
+/** Owns: where the gateway's ledger is, as its configuration says, and what the gateway is called there. */
+import { hash } from "node:crypto";
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
+import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { GatewayConfig, LedgerConfig } from "../agents/coordination/contracts/config/ledger-config.ts";
+import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
+
+/** The ledger of a gateway whose configuration names no other. What lies beside it is there in any case. */
+export function joinLedgerPath(stateDir: string): string {
+  return join(stateDir, "coordination", "ledger.sqlite");
+}
+
+/**
+ * Returns the path or the URL of the gateway's ledger. The URL has the password: show it by `formatLedgerPlace` only.
+ * @throws CoordinationError `CONFIG_INVALID` where the password is in a variable that is not set
+ */
+export function findLedgerPlace(
+  { url: text, password }: LedgerConfig,
+  { stateDir, readVariable }: { readonly stateDir: string; readonly readVariable: ReadVariable },
+): string {
+  if (text === undefined) return joinLedgerPath(stateDir);
+  if (password === undefined) return text;
+  const secret = resolveVariable(password, readVariable);
+  if (secret === undefined)
+    throw new CoordinationError(
+      "CONFIG_INVALID",
+      `coordination.phase1.ledger.password names ${password}, which the environment does not have; set it, or name another variable`,
+    );
+  const url = new URL(text);
+  url.password = encodeURIComponent(secret);
+  return url.href;
+}
+
+const HOST_CHARS_MAX = 40;
+const DIGITS = 8;
+
+/** The same over restarts, and another one for each state folder and machine. */
+export function nameGateway({ id }: GatewayConfig, stateDir: string): string {
+  if (id !== undefined) return id;
+  const machine = hostname()
+    .replaceAll(/[^A-Za-z0-9.-]/gu, "-")
+    .replace(/^[^A-Za-z0-9]+/u, "")
+    .slice(0, HOST_CHARS_MAX);
+  const folder = hash("sha256", resolve(stateDir)).slice(0, DIGITS);
+  return machine === "" ? `gateway-${folder}` : `${machine}-${folder}`;
+}

@@ -1,0 +1,148 @@
+/** The real gateway with its ledger on a PostgreSQL server: it records there, goes on after a kill, and shares it with no other. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Json } from "../support/gateway.ts";
+import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
+import { renderScript } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import {
+  createPluginConfig,
+  hasEnded,
+  openStage,
+  PHASE1,
+  stepNamed,
+  type Known,
+  type Stage,
+} from "./stage.ts";
+
+const OWNER = "agent:main:on-postgres";
+
+let schema: TestSchema;
+let password: string;
+let stage: Stage;
+
+/** The password is in the environment only. */
+function openOnDatabase(gatewayId: string): Promise<Stage> {
+  const url = new URL(schema.url);
+  url.password = "";
+  return openStage({
+    isFresh: true,
+    ledgerUrl: schema.url,
+    env: { COORDINATION_E2E_LEDGER_PASSWORD: password },
+    pluginConfig: createPluginConfig({
+      ...PHASE1,
+      ledger: { url: url.href, password: "${COORDINATION_E2E_LEDGER_PASSWORD}" },
+      gateway: { id: gatewayId },
+    }),
+  });
+}
+
+beforeAll(async () => {
+  schema = await createTestSchema();
+  password = decodeURIComponent(new URL(schema.url).password);
+  stage = await openOnDatabase("first");
+});
+
+afterAll(async () => {
+  await stage.close();
+  await schema[Symbol.asyncDispose]();
+});
+
+function planOf(coordinationId: string, delayMs: number): Json {
+  return {
+    coordinationId,
+    objective: `objective of ${coordinationId}`,
+    ownerSession: OWNER,
+    conflictPolicy: {},
+    failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    defaults: { retry: { budget: 1, backoffMs: 200 }, timeoutMs: 60_000 },
+    steps: [
+      { stepId: "first", agent: "main", task: renderScript({ say: "first result" }) },
+      {
+        stepId: "second",
+        agent: "main",
+        task: renderScript({ delayMs, say: "second result" }),
+        dependsOn: ["first"],
+      },
+    ],
+  };
+}
+
+function waitForPlan(coordinationId: string, condition: (state: Known) => boolean): Promise<Known> {
+  return waitFor(
+    async () => {
+      const state = (await stage.of(OWNER)).find((candidate) => candidate.coordinationId === coordinationId);
+      return state && condition(state) ? state : undefined;
+    },
+    { what: `plan ${coordinationId}`, timeoutMs: 120_000, everyMs: 100 },
+  );
+}
+
+async function readJson(args: readonly string[]): Promise<unknown> {
+  const { stdout, stderr } = await stage.gateway.openclaw(["coordination", ...args, "--json"]);
+  expect(stdout + stderr).not.toContain(password);
+  return JSON.parse(stdout);
+}
+
+describe("a gateway whose ledger is on a PostgreSQL server", () => {
+  it("records spawns and plans there, and its commands read them there", async () => {
+    const session = "agent:main:spawner";
+    const spawn = [{ label: "child", task: renderScript({ say: "result" }) }];
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
+    const spawned = await stage.until(session, hasEnded);
+    expect(stepNamed(spawned, "child").phase.status).toBe("completed");
+    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-on-postgres", 0) });
+    const planned = await waitForPlan("co-on-postgres", hasEnded);
+    expect(planned).toMatchObject({ status: "success" });
+    expect((await stage.verify()).problems).toEqual([]);
+    expect(existsSync(join(stage.gateway.stateDir, "coordination", "ledger.sqlite"))).toBe(false);
+
+    const ids = [spawned, planned].map(({ coordinationId }) => coordinationId);
+    const listed = (await readJson(["list"])) as { coordinationId: string }[];
+    expect(listed.map(({ coordinationId }) => coordinationId)).toEqual(expect.arrayContaining(ids));
+    expect(await readJson(["status"])).toMatchObject({
+      ledger: { path: expect.stringMatching(/^postgres:\/\//u) as string, exists: true },
+      health: { state: "ok" },
+    });
+    expect(stage.gateway.log()).not.toContain(password);
+  });
+
+  it("goes on after a kill with what it began, each step once", async () => {
+    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-killed", 3_000) });
+    await waitForPlan("co-killed", (state) => stepPhase(state, "second") === "running");
+    await stage.gateway.kill9();
+    await stage.restart();
+    const ended = await waitForPlan("co-killed", hasEnded);
+    expect(ended).toMatchObject({ status: "success" });
+    const completed = (await stage.events(ended)).filter(({ type }) => type === "step.completed");
+    expect(completed.map(({ nodeId }) => nodeId)).toEqual(["first", "second", "@delivery"]);
+    expect((await stage.verify()).problems).toEqual([]);
+  });
+
+  it("lets no other gateway drive the same ledger while it does, and tells that one's log why", async () => {
+    const other = await openOnDatabase("second");
+    try {
+      await waitFor(
+        () => other.gateway.log().includes("gateway first drives the coordinations of this ledger"),
+        {
+          what: "the refusal in the log of the second gateway",
+          timeoutMs: 60_000,
+          everyMs: 100,
+        },
+      );
+      await expect(
+        other.gateway.call("coordination.plan.run", { plan: planOf("co-refused", 0) }),
+      ).rejects.toThrow("gateway first drives");
+      expect((await stage.of(OWNER)).map(({ coordinationId }) => coordinationId)).not.toContain("co-refused");
+    } finally {
+      await other.close();
+    }
+    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-afterwards", 0) });
+    expect(await waitForPlan("co-afterwards", hasEnded)).toMatchObject({ status: "success" });
+  });
+});
+
+function stepPhase(state: Known, stepId: string): string | undefined {
+  return [...state.steps.values()].find(({ spec }) => spec.stepId === stepId)?.phase.status;
+}

@@ -1,0 +1,55 @@
+/** Where the gateway's ledger is, and what the gateway is called there. */
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { gatewaySchema } from "../../src/agents/coordination/contracts/config/ledger-config.ts";
+import {
+  createGatewayOwnerId,
+  parseGatewayOwnerId,
+} from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
+import { findLedgerPlace, nameGateway } from "../../src/plugins/ledger-setting.ts";
+
+const STATE_DIR = join("/", "state");
+const URL_WITHOUT_PASSWORD = "postgres://user@db.example:5432/coordination?pool_max=2";
+
+function findPlace(ledger: Parameters<typeof findLedgerPlace>[0]): string {
+  const variables: Readonly<Record<string, string>> = { LEDGER_PASSWORD: "p@ss/w:rd" };
+  return findLedgerPlace(ledger, { stateDir: STATE_DIR, readVariable: (name) => variables[name] });
+}
+
+describe("the place of the gateway's ledger", () => {
+  test("is a file in the state folder, or the database that is named", () => {
+    expect(findPlace({})).toBe(join(STATE_DIR, "coordination", "ledger.sqlite"));
+    expect(findPlace({ url: URL_WITHOUT_PASSWORD })).toBe(URL_WITHOUT_PASSWORD);
+  });
+
+  test.each(["${LEDGER_PASSWORD}", "p@ss/w:rd"])("has the password that %s stands for", (password) => {
+    const url = new URL(findPlace({ url: URL_WITHOUT_PASSWORD, password }));
+    expect(decodeURIComponent(url.password)).toBe("p@ss/w:rd");
+    expect(url.host).toBe("db.example:5432");
+  });
+
+  test("is not known while its password is in a variable that is not set", () => {
+    expect(() => findPlace({ url: URL_WITHOUT_PASSWORD, password: "${NOT_SET}" })).toThrow(
+      expect.objectContaining({
+        code: "CONFIG_INVALID",
+        message: expect.stringContaining("${NOT_SET}, which the environment does not have") as string,
+      }),
+    );
+  });
+});
+
+describe("the name of a gateway", () => {
+  test("is the one that is set, or one of its machine and state folder that every ledger takes", () => {
+    expect(nameGateway({ id: "office" }, STATE_DIR)).toBe("office");
+    const name = nameGateway({}, STATE_DIR);
+    expect(name).toBe(nameGateway({}, join(STATE_DIR, ".")));
+    expect(name).not.toBe(nameGateway({}, join("/", "other")));
+    expect(gatewaySchema.parse({ id: name })).toEqual({ id: name });
+  });
+
+  test("is found in its id as an owner, and in no other's", () => {
+    expect(parseGatewayOwnerId(createGatewayOwnerId("office-1.example", "start/1"))).toBe("office-1.example");
+    for (const other of ["serve-1", "gateway:", "gateway:/x", "driver:office/1"])
+      expect(parseGatewayOwnerId(other)).toBeUndefined();
+  });
+});

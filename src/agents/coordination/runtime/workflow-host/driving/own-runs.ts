@@ -35,7 +35,7 @@ interface Ownership extends OwnRunsParts {
   readonly tokens: Map<CoordinationId, number>;
   readonly children: Set<CoordinationId>;
   readonly listeners: ((runId: CoordinationId) => void)[];
-  /** By the steady clock, before the last beat was sent. Absent: it is not ownership to anybody as an owner. */
+  /** By the steady clock, before the last beat was sent. Absent: nobody knows it as an owner yet. */
   beatAtMs?: number;
   confirming?: Promise<void>;
 }

@@ -186,16 +186,26 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     tenants: tokens.length,
   };
   if (options.json) await writeJson(host, listening);
-  else
-    await writeLines(host, [
-      `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${listening.ledger}`,
-      describePage(listening.page),
-      `A new link to the page: kill -USR2 ${process.pid}`,
-      "Stop it with Ctrl-C; runs that are under way go on with the next start.",
-    ]);
+  else await writeLines(host, describeListening(listening));
   await stopSignal();
   process.removeListener("SIGUSR2", printLink);
   await served.stop();
+}
+
+interface Listening {
+  readonly baseUrl: string;
+  readonly page: string;
+  readonly ledger: string;
+  readonly workflows: number;
+}
+
+function describeListening({ baseUrl, page, ledger, workflows }: Listening): string[] {
+  return [
+    `OpenWOP host on ${baseUrl}, ${workflows} workflows, runs in ${ledger}`,
+    describePage(page),
+    `A new link to the page: kill -USR2 ${process.pid}`,
+    "Stop it with Ctrl-C; runs that are under way go on with the next start.",
+  ];
 }
 
 /** Beside a ledger on a server there is no folder: its key lies where that of the state folder's ledger would. */

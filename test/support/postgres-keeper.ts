@@ -111,7 +111,8 @@ async function startServer({ native, data, port, owner }: Place): Promise<ChildP
   let text = "";
   const isReady = new Promise<boolean>((resolve) => {
     server.stderr.on("data", (chunk: Buffer) => {
-      if (text.length < 10_000) text += chunk.toString();
+      // Clients that ask too early fill the log before the server is ready.
+      text = (text + chunk.toString()).slice(-10_000);
       if (text.includes("ready to accept connections")) resolve(true);
     });
     server.once("close", () => {

@@ -10,9 +10,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import type { RunEntry } from "../src/agents/coordination/ports/ledger-store.ts";
-import { joinLedgerPath, openLedgerForReading } from "../src/plugins/compose.ts";
+import { openLedgerForReading } from "../src/plugins/compose.ts";
+import { joinLedgerPath } from "../src/plugins/ledger-setting.ts";
+import { isPostgresUrl } from "../src/plugins/open-ledger-store.ts";
 import { startGateway, type Gateway } from "../test/support/gateway.ts";
 import type { GatewayOptions } from "../test/support/gateway-config.ts";
+import { createTestSchema, type TestSchema } from "../test/support/postgres-server.ts";
 import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
 import { CONFLICT_PLAN, CONFLICT_RULES, findRefusal, waitForConflict } from "./demo-conflict.ts";
@@ -31,6 +34,7 @@ one folder only beside one whose answer is long, in a real OpenClaw gateway in a
 last tree with its bill, and stops everything.
 
 Options:
+  --postgres             keep the ledger in a PostgreSQL server of the demo's own, or in that of TEST_POSTGRES_URL
   --keep                 print the address of the operator's page, where the held result waits two minutes for you to
                          approve it, and leave the gateway up until Ctrl-C
   --model-base-url URL   an OpenAI-compatible API to use instead of the scripted model
@@ -41,6 +45,7 @@ Options:
 Examples:
   npm run demo
   npm run demo -- --keep
+  npm run demo -- --postgres
   npm run demo -- --model-base-url https://api.example.com/v1 --model some-model --api-key-env EXAMPLE_API_KEY
 `;
 
@@ -53,55 +58,68 @@ const PERSON_MS = 120_000;
 
 interface Options {
   readonly keep: boolean;
+  readonly postgres: boolean;
   readonly baseUrl?: string | undefined;
   readonly model?: string | undefined;
   readonly apiKeyEnv?: string | undefined;
 }
 
+/** The gateway of the demo, and the path or the URL of its ledger. */
+type DemoGateway = Gateway & { readonly ledgerPlace: string };
+
 async function run(): Promise<number> {
   const options = readOptions();
   if (!options) return 0;
   const startedAt = performance.now();
+  await using endings = new AsyncDisposableStack();
+  const { gateway, model } = await openScene(options, endings);
+  say(`The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`);
+  await offerPage(gateway, options);
+  const patienceMs = options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS;
+  const spawned = await runTask(gateway, DEMO_TASK, patienceMs);
+  show(gateway, spawned);
+  say(`Running a plan: ${styleText("italic", DEMO_PLAN.objective)}`);
+  const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
+  show(gateway, planned);
+  const contested = await runConflict(gateway, model, patienceMs);
+  const heldRun = await runHeld(gateway, patienceMs, options.keep ? PERSON_MS : 0);
+  const treeRun = await runTree(gateway, model, patienceMs);
+  report(gateway, planned, performance.now() - startedAt);
+  if (options.keep) await keep(gateway);
+  const ended = [spawned, planned, contested, heldRun, treeRun];
+  return ended.every(({ summary }) => summary.status === "success") ? 0 : 1;
+}
+
+interface Scene {
+  readonly gateway: DemoGateway;
+  /** Absent: a real model is asked. */
+  readonly model?: ScriptedModel | undefined;
+}
+
+/** What it starts is ended by the endings, the last first. */
+async function openScene(options: Options, endings: AsyncDisposableStack): Promise<Scene> {
   const folder = mkdtempSync(join(tmpdir(), "openclaw-coordination-demo-"));
-  let model: ScriptedModel | undefined;
-  let gateway: Gateway | undefined;
-  try {
-    say("Packing the plugin and unpacking it with its dependencies ...");
-    const dir = await tellProgress("packing", () => packAndUnpack(folder), say);
-    model = options.baseUrl ? undefined : await startScriptedModel({ rules: RULES });
-    say("Starting the gateway with it in a fresh OpenClaw home ...");
-    const gatewayOptions: GatewayOptions = {
-      plugin: { kind: "path", dir },
-      ...createModelOptions(options, model),
-      pluginConfig: CONFIG,
-    };
-    gateway = await tellProgress("starting", () => startGateway(gatewayOptions), say);
-    say(
-      `The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`,
-    );
-    await offerPage(gateway, options);
-    const patienceMs = options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS;
-    const spawned = await runTask(gateway, DEMO_TASK, patienceMs);
-    show(gateway, spawned);
-    say(`Running a plan: ${styleText("italic", DEMO_PLAN.objective)}`);
-    const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
-    show(gateway, planned);
-    const contested = await runConflict(gateway, model, patienceMs);
-    const heldRun = await runHeld(gateway, patienceMs, options.keep ? PERSON_MS : 0);
-    const treeRun = await runTree(gateway, model, patienceMs);
-    report(gateway, planned, performance.now() - startedAt);
-    if (options.keep) await keep(gateway);
-    return [spawned, planned, contested, heldRun, treeRun].every(
-      ({ summary }) => summary.status === "success",
-    )
-      ? 0
-      : 1;
-  } finally {
-    await gateway?.stop();
-    await model?.close();
-    if (gateway) forgetAllButLedger(gateway);
+  endings.defer(() => {
     rmSync(folder, { recursive: true, force: true });
-  }
+  });
+  say("Packing the plugin and unpacking it with its dependencies ...");
+  const dir = await tellProgress("packing", () => packAndUnpack(folder), say);
+  const model = options.baseUrl ? undefined : await startScriptedModel({ rules: RULES });
+  endings.defer(async () => model?.close());
+  const database = options.postgres ? endings.use(await openDatabase()) : undefined;
+  say("Starting the gateway with it in a fresh OpenClaw home ...");
+  const gatewayOptions: GatewayOptions = {
+    plugin: { kind: "path", dir },
+    ...createModelOptions(options, model),
+    pluginConfig: createConfig(database),
+  };
+  const started = await tellProgress("starting", () => startGateway(gatewayOptions), say);
+  endings.defer(async () => {
+    await started.stop();
+    forgetAllButLedger(started);
+  });
+  const ledgerPlace = database ? hidePassword(database) : joinLedgerPath(started.stateDir);
+  return { gateway: { ...started, ledgerPlace }, model };
 }
 
 /** Installs the package as `openclaw plugins install` does, in a few seconds: its command line takes most of a minute. */
@@ -110,12 +128,36 @@ async function packAndUnpack(folder: string): Promise<string> {
 }
 
 const RULES = [...GATES_RULES, ...DEMO_RULES, ...CONFLICT_RULES, ...TREE_RULES];
-const CONFIG = { coordination: { phase1: { enabled: true, settleMs: 1_500, gates: GATES_CONFIG } } };
+
+function createConfig(database: TestSchema | undefined): NonNullable<GatewayOptions["pluginConfig"]> {
+  const ledger = database && { url: hidePassword(database), password: readPassword(database) };
+  const phase1 = { enabled: true, settleMs: 1_500, gates: GATES_CONFIG, ...(ledger && { ledger }) };
+  return { coordination: { phase1 } };
+}
+
+/** The commands that the demo shows read the ledger, too: they find the password in their environment. */
+async function openDatabase(): Promise<TestSchema> {
+  say("Starting a PostgreSQL server for the ledger ...");
+  const database = await tellProgress("starting", () => createTestSchema(), say);
+  process.env["PGPASSWORD"] = readPassword(database);
+  return database;
+}
+
+function readPassword({ url }: TestSchema): string {
+  return decodeURIComponent(new URL(url).password);
+}
+
+function hidePassword({ url: text }: TestSchema): string {
+  const url = new URL(text);
+  url.password = "";
+  return url.href;
+}
 
 function readOptions(): Options | undefined {
   const { values } = parseArgs({
     options: {
       keep: { type: "boolean", default: false },
+      postgres: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
       "model-base-url": { type: "string" },
       model: { type: "string" },
@@ -126,8 +168,14 @@ function readOptions(): Options | undefined {
     process.stdout.write(HELP);
     return undefined;
   }
-  const { keep, model } = values;
-  const options = { keep, model, baseUrl: values["model-base-url"], apiKeyEnv: values["api-key-env"] };
+  const { keep, postgres, model } = values;
+  const options = {
+    keep,
+    postgres,
+    model,
+    baseUrl: values["model-base-url"],
+    apiKeyEnv: values["api-key-env"],
+  };
   if (Boolean(options.baseUrl) !== Boolean(model))
     throw new Error("--model-base-url and --model go together");
   if (options.apiKeyEnv && !process.env[options.apiKeyEnv])
@@ -164,7 +212,7 @@ function createModelOptions(
   };
 }
 
-function runTask(gateway: Gateway, message: string, patienceMs: number): Promise<RunEntry> {
+function runTask(gateway: DemoGateway, message: string, patienceMs: number): Promise<RunEntry> {
   const work = async () => {
     await gateway.agent({ message, sessionKey: SESSION, timeoutMs: patienceMs });
     return waitForNewest(gateway, patienceMs);
@@ -172,7 +220,7 @@ function runTask(gateway: Gateway, message: string, patienceMs: number): Promise
   return tellProgress("at work", work, say);
 }
 
-function runPlan(gateway: Gateway, plan: object, patienceMs: number): Promise<RunEntry> {
+function runPlan(gateway: DemoGateway, plan: object, patienceMs: number): Promise<RunEntry> {
   const work = async () => {
     await gateway.call("coordination.plan.run", { plan });
     return waitForNewest(gateway, patienceMs);
@@ -182,13 +230,13 @@ function runPlan(gateway: Gateway, plan: object, patienceMs: number): Promise<Ru
 
 /** A real model may do as it likes, and need not meet the other; the scripted one does. */
 async function runConflict(
-  gateway: Gateway,
+  gateway: DemoGateway,
   scripted: ScriptedModel | undefined,
   patienceMs: number,
 ): Promise<RunEntry> {
   say(`Two steps, one file: ${styleText("italic", CONFLICT_PLAN.objective)}`);
   const ended = runPlan(gateway, CONFLICT_PLAN, patienceMs);
-  const ledger = ["--ledger", joinLedgerPath(gateway.stateDir)];
+  const ledger = ["--ledger", gateway.ledgerPlace];
   if (scripted) {
     await Promise.race([waitForConflict(gateway, patienceMs), ended]);
     process.stdout.write("\n");
@@ -203,19 +251,19 @@ async function runConflict(
   return entry;
 }
 
-async function runHeld(gateway: Gateway, patienceMs: number, personMs: number): Promise<RunEntry> {
+async function runHeld(gateway: DemoGateway, patienceMs: number, personMs: number): Promise<RunEntry> {
   say(`A check and a person: ${styleText("italic", GATES_PLAN.objective)}`);
   const ended = runPlan(gateway, GATES_PLAN, patienceMs + personMs);
   await approveWhile(gateway, ended, { personMs, report: say });
   const entry = await ended;
-  runCli("questions", "--all", "--ledger", joinLedgerPath(gateway.stateDir));
+  runCli("questions", "--all", "--ledger", gateway.ledgerPlace);
   show(gateway, entry);
   return entry;
 }
 
 /** A real model may do as it likes; the scripted one writes where it must not. */
 async function runTree(
-  gateway: Gateway,
+  gateway: DemoGateway,
   scripted: ScriptedModel | undefined,
   patienceMs: number,
 ): Promise<RunEntry> {
@@ -227,17 +275,16 @@ async function runTree(
   if (shortened !== undefined)
     process.stdout.write(`\nIn the answer of the second one its parent reads: ${shortened}\n`);
   show(gateway, entry);
-  runCli("tree", entry.runId, "--ledger", joinLedgerPath(gateway.stateDir));
+  runCli("tree", entry.runId, "--ledger", gateway.ledgerPlace);
   process.stdout.write("\n");
   return entry;
 }
 
-function waitForNewest(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
-  const ledgerPath = joinLedgerPath(gateway.stateDir);
+function waitForNewest(gateway: DemoGateway, patienceMs: number): Promise<RunEntry> {
   let lastLine = "";
   return waitFor(
     async () => {
-      const ledger = await openLedgerForReading(ledgerPath);
+      const ledger = await openLedgerForReading(gateway.ledgerPlace);
       try {
         const [newest] = await ledger.list({ limit: 1 });
         if (!newest) throw new Error("the agent spawned nothing");
@@ -253,17 +300,19 @@ function waitForNewest(gateway: Gateway, patienceMs: number): Promise<RunEntry> 
   );
 }
 
-function show(gateway: Gateway, { runId }: RunEntry): void {
+function show(gateway: DemoGateway, { runId }: RunEntry): void {
   process.stdout.write("\n");
-  runCli("timeline", runId, "--ledger", joinLedgerPath(gateway.stateDir));
+  runCli("timeline", runId, "--ledger", gateway.ledgerPlace);
   process.stdout.write("\n");
 }
 
-function report(gateway: Gateway, { runId }: RunEntry, elapsedMs: number): void {
-  const ledgerPath = joinLedgerPath(gateway.stateDir);
-  runCli("verify", "--ledger", ledgerPath);
-  process.stdout.write(`\nThe ledger lies in ${ledgerPath}\n`);
-  process.stdout.write(`Look around:  npm run -s cli -- events ${runId} --ledger ${ledgerPath}\n`);
+function report({ ledgerPlace }: DemoGateway, { runId }: RunEntry, elapsedMs: number): void {
+  runCli("verify", "--ledger", ledgerPlace);
+  process.stdout.write(
+    isPostgresUrl(ledgerPlace)
+      ? `\nThe ledger is in ${ledgerPlace} and goes with the demo.\n`
+      : `\nThe ledger lies in ${ledgerPlace}\nLook around:  npm run -s cli -- events ${runId} --ledger ${ledgerPlace}\n`,
+  );
   process.stdout.write(`The demo took ${(elapsedMs / 1_000).toFixed(0)} s.\n`);
 }
 

@@ -93,8 +93,9 @@ afterAll(async () => {
 type Fault = (place: number) => Promise<void>;
 
 const kill: Fault = async (place) => {
-  await fleet.get(place)?.end("SIGKILL");
+  // Others may see that it is gone before this process hears of it.
   killedAtMs.set(names.get(place) ?? "", Date.now());
+  await fleet.get(place)?.end("SIGKILL");
   await start(place);
 };
 

@@ -33,6 +33,8 @@ export async function startCable(firstPort: number): Promise<Cable> {
     keep(near);
     keep(far);
     near.pipe(far).pipe(near);
+    // Where nobody listens behind it, a client hears of it at once.
+    far.on("close", () => near.destroy());
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

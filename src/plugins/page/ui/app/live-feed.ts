@@ -72,9 +72,11 @@ export class LiveFeed {
     const connection = new AbortController();
     this.#connection = connection;
     const isResumed = this.#lastEventId !== "";
+    const watchdog = setTimeout(() => connection.abort(), SILENCE_MS_MAX);
     try {
       const headers = isResumed ? { "last-event-id": this.#lastEventId } : {};
       const response = await this.#api.stream("live", headers, connection.signal);
+      clearTimeout(watchdog);
       const hasMissed = this.#failures > 0;
       this.#failures = 0;
       this.#enter("live");
@@ -86,6 +88,8 @@ export class LiveFeed {
       if (this.#connection !== connection || this.#state === "paused") return;
       if (error instanceof ApiProblem && error.code === "unauthenticated") this.#enter("ended");
       else this.#wait();
+    } finally {
+      clearTimeout(watchdog);
     }
   }
 

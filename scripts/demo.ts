@@ -96,7 +96,7 @@ interface Scene {
   readonly model?: ScriptedModel | undefined;
 }
 
-/** What it starts is ended by the endings, the last first. */
+/** The endings end all that it starts, the last first. */
 async function openScene(options: Options, endings: AsyncDisposableStack): Promise<Scene> {
   const folder = mkdtempSync(join(tmpdir(), "openclaw-coordination-demo-"));
   endings.defer(() => {

@@ -60,7 +60,7 @@ export interface ServedOpenWop {
   close(): Promise<void>;
 }
 
-/** Of each tenant: a gateway has other things to do, and may be reached by other machines. */
+/** Bounds the requests of each tenant: a gateway has other things to do, and may be reached by other machines. */
 const RATE: RateLimit = { requestsPerSecond: 200, burst: 400 };
 
 /** @throws CoordinationError `CONFIG_INVALID`, `INPUT_INVALID` for a folder of workflows */

@@ -21,7 +21,7 @@ type OpenedLedger = Awaited<ReturnType<typeof openLedgerStore>>;
 export interface GatewayLedgerOptions {
   /** The path of a file, or the URL of a server. */
   readonly place: string;
-  /** What the gateway is called. */
+  /** Names the gateway. */
   readonly gateway: string;
   readonly logger: Logger;
   readonly clock: Clock;

@@ -22,7 +22,7 @@ export interface ServedSecrets {
   readonly environment: Environment;
 }
 
-/** Of a host in a process of its own. */
+/** Finds those of a host in a process of its own. */
 export function collectServedSecrets(options: ServedSecrets): Secrets {
   const { tokens, peerTokens, model, agents, environment } = options;
   return nameSecrets(environment, [
@@ -41,7 +41,7 @@ export interface GatewaySecrets {
   readonly environment: Environment;
 }
 
-/** Of a host within a gateway. */
+/** Finds those of a host within a gateway. */
 export function collectGatewaySecrets({ config, hostConfig, environment }: GatewaySecrets): Secrets {
   const { openwop, escalations, acpAgents, gates } = config;
   const { tokens, peerTokens, mcpServers } = openwop;

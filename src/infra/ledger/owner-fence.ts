@@ -2,7 +2,7 @@
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { OwnerToken } from "../../agents/coordination/ports/run-owners.ts";
 
-/** Who owns a run, as its row tells. */
+/** Tells who owns a run, as its row says. */
 export interface OwnerRow {
   /** Empty: nobody. */
   readonly owner_id: string;

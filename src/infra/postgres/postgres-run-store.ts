@@ -17,7 +17,7 @@ import { formatEventKey, type Group, type Head, type Wanted, type Write } from "
 import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-log-rows.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 
-/** What runs of one kind have of their own. */
+/** Holds what runs of one kind have of their own. */
 export interface RunRules<Event, Summary, Append> {
   readonly kind: RunKind;
   /** @throws CoordinationError `EVENT_UNREADABLE` for what is no event of such a run. */

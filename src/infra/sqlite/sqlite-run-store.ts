@@ -16,7 +16,7 @@ import { runReadsOf, type RunReads } from "./database/run-statements.ts";
 import type { Head } from "./database/statements.ts";
 import type { Group, OpenLedger } from "./database/write-queue.ts";
 
-/** What runs of one kind have of their own. */
+/** Holds what runs of one kind have of their own. */
 export interface RunRules<Event, Summary, Append> {
   readonly kind: RunKind;
   /** @throws CoordinationError `EVENT_UNREADABLE` for what is no event of such a run. */

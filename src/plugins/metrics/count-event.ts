@@ -23,7 +23,7 @@ export interface Change {
   readonly after: Coordination;
 }
 
-/** What is counted of an event may depend on the state of its coordination. */
+/** Counting an event may depend on the state of its coordination. */
 export function isCounted(event: RunEvent): boolean {
   return isFact(event) && !UNCOUNTED.has(event.type);
 }
@@ -54,7 +54,7 @@ export function listSamples({ before, event, after }: Change): readonly Sample[]
   ];
 }
 
-/** What the fact itself says. */
+/** Counts what the fact itself says. */
 function listOwnSamples(before: KnownCoordination, event: FactEvent): readonly Sample[] {
   switch (event.type) {
     case "coordination.terminal":

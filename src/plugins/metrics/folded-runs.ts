@@ -15,7 +15,7 @@ export interface FoldedRuns {
 }
 
 const EVENTS_PER_READ = 500;
-/** What a state takes besides what its events left in it, in events. */
+/** Weighs a state besides what its events left in it, in events. */
 const WEIGHT_MIN = 100;
 
 export function createFoldedRuns(

@@ -18,7 +18,7 @@ export type FollowedLedger = Pick<LedgerStore, "read" | "entry"> &
 
 export interface FollowerParts {
   readonly reader: () => Promise<FollowedLedger>;
-  /** What was appended from then on is counted. */
+  /** Counting begins with what was appended from then on. */
   readonly sinceMs: EpochMs;
   readonly add: (sample: Sample) => void;
 }

@@ -28,13 +28,13 @@ export interface OpenWopParts {
   readonly advertised: Advertised;
   /** Without any, nobody is let in. */
   readonly tokens: readonly BearerToken[];
-  /** Of each tenant; absent: none. */
+  /** Bounds the requests of each tenant; absent: nothing does. */
   readonly rateLimit?: RateLimit;
   /** Web pages of these origins may ask; absent: of none. */
   readonly allowedOrigins?: readonly string[];
-  /** What the protocol's conformance suite is shown; absent: nothing. */
+  /** Shows the protocol's conformance suite more; absent: nothing. */
   readonly suite?: SuiteFace;
-  /** What Prometheus reads at `/metrics`; absent: nothing is there. */
+  /** Answers Prometheus at `/metrics`; absent: nothing is there. */
   readonly metrics?: MetricsSource;
   /** Where a server of somebody else mounts the app, without a slash at its end. */
   readonly pathPrefix?: string;

@@ -45,11 +45,11 @@ export interface RunOwner {
 
 /** An owner as it last told of itself. */
 export interface OwnerBeat extends RunOwner {
-  /** How often it did. */
+  /** Counts how often it did. */
   readonly count: number;
 }
 
-/** What proves that a process may write to a run. */
+/** Proves that a process may write to a run. */
 export interface OwnerToken {
   readonly id: string;
   /** From 1. */

@@ -30,12 +30,12 @@ export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summar
   list(query: ListQuery): Promise<StoredRun<Summary>[]>;
 }
 
-/** What one append to a log writes, in one transaction with whatever else belongs to it. */
+/** Holds all that one append to a log writes, in one transaction with whatever else belongs to it. */
 export interface RunAppend<Event, Summary> {
   readonly runId: CoordinationId;
   /** Their first sequence is the length of the run's log. */
   readonly events: readonly Event[];
-  /** Of the run with these events. */
+  /** Describes the run with these events. */
   readonly summary: Summary;
   /**
    * The owner of the run, as whom it is appended (O2). Absent: the append is a request of somebody else, of which the owner
@@ -65,7 +65,7 @@ export interface StoredRun<Summary> {
   /** How many events its log has. */
   readonly length: number;
   readonly summary: Summary;
-  /** Of a fork of a workflow run. Absent also where it cannot be read; then no event of the run can be read either. */
+  /** Names the source of a fork of a workflow run. Absent also where it cannot be read; then no event of the run can be read either. */
   readonly origin?: RunOrigin;
 }
 

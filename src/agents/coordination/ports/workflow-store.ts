@@ -25,9 +25,9 @@ export interface WorkflowStore extends RunStore<WorkflowEvent, WorkflowSummary, 
   readonly owners: RunOwners;
 }
 
-/** What one append writes to a workflow run's log, with everything that belongs to it, in one transaction. */
+/** Holds all that one append writes to a workflow run's log, with everything that belongs to it, in one transaction. */
 export interface WorkflowAppend extends RunAppend<WorkflowEvent, WorkflowSummary> {
-  /** Of a fork, with the first append of its log, and never again. */
+  /** Names the source of a fork, with the first append of its log, and never again. */
   readonly origin?: RunOrigin;
   /** In one transaction with the events. */
   readonly memory?: readonly MemoryWrite[];
@@ -68,7 +68,7 @@ export interface MemoryEntry {
 export interface MemoryWrite {
   readonly at: MemoryScope;
   readonly entry: MemoryEntry;
-  /** Of the run's `memory.written` event. */
+  /** Numbers the run's `memory.written` event. */
   readonly sequence: number;
 }
 
@@ -143,7 +143,7 @@ export interface KeptAnswer {
   readonly body: string;
 }
 
-/** What beginning a keyed request came to: it is new, answered, or under way. */
+/** Tells what beginning a keyed request came to: it is new, answered, or under way. */
 export type Begun =
   /** `runId` is that of the first try, where one died. */
   | { readonly kind: "new"; readonly runId: CoordinationId }

@@ -14,7 +14,7 @@ export interface CopiedTable {
   readonly isNumbered?: boolean;
 }
 
-/** Of tables without changes: what was copied once stays as it is. */
+/** Never changes: what was copied once stays as it is. */
 export const EVENT_TABLE: CopiedTable = {
   name: "event",
   key: ["event_key"],

@@ -14,7 +14,7 @@ import type { CopiedRow, CopyMark, CopySource, CopyTarget } from "./copy-sides.t
 export interface CopyProgress {
   readonly step: "copied" | "compared";
   readonly table: string;
-  /** Of this table, so far. */
+  /** Counts those of this table, so far. */
   readonly rows: number;
 }
 
@@ -31,7 +31,7 @@ export interface LedgerCopy {
   readonly grownBy: number;
   readonly tables: Readonly<Record<string, number>>;
   readonly rows: number;
-  /** Of all values. */
+  /** Measures all values. */
   readonly bytes: number;
   /** The hash over the heads of all runs, which is the same on both sides. */
   readonly headsSha256: string;

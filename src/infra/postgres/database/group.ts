@@ -25,7 +25,7 @@ export interface EventName {
   readonly sequence: number;
 }
 
-/** What writes must know. */
+/** Holds what writes must know. */
 export interface Wanted {
   readonly runIds: Set<string>;
   /** Events whose stored hashes are asked for. */

@@ -28,7 +28,7 @@ function prepareInsert(database: Database, rows: number): Statement<[EventValue[
   );
 }
 
-/** What only a connection for writing has: its SQL names what older schemas lack. */
+/** Only a connection for writing has these: their SQL names what older schemas lack. */
 export interface Writes {
   readonly head: Statement<[runId: string], Head>;
   readonly insertRun: Statement<

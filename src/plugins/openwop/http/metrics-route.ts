@@ -3,7 +3,7 @@ import { anySchema } from "./schemas.ts";
 import { refuse } from "./error-map.ts";
 import { route, type Route } from "./route.ts";
 
-/** What the route asks for. */
+/** Gives the route what it answers with. */
 export interface MetricsSource {
   readonly contentType: string;
   scrape(): Promise<string>;

@@ -94,7 +94,7 @@ const declareResourceNames = (purpose: string) =>
     .optional()
     .describe(purpose);
 
-/** What a call of a tool changes, read off its parameters. A parameter is named by its path, such as `output.path`. */
+/** Says what a call of a tool changes, read off its parameters. A parameter is named by its path, such as `output.path`. */
 const watchedToolSchema = z.strictObject({
   paths: declareResourceNames("Parameters that hold a path, or a list of paths."),
   sessions: declareResourceNames("Parameters that hold a session key."),
@@ -125,7 +125,7 @@ export const HOST_TOOLS = [
   "sessions_send",
 ] as const;
 
-/** What a shell command changes. Only an operator can declare it. */
+/** Says what a shell command changes. Only an operator can declare it. */
 const declaredCommandSchema = z.strictObject({
   command: z
     .string()
@@ -240,7 +240,7 @@ const declareTreeLimits = (whose: string) => ({
     .describe(`How many levels below the owner the subagents may be that ${whose} spawn.`),
 });
 
-/** What the sessions of a coordination that a model's spawn opens may use. A plan says its own budget. */
+/** Bounds what the sessions of a coordination that a model's spawn opens may use. A plan says its own budget. */
 const budgetSchema = z.strictObject({
   ...declareTreeLimits("all sessions of one coordination together"),
   agents: z

@@ -5,7 +5,7 @@ export const WORKFLOW_BOUNDS = {
   /** One event's payload. */
   eventCharsMax: 1_200_000,
   depthMax: 40,
-  /** What the values of one run take in its log, in all: it is read, folded and answered as a whole. */
+  /** Bounds the characters of all values of one run in its log: it is read, folded and answered as a whole. */
   runCharsMax: 16_000_000,
   /** One request's body, in bytes. */
   bodyBytesMax: 1_000_000,
@@ -32,7 +32,7 @@ export const WORKFLOW_BOUNDS = {
   loopbackIterations: 5,
   memoryEntryBytesMax: 65_536,
   memoryListMax: 1_000,
-  /** Of a file of a workspace; with the escapes of JSON it fits into a request's body. */
+  /** Bounds a file of a workspace; with the escapes of JSON it fits into a request's body. */
   workspaceFileBytesMax: 131_072,
   /** Files of a workspace that are there at once. */
   workspaceFilesMax: 500,

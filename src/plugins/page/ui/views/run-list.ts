@@ -16,9 +16,9 @@ const TYPING_MS = 250;
 const FOUND_MIN = 50;
 const LOOKED_AT_MAX = 200_000;
 
-/** What was found, in one answer of the server or in several. */
+/** Holds what was found, in one answer of the server or in several. */
 interface FoundRuns extends RunsPage {
-  /** Of a search that took several answers: how many entries it has looked through so far, at least. */
+  /** Counts the entries that a search of several answers has looked through so far, at least. */
   readonly searched?: number;
 }
 

@@ -2,7 +2,7 @@
 import type { WorkflowDraft } from "../../../contracts/workflows/workflow-events.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
-/** What is to be appended to a run as it is now; a text is the reason why nothing is. */
+/** Says what is to be appended to a run as it is now; a text is the reason why nothing is. */
 export type Asked<R> = { readonly drafts: readonly WorkflowDraft[] } | { readonly refused: R };
 
 /** The run as it is after the request. */

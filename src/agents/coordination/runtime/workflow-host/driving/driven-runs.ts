@@ -15,13 +15,13 @@ export interface Act {
   isWaiting: boolean;
 }
 
-/** What is left of a run in memory while it waits. */
+/** Keeps what is left of a run in memory while it waits. */
 export interface PendingRun {
   /** By which this process may write to the run (O2). Of an earlier ownership it is another one. */
   token: number | undefined;
   /** The length of the log up to which all was planned. */
   plannedLength?: number;
-  /** What is under way, by its id. */
+  /** Holds what is under way, by its id. */
   readonly acts: Map<string, Act>;
   cancelWake?: () => void;
 }
@@ -40,7 +40,7 @@ export interface DrivenRun {
 export interface DrivenRuns {
   readonly ownRuns: OwnRuns;
   readonly driven: Map<CoordinationId, DrivenRun>;
-  /** Of runs that are driven, and of those that wait. */
+  /** Holds runs that are driven, and those that wait. */
   readonly pending: Map<CoordinationId, PendingRun>;
 }
 

@@ -1,5 +1,6 @@
 /** Owns: memory entries put into a ledger by SQL, ten million in minutes. The rows are those that the store writes, but for hashes. */
 import Database from "better-sqlite3";
+import { COUNT_MEMORY } from "../../src/infra/sqlite/copy/sqlite-copy-target.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 export const TENANT = "acme";
@@ -70,24 +71,4 @@ const COUNT = `
     and memory_id = 'again'
     and event_key + 4 <= (select max(event_key) from memory_entry);
   delete from memory_block;
-  insert into memory_block (tenant, scope, lane, bits, block, entries, newest, replaced_until, expires_at_ms)
-  select
-    tenant,
-    scope,
-    lane,
-    bits,
-    event_key >> bits,
-    count(*),
-    sum(replaced_by is null),
-    max(coalesce(replaced_by, 0)),
-    max(coalesce(expires_at_ms, 9007199254740991))
-  from (
-    select tenant, scope, '' as lane, event_key, replaced_by, expires_at_ms
-    from memory_entry
-    union all
-    select memory_entry.tenant, memory_entry.scope, '#' || tag, event_key, replaced_by, expires_at_ms
-    from memory_tag
-    join memory_entry using (event_key)
-  )
-  join (select 8 as bits union all select 16)
-  group by 1, 2, 3, 4, 5`;
+  ${COUNT_MEMORY}`;

@@ -19,7 +19,7 @@ import {
 import { startServe, type ServeProcess } from "../support/serve-process.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createFleetWorkflows } from "../support/workflow-definitions.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 import { findBreaches, noteChanges, takeChanges, type Acknowledgement } from "./fleet-history.ts";
 
@@ -32,23 +32,8 @@ const PACE_MS = 200;
 const ENDING_MS = 60_000;
 const TIMEOUT_MS = 2 * ENDING_MS + FAULTS * 15_000;
 
-const wait = (id: string, delayMs: number) => createNode(id, "core.delay", { delayMs });
-
-const DEFINITIONS = [
-  // Takes longer than a pause, so that an owner which wakes has work of before in its hands.
-  createWorkflow("steps", {
-    nodes: ["a", "b", "c", "d", "e", "f"].map((id) => wait(id, 700)),
-    edges: chain("a>b>c>d>e>f"),
-  }),
-  createWorkflow("nested", {
-    nodes: [createNode("sub", "core.subWorkflow", { workflowId: "steps" }), createNode("after")],
-    edges: [createEdge("sub>after")],
-  }),
-  createWorkflow("gated", {
-    nodes: [createNode("gate", "core.approvalGate"), createNode("after")],
-    edges: [createEdge("gate>after")],
-  }),
-];
+/** The waits take longer than a pause, so that an owner which wakes has work of before in its hands. */
+const DEFINITIONS = createFleetWorkflows(["a", "b", "c", "d", "e", "f"], 700);
 
 let server: OwnServer;
 let schema: TestSchema;

@@ -15,27 +15,12 @@ import {
 } from "../support/serve-process.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { chain, createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+import { createFleetWorkflows } from "../support/workflow-definitions.ts";
 
 const TIMEOUT_MS = 180_000;
 const PROCESSES = 3;
 
-const delay = (id: string, delayMs: number) => createNode(id, "core.delay", { delayMs });
-
-const DEFINITIONS = [
-  createWorkflow("steps", {
-    nodes: [delay("a", 300), delay("b", 300), delay("c", 300), delay("d", 300)],
-    edges: chain("a>b>c>d"),
-  }),
-  createWorkflow("nested", {
-    nodes: [createNode("sub", "core.subWorkflow", { workflowId: "steps" }), createNode("after")],
-    edges: [createEdge("sub>after")],
-  }),
-  createWorkflow("gated", {
-    nodes: [createNode("gate", "core.approvalGate"), createNode("after")],
-    edges: [createEdge("gate>after")],
-  }),
-];
+const DEFINITIONS = createFleetWorkflows(["a", "b", "c", "d"], 300);
 
 let schema: TestSchema;
 let folder: TempFolder;

@@ -87,3 +87,21 @@ export const TERMINATE = { kind: "terminate", reason: "done" } as const;
 export function createWorker(id: string, variables: Given = { result: `${id} did it` }): WorkflowDefinition {
   return createWorkflow(id, { nodes: [createNode("work")], variables });
 }
+
+/** Creates what several hosts run together: waits one after the other, a run within a run, and a question. */
+export function createFleetWorkflows(names: readonly string[], delayMs: number): WorkflowDefinition[] {
+  return [
+    createWorkflow("steps", {
+      nodes: names.map((name) => createNode(name, "core.delay", { delayMs })),
+      edges: chain(names.join(">")),
+    }),
+    createWorkflow("nested", {
+      nodes: [createNode("sub", "core.subWorkflow", { workflowId: "steps" }), createNode("after")],
+      edges: [createEdge("sub>after")],
+    }),
+    createWorkflow("gated", {
+      nodes: [createNode("gate", "core.approvalGate"), createNode("after")],
+      edges: [createEdge("gate>after")],
+    }),
+  ];
+}

@@ -182,7 +182,7 @@ function withoutTriggers(
 }
 
 function finishCopy(database: BetterSqlite3.Database, { events, claimToken }: CopiedCounts): void {
-  countMemory(database);
+  database.exec(COUNT_MEMORY);
   withoutTriggers(database, ["claim_token"], () => {
     database.prepare("update claim_token set newest = ?").run(claimToken);
   });
@@ -198,29 +198,26 @@ function finishCopy(database: BetterSqlite3.Database, { events, claimToken }: Co
   );
 }
 
-/** Counts the entries of memory by blocks, as the triggers do that were away. */
-function countMemory(database: BetterSqlite3.Database): void {
-  database.exec(
-    `insert into memory_block (tenant, scope, lane, bits, block, entries, newest, replaced_until, expires_at_ms)
-     select
-       tenant,
-       scope,
-       lane,
-       bits,
-       event_key >> bits,
-       count(*),
-       sum(replaced_by is null),
-       max(coalesce(replaced_by, 0)),
-       max(coalesce(expires_at_ms, 9007199254740991))
-     from (
-       select tenant, scope, '' as lane, event_key, replaced_by, expires_at_ms
-       from memory_entry
-       union all
-       select memory_tag.tenant, memory_tag.scope, '#' || tag, event_key, replaced_by, expires_at_ms
-       from memory_tag
-       join memory_entry using (event_key)
-     )
-     join (select 8 as bits union all select 16)
-     group by 1, 2, 3, 4, 5`,
-  );
-}
+/** Counts the entries of memory by blocks anew, as its triggers do with each change: for tables that were filled without them. */
+export const COUNT_MEMORY = `
+  insert into memory_block (tenant, scope, lane, bits, block, entries, newest, replaced_until, expires_at_ms)
+  select
+    tenant,
+    scope,
+    lane,
+    bits,
+    event_key >> bits,
+    count(*),
+    sum(replaced_by is null),
+    max(coalesce(replaced_by, 0)),
+    max(coalesce(expires_at_ms, 9007199254740991))
+  from (
+    select tenant, scope, '' as lane, event_key, replaced_by, expires_at_ms
+    from memory_entry
+    union all
+    select memory_tag.tenant, memory_tag.scope, '#' || tag, event_key, replaced_by, expires_at_ms
+    from memory_tag
+    join memory_entry using (event_key)
+  )
+  join (select 8 as bits union all select 16)
+  group by 1, 2, 3, 4, 5`;

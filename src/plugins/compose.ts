@@ -33,7 +33,6 @@ import {
   type CoordinatorParts,
 } from "../agents/coordination/runtime/coordinator.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
-import type { Settings } from "../agents/coordination/runtime/environment/runtime-parts.ts";
 import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
 import { steadyClock } from "../infra/clock/steady-clock.ts";
@@ -47,16 +46,16 @@ import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backu
 import type { LedgerHeads, OpenedLedger } from "../infra/ledger/opened-ledger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { openGatewayLedger } from "./gateway-ledger.ts";
+import { nameAmongGateways } from "./ledger-setting.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
+import { createSettings } from "./runtime-settings.ts";
 import type { ReportedLedger } from "./reports/reported-ledger.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
 /** A command line can wait. */
 const READER_BUSY_TIMEOUT_MS = 5_000;
-
-const DAY_MS = 24 * 3_600_000;
 
 export { systemClock };
 export { findLedgerPlace, joinLedgerPath, nameGateway } from "./ledger-setting.ts";
@@ -93,6 +92,8 @@ export interface RunningCoordinator extends Coordinator {
     LedgerReader,
     "list" | "entry" | "get" | "getMany" | "claims" | "holders" | "read" | "findRuns"
   > & {
+    /** Whose sessions are meant, where several gateways share the ledger. */
+    readonly gateway?: string;
     /** `undefined` for a coordination that the ledger does not know. */
     view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   };
@@ -145,6 +146,7 @@ export interface ComposeOptions {
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
+  const ownName = nameAmongGateways(options);
   const store = await openOwnLedger(options, () => void coordinator.stop());
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(limits, systemClock, options.providers);
@@ -178,7 +180,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     refOf: createContentRef,
     clock: systemClock,
     gate: createSpawnGate({ clock: systemClock, limits }),
-    settings: settingsOf(config),
+    settings: createSettings(config, ownName),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
   const close = async (): Promise<void> => {
@@ -189,7 +191,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
       await store.close();
     }
   };
-  const reads = readsOf(store, coordinator);
+  const reads = { ...readsOf(store, coordinator), ...(ownName !== undefined && { gateway: ownName }) };
   const signedAnswers = createOnce(() => answerCheck(config));
   return {
     ...coordinator,
@@ -283,18 +285,6 @@ function gatesOf(
 async function answerCheck({ escalations: { webhooks } }: Phase1Config): Promise<AnswerCheck> {
   const { createAnswerCheck } = await import("../infra/webhook/answer-check.ts");
   return createAnswerCheck({ webhooks, clock: systemClock });
-}
-
-function settingsOf({ lanes, contentRetentionDays, ...config }: Phase1Config): Settings {
-  const { agingMs, perSessionMax, perAgentMax } = lanes;
-  return {
-    ...config,
-    agingMs,
-    ...(perSessionMax !== undefined && { perSessionMax }),
-    ...(perAgentMax !== undefined && { perAgentMax }),
-    contentMs: contentRetentionDays * DAY_MS,
-    parentCharsMax: config.results.parentCharsMax,
-  };
 }
 
 /** A program has a folder of its own where the operator says so. */

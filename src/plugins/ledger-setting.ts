@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { GatewayConfig, LedgerConfig } from "../agents/coordination/contracts/config/ledger-config.ts";
+import { isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
 
 /** The ledger of a gateway whose configuration names no other. What lies beside it is there in any case. */
@@ -44,4 +45,15 @@ export function nameGateway({ id }: GatewayConfig, stateDir: string): string {
     .slice(0, HOST_CHARS_MAX);
   const folder = hash("sha256", resolve(stateDir)).slice(0, DIGITS);
   return machine === "" ? `gateway-${folder}` : `${machine}-${folder}`;
+}
+
+/** Returns what a gateway calls itself in the ledger; `undefined` for a file, which no other gateway writes to. */
+export function nameAmongGateways({
+  place,
+  gateway,
+}: {
+  readonly place: string;
+  readonly gateway: string;
+}): string | undefined {
+  return isPostgresUrl(place) ? gateway : undefined;
 }

@@ -293,7 +293,7 @@ export async function spawnChild(
 }
 
 /** A ledger file proves the hash of what it keeps. */
-function hashRequest(request: SpawnRequest): SpawnRequest {
+export function hashRequest(request: SpawnRequest): SpawnRequest {
   const hashInput = ({ text }: SpawnRequest["input"]): SpawnRequest["input"] => ({
     ref: { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) },
     text,

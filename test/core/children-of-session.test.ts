@@ -85,7 +85,7 @@ describe("what a session is told of its children", () => {
 
   it("is nothing where it has none, and leaves out those of others", async () => {
     const reads = {
-      findRuns: () => Promise.resolve({ items: [{ runId: "co-1" }] as never }),
+      findRuns: () => Promise.resolve({ items: [{ runId: "co-1", summary: {} }] as never }),
       getMany: () => Promise.resolve(new Map()),
       view: () =>
         Promise.resolve({

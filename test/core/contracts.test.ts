@@ -58,6 +58,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
     "budget.agents",
     "budget.agents.main",
     "budget.agents.main.spawns",
+    "gateway",
   ],
   "step.admitted": [
     "isolate",

@@ -363,13 +363,18 @@ describe("what is kept beside the log", () => {
   it("is a reference for the trace and one for each child, and no other", () => {
     const { log } = openScene(OPEN, spawn("a"), acknowledge(1), complete(1), SETTLE);
     expect(log.flatMap(referencesOf)).toEqual([
-      { name: formatTraceName(OWNER, "trace-1") },
+      { name: formatTraceName({ session: OWNER, gateway: undefined }, "trace-1") },
       { name: nameOfChild(nameChild(1)), stepId: "step-1" },
     ]);
     expect(openScene({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(referencesOf)).toEqual([]);
+    const { log: named } = openScene({ ...OPEN, gateway: "a" } as typeof OPEN);
+    expect(named.flatMap(referencesOf)).toEqual([
+      { name: formatTraceName({ session: OWNER, gateway: "a" }, "trace-1") },
+    ]);
   });
 
-  it("never takes a trace for a child", () => {
-    expect(formatTraceName(OWNER, "x")).not.toBe(nameOfChild(OWNER));
+  it("never takes a trace for a child, or for that of another gateway", () => {
+    const names = [undefined, "a", "b"].map((gateway) => formatTraceName({ session: OWNER, gateway }, "x"));
+    expect(new Set([...names, nameOfChild(OWNER)]).size).toBe(4);
   });
 });

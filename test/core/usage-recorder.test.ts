@@ -24,7 +24,7 @@ const USED: CallUsage = {
 };
 
 /** A coordination with one child, which uses models; what is told is recorded in it. */
-function openPlay({ tokens }: { readonly tokens?: number } = {}) {
+function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gateway?: string } = {}) {
   const clock = createManualClock();
   const book = createUsageBook("meter-1");
   const opening = { ...OPEN, ...(tokens !== undefined && { budget: { tokens } }) } as typeof OPEN;
@@ -37,6 +37,7 @@ function openPlay({ tokens }: { readonly tokens?: number } = {}) {
     book,
     clock,
     logger: quietLogger,
+    settings: { ...(gateway !== undefined && { gateway }) },
     store: { find: (name) => Promise.resolve(places.get(name)) },
     runs: {
       state: () => Promise.resolve(state),
@@ -116,10 +117,21 @@ describe("recording usage", () => {
     play.call(OWNER);
     await play.recorder.flush();
     expect(play.appends()).toBe(0);
-    play.places.set(formatTraceName(OWNER, "trace-1"), { runId: RUN });
+    play.places.set(formatTraceName({ session: OWNER, gateway: undefined }, "trace-1"), { runId: RUN });
     play.call(OWNER);
     await play.recorder.runEnded(OWNER);
     expect(play.bill()?.steps.get("@owner" as StepId)?.totals.calls).toBe(2);
+  });
+
+  it("leaves alone the coordination that another gateway has for a session of the same key", async () => {
+    const play = openPlay({ gateway: "b" });
+    play.places.set(formatTraceName({ session: OWNER, gateway: "a" }, "trace-1"), { runId: RUN });
+    play.call(OWNER);
+    await play.recorder.flush();
+    expect(play.appends()).toBe(0);
+    play.places.set(formatTraceName({ session: OWNER, gateway: "b" }, "trace-1"), { runId: RUN });
+    await play.recorder.flush();
+    expect(play.appends()).toBe(1);
   });
 
   it("forgets a run that belongs to no coordination when it is over", async () => {

@@ -1,12 +1,14 @@
 /** Where the gateway's ledger is, and what the gateway is called there. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { gatewaySchema } from "../../src/agents/coordination/contracts/config/ledger-config.ts";
 import {
   createGatewayOwnerId,
   parseGatewayOwnerId,
 } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
-import { findLedgerPlace, nameGateway } from "../../src/plugins/ledger-setting.ts";
+import { findLedgerPlace, nameAmongGateways, nameGateway } from "../../src/plugins/ledger-setting.ts";
+import { createSettings } from "../../src/plugins/runtime-settings.ts";
 
 const STATE_DIR = join("/", "state");
 const URL_WITHOUT_PASSWORD = "postgres://user@db.example:5432/coordination?pool_max=2";
@@ -45,6 +47,13 @@ describe("the name of a gateway", () => {
     expect(name).toBe(nameGateway({}, join(STATE_DIR, ".")));
     expect(name).not.toBe(nameGateway({}, join("/", "other")));
     expect(gatewaySchema.parse({ id: name })).toEqual({ id: name });
+  });
+
+  test("is used in a ledger on a server only", () => {
+    expect(nameAmongGateways({ place: URL_WITHOUT_PASSWORD, gateway: "office" })).toBe("office");
+    expect(nameAmongGateways({ place: findPlace({}), gateway: "office" })).toBeUndefined();
+    expect(createSettings(parsePluginConfig({}), undefined)).not.toHaveProperty("gateway");
+    expect(createSettings(parsePluginConfig({}), "office").gateway).toBe("office");
   });
 
   test("is found in its id as an owner, and in no other's", () => {

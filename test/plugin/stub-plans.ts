@@ -84,6 +84,7 @@ export function createStubPlans(
     envelopeForChild: (session) => says.envelopeForChild?.(session) ?? Promise.resolve(undefined),
     laneMetrics: () => ({ control: IDLE, data: { ...IDLE, running: 3 }, escalation: IDLE }),
     reads: {
+      ...(says.reads?.gateway !== undefined && { gateway: says.reads.gateway }),
       view: (id) => says.reads?.view?.(id) ?? Promise.resolve(undefined),
       list: (query) => says.reads?.list?.(query) ?? Promise.resolve([]),
       get: (sha256) => says.reads?.get?.(sha256) ?? Promise.resolve(undefined),

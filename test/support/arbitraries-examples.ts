@@ -134,6 +134,7 @@ export const FACTS: FactPayloads = {
       depth: 2,
       agents: { [AGENT]: { spawns: 3 } },
     },
+    gateway: "office",
   },
   "step.admitted": {
     stepId: STEP,

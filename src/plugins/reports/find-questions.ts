@@ -3,7 +3,7 @@
  * command reads and a running coordinator are looked into alike.
  */
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
-import { QUESTIONS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
+import { isOwnedBy, QUESTIONS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
 import {
   readCoordination,
   type CoordinationView,
@@ -17,6 +17,8 @@ import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface QuestionReads extends Pick<ReportedLedger, "list" | "get" | "holders"> {
+  /** Whose sessions are meant, where several gateways share the ledger; absent: those of every gateway. */
+  readonly gateway?: string;
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
@@ -54,12 +56,13 @@ export async function findNewestQuestions(
   reads: QuestionReads,
   { wanted, limit, ownerSession, isOfPeople }: QuestionQuery,
 ): Promise<FoundQuestion[]> {
+  const { gateway } = reads;
   let newest: FoundQuestion[] = [];
   for (const runId of await readHolders(reads, wanted)) {
     const view = await reads.view(runId);
     if (!view) continue;
     if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
-    if (ownerSession !== undefined && view.ownerSession !== ownerSession) continue;
+    if (ownerSession !== undefined && !isOwnedBy(view, { session: ownerSession, gateway })) continue;
     const found = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
     newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
   }

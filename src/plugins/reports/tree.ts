@@ -1,9 +1,6 @@
 /** Owns: a coordination as a tree: the owner, its children, theirs, and the plans that children run. Not: how it is drawn. */
-import type {
-  CoordinationView,
-  StepView,
-  UsageView,
-} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { CoordinationView, StepView } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { UsageView } from "../../agents/coordination/runtime/log/usage-view.ts";
 import { readNestedPlan } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";

@@ -16,6 +16,35 @@ export interface Summary {
   readonly usage?: { readonly tokens: number; readonly costMicroUsd: number };
   /** Of a fork. */
   readonly forkedFrom?: ForkedFrom;
+  /** The gateway that opened it, where several share the ledger. */
+  readonly gateway?: string;
+}
+
+/** A session, and the gateway that it is in where several share the ledger: each may have one of the same key. */
+export interface PlacedSession {
+  readonly session: SessionKey;
+  readonly gateway: string | undefined;
+}
+
+/** Whose a coordination is, and the gateway that opened it. */
+export interface OwnerPlace {
+  readonly ownerSession: SessionKey;
+  readonly gateway?: string | undefined;
+}
+
+/** True when a session owns a coordination: it has the owner's key, and is in the gateway that opened it. */
+export function isOwnedBy(opening: OwnerPlace, { session, gateway }: PlacedSession): boolean {
+  return opening.ownerSession === session && isOpenedIn(opening, gateway);
+}
+
+/** True when a session has the owner's key, but is another one: in another gateway than the owner's. */
+export function isOwnerElsewhere(opening: OwnerPlace, { session, gateway }: PlacedSession): boolean {
+  return opening.ownerSession === session && !isOpenedIn(opening, gateway);
+}
+
+/** True unless another gateway opened the coordination. */
+export function isOpenedIn(opening: Pick<OwnerPlace, "gateway">, gateway: string | undefined): boolean {
+  return gateway === undefined || opening.gateway === undefined || opening.gateway === gateway;
 }
 
 /** A name under which a coordination, or one step of it, can be found. The newest holder of a name wins. */

@@ -10,7 +10,14 @@ import { CLAIM_FACTS, CONFLICT_FACTS, resourceSchema } from "./arbitration.ts";
 import { BOUNDS } from "./bounds.ts";
 import { answerKindSchema, QUESTION_FACTS, noticeSchema, questionPolicySchema } from "./escalation.ts";
 import { laneSchema } from "./envelope.ts";
-import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import {
+  agentIdSchema,
+  coordinationIdSchema,
+  epochMsSchema,
+  gatewayNameSchema,
+  sessionKeySchema,
+  stepIdSchema,
+} from "./ids.ts";
 import { failurePolicySchema } from "./plan.ts";
 import { privilegeOriginSchema, privilegeRuleSchema } from "./privilege.ts";
 import { budgetReachedSchema, treeBudgetSchema, usageRecordedSchema } from "./usage.ts";
@@ -88,6 +95,8 @@ export const FACT_PAYLOADS = {
     forkedFrom: forkedFromSchema.optional(),
     /** What the sessions of an observed coordination may use together, by the operator's word. */
     budget: treeBudgetSchema.optional(),
+    /** The gateway that opened it, where several share the ledger: the owner's session and observed children are there. */
+    gateway: gatewayNameSchema.optional(),
   }),
   "step.admitted": stepAdmittedSchema,
   "step.dispatched": z.object({

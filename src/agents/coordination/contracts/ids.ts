@@ -41,6 +41,12 @@ export const agentIdSchema = z.string().min(1).max(BOUNDS.agentIdCharsMax).brand
 /** The id of an agent of the host. */
 export type AgentId = z.infer<typeof agentIdSchema>;
 
+/** The name of a gateway: what several gateways with one ledger are told apart by. */
+export const gatewayNameSchema = z
+  .string()
+  .max(BOUNDS.nameCharsMax)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/u);
+
 /** `coordinationId:stepId:attempt` (QM2 3.4): a second dispatch with the same key is a replay, never new work. */
 export type IdempotencyKey = string & { readonly __idempotencyKey: true };
 

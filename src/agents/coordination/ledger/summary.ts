@@ -10,6 +10,7 @@ import {
   MISMATCHES_NAME,
   REFUSED_CALLS_NAME,
   QUESTIONS_NAME,
+  type PlacedSession,
   type Reference,
   type Summary,
 } from "../contracts/coordination-summary.ts";
@@ -18,7 +19,7 @@ import { isEnded, type KnownCoordination } from "./state.ts";
 type Opening = FactPayloads["coordination.created"];
 
 export function summarize(state: KnownCoordination): Summary {
-  const { ownerSession, objective, forkedFrom } = state.created;
+  const { ownerSession, objective, forkedFrom, gateway } = state.created;
   return {
     status: state.kind === "ended" ? state.status : "running",
     ownerSession,
@@ -27,6 +28,7 @@ export function summarize(state: KnownCoordination): Summary {
     steps: countSteps(state),
     ...(state.bill.sum.tokens + state.bill.sum.costMicroUsd > 0 && { usage: state.bill.sum }),
     ...(forkedFrom && { forkedFrom }),
+    ...(gateway !== undefined && { gateway }),
   };
 }
 
@@ -93,15 +95,17 @@ function listContestReferences(
 }
 
 /** A plan is not found by its owner's trace: what the owner's model spawns meanwhile is no part of it. */
-function listOpeningReferences({ origin, ownerSession, trace, parent }: Opening): Reference[] {
+function listOpeningReferences({ origin, ownerSession, trace, parent, gateway }: Opening): Reference[] {
   const traced =
-    origin === "observed" && trace.traceId ? [{ name: formatTraceName(ownerSession, trace.traceId) }] : [];
+    origin === "observed" && trace.traceId
+      ? [{ name: formatTraceName({ session: ownerSession, gateway }, trace.traceId) }]
+      : [];
   return parent ? [...traced, { name: nameOfNested(parent.coordinationId, parent.stepId) }] : traced;
 }
 
 /** The coordination that a session's spawns on one W3C trace belong to. */
-export function formatTraceName(ownerSession: SessionKey, traceId: string): string {
-  return `trace:${traceId}:${ownerSession}`;
+export function formatTraceName({ session, gateway }: PlacedSession, traceId: string): string {
+  return gateway === undefined ? `trace:${traceId}:${session}` : `trace@${gateway}:${traceId}:${session}`;
 }
 
 /** H3: the step that a child session works on. */

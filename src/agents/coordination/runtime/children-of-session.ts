@@ -11,9 +11,11 @@ import {
   type EpochMs,
   type SessionKey,
 } from "../contracts/ids.ts";
+import { isOwnerElsewhere } from "../contracts/coordination-summary.ts";
 import type { ContentStore } from "../ports/content-store.ts";
 import type { LedgerQueries } from "../ports/ledger-queries.ts";
 import type { CoordinationView, StepView } from "./log/coordination-view.ts";
+import { listFoundRuns } from "./log/read-found.ts";
 import { quoteUnlessPlain, removeUnseen } from "./questions/plain-text.ts";
 
 /** A child of a session, as the ledger has it. */
@@ -23,11 +25,15 @@ export interface ChildOfSession {
 }
 
 export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, Pick<ContentStore, "getMany"> {
+  /** Whose sessions are meant, where several gateways share the ledger. */
+  readonly gateway?: string;
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
 
 /** Coordinations that are looked into, the newest first, and the children that are enough. */
 const RUNS_MAX = 20;
+/** Of those that another gateway's session of the same key may have opened. */
+const LOOKED_MAX = 2_000;
 const CHILDREN_MAX = 200;
 
 /** Lists the children of a session, the newest first. @throws CoordinationError as `LedgerQueries.findRuns` */
@@ -35,9 +41,8 @@ export async function listChildren(
   reads: Omit<ChildrenReads, "getMany">,
   session: SessionKey,
 ): Promise<readonly ChildOfSession[]> {
-  const { items } = await reads.findRuns({ filter: { session }, limit: RUNS_MAX });
   const children: ChildOfSession[] = [];
-  for (const { runId } of items) {
+  for (const runId of await findRunsOfSession(reads, session)) {
     const view = await reads.view(runId);
     const steps = (view?.steps ?? []).filter(
       ({ sourceSession, stepId }) => sourceSession === session && stepId !== DELIVERY_STEP_ID,
@@ -46,6 +51,22 @@ export async function listChildren(
     if (children.length >= CHILDREN_MAX) break;
   }
   return children.toSorted((a, b) => b.step.admittedAtMs - a.step.admittedAtMs).slice(0, CHILDREN_MAX);
+}
+
+/** Finds the newest coordinations that a session owns or takes part in, without those of such a session of another gateway. */
+async function findRunsOfSession(
+  reads: Pick<ChildrenReads, "findRuns" | "gateway">,
+  session: SessionKey,
+): Promise<readonly CoordinationId[]> {
+  const runIds: CoordinationId[] = [];
+  let looked = 0;
+  for await (const { runId, summary } of listFoundRuns(reads, { filter: { session } })) {
+    looked += 1;
+    // A child's key is its own in every gateway, also where the coordination was opened in another one.
+    if (!isOwnerElsewhere(summary, { session, gateway: reads.gateway })) runIds.push(runId);
+    if (runIds.length === RUNS_MAX || looked === LOOKED_MAX) break;
+  }
+  return runIds;
 }
 
 const ENDED: ReadonlySet<StepView["status"]> = new Set([

@@ -1,4 +1,5 @@
 /** Owns: what a session may see of a coordination. H3: its part in it is what the ledger says. */
+import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import type {
   CoordinationView,
   StepView,
@@ -13,7 +14,7 @@ export async function placeIn(
   { plans, session }: Calling,
   view: CoordinationView,
 ): Promise<Place | undefined> {
-  if (view.ownerSession === session) return { kind: "owner" };
+  if (isOwnedBy(view, { session, gateway: plans.reads.gateway })) return { kind: "owner" };
   const envelope = await plans.envelopeForChild(session);
   if (envelope?.coordinationId !== view.coordinationId) return undefined;
   return { kind: "worker", step: view.steps.find(({ stepId }) => stepId === envelope.stepId) };

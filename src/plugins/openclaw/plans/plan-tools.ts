@@ -25,6 +25,7 @@ import {
   PLAN_BOUNDS,
   type ValueBounds,
 } from "../../../agents/coordination/contracts/validation.ts";
+import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import type {
   PlanSubmitted,
   Report,
@@ -309,7 +310,7 @@ async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
   let looked = 0;
   for await (const { runId, summary } of listRuns(plans.reads)) {
     looked += 1;
-    if (summary.ownerSession === session) {
+    if (isOwnedBy(summary, { session, gateway: plans.reads.gateway })) {
       const { status, steps, createdAtMs } = summary;
       coordinations.push({ coordinationId: runId, status, startedAt: formatTimestamp(createdAtMs), steps });
     }

@@ -14,6 +14,7 @@ import {
   parseBounded,
 } from "../../../agents/coordination/contracts/validation.ts";
 import type { ReadableResult } from "../../../agents/coordination/ledger/readable-results.ts";
+import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
 import { findPlaces, readPage } from "../../../agents/coordination/results/cut-text.ts";
 import type {
   CoordinationView,
@@ -74,7 +75,7 @@ async function findOwn({ plans, session }: Calling): Promise<CoordinationId[]> {
   let looked = 0;
   for await (const { runId, summary } of listRuns(plans.reads)) {
     looked += 1;
-    if (summary.ownerSession === session) ids.add(runId);
+    if (isOwnedBy(summary, { session, gateway: plans.reads.gateway })) ids.add(runId);
     if (looked === LOOKED_MAX || ids.size === COORDINATIONS_MAX) break;
   }
   return [...ids].reverse();

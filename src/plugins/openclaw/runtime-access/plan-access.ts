@@ -24,6 +24,8 @@ export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator,
 
 /** Reading what the ledger says, without changing it. */
 export interface PlanReads extends Pick<LedgerStore, "list">, Pick<ContentStore, "get" | "getMany"> {
+  /** Whose sessions are meant, where several gateways share the ledger. */
+  readonly gateway?: string;
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }

@@ -1,6 +1,7 @@
 /** Owns: what operators say about where the ledger is, and which gateway this is. Part of the plugin's configuration (`config.ts`). */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
+import { gatewayNameSchema } from "../ids.ts";
 
 /** A URL is shown in logs, and in lists of processes: a password has no place in it. */
 function hasNoPassword(text: string): boolean {
@@ -40,10 +41,7 @@ export type LedgerConfig = z.output<typeof ledgerSchema>;
 
 /** The schema of the settings below `gateway`. */
 export const gatewaySchema = z.strictObject({
-  id: z
-    .string()
-    .max(BOUNDS.nameCharsMax)
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/u)
+  id: gatewayNameSchema
     .optional()
     .describe(
       "What this gateway is called in a database, whose coordinations are those of one gateway. Absent: made of the names of the machine and of the state folder.",

@@ -9,7 +9,7 @@ import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { TextMerge } from "../../ports/text-merge.ts";
 import type { PlanSource } from "../log/plan-source.ts";
 import type { PluginHooks } from "../environment/plugin-hooks.ts";
-import type { PlanParts } from "../environment/runtime-parts.ts";
+import type { PlanParts, Settings } from "../environment/runtime-parts.ts";
 import type { RunLog } from "../log/run-log.ts";
 
 /** What ruling on writes needs of the world. */
@@ -31,4 +31,5 @@ export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf">
   readonly logger: Logger;
   readonly runs: RunLog;
   readonly plans: PlanSource;
+  readonly settings: Pick<Settings, "gateway">;
 }

@@ -2,6 +2,7 @@
  * Owns: as whom a session takes part in arbitration. H3 that follows from the ledger: the step whose current attempt the session
  * works on, or the owner of a coordination that is open.
  */
+import { isOpenedIn, type OwnerPlace } from "../../contracts/coordination-summary.ts";
 import type { Priority } from "../../contracts/envelope.ts";
 import {
   epochMsOf,
@@ -15,6 +16,7 @@ import type { RunEvent } from "../../contracts/run-event.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { Settings } from "../environment/runtime-parts.ts";
 import { listRuns } from "../log/read-pages.ts";
 import type { RunLog } from "../log/run-log.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
@@ -39,7 +41,7 @@ export type Standing =
 
 export interface Participants {
   standingOf(session: SessionKey): Promise<Standing>;
-  /** The open coordinations that a session owns. */
+  /** The open coordinations that a session of this gateway owns. */
   ownedBy(session: SessionKey): readonly CoordinationId[];
   /** Hears of every append of this process. */
   appended(events: readonly RunEvent[]): void;
@@ -50,9 +52,13 @@ export interface Participants {
 export function createParticipants(parts: {
   readonly store: Pick<LedgerStore, "find" | "list">;
   readonly runs: RunLog;
+  readonly settings: Pick<Settings, "gateway">;
 }): Participants {
+  const { gateway } = parts.settings;
   const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
-  const add = (owner: SessionKey, runId: CoordinationId, atMs: EpochMs): void => {
+  const add = (opening: OwnerPlace, runId: CoordinationId, atMs: EpochMs): void => {
+    if (!isOpenedIn(opening, gateway)) return;
+    const { ownerSession: owner } = opening;
     owned.set(owner, (owned.get(owner) ?? new Map<CoordinationId, EpochMs>()).set(runId, atMs));
   };
   const remove = (runId: CoordinationId): void => {
@@ -64,15 +70,14 @@ export function createParticipants(parts: {
   };
   const owners = runUntilDone(async () => {
     for await (const { runId, summary } of listRuns(parts.store, { status: "running" }))
-      add(summary.ownerSession, runId, summary.createdAtMs);
+      add(summary, runId, summary.createdAtMs);
   });
   return {
-    opened: ({ coordinationId, created, createdAtMs }) =>
-      add(created.ownerSession, coordinationId, createdAtMs),
+    opened: ({ coordinationId, created, createdAtMs }) => add(created, coordinationId, createdAtMs),
     ownedBy: (session) => [...(owned.get(session)?.keys() ?? [])],
     appended: (events) => {
       for (const { type, runId, payload, timestamp } of events) {
-        if (type === "coordination.created") add(payload.ownerSession, runId, epochMsOf(timestamp));
+        if (type === "coordination.created") add(payload, runId, epochMsOf(timestamp));
         if (type === "coordination.terminal") remove(runId);
       }
     },

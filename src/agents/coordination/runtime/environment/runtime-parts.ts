@@ -39,6 +39,8 @@ export interface Settings {
   /** How many steps of one owner session, and of one agent, run at once. */
   readonly perSessionMax?: number;
   readonly perAgentMax?: number;
+  /** What this gateway is called, where several share the ledger. Absent: this is the only one. */
+  readonly gateway?: string;
 }
 
 /** What running plans needs of the world. */

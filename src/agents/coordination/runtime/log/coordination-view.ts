@@ -15,7 +15,7 @@ import type {
 } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { AdmittedPrivilege } from "../../contracts/privilege.ts";
-import type { BudgetReached, TreeBudget, UsageTotals } from "../../contracts/usage.ts";
+import type { BudgetReached, TreeBudget } from "../../contracts/usage.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../../contracts/verification.ts";
 import {
   createIdempotencyKey,
@@ -28,7 +28,7 @@ import {
   type SessionKey,
   type StepId,
 } from "../../contracts/ids.ts";
-import { NO_USAGE, sumOfStep, type Bill, type UsageSum } from "../../ledger/bill.ts";
+import type { UsageSum } from "../../ledger/bill.ts";
 import {
   childOf,
   sessionOf,
@@ -46,12 +46,15 @@ import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
+import { viewUsage, type UsageView } from "./usage-view.ts";
 
 export interface CoordinationView {
   readonly coordinationId: CoordinationId;
   readonly status: CoordinationStatus;
   readonly objective: ContentRef;
   readonly ownerSession: SessionKey;
+  /** The gateway that opened it, where several share the ledger. */
+  readonly gateway?: string;
   readonly createdAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
   readonly trace: FactPayloads["coordination.created"]["trace"];
@@ -84,16 +87,6 @@ export type QuestionView = Omit<Escalation, "notified"> & {
   /** What the agent asks is kept back as its result is; only operators read it, in the ledger. */
   readonly wordsWithheld?: true;
 };
-
-/** What the model calls of one session used. Where only its runner says it, the kinds of tokens are not known. */
-export interface UsageView extends UsageTotals {
-  /** Of all kinds. */
-  readonly tokens: number;
-  /** `provider/model` of the newest run, in the order in which they were first called. */
-  readonly models: readonly string[];
-  /** What its calls alone used, where its runner says more: of a step whose agent ran a plan, the plan's usage is in it. */
-  readonly ofCalls?: UsageSum;
-}
 
 /** A result that does not count before it is ruled on. Confidences in basis points. */
 export interface HeldView {
@@ -206,28 +199,9 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
     ...(created.budget && { budget: created.budget }),
     ...(bill.stops.length > 0 && { budgetStops: bill.stops }),
     ...(state.successCriteria && viewCriteria(state.successCriteria)),
-    ...(created.forkedFrom && { forkedFrom: created.forkedFrom }),
+    ...viewOrigin(created),
     ...(created.plan && { plan: viewPlan(created.plan) }),
   };
-}
-
-interface UserOfModels {
-  readonly stepId: StepId;
-  readonly spent?: UsageSum | undefined;
-}
-
-function viewUsage<N extends string>(
-  name: N,
-  bill: Bill,
-  { stepId, spent }: UserOfModels,
-): Partial<Record<N, UsageView>> {
-  const { tokens, costMicroUsd } = sumOfStep(bill, stepId, spent);
-  if (tokens + costMicroUsd === 0) return {};
-  const { totals, models } = bill.steps.get(stepId) ?? { totals: NO_USAGE, models: [] };
-  const ofCalls = sumOfStep(bill, stepId, undefined);
-  const isMore = tokens > ofCalls.tokens || costMicroUsd > ofCalls.costMicroUsd;
-  const view: UsageView = { ...totals, tokens, costMicroUsd, models, ...(isMore && { ofCalls }) };
-  return { [name]: view } as Record<N, UsageView>;
 }
 
 /** In a form that JSON can carry. */
@@ -243,6 +217,10 @@ function viewQuestion({ steps }: KnownCoordination, escalation: Escalation): Que
 function viewCriteria(successCriteria: readonly CriterionMet[]): Partial<CoordinationView> {
   const gaveUp = successCriteria.some(({ met }) => !met);
   return { successCriteria, ...(gaveUp && { gaveUp }) };
+}
+
+function viewOrigin({ forkedFrom, gateway }: KnownCoordination["created"]): Partial<CoordinationView> {
+  return { ...(forkedFrom && { forkedFrom }), ...(gateway !== undefined && { gateway }) };
 }
 
 function viewPlan({

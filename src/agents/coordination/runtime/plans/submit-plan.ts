@@ -5,6 +5,7 @@ import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import { addMs, type AgentId } from "../../contracts/ids.ts";
 import { parsePlan } from "../../contracts/plan.ts";
 import type { Coordination } from "../../ledger/state.ts";
+import { isOwnedBy } from "../../contracts/coordination-summary.ts";
 import { checkPlan } from "../../plan/check-plan.ts";
 import type { Compilation } from "../../plan/compile-plan.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
@@ -253,6 +254,7 @@ function draftOpening(parts: RuntimeParts, draft: Opening): Command {
     questions: questionPolicyOf(parts),
     ...(place.kind === "inside" && { parent: place.parent }),
     ...(forkedFrom && { forkedFrom }),
+    ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }
 
@@ -264,7 +266,8 @@ async function ask(
   const state = await parts.runs.state(coordinationId);
   if (state.kind === "unopened")
     return { kind: "refused", code: "NOT_FOUND", reason: `there is no coordination ${coordinationId}` };
-  if (askedBy !== undefined && state.created.ownerSession !== askedBy)
+  const { gateway } = parts.settings;
+  if (askedBy !== undefined && !isOwnedBy(state.created, { session: askedBy, gateway }))
     return { kind: "refused", code: "NOT_OWNER", reason: "the coordination belongs to another session" };
   const submitted = await parts.runs.submit(coordinationId, [command]);
   parts.watch(submitted.state);

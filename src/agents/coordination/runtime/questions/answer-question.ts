@@ -1,10 +1,17 @@
 /** Owns: what hosts ask about questions to people: answering one, putting one, waiting for what comes of it. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
+import { isOwnerElsewhere } from "../../contracts/coordination-summary.ts";
 import { addMs, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
-import { isEnded, type Coordination, type Escalation, type OpenCoordination } from "../../ledger/state.ts";
+import {
+  isEnded,
+  type Coordination,
+  type Escalation,
+  type KnownCoordination,
+  type OpenCoordination,
+} from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import { type Json, type JsonObject, isJsonObject } from "../../plan/step-graph.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
@@ -61,7 +68,8 @@ async function answerChild(
   const named = parseQuestionId(questionId);
   const state = named && (await parts.runs.latest(named.coordinationId));
   const question = state && findQuestion(state, named.escalationId);
-  if (question?.askedOf !== session) return refuseUnknownQuestion(questionId);
+  if (!question || state.kind === "unopened" || !isAskedOf(parts, { state, question }, session))
+    return refuseUnknownQuestion(questionId);
   return answer(parts, {
     questionId,
     answer: text === undefined ? "deny" : "answer",
@@ -69,6 +77,15 @@ async function answerChild(
     through: "session",
     ...(text !== undefined && { text }),
   });
+}
+
+/** Another gateway may have a session of the same key as the owner that was asked. */
+function isAskedOf(
+  { settings: { gateway } }: QuestionParts,
+  { state, question }: { readonly state: KnownCoordination; readonly question: Escalation },
+  session: SessionKey,
+): boolean {
+  return question.askedOf === session && !isOwnerElsewhere(state.created, { session, gateway });
 }
 
 async function answer(parts: QuestionParts, request: AnswerRequest): Promise<QuestionAnswered> {
@@ -282,7 +299,8 @@ const QUESTIONS_TRACE = "questions";
 
 async function placeOf(parts: QuestionParts, { askedBy, traceId }: AskRequest): Promise<Place> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
-  const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(askedBy, trace))];
+  const session = { session: askedBy, gateway: parts.settings.gateway };
+  const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(session, trace))];
   for (const name of names) {
     const found = await parts.store.find(name);
     if (!found || (await parts.runs.state(found.runId)).kind !== "open") continue;
@@ -309,6 +327,7 @@ function draftOpeningOfQuestion(
     settleMs: settings.settleMs,
     acknowledgeMs: settings.acknowledgeMs,
     questions: questionPolicyOf(parts),
+    ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }
 

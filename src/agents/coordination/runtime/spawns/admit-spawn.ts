@@ -59,6 +59,7 @@ export interface AdmitParts {
     readonly settleMs: number;
     readonly acknowledgeMs: number;
     readonly contentMs: number;
+    readonly gateway?: string;
   };
   /** What holds for the questions of a coordination that a spawn opens. */
   readonly questions: () => QuestionPolicy;
@@ -108,7 +109,7 @@ async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home>
   const parent = await openHolder(parts, nameOfChild(request.sourceSession));
   if (parent?.open)
     return { kind: "join", runId: parent.runId, ...(parent.stepId && { parentStepId: parent.stepId }) };
-  const trace = traceOf(request);
+  const trace = traceOf(parts, request);
   return runInTurn(parts.opening, trace, async () => {
     const earlier = await openHolder(parts, trace);
     if (earlier?.open) return { kind: "join", runId: earlier.runId };
@@ -141,8 +142,11 @@ async function runInTurn<T>(
   }
 }
 
-function traceOf({ sourceSession, traceId, spawn }: SpawnRequest): string {
-  return formatTraceName(sourceSession, traceId ?? spawn.call.runId ?? "none");
+function traceOf(
+  { settings: { gateway } }: AdmitParts,
+  { sourceSession: session, traceId, spawn }: SpawnRequest,
+): string {
+  return formatTraceName({ session, gateway }, traceId ?? spawn.call.runId ?? "none");
 }
 
 function join(parts: AdmitParts, request: SpawnRequest, home: Home & { kind: "join" }): Promise<Submitted> {
@@ -185,6 +189,7 @@ function draftOpening(
     acknowledgeMs: settings.acknowledgeMs,
     questions: questions(),
     ...(budget && { budget }),
+    ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }
 

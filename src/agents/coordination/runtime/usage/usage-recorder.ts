@@ -33,6 +33,7 @@ export interface UsageRecorderParts {
   readonly runs: Pick<RunLog, "state" | "submit">;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly settings: { readonly gateway?: string };
 }
 
 export interface BudgetStop {
@@ -141,7 +142,7 @@ async function placeRun(parts: UsageRecorderParts, run: RunCount): Promise<Usage
 }
 
 async function findPlace(
-  { store, runs }: UsageRecorderParts,
+  { store, runs, settings: { gateway } }: UsageRecorderParts,
   { session, traceId, runId }: Pick<RunCount, "session" | "traceId" | "runId">,
 ): Promise<UsagePlace | undefined> {
   const child = await stepOfChild({ store, runs }, session);
@@ -149,7 +150,7 @@ async function findPlace(
     const { stepId, agentId } = child.step.spec;
     return { coordinationId: child.state.coordinationId, stepId, agentId };
   }
-  const found = await store.find(formatTraceName(session, traceId ?? runId));
+  const found = await store.find(formatTraceName({ session, gateway }, traceId ?? runId));
   const state = found && (await runs.state(found.runId));
   if (!state || state.kind === "unopened") return undefined;
   const { coordinationId, created } = state;

@@ -1,0 +1,33 @@
+/** Owns: what the model calls of a step, or of the owner, used, in the form in which it is shown. */
+import type { StepId } from "../../contracts/ids.ts";
+import type { UsageTotals } from "../../contracts/usage.ts";
+import { NO_USAGE, sumOfStep, type Bill, type UsageSum } from "../../ledger/bill.ts";
+
+/** What the model calls of one session used. Where only its runner says it, the kinds of tokens are not known. */
+export interface UsageView extends UsageTotals {
+  /** Of all kinds. */
+  readonly tokens: number;
+  /** `provider/model` of the newest run, in the order in which they were first called. */
+  readonly models: readonly string[];
+  /** What its calls alone used, where its runner says more: of a step whose agent ran a plan, the plan's usage is in it. */
+  readonly ofCalls?: UsageSum;
+}
+
+interface UserOfModels {
+  readonly stepId: StepId;
+  readonly spent?: UsageSum | undefined;
+}
+
+export function viewUsage<N extends string>(
+  name: N,
+  bill: Bill,
+  { stepId, spent }: UserOfModels,
+): Partial<Record<N, UsageView>> {
+  const { tokens, costMicroUsd } = sumOfStep(bill, stepId, spent);
+  if (tokens + costMicroUsd === 0) return {};
+  const { totals, models } = bill.steps.get(stepId) ?? { totals: NO_USAGE, models: [] };
+  const ofCalls = sumOfStep(bill, stepId, undefined);
+  const isMore = tokens > ofCalls.tokens || costMicroUsd > ofCalls.costMicroUsd;
+  const view: UsageView = { ...totals, tokens, costMicroUsd, models, ...(isMore && { ofCalls }) };
+  return { [name]: view } as Record<N, UsageView>;
+}

@@ -249,7 +249,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/workflows": {
-    folders: "core/contracts core/std core/contracts/workflows infra/ledger infra/sqlite/database",
+    folders: "core/contracts core/contracts/workflows infra/ledger infra/sqlite/database",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },

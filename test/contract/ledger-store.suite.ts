@@ -12,6 +12,8 @@ import { describeClaimRaces, describeClaims } from "./ledger-store-claims.suite.
 import { describeContent, describeGetMany, describeKeeping } from "./ledger-store-content.suite.ts";
 import { describeFind, describeHolders, describeList } from "./ledger-store-lookup.suite.ts";
 import { describeClaimProperties, describeOverlapping } from "./ledger-store-overlap.suite.ts";
+import { describeRunOwners } from "./run-owners.suite.ts";
+import { createCoordinationAuthor } from "./run-store-written.ts";
 import {
   readAll,
   type Open,
@@ -67,6 +69,9 @@ export function describeLedgerStore(name: string, create: () => Promise<TestedLe
   describe(`${name}: a sequence of appends with claims`, () => {
     describeClaimProperties(open);
   });
+  describe(`${name}: owners`, () => {
+    describeOwners(open);
+  });
   describe(`${name}: content`, () => {
     describeContent(open);
   });
@@ -82,6 +87,21 @@ export function describeLedgerStore(name: string, create: () => Promise<TestedLe
 }
 
 const conflict = { code: "LEDGER_CONFLICT" };
+
+function describeOwners(open: Open): void {
+  describeRunOwners(async () => {
+    const tested = await open();
+    return {
+      store: tested.store,
+      openAgain: async () => {
+        const store = await tested.ledger.open(tested.clock);
+        return { store, close: () => store.close() };
+      },
+      createAuthor: createCoordinationAuthor,
+      [Symbol.asyncDispose]: () => tested[Symbol.asyncDispose](),
+    };
+  });
+}
 
 function describeAppend(open: Open): void {
   it("gives back the very events that were appended, in order", async () => {
@@ -318,6 +338,7 @@ function describeClose(open: Open): void {
     await expect(store.holders("n", 1)).rejects.toMatchObject(closed);
     await expect(store.references(writer.runId)).rejects.toMatchObject(closed);
     await expect(store.claims({ after: 0, limit: 1 })).rejects.toMatchObject(closed);
+    await expect(store.owners.holders()).rejects.toMatchObject(closed);
     const query = { resource: "queue:q", atMs: 0 as EpochMs, limit: 1 };
     await expect(store.overlapping(query)).rejects.toMatchObject(closed);
     await expect(store.inspect()).rejects.toMatchObject(closed);

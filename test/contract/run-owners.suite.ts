@@ -1,27 +1,32 @@
-/** Owns: the part of the conformance suite about which process drives which run (`RunOwners`, O1 to O4). */
+/** Owns: the part of the conformance suite about which process drives which run of either kind (`RunOwners`, O1 to O4). */
 import { expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { OwnerToken, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
-import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
+import { describeGiving, describeHolders, describeTakingFrom } from "./run-owners-giving.suite.ts";
 import {
-  beginRun,
-  COMPLETED,
-  createNodeStarted,
-  readAll,
+  appendAs,
+  arrivalOf,
+  beginOne,
+  beginRuns,
+  listLog,
+  notOwner,
+  ownerOf,
+  takeIds,
+  type Append,
   type Open,
-  type WorkflowAuthor,
-} from "./workflow-store-tested.ts";
+  type OwnedStore,
+} from "./run-owners-tested.ts";
 
-const notOwner = { code: "NOT_OWNER" };
-
-export function describeRunOwners(open: Open): void {
+export function describeRunOwners<Request extends Append>(open: Open<Request>): void {
   describeBeats(open);
   describeTaking(open);
+  describeTakingFrom(open);
+  describeHolders(open);
+  describeGiving(open);
   describeFence(open);
   describeArrivals(open);
 }
 
-function describeBeats(open: Open): void {
+function describeBeats<Request extends Append>(open: Open<Request>): void {
   it("are known with how often they told of themselves, until they are removed", async () => {
     await using tested = await open();
     const { owners } = tested.store;
@@ -29,60 +34,33 @@ function describeBeats(open: Open): void {
     await owners.beat({ id: "b" });
     await owners.beat({ id: "a", process: "boot/1/7" });
     await owners.beat({ id: "b", process: "boot/1/8" });
-    const later = await tested.ledger.open();
-    expect(await later.workflows.owners.beats()).toEqual([
+    const later = await tested.openAgain();
+    expect(await later.store.owners.beats()).toEqual([
       { id: "a", process: "boot/1/7", count: 1 },
       { id: "b", process: "boot/1/8", count: 2 },
     ]);
-    await later.workflows.owners.remove("b");
-    await later.workflows.owners.remove("none");
+    await later.store.owners.remove("b");
+    await later.store.owners.remove("none");
     await later.close();
     expect((await owners.beats()).map(({ id }) => id)).toEqual(["a"]);
   });
 }
 
-/** Begins runs of one owner, or of nobody. */
-async function beginRuns(
-  store: WorkflowStore,
-  names: readonly string[],
-  id?: string,
-): Promise<WorkflowAuthor[]> {
-  const authors: WorkflowAuthor[] = [];
-  for (const name of names) {
-    const { author, request } = beginRun(name);
-    await store.append({ ...request, ...(id !== undefined && { owner: { id, token: 1 } }) });
-    authors.push(author);
-  }
-  return authors;
-}
-
-async function takeIds(
-  owners: RunOwners,
-  owner: string,
-  { from = [], limit = 10 }: { readonly from?: readonly string[]; readonly limit?: number } = {},
-): Promise<CoordinationId[]> {
-  return (await owners.take({ owner, from, limit })).map(({ runId }) => runId);
-}
-
-function describeTaking(open: Open): void {
+function describeTaking<Request extends Append>(open: Open<Request>): void {
   it("take the open runs of who is gone and of nobody, the oldest first and in batches", async () => {
     await using tested = await open();
     const { store } = tested;
     const { owners } = store;
     await owners.beat({ id: "living" });
     await owners.beat({ id: "gone" });
-    await beginRuns(store, ["kept"], "living");
+    const kept = await beginOne(tested, "kept", "living");
     const free = [
-      ...(await beginRuns(store, ["g1", "g2"], "gone")),
-      ...(await beginRuns(store, ["n1"])),
-      ...(await beginRuns(store, ["u1"], "unheard-of")),
+      ...(await beginRuns(tested, ["g1", "g2"], "gone")),
+      ...(await beginRuns(tested, ["n1"])),
+      ...(await beginRuns(tested, ["u1"], "unheard-of")),
     ].map(({ runId }) => runId);
-    const [ended] = await beginRuns(store, ["ended"], "gone");
-    if (!ended) throw new Error("the run was not begun");
-    await store.append({
-      ...ended.append([COMPLETED], { status: "completed" }),
-      owner: { id: "gone", token: 1 },
-    });
+    const ended = await beginOne(tested, "ended", "gone");
+    await store.append({ ...ended.end(), owner: { id: "gone", token: 1 } });
     expect(await takeIds(owners, "taker", { from: ["gone"], limit: 3 })).toEqual(free.slice(0, 3));
     expect(await takeIds(owners, "taker", { from: ["gone"], limit: 3 })).toEqual(free.slice(3));
     expect(await takeIds(owners, "taker", { from: ["gone"] })).toEqual([]);
@@ -91,30 +69,29 @@ function describeTaking(open: Open): void {
     expect(await owners.list("taker", { limit: 2, ...(first && { after: first }) })).toEqual(
       rest.slice(0, 2),
     );
-    expect((await owners.list("living", { limit: 9 })).map(({ runId }) => runId)).toEqual(["run-kept"]);
+    expect((await owners.list("living", { limit: 9 })).map(({ runId }) => runId)).toEqual([kept.runId]);
   });
 
   it("leave alone what a living owner has, and take it once that one is removed", async () => {
     await using tested = await open();
     const { owners } = tested.store;
     await owners.beat({ id: "one" });
-    const [author] = await beginRuns(tested.store, ["a"], "one");
+    const author = await beginOne(tested, "a", "one");
     expect(await takeIds(owners, "two")).toEqual([]);
     expect(await takeIds(owners, "one", { from: ["one"] })).toEqual([]);
     await owners.remove("one");
-    expect(await takeIds(owners, "two")).toEqual([author?.runId]);
-    expect(await owners.ownerOf("run-a" as CoordinationId)).toEqual({ id: "two", token: 2 });
-    expect(await owners.ownerOf("run-none" as CoordinationId)).toBeUndefined();
+    expect(await takeIds(owners, "two")).toEqual([author.runId]);
+    expect(await ownerOf(tested.store, author.runId)).toEqual({ id: "two", token: 2 });
   });
 
   it("never take one run twice, where many take at once, and leave none behind", async () => {
     await using tested = await open();
     const { store } = tested;
     const names = Array.from({ length: 40 }, (_, index) => `many-${index}`);
-    await beginRuns(store, names, "gone");
-    const others = await Promise.all([tested.ledger.open(), tested.ledger.open(), tested.ledger.open()]);
-    const takers = [store, ...others.map(({ workflows }) => workflows)];
-    const takeAll = async ({ owners }: WorkflowStore, index: number): Promise<CoordinationId[]> => {
+    const authors = await beginRuns(tested, names, "gone");
+    const others = await Promise.all([tested.openAgain(), tested.openAgain(), tested.openAgain()]);
+    const takers = [store, ...others.map((other) => other.store)];
+    const takeAll = async ({ owners }: OwnedStore<Request>, index: number): Promise<CoordinationId[]> => {
       const owner = `taker-${index}`;
       await owners.beat({ id: owner });
       const batches: CoordinationId[] = [];
@@ -128,27 +105,17 @@ function describeTaking(open: Open): void {
     const runIds = (await Promise.all(takers.map(takeAll))).flat();
     // What one passed over because another one looked at it is left to the next look.
     runIds.push(...(await takeIds(store.owners, "taker-0", { from: ["gone"], limit: 99 })));
-    expect(runIds.toSorted()).toEqual(names.map((name) => `run-${name}`).toSorted());
+    expect(runIds.toSorted()).toEqual(authors.map(({ runId }) => runId).toSorted());
     expect(new Set(runIds).size).toBe(names.length);
     for (const other of others) await other.close();
   });
 }
 
-async function appendAs(
-  store: WorkflowStore,
-  author: WorkflowAuthor,
-  owner: OwnerToken | undefined,
-): Promise<void> {
-  await store.append({ ...author.propose([createNodeStarted("next")]), ...(owner && { owner }) });
-  author.append([createNodeStarted("next")]);
-}
-
-function describeFence(open: Open): void {
+function describeFence<Request extends Append>(open: Open<Request>): void {
   it("write with their token, and nothing after another one took over, however often", async () => {
     await using tested = await open();
     const { store } = tested;
-    const [author] = await beginRuns(store, ["a"], "one");
-    if (!author) throw new Error("the run was not begun");
+    const author = await beginOne(tested, "a", "one");
     await appendAs(store, author, { id: "one", token: 1 });
     await expect(appendAs(store, author, { id: "one", token: 2 })).rejects.toMatchObject(notOwner);
     await expect(appendAs(store, author, { id: "two", token: 1 })).rejects.toMatchObject(notOwner);
@@ -158,15 +125,15 @@ function describeFence(open: Open): void {
       [4, "two", "one"],
     ] as const) {
       expect(await takeIds(store.owners, owner, { from: [former] })).toEqual([author.runId]);
-      expect(await store.owners.ownerOf(author.runId)).toEqual({ id: owner, token });
-      const length = (await readAll(store, author.runId)).length;
+      expect(await ownerOf(store, author.runId)).toEqual({ id: owner, token });
+      const length = (await listLog(store, author.runId)).length;
       for (const late of [
         { id: former, token: token - 1 },
         { id: former, token },
         { id: owner, token: token - 2 },
       ])
         await expect(appendAs(store, author, late)).rejects.toMatchObject(notOwner);
-      expect(await readAll(store, author.runId)).toHaveLength(length);
+      expect(await listLog(store, author.runId)).toHaveLength(length);
       await appendAs(store, author, { id: owner, token });
     }
   });
@@ -174,9 +141,9 @@ function describeFence(open: Open): void {
   it("refuse a former owner alone among appends that wait together", async () => {
     await using tested = await open();
     const { store } = tested;
-    const authors = await beginRuns(store, ["a", "b", "c"], "one");
-    const later = await tested.ledger.open();
-    expect(await takeIds(later.workflows.owners, "two", { limit: 1 })).toEqual(["run-a"]);
+    const authors = await beginRuns(tested, ["a", "b", "c"], "one");
+    const later = await tested.openAgain();
+    expect(await takeIds(later.store.owners, "two", { limit: 1 })).toEqual([authors[0]?.runId]);
     const results = await Promise.allSettled(
       authors.map((author) => appendAs(store, author, { id: "one", token: 1 })),
     );
@@ -188,21 +155,20 @@ function describeFence(open: Open): void {
   it("write nothing behind a takeover that is made while they append", async () => {
     await using tested = await open();
     const { store } = tested;
-    const other = await tested.ledger.open();
+    const other = await tested.openAgain();
     for (let round = 0; round < 20; round += 1) {
-      const [author] = await beginRuns(store, [`race-${round}`], "one");
-      if (!author) throw new Error("the run was not begun");
+      const author = await beginOne(tested, `race-${round}`, "one");
       const appending = appendAs(store, author, { id: "one", token: 1 }).then(
         () => undefined,
         (error: unknown) => error,
       );
-      const takenIds = await takeIds(other.workflows.owners, "two");
-      const lengthThen = (await readAll(other.workflows, author.runId)).length;
+      const takenIds = await takeIds(other.store.owners, "two");
+      const lengthThen = (await listLog(other.store, author.runId)).length;
       const error = await appending;
-      const length = (await readAll(store, author.runId)).length;
+      const length = (await listLog(store, author.runId)).length;
       if (takenIds.length === 0) {
         expect(error).toBeUndefined();
-        await takeIds(other.workflows.owners, "two");
+        await takeIds(other.store.owners, "two");
         continue;
       }
       expect(length).toBe(lengthThen);
@@ -214,40 +180,39 @@ function describeFence(open: Open): void {
   it("begin a run with the first token only, and lose to a log that is longer before anything else", async () => {
     await using tested = await open();
     const { store } = tested;
-    const { request } = beginRun("a");
-    await expect(store.append({ ...request, owner: { id: "one", token: 2 } })).rejects.toMatchObject(
-      notOwner,
-    );
-    expect(await store.entry(request.runId)).toBeUndefined();
-    await store.append({ ...request, owner: { id: "one", token: 1 } });
-    const again = store.append({ ...request, owner: { id: "two", token: 1 } });
+    const { runId, begin } = tested.createAuthor("a");
+    await expect(store.append({ ...begin, owner: { id: "one", token: 2 } })).rejects.toMatchObject(notOwner);
+    expect(await store.entry(runId)).toBeUndefined();
+    await store.append({ ...begin, owner: { id: "one", token: 1 } });
+    const again = store.append({ ...begin, owner: { id: "two", token: 1 } });
     await expect(again).rejects.toMatchObject({ code: "LEDGER_CONFLICT" });
-    expect(await store.owners.ownerOf(request.runId)).toEqual({ id: "one", token: 1 });
+    expect(await ownerOf(store, runId)).toEqual({ id: "one", token: 1 });
   });
 }
 
-function describeArrivals(open: Open): void {
+function describeArrivals<Request extends Append>(open: Open<Request>): void {
   it("are told once of what others appended to their runs, also of what ended them", async () => {
     await using tested = await open();
     const { store } = tested;
     const { owners } = store;
     const [first, second, unowned] = [
-      ...(await beginRuns(store, ["a", "b"], "one")),
-      ...(await beginRuns(store, ["c"])),
+      ...(await beginRuns(tested, ["a", "b"], "one")),
+      ...(await beginRuns(tested, ["c"])),
     ];
     if (!first || !second || !unowned) throw new Error("the runs were not begun");
     await appendAs(store, first, { id: "one", token: 1 });
     await appendAs(store, unowned, undefined);
     expect(await owners.collectArrivals("one", 9)).toEqual([]);
     await appendAs(store, first, undefined);
-    await store.append(second.append([COMPLETED], { status: "completed" }));
+    await store.append(second.end());
     expect(await owners.collectArrivals("two", 9)).toEqual([]);
-    expect(await owners.collectArrivals("one", 1)).toEqual([{ runId: first.runId, length: 4 }]);
-    expect(await owners.collectArrivals("one", 9)).toEqual([{ runId: second.runId, length: 3 }]);
+    const [arrivalOfFirst, arrivalOfSecond] = [await arrivalOf(store, first), await arrivalOf(store, second)];
+    expect(await owners.collectArrivals("one", 1)).toEqual([arrivalOfFirst]);
+    expect(await owners.collectArrivals("one", 9)).toEqual([arrivalOfSecond]);
     expect(await owners.collectArrivals("one", 9)).toEqual([]);
     await appendAs(store, first, undefined);
     await appendAs(store, first, { id: "one", token: 1 });
-    expect(await owners.collectArrivals("one", 9)).toEqual([{ runId: first.runId, length: 6 }]);
-    expect(await owners.ownerOf(first.runId)).toEqual({ id: "one", token: 1 });
+    expect(await owners.collectArrivals("one", 9)).toEqual([await arrivalOf(store, first)]);
+    expect(await ownerOf(store, first.runId)).toEqual({ id: "one", token: 1 });
   });
 }

@@ -1,7 +1,10 @@
-/** Owns: runs of either kind as the suite of what their stores have in common appends them. */
-import { openRun } from "../support/ledger-fixtures.ts";
+/** Owns: runs of either kind as the suites of what their stores have in common append them. */
+import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
+import { openRun, spawnOf } from "../support/ledger-fixtures.ts";
 import { appendEnd } from "./ledger-store-tested.ts";
-import { beginRun, COMPLETED } from "./workflow-store-tested.ts";
+import type { OwnedAuthor } from "./run-owners-tested.ts";
+import { beginRun, COMPLETED, createNodeStarted } from "./workflow-store-tested.ts";
 
 export function writeCoordination(name: string) {
   const { author, request: begin } = openRun(name);
@@ -11,4 +14,27 @@ export function writeCoordination(name: string) {
 export function writeWorkflowRun(name: string) {
   const { author, request: begin } = beginRun(name);
   return { begin, end: author.append([COMPLETED], { status: "completed" }) };
+}
+
+export function createCoordinationAuthor(name: string): OwnedAuthor<AppendRequest> {
+  const { author, request: begin } = openRun(name);
+  let calls = 0;
+  return {
+    runId: author.runId,
+    begin,
+    propose: () => author.propose(spawnOf(`next-${calls + 1}`)),
+    append: () => author.append(spawnOf(`next-${(calls += 1)}`)),
+    end: () => appendEnd(author),
+  };
+}
+
+export function createWorkflowRunAuthor(name: string): OwnedAuthor<WorkflowAppend> {
+  const { author, request: begin } = beginRun(name);
+  return {
+    runId: author.runId,
+    begin,
+    propose: () => author.propose([createNodeStarted("next")]),
+    append: () => author.append([createNodeStarted("next")]),
+    end: () => author.append([COMPLETED], { status: "completed" }),
+  };
 }

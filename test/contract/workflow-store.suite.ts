@@ -8,6 +8,7 @@ import type { WorkflowEvent } from "../../src/agents/coordination/contracts/work
 import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { describeRunOwners } from "./run-owners.suite.ts";
+import { createWorkflowRunAuthor } from "./run-store-written.ts";
 import { describeDefinitions, describeRequests } from "./workflow-store-beside.suite.ts";
 import { describeMemory, describeMemoryAsOf } from "./workflow-store-memory.suite.ts";
 import { describeDamage, describeOrigins } from "./workflow-store-origins.suite.ts";
@@ -53,13 +54,28 @@ export function describeWorkflowStore(name: string, create: () => Promise<Spoila
     ["memory", describeMemory],
     ["memory as of an event", describeMemoryAsOf],
     ["requests with a key", describeRequests],
-    ["owners", describeRunOwners],
+    ["owners", describeOwners],
     ["close", describeClose],
   ];
   for (const [part, describePart] of parts)
     describe(`${name}: ${part}`, () => {
       describePart(open);
     });
+}
+
+function describeOwners(open: Open): void {
+  describeRunOwners(async () => {
+    const tested = await open();
+    return {
+      store: tested.store,
+      openAgain: async () => {
+        const opened = await tested.ledger.open();
+        return { store: opened.workflows, close: () => opened.close() };
+      },
+      createAuthor: createWorkflowRunAuthor,
+      [Symbol.asyncDispose]: () => tested[Symbol.asyncDispose](),
+    };
+  });
 }
 
 const conflict = { code: "LEDGER_CONFLICT" };
@@ -288,7 +304,9 @@ function describeClose(open: Open): void {
       () => store.owners.remove("d"),
       () => store.owners.take({ owner: "d", from: [], limit: 1 }),
       () => store.owners.list("d", { limit: 1 }),
-      () => store.owners.ownerOf(runId),
+      () => store.owners.ownersOf([runId]),
+      () => store.owners.holders(),
+      () => store.owners.give(runId, { id: "d", token: 1 }, "e"),
       () => store.owners.collectArrivals("d", 1),
     ];
     for (const call of calls) await expect(call()).rejects.toMatchObject({ code: "LEDGER_CLOSED" });

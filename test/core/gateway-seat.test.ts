@@ -44,7 +44,7 @@ interface Gateway {
 function createGateway(machine: Machine, name: string, process = name, start = 1): Gateway {
   const { clock, rows, lines, ended } = machine;
   const pausedCalls: (() => void)[] = [];
-  const owners = createMemoryOwners({ runs: new Map(), owners: rows }, (work) =>
+  const owners = createMemoryOwners({ runs: new Map(), owners: rows, hasEnded: () => true }, (work) =>
     Promise.resolve().then(() => work()),
   );
   const hold = async <T>(work: () => T | Promise<T>): Promise<T> => {

@@ -93,7 +93,7 @@ function createWaitingModel() {
 }
 
 async function ownerOf({ owners }: Fleet, runId: string): Promise<string> {
-  const owner = await owners.ownerOf(runId as CoordinationId);
+  const owner = (await owners.ownersOf([runId as CoordinationId])).get(runId as CoordinationId);
   return owner ? `${owner.id} ${owner.token}` : "nobody";
 }
 

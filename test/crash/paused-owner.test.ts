@@ -85,9 +85,9 @@ async function readEvents(place: string, runId: string): Promise<WorkflowEvent[]
 
 async function ownerOf(place: string, runId: string): Promise<number | undefined> {
   const ledger = await openAnyLedger(place, { mode: "read" });
-  const owner = await ledger.workflows.owners.ownerOf(runId as CoordinationId);
+  const owners = await ledger.workflows.owners.ownersOf([runId as CoordinationId]);
   await ledger.close();
-  return owner?.token;
+  return owners.get(runId as CoordinationId)?.token;
 }
 
 /** Returns how long it took until the run went on in the other process. */

@@ -1,20 +1,30 @@
 /** Owns: which process drives which run (`RunOwners`) in memory, with the meaning of the port. */
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { hasRunEnded } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { OwnedRun, OwnerBeat, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
-import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
-import { findLostOwner, isArrival, NOBODY, findOwnerAfter } from "../../src/infra/ledger/owner-fence.ts";
-import type { Answer, MemoryRun } from "./memory-run.ts";
+import {
+  createNotOwner,
+  findLostOwner,
+  findOwnerAfter,
+  isArrival,
+  listOwners,
+  type OwnedAppend,
+} from "../../src/infra/ledger/owner-fence.ts";
+import type { Answer, OwnedKeptRun } from "./memory-run.ts";
 
-export interface OwnedRuns {
-  readonly runs: ReadonlyMap<CoordinationId, MemoryRun>;
+export interface OwnedRuns<Summary> {
+  readonly runs: ReadonlyMap<CoordinationId, OwnedKeptRun<Summary>>;
   readonly owners: Map<string, OwnerBeat>;
+  readonly hasEnded: (summary: Summary) => boolean;
 }
 
-export function createMemoryOwners({ runs, owners }: OwnedRuns, answer: Answer): RunOwners {
-  const listOpen = (isWanted: (run: MemoryRun) => boolean, after: number, limit: number) =>
+export function createMemoryOwners<Summary>(
+  { runs, owners, hasEnded }: OwnedRuns<Summary>,
+  answer: Answer,
+): RunOwners {
+  type Run = OwnedKeptRun<Summary>;
+  const listOpen = (isWanted: (run: Run) => boolean, after: number, limit: number) =>
     [...runs]
-      .filter(([, run]) => !hasRunEnded(run.summary.status) && run.ordinal > after && isWanted(run))
+      .filter(([, run]) => !hasEnded(run.summary) && run.ordinal > after && isWanted(run))
       .slice(0, limit);
   return {
     beat: (owner) =>
@@ -26,14 +36,27 @@ export function createMemoryOwners({ runs, owners }: OwnedRuns, answer: Answer):
       answer(() => {
         owners.delete(id);
       }),
-    take: ({ owner, from, limit }) =>
+    holders: () =>
       answer(() => {
-        const isFree = ({ owner: { owner_id: id } }: MemoryRun): boolean =>
-          id !== owner && (!owners.has(id) || from.includes(id));
+        const open = listOpen(() => true, 0, runs.size);
+        return [...new Set(open.map(([, { owner }]) => owner.owner_id))].toSorted();
+      }),
+    take: ({ owner, from, limit, isOnlyFrom = false }) =>
+      answer(() => {
+        const isFree = ({ owner: { owner_id: id } }: Run): boolean =>
+          id !== owner && (from.includes(id) || (!isOnlyFrom && !owners.has(id)));
         return listOpen(isFree, 0, limit).map(([runId, run]) => {
           run.owner = { owner_id: owner, owner_token: run.owner.owner_token + 1 };
           return ownedRunOf(runId, run);
         });
+      }),
+    give: (runId, owner, to) =>
+      answer(() => {
+        const run = runs.get(runId);
+        if (!run || hasEnded(run.summary)) throw createNotOwner(runId, owner);
+        checkOwner({ runId, owner }, run);
+        run.owner = { owner_id: to, owner_token: owner.token + 1 };
+        run.hasArrived = true;
       }),
     list: (id, { after, limit }) =>
       answer(() =>
@@ -41,11 +64,15 @@ export function createMemoryOwners({ runs, owners }: OwnedRuns, answer: Answer):
           ownedRunOf(runId, run),
         ),
       ),
-    ownerOf: (runId) =>
-      answer(() => {
-        const { owner_id: id, owner_token: token } = runs.get(runId)?.owner ?? NOBODY;
-        return id === NOBODY.owner_id ? undefined : { id, token };
-      }),
+    ownersOf: (runIds) =>
+      answer(() =>
+        listOwners(
+          runIds.flatMap((runId) => {
+            const run = runs.get(runId);
+            return run ? [{ run_id: runId, ...run.owner }] : [];
+          }),
+        ),
+      ),
     collectArrivals: (id, limit) =>
       answer(() => {
         const arrived = [...runs]
@@ -57,17 +84,20 @@ export function createMemoryOwners({ runs, owners }: OwnedRuns, answer: Answer):
   };
 }
 
-function ownedRunOf(runId: CoordinationId, { ordinal, owner: { owner_token: token } }: MemoryRun): OwnedRun {
+function ownedRunOf(
+  runId: CoordinationId,
+  { ordinal, owner: { owner_token: token } }: OwnedKeptRun<unknown>,
+): OwnedRun {
   return { runId, ordinal, token };
 }
 
 /** @throws CoordinationError `NOT_OWNER` */
-export function checkOwner(request: WorkflowAppend, run: MemoryRun | undefined): void {
+export function checkOwner(request: OwnedAppend, run: OwnedKeptRun<unknown> | undefined): void {
   const refusal = findLostOwner(request, run?.owner);
   if (refusal) throw refusal;
 }
 
-export function noteOwner(request: WorkflowAppend, run: MemoryRun, isNew: boolean): void {
+export function noteOwner(request: OwnedAppend, run: OwnedKeptRun<unknown>, isNew: boolean): void {
   const before = isNew ? undefined : run.owner;
   run.owner = findOwnerAfter(request, before);
   if (isArrival(request, before)) run.hasArrived = true;

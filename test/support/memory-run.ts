@@ -23,12 +23,15 @@ export interface KeptRun<Summary> extends ChainedLog {
   summary: Summary;
 }
 
-export interface MemoryRun extends KeptRun<WorkflowSummary> {
+export interface OwnedKeptRun<Summary> extends KeptRun<Summary> {
+  owner: OwnerRow;
+  /** True where somebody else than the owner appended or gave the run to the owner, until the owner has seen it. */
+  hasArrived: boolean;
+}
+
+export interface MemoryRun extends OwnedKeptRun<WorkflowSummary> {
   /** The number of each event among all of the ledger. */
   readonly places: number[];
-  owner: OwnerRow;
-  /** True where somebody else than the owner appended, until the owner has seen it. */
-  hasArrived: boolean;
 }
 
 /** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */

@@ -15,12 +15,15 @@ import type {
   LedgerStore,
   StoredProblem,
 } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { OwnerBeat } from "../../src/agents/coordination/ports/run-owners.ts";
+import { NOBODY } from "../../src/infra/ledger/owner-fence.ts";
 import { keepEvents } from "./hash-chain.ts";
-import { checkPlaces, createMemoryRunStore, type Answer, type KeptRun } from "./memory-run.ts";
+import { checkOwner, createMemoryOwners, noteOwner } from "./memory-owners.ts";
+import { checkPlaces, createMemoryRunStore, type Answer, type OwnedKeptRun } from "./memory-run.ts";
 
 export type MemoryStore = LedgerStore & ContentStore;
 
-interface Run extends KeptRun<Summary> {
+interface Run extends OwnedKeptRun<Summary> {
   readonly references: Reference[];
 }
 
@@ -44,6 +47,7 @@ export interface MemoryLedger {
   readonly names: Map<string, Found[]>;
   readonly contents: Map<string, Content>;
   readonly claims: Claims;
+  readonly owners: Map<string, OwnerBeat>;
   /** Every event of the ledger, run by run, decoded. */
   events(): RunEvent[][];
   open(clock: Clock): MemoryStore;
@@ -55,6 +59,7 @@ export function createMemoryLedger(): MemoryLedger {
     names: new Map(),
     contents: new Map(),
     claims: { entries: new Map(), lastToken: 0 },
+    owners: new Map(),
     events: () => [...ledger.runs.values()].map(({ events }) => events.map(decodeText)),
     open: (clock) => openStore(ledger, clock),
   };
@@ -73,11 +78,12 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
       {
         runs: ledger.runs,
         decode: (_runId, _run, text) => decodeText(text),
-        hasEnded: ({ status }) => status !== "running",
+        hasEnded,
         append: (request: AppendRequest) => appendTo(ledger, request, clock.now()),
       },
       answer,
     ),
+    owners: createMemoryOwners({ ...ledger, hasEnded }, answer),
     find: (name) => answer(() => ledger.names.get(name)?.at(-1)),
     holders: (name, limit) => answer(() => holdersOf(ledger, name).slice(0, limit)),
     overlapping: ({ resource, atMs, limit }) =>
@@ -109,23 +115,41 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
   };
 }
 
+function hasEnded({ status }: Summary): boolean {
+  return status !== "running";
+}
+
 /** S1: checks everything before it writes anything. */
 function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): void {
   const { runId, events, summary, references, contents } = request;
   if (events.length === 0) return;
   const knownRun = ledger.runs.get(runId);
   checkPlaces(request, knownRun?.events.length ?? 0);
+  checkOwner(request, knownRun);
   const claims = applyClaims(ledger.claims, request, atMs);
-  const run = knownRun ?? { ordinal: ledger.runs.size + 1, events: [], hashes: [], references: [], summary };
+  const run = knownRun ?? createRun(ledger, request);
   keepEvents(run, events);
   run.references.push(...references);
   run.summary = summary;
+  noteOwner(request, run, knownRun === undefined);
   ledger.runs.set(runId, run);
   for (const { name, stepId } of references)
     ledger.names.set(name, [...(ledger.names.get(name) ?? []), stepId ? { runId, stepId } : { runId }]);
   for (const content of contents) putContent(ledger, content, { runId, atMs });
   keepContents(ledger, request);
   Object.assign(ledger.claims, claims);
+}
+
+function createRun({ runs }: MemoryLedger, { summary }: AppendRequest): Run {
+  return {
+    ordinal: runs.size + 1,
+    owner: NOBODY,
+    hasArrived: false,
+    events: [],
+    hashes: [],
+    references: [],
+    summary,
+  };
 }
 
 /** S5 */

@@ -119,7 +119,7 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
     memory: journalOf(ledger, answer),
     workspace: createMemoryWorkspace(ledger.files, placesOf(ledger), answer),
     requests: requestsOf(ledger, answer),
-    owners: createMemoryOwners(ledger, answer),
+    owners: createMemoryOwners({ ...ledger, hasEnded: ({ status }) => hasRunEnded(status) }, answer),
     close: () => {
       closed = true;
       return Promise.resolve();

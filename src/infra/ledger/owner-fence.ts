@@ -1,5 +1,6 @@
-/** Owns: whether an append comes from the owner of its run (O2), and what it makes of who owns the run. */
+/** Owns: whether a write comes from the owner of its run (O2), and who owns the run after it. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { OwnerToken } from "../../agents/coordination/ports/run-owners.ts";
 
 /** Tells who owns a run, as its row says. */
@@ -23,10 +24,23 @@ export function findLostOwner(
 ): CoordinationError | undefined {
   if (!owner) return undefined;
   const isOwner = head ? head.owner_id === owner.id && head.owner_token === owner.token : owner.token === 1;
-  if (isOwner) return undefined;
-  return new CoordinationError(
-    "NOT_OWNER",
-    `${runId} is not driven by ${owner.id} with token ${owner.token}`,
+  return isOwner ? undefined : createNotOwner(runId, owner);
+}
+
+export function createNotOwner(runId: string, { id, token }: OwnerToken): CoordinationError {
+  return new CoordinationError("NOT_OWNER", `${runId} is not driven by ${id} with token ${token}`);
+}
+
+/** Returns the owners that rows name, by the ids of the runs. */
+export function listOwners(
+  rows: readonly (OwnerRow & { readonly run_id: string })[],
+): Map<CoordinationId, OwnerToken> {
+  const ownedRows = rows.filter(({ owner_id }) => owner_id !== NOBODY.owner_id);
+  return new Map(
+    ownedRows.map(({ run_id, owner_id: id, owner_token: token }) => [
+      run_id as CoordinationId,
+      { id, token },
+    ]),
   );
 }
 

@@ -28,6 +28,7 @@ import {
 } from "./database/claim-queries.ts";
 import type { SendQuery } from "./database/connect.ts";
 import type { Group } from "./database/group.ts";
+import { createRunOwners } from "./database/owner-table.ts";
 import { openDatabase, type OpenOptions } from "./database/open-server.ts";
 import { createPostgresSource } from "./database/postgres-dialect.ts";
 import { countRuns } from "./database/read-log-rows.ts";
@@ -83,6 +84,7 @@ export async function openPostgresLedger(
     get: (sha256) => runGuarded(async () => (await getTexts(query, [sha256])).get(sha256)),
     getMany: (sha256s) => runGuarded(() => getTexts(query, sha256s)),
     deleteBefore: (time) => deleteTextsBefore({ database, portion: runWriting }, time),
+    owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createPostgresWorkflowStore(ledger),
     counts: () => runGuarded(() => countRuns(query)),
     measureBytes: () => runGuarded(() => measureTables(query)),

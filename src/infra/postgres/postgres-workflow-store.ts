@@ -24,7 +24,7 @@ import type { SendQuery } from "./database/connect.ts";
 import type { OpenLedger } from "./database/commit-queue.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
 import { createMemoryJournal } from "./workflows/memory-table.ts";
-import { createRunOwners } from "./workflows/owner-table.ts";
+import { createRunOwners } from "./database/owner-table.ts";
 import { createRequestLog } from "./workflows/request-table.ts";
 import {
   addWorkspace,

@@ -29,6 +29,7 @@ import { findRuns } from "../ledger/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
 import { readHashAt, readHeads, readNewestNumber } from "./inspect/read-heads.ts";
+import { createRunOwners } from "./database/owner-rows.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { createSqliteSource } from "./database/sqlite-dialect.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
@@ -88,6 +89,7 @@ export async function openSqliteLedger(
     get: (sha256) => runGuarded(() => statements.content.get(sha256)),
     getMany: (sha256s) => getMany(statements, runGuarded, sha256s),
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
+    owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createSqliteWorkflowStore(ledger),
     counts: () => runGuarded(() => countRuns(database)),
     measureBytes: () => runGuarded(() => measureFiles(path)),

@@ -24,7 +24,7 @@ import { createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts"
 import { createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
 import { loadMigrations } from "./database/migrate.ts";
 import { requestLog } from "./workflows/request-log.ts";
-import { createRunOwners } from "./workflows/owner-rows.ts";
+import { createRunOwners } from "./database/owner-rows.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
 import { createSchemaStatements } from "./database/schema-statements.ts";
 import { findBrokenRule } from "../ledger/workflow-rules.ts";

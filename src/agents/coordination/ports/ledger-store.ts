@@ -4,6 +4,7 @@ import type { RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/coordination-summary.ts";
 import type { ClaimIndex } from "./claim-index.ts";
 import type { ContentInput } from "./content-store.ts";
+import type { RunOwners } from "./run-owners.ts";
 import type { RunAppend, RunStore, StoredRun } from "./run-store.ts";
 
 /**
@@ -13,6 +14,8 @@ import type { RunAppend, RunStore, StoredRun } from "./run-store.ts";
  * two writers who ruled on the same claims one is told to rule again (A2): `append` throws `CLAIM_CONFLICT` then.
  */
 export interface LedgerStore extends RunStore<RunEvent, Summary, AppendRequest>, ClaimIndex {
+  /** Which process drives which coordination. */
+  readonly owners: RunOwners;
   /** The newest holder of a reference name. */
   find(name: string): Promise<Found | undefined>;
   /** The coordinations that hold a reference name, newest reference first, each once, at most `limit`. */

@@ -16,21 +16,30 @@ export interface RunOwners {
   beats(): Promise<readonly OwnerBeat[]>;
   /** Removes an owner: its runs are free for others to take. */
   remove(id: string): Promise<void>;
+  /** The ids of those who own open runs, sorted, whether they have told of themselves or not; "" for runs that nobody owns. */
+  holders(): Promise<readonly string[]>;
   /**
-   * Makes `owner` the owner of open runs that no living owner has: those of `from`, of owners that have not told of themselves
-   * or were removed, and of nobody. At most `limit`, the oldest first, without waiting for those that somebody writes to.
+   * Makes `owner` the owner of open runs that no living owner has: those of `from` and, unless `isOnlyFrom`, those of owners that
+   * have not told of themselves or were removed, and of nobody. At most `limit`, the oldest first, without waiting for those
+   * that somebody writes to.
    */
   take(request: TakeRuns): Promise<readonly OwnedRun[]>;
+  /**
+   * Makes another one the owner of an open run, who finds it as an arrival.
+   *
+   * @throws CoordinationError `NOT_OWNER` when the run does not have that owner and token, or has ended
+   */
+  give(runId: CoordinationId, owner: OwnerToken, to: string): Promise<void>;
   /** The open runs of an owner, the oldest first. */
   list(
     id: string,
     page: { readonly after?: { readonly ordinal: number }; readonly limit: number },
   ): Promise<readonly OwnedRun[]>;
-  /** `undefined` for a run that is not there, and for one that nobody owns. */
-  ownerOf(runId: CoordinationId): Promise<OwnerToken | undefined>;
+  /** The owners of runs, by the ids of the runs. Runs that are not there and runs that nobody owns are left out. */
+  ownersOf(runIds: readonly CoordinationId[]): Promise<ReadonlyMap<CoordinationId, OwnerToken>>;
   /**
-   * Returns runs of the owner to which others appended, the ended ones too, and forgets that they did. At most `limit`, the
-   * oldest first.
+   * Returns runs of the owner to which others appended or which others gave to it, the ended ones too, and forgets that they did.
+   * At most `limit`, the oldest first.
    */
   collectArrivals(id: string, limit: number): Promise<readonly Arrival[]>;
 }
@@ -64,7 +73,7 @@ export interface OwnedRun {
   readonly token: number;
 }
 
-/** A run to which others appended. */
+/** A run to which others appended, or which they gave to its owner. */
 export interface Arrival {
   readonly runId: CoordinationId;
   /** How many events its log has. */
@@ -74,7 +83,12 @@ export interface Arrival {
 /** Which runs are taken over. */
 export interface TakeRuns {
   readonly owner: string;
-  /** The ids of owners that are gone. */
+  /** The ids of owners that are gone. "" means nobody. */
   readonly from: readonly string[];
+  /**
+   * True: only runs of `from`, whoever of them has told of itself. Absent: also those of owners that have not told of themselves
+   * or were removed, and of nobody.
+   */
+  readonly isOnlyFrom?: boolean;
   readonly limit: number;
 }

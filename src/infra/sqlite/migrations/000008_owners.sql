@@ -9,9 +9,9 @@ alter table run add column owner_token integer not null default 0;
 -- 1 where somebody else than the owner appended, until the owner has seen it.
 alter table run add column arrived integer not null default 0 check (arrived in (0, 1));
 
-create index run_by_owner on run (owner_id, run_key) where kind = 'workflow' and ended = 0;
+create index run_by_owner on run (kind, owner_id, run_key) where ended = 0;
 
-create index run_arrived on run (owner_id, run_key) where kind = 'workflow' and arrived = 1;
+create index run_arrived on run (kind, owner_id, run_key) where arrived = 1;
 
 drop trigger run_grows;
 

@@ -211,7 +211,7 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
 /** Goes on with a run that this process began, where it was written. */
 async function adoptIfOwn(driving: Driving, runId: CoordinationId): Promise<void> {
   const { store, ownRuns, owner } = driving;
-  const owned = await store.owners.ownerOf(runId);
+  const owned = (await store.owners.ownersOf([runId])).get(runId);
   if (owned?.id !== owner.id || driving.pending.has(runId)) return;
   const parent = (await store.entry(runId))?.summary.parent;
   ownRuns.add(runId, owned.token, { isChild: parent !== undefined && parent.wellKnownUrl === undefined });

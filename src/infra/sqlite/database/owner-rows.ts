@@ -1,13 +1,18 @@
 /** Owns: which process drives which run (`RunOwners`), of the runs of one kind. What changes owners goes through the write queue. */
 import type { Database, Statement } from "better-sqlite3";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import type { OwnedRun, RunOwners, TakeRuns } from "../../../agents/coordination/ports/run-owners.ts";
+import type {
+  OwnedRun,
+  OwnerToken,
+  RunOwners,
+  TakeRuns,
+} from "../../../agents/coordination/ports/run-owners.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
-import type { OwnerRow } from "../../ledger/owner-fence.ts";
+import { createNotOwner, listOwners, type OwnerRow } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
-import { loadMigrations } from "../database/migrate.ts";
-import { createSchemaStatements } from "../database/schema-statements.ts";
-import type { OpenLedger } from "../database/write-queue.ts";
+import { loadMigrations } from "./migrate.ts";
+import { createSchemaStatements } from "./schema-statements.ts";
+import type { OpenLedger } from "./write-queue.ts";
 
 /** The schema that has owners of runs. */
 const OWNERS_SINCE_VERSION = 8;
@@ -35,20 +40,23 @@ export function createRunOwners({ database, guarded, queued }: OpenLedger, kind:
     remove: async (id) => {
       await write(({ remove }) => remove.run(id));
     },
+    holders: () => read((prepared) => prepared?.holders.all() ?? []),
     take: async (request) => {
       const values = valuesOf(request);
+      const by = request.isOnlyFrom ? "fromAlone" : "fromAll";
       // Mostly there are none: then nobody waits for the lock of the ledger.
-      const isAny = await read((prepared) => (prepared?.free.get({ ...values, limit: 1 }) ?? 0) > 0);
+      const isAny = await read((prepared) => (prepared?.free[by].get({ ...values, limit: 1 }) ?? 0) > 0);
       if (!isAny) return [];
-      return (await write(({ take }) => take.all(values))).map(ownedRunOf).toSorted(compareOrdinals);
+      return (await write(({ take }) => take[by].all(values))).map(ownedRunOf).toSorted(compareOrdinals);
+    },
+    give: async (runId, owner, to) => {
+      const { changes } = await write(({ give }) => give.run({ runId, ...owner, to }));
+      if (changes === 0) throw createNotOwner(runId, owner);
     },
     list: (id, { after, limit }) =>
       read((prepared) => (prepared?.owned.all(id, after?.ordinal ?? 0, limit) ?? []).map(ownedRunOf)),
-    ownerOf: (runId) =>
-      read((prepared) => {
-        const row = prepared?.ownerOf.get(runId);
-        return row && row.owner_id !== "" ? { id: row.owner_id, token: row.owner_token } : undefined;
-      }),
+    ownersOf: (runIds) =>
+      read((prepared) => listOwners(prepared?.ownersOf.all(JSON.stringify(runIds)) ?? [])),
     collectArrivals: async (id, limit) => {
       const isAny = await read((prepared) => prepared?.arrivals.get(id, 1) !== undefined);
       if (!isAny) return [];
@@ -83,18 +91,28 @@ interface ArrivalRow {
 
 type Arrivals = Statement<[ownerId: string, limit: number], ArrivalRow>;
 
+/** What is taken from those alone who are named, and what also from those who are not known. */
+type ByReach<T> = Readonly<Record<"fromAlone" | "fromAll", T>>;
+
+interface GiveValues extends OwnerToken {
+  readonly runId: string;
+  readonly to: string;
+}
+
 interface OwnerReads {
   readonly owners: Statement<[], { id: string; process: string | null; beats: number }>;
-  readonly free: Statement<[TakeValues], number>;
+  readonly holders: Statement<[], string>;
+  readonly free: ByReach<Statement<[TakeValues], number>>;
   readonly owned: Statement<[ownerId: string, after: number, limit: number], OwnedRow>;
-  readonly ownerOf: Statement<[runId: string], OwnerRow>;
+  readonly ownersOf: Statement<[runIds: string], OwnerRow & { readonly run_id: string }>;
   readonly arrivals: Arrivals;
 }
 
 interface OwnerWrites {
   readonly beat: Statement<[id: string, process: string | null]>;
   readonly remove: Statement<[id: string]>;
-  readonly take: Statement<[TakeValues], OwnedRow>;
+  readonly take: ByReach<Statement<[TakeValues], OwnedRow>>;
+  readonly give: Statement<[GiveValues]>;
   readonly arrivals: Arrivals;
   readonly forgetArrival: Statement<[runKey: number]>;
 }
@@ -112,12 +130,11 @@ function compareOrdinals(one: OwnedRun, other: OwnedRun): number {
 }
 
 /**
- * Selects the keys of open runs that no living owner has. From one owner to the next by the index, so that it costs as much as
- * there are owners, and not as much as they have. SQLite itself would take the index of all open runs.
+ * From one owner to the next by the index, so that it costs as much as there are owners, and not as much as they have. SQLite
+ * itself would take the index of all open runs.
  */
-function selectFree(isOpen: string): string {
+function formatHolder(isOpen: string): string {
   return `
-    with recursive
       holder (id) as (
         select min(owner_id) from run indexed by run_by_owner where ${isOpen}
         union all
@@ -126,7 +143,22 @@ function selectFree(isOpen: string): string {
         )
         from holder
         where holder.id is not null
-      ),
+      )`;
+}
+
+function selectHolders(isOpen: string): string {
+  return `
+    with recursive ${formatHolder(isOpen)}
+    select id
+    from holder
+    where id is not null
+    order by id`;
+}
+
+/** Selects the keys of open runs that no living owner has. */
+function selectFree(isOpen: string): string {
+  return `
+    with recursive ${formatHolder(isOpen)},
       living (id) as (
         select @owner
         union all
@@ -141,6 +173,24 @@ function selectFree(isOpen: string): string {
     limit @limit`;
 }
 
+/** Selects the keys of open runs of those who are named. */
+function selectFreeFrom(isOpen: string): string {
+  return `
+    select run_key
+    from run indexed by run_by_owner
+    where ${isOpen} and owner_id in (select value from json_each(@gone) where value <> @owner)
+    order by run_key
+    limit @limit`;
+}
+
+function formatTake(free: string): string {
+  return `
+    update run
+    set owner_id = @owner, owner_token = owner_token + 1
+    where run_key in (${free})
+    returning run_key, run_id, owner_token`;
+}
+
 function prepareArrivals(database: Database, kind: RunKind): Arrivals {
   return database.prepare<[string, number], ArrivalRow>(
     `select run_key, run_id, length
@@ -151,13 +201,17 @@ function prepareArrivals(database: Database, kind: RunKind): Arrivals {
   );
 }
 
-function prepareOwnerReads(database: Database, kind: RunKind): OwnerReads {
+export function prepareOwnerReads(database: Database, kind: RunKind): OwnerReads {
   const isOpen = `kind = '${kind}' and ended = 0`;
   return {
     owners: database.prepare<[], { id: string; process: string | null; beats: number }>(
       "select id, process, beats from run_owner order by id",
     ),
-    free: database.prepare<[TakeValues], number>(selectFree(isOpen)).pluck(),
+    holders: database.prepare<[], string>(selectHolders(isOpen)).pluck(),
+    free: {
+      fromAlone: database.prepare<[TakeValues], number>(selectFreeFrom(isOpen)).pluck(),
+      fromAll: database.prepare<[TakeValues], number>(selectFree(isOpen)).pluck(),
+    },
     owned: database.prepare<[string, number, number], OwnedRow>(
       `select run_key, run_id, owner_token
        from run
@@ -165,25 +219,32 @@ function prepareOwnerReads(database: Database, kind: RunKind): OwnerReads {
        order by run_key
        limit ?`,
     ),
-    ownerOf: database.prepare<[string], OwnerRow>(
-      `select owner_id, owner_token from run where run_id = ? and kind = '${kind}'`,
+    ownersOf: database.prepare<[string], OwnerRow & { readonly run_id: string }>(
+      `select run_id, owner_id, owner_token
+       from run
+       where run_id in (select value from json_each(?)) and kind = '${kind}'
+       order by run_id`,
     ),
     arrivals: prepareArrivals(database, kind),
   };
 }
 
-function prepareOwnerWrites(database: Database, kind: RunKind): OwnerWrites {
+export function prepareOwnerWrites(database: Database, kind: RunKind): OwnerWrites {
+  const isOpen = `kind = '${kind}' and ended = 0`;
   return {
     beat: database.prepare<[string, string | null]>(
       `insert into run_owner (id, process, beats) values (?, ?, 1)
        on conflict do update set process = excluded.process, beats = beats + 1`,
     ),
     remove: database.prepare<[string]>("delete from run_owner where id = ?"),
-    take: database.prepare<[TakeValues], OwnedRow>(
+    take: {
+      fromAlone: database.prepare<[TakeValues], OwnedRow>(formatTake(selectFreeFrom(isOpen))),
+      fromAll: database.prepare<[TakeValues], OwnedRow>(formatTake(selectFree(isOpen))),
+    },
+    give: database.prepare<[GiveValues]>(
       `update run
-       set owner_id = @owner, owner_token = owner_token + 1
-       where run_key in (${selectFree(`kind = '${kind}' and ended = 0`)})
-       returning run_key, run_id, owner_token`,
+       set owner_id = @to, owner_token = owner_token + 1, arrived = 1
+       where run_id = @runId and ${isOpen} and owner_id = @id and owner_token = @token`,
     ),
     arrivals: prepareArrivals(database, kind),
     forgetArrival: database.prepare<[number]>("update run set arrived = 0 where run_key = ?"),

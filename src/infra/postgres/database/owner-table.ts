@@ -1,0 +1,205 @@
+/**
+ * Owns: which process drives which run (`RunOwners`), of the runs of one kind. Each call is one statement. Except `give`,
+ * none waits for a run that an append writes to: it is passed over, and found the next time.
+ */
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type { OwnedRun, OwnerBeat, RunOwners } from "../../../agents/coordination/ports/run-owners.ts";
+import type { OpenLedger } from "./commit-queue.ts";
+import { createNotOwner, listOwners, type OwnerRow } from "../../ledger/owner-fence.ts";
+import type { RunKind } from "../../ledger/stored-run.ts";
+
+interface BeatRow {
+  readonly id: string;
+  readonly process: string | null;
+  readonly beats: number;
+}
+
+interface OwnedRow {
+  readonly run_key: number;
+  readonly run_id: string;
+  readonly owner_token: number;
+}
+
+export function createRunOwners(
+  { database: { query }, guarded, written }: OpenLedger,
+  kind: RunKind,
+): RunOwners {
+  return {
+    beat: async ({ id, process = null }) => {
+      await written(() => query(BEAT, { id, process }));
+    },
+    beats: () =>
+      guarded(async () => {
+        const rows = await query<BeatRow>("select id, process, beats from run_owner order by id");
+        return rows.map(ownerBeatOf);
+      }),
+    remove: async (id) => {
+      await written(() => query("delete from run_owner where id = @id", { id }));
+    },
+    holders: () =>
+      guarded(async () => {
+        const rows = await query<{ id: string }>(formatHolders(kind));
+        return rows.map(({ id }) => id);
+      }),
+    take: ({ owner, from, limit, isOnlyFrom = false }) =>
+      written(async () => {
+        const rows = await query<OwnedRow>(formatTake(kind, isOnlyFrom), { owner, gone: from, limit });
+        return rows.map(ownedRunOf);
+      }),
+    give: (runId, owner, to) =>
+      written(async () => {
+        const rows = await query(formatGive(kind), { runId, ...owner, to });
+        if (rows.length === 0) throw createNotOwner(runId, owner);
+      }),
+    list: (id, { after, limit }) =>
+      guarded(async () => {
+        const rows = await query<OwnedRow>(formatList(kind), { id, after: after?.ordinal ?? 0, limit });
+        return rows.map(ownedRunOf);
+      }),
+    ownersOf: (runIds) =>
+      guarded(async () =>
+        listOwners(
+          await query<OwnerRow & { readonly run_id: string }>(
+            `select run_id, owner_id, owner_token
+             from run
+             where run_id = any (@runIds::text[]) and kind = '${kind}'
+             order by run_id`,
+            { runIds },
+          ),
+        ),
+      ),
+    collectArrivals: (id, limit) =>
+      written(async () => {
+        const rows = await query<{ run_id: string; length: number }>(formatCollect(kind), { id, limit });
+        return rows.map(({ run_id, length }) => ({ runId: run_id as CoordinationId, length }));
+      }),
+  };
+}
+
+export function formatList(kind: RunKind): string {
+  return `
+    select run_key, run_id, owner_token
+    from run
+    where kind = '${kind}' and ended = 0 and owner_id = @id and run_key > @after
+    order by run_key
+    limit @limit`;
+}
+
+const BEAT = `
+  insert into run_owner as owner (id, process, beats)
+  values (@id, @process, 1)
+  on conflict (id) do update set process = excluded.process, beats = owner.beats + 1`;
+
+function ownerBeatOf({ id, process, beats: count }: BeatRow): OwnerBeat {
+  return { id, count, ...(process !== null && { process }) };
+}
+
+function ownedRunOf({ run_key, run_id, owner_token: token }: OwnedRow): OwnedRun {
+  return { runId: run_id as CoordinationId, ordinal: run_key, token };
+}
+
+/** From one owner to the next by the index, so that it costs as much as there are owners, and not as much as they have. */
+function formatHolder(isOpen: string): string {
+  return `
+      holder (id) as (
+        select min(owner_id) from run where ${isOpen}
+        union all
+        select (select min(owner_id) from run where ${isOpen} and owner_id > holder.id)
+        from holder
+        where holder.id is not null
+      )`;
+}
+
+export function formatHolders(kind: RunKind): string {
+  return `
+    with recursive ${formatHolder(`kind = '${kind}' and ended = 0`)}
+    select id
+    from holder
+    where id is not null
+    order by id`;
+}
+
+const FROM_ALONE = `
+      gone (id) as materialized (
+        select distinct id from unnest(@gone::text[]) as given (id) where id <> @owner
+      )`;
+
+const FROM_AND_UNHEARD_OF = `
+      gone (id) as materialized (
+        select id
+        from holder
+        where id is not null
+          and id <> @owner
+          and not exists (
+            select 1
+            from run_owner
+            where run_owner.id = holder.id and run_owner.id <> all (@gone::text[])
+          )
+      )`;
+
+/**
+ * Owner by owner: over the runs of all of them the server would go through every run there is, the oldest first. An append locks the
+ * row of its run as well: one of the two is first, and the other sees it.
+ */
+export function formatTake(kind: RunKind, isOnlyFrom: boolean): string {
+  const isOpen = `kind = '${kind}' and ended = 0`;
+  return `
+    with recursive
+      ${isOnlyFrom ? FROM_ALONE : `${formatHolder(isOpen)},${FROM_AND_UNHEARD_OF}`},
+      free as materialized (
+        select run_key
+        from gone
+        cross join lateral (
+          select run_key
+          from run
+          where ${isOpen} and owner_id = gone.id
+          order by run_key
+          limit @limit
+          for no key update skip locked
+        ) as candidate
+        order by run_key
+        limit @limit
+      ),
+      moved as (
+        update run
+        set owner_id = @owner, owner_token = owner_token + 1
+        from free
+        where run.run_key = free.run_key
+        returning run.run_key, run.run_id, run.owner_token
+      )
+    select run_key, run_id, owner_token
+    from moved
+    order by run_key`;
+}
+
+/** Waits for an append that is under way: after one of the owner the run still has the token, after a takeover it does not. */
+function formatGive(kind: RunKind): string {
+  return `
+    update run
+    set owner_id = @to, owner_token = owner_token + 1, arrived = 1
+    where run_id = @runId and kind = '${kind}' and ended = 0 and owner_id = @id and owner_token = @token
+    returning run_key`;
+}
+
+export function formatCollect(kind: RunKind): string {
+  return `
+    with
+      arrival as materialized (
+        select run_key
+        from run
+        where kind = '${kind}' and arrived = 1 and owner_id = @id
+        order by run_key
+        limit @limit
+        for no key update skip locked
+      ),
+      seen as (
+        update run
+        set arrived = 0
+        from arrival
+        where run.run_key = arrival.run_key
+        returning run.run_key, run.run_id, run.length
+      )
+    select run_id, length
+    from seen
+    order by run_key`;
+}

@@ -51,7 +51,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   // Builders of what `--json` prints, gateway methods answer and the page shows.
   "plugins/reports": {
     folders:
-      "core/contracts core/privileges core/runtime/log core/runtime/privileges core/runtime/questions core/std platform",
+      "core/contracts core/privileges core/runtime/log core/runtime/ownership core/runtime/privileges core/runtime/questions core/std platform",
     types: "core/contracts/workflows core/ports",
   },
   // Types of what goes over the wire between the page in a browser and its server.

@@ -76,7 +76,7 @@ function callModel(usage: UsageBook, call: ModelCall, calls: number): void {
 export async function recordLedger(
   path: string,
   scripts: readonly CoordinationScript[],
-  budget?: TreeBudget,
+  { budget, gateway }: { readonly budget?: TreeBudget; readonly gateway?: string } = {},
 ): Promise<void> {
   const clock = createManualClock();
   const store = await openTestLedger(path, { clock });
@@ -89,6 +89,7 @@ export async function recordLedger(
     usage,
     newCoordinationId: takeCoordinationId,
     ...(budget && { budget }),
+    ...(gateway !== undefined && { settings: { gateway } }),
   });
   for (const script of scripts) await record({ coordinator, clock, store, usage }, script);
   await coordinator.stop();

@@ -39,7 +39,7 @@ const nameLedger = (): string => folder.file("ledger.sqlite");
 beforeAll(async () => {
   folder = createTempFolder();
   const budget = { spawns: 50, agents: { ["reader" as AgentId]: { tokens: 1_000_000 } } };
-  await recordLedger(nameLedger(), [BILLED, OPEN], budget);
+  await recordLedger(nameLedger(), [BILLED, OPEN], { budget });
 });
 
 afterAll(() => {

@@ -11,6 +11,8 @@ export const SPAWNED = "co-5e5e0000-0000-4000-8000-000000000001";
 export const HOSTILE = "co-bad00000-0000-4000-8000-000000000001";
 export const LARGE = "co-1a49e000-0000-4000-8000-000000000001";
 export const LARGE_STEPS = 10_000;
+/** The gateway that opened what was spawned. */
+export const GATEWAY = "office";
 /** Markup, a direction override, a NUL, and a megabyte. */
 export const HOSTILE_TEXT = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>\u202egnp.exe\u0000${"x".repeat(1_000_000)}`;
 export { ENDED_PLAN, RUNNING_PLAN };
@@ -18,7 +20,7 @@ export { ENDED_PLAN, RUNNING_PLAN };
 export async function fillLedger(path: string): Promise<void> {
   await recordQuestions(path);
   await recordPlans(path, [RUNNING_PLAN, ENDED_PLAN]);
-  await recordLedger(path, [{ ...RESEARCH, id: SPAWNED }]);
+  await recordLedger(path, [{ ...RESEARCH, id: SPAWNED }], { gateway: GATEWAY });
   await recordHostile(path);
 }
 

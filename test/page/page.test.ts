@@ -4,7 +4,15 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { startBrowser, openPage, type Viewing } from "./browser.ts";
-import { ENDED_PLAN, fillLedger, HOSTILE, openAnother, RUNNING_PLAN, SPAWNED } from "./filled-ledger.ts";
+import {
+  ENDED_PLAN,
+  fillLedger,
+  GATEWAY,
+  HOSTILE,
+  openAnother,
+  RUNNING_PLAN,
+  SPAWNED,
+} from "./filled-ledger.ts";
 import { startServe } from "./page-stage.ts";
 import { go, visitPage, type Play } from "./visit.ts";
 
@@ -90,6 +98,15 @@ describe("the page", () => {
       },
       { width: 360 },
     ));
+
+  it("names the gateway of a coordination where several share the ledger", () =>
+    visit(async ({ page }) => {
+      await go(page, "#/runs");
+      await page.getByText(`gateway ${GATEWAY}`).waitFor();
+      expect(await page.getByText("gateway", { exact: false }).count()).toBe(1);
+      await go(page, `#/runs/${SPAWNED}/timeline`);
+      await page.locator("dl.fields div", { hasText: "gateway" }).getByText(GATEWAY).waitFor();
+    }));
 
   it("takes the link out of the address, and keeps nothing where another page could read it", () =>
     visit(async ({ page, context }) => {

@@ -16,6 +16,7 @@ import {
 } from "../../agents/coordination/std/quantities.ts";
 import { describeProgress } from "./ledger/progress-text.ts";
 import { readContents, type ContentsCounts, type ContentsReport } from "../reports/contents-report.ts";
+import { describeGateways } from "../reports/gateway-report.ts";
 import { stepName } from "../reports/step-name.ts";
 import {
   createErrorJson,
@@ -143,6 +144,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
   const contents = describeRunning(status, paint);
   const questions = describeQuestions(status, paint, now);
   const mismatches = describeMismatches(status, paint);
+  const gateways = describeGateways(status.gateways);
   const renderField = (name: string, value: string): string =>
     `${paint.tone("faint", name.padEnd(13))} ${value}`;
   const lines = [
@@ -151,6 +153,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
     ...openWopLines(status).map((text) => renderField("OpenWOP", text)),
     renderField("ledger", describeLedger(status, paint)),
     ...(contents === undefined ? [] : [renderField("running", contents)]),
+    ...(gateways === "" ? [] : [renderField("gateways", formatPrintable(gateways, terminal.unicode))]),
     ...renderProgress(status, terminal, now).map((line) => renderField("progress", line)),
     ...(questions === undefined ? [] : [renderField("questions", questions)]),
     ...(mismatches === undefined ? [] : [renderField("truth", mismatches)]),

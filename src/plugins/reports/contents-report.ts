@@ -10,6 +10,7 @@ import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { findNewestConflicts } from "./find-conflicts.ts";
 import { createQuestionReads, findNewestQuestions, OPEN_QUESTIONS_MAX } from "./find-questions.ts";
+import { listGateways, type GatewayLoad } from "./gateway-report.ts";
 import { findNewestProgress, type FoundProgress } from "./progress-report.ts";
 import { countRefusedCalls } from "./list-refused-calls.ts";
 
@@ -36,6 +37,8 @@ export interface ContentsReport extends ContentsCounts {
   readonly answerByMs?: number;
   /** Absent where no agent at work says how far it is. */
   readonly progress?: readonly FoundProgress[];
+  /** Where several gateways share the ledger. */
+  readonly gateways?: readonly GatewayLoad[];
 }
 
 /** Of more, it is enough to know that there are many. */
@@ -61,6 +64,7 @@ export async function readContents(reader: ReportedLedger): Promise<ContentsRepo
   const progress = running > 0 ? await findNewestProgress(reader, PROGRESS_MAX) : [];
   const mismatches = (await reader.holders(MISMATCHES_NAME, MISMATCHES_MAX)).length;
   const refusedCalls = await countRefused(reader, runIds);
+  const gateways = await listGateways(reader, [...runIds]);
   const counts = {
     coordinations,
     running,
@@ -74,6 +78,7 @@ export async function readContents(reader: ReportedLedger): Promise<ContentsRepo
     ...questions,
     ...(progress.length > 0 && { progress }),
     ...(runningUsage.tokens > 0 && { runningUsage }),
+    ...(gateways.length > 0 && { gateways }),
   };
 }
 

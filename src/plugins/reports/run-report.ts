@@ -2,6 +2,7 @@
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { WorkflowSummary } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import { nameHome, type GatewayReport } from "./gateway-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import type { RunEntry } from "./find-coordination.ts";
 
@@ -15,13 +16,15 @@ export interface CoordinationReport {
   readonly steps: Summary["steps"];
   readonly forkedFrom?: NonNullable<Summary["forkedFrom"]>;
   readonly usage?: NonNullable<Summary["usage"]>;
+  /** Where several gateways share the ledger; `drives` is added by `addDrivers`. */
+  readonly gateway?: GatewayReport;
 }
 
 export function createCoordinationReport(
   { runId, summary }: RunEntry,
   objective: string | null,
 ): CoordinationReport {
-  const { status, ownerSession, createdAtMs, steps, forkedFrom, usage } = summary;
+  const { status, ownerSession, createdAtMs, steps, forkedFrom, usage, gateway } = summary;
   return {
     coordinationId: runId,
     status,
@@ -31,6 +34,7 @@ export function createCoordinationReport(
     steps,
     ...(forkedFrom && { forkedFrom }),
     ...(usage && { usage }),
+    ...nameHome(gateway),
   };
 }
 

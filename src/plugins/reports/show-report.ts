@@ -15,6 +15,7 @@ import {
   type EffectivePrivileges,
 } from "./effective-privileges.ts";
 import { textOf } from "./find-coordination.ts";
+import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } from "./gate-log.ts";
 import { readProgressReports, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
 import { timelineOf, type Timeline } from "./timeline.ts";
@@ -27,6 +28,8 @@ export interface CoordinationDetails {
   readonly gates: GateLog;
   readonly progress: ProgressByStep;
   readonly privileges: EffectivePrivileges;
+  /** Where several gateways share the ledger. */
+  readonly gateway?: GatewayReport;
 }
 
 /** A step as `show --json` prints it. */
@@ -37,8 +40,10 @@ export type StepReport = Omit<StepView, "progress"> & {
 
 export interface ShowReport extends Omit<
   CoordinationView,
-  "steps" | "escalations" | "conflicts" | "objective"
+  "steps" | "escalations" | "conflicts" | "objective" | "gateway"
 > {
+  /** Where several gateways share the ledger. */
+  readonly gateway?: GatewayReport;
   readonly steps: readonly StepReport[];
   readonly escalations: readonly (QuestionView & { readonly status: "open" | "closed" })[];
   readonly conflicts: readonly ConflictRecord[];
@@ -61,14 +66,17 @@ export async function readDetails(
     gates: await readGateLog(reader, view.coordinationId),
     progress: await readProgressReports(reader, view),
     privileges: await readEffectivePrivileges(reader, view),
+    ...(await readGateway(reader, view)),
   };
 }
 
 export function createShowReport(details: CoordinationDetails): ShowReport {
-  const { view, objective, log, gates, progress, privileges } = details;
+  const { view, objective, log, gates, progress, privileges, gateway } = details;
   const { conflicts, changes } = log;
+  const { gateway: _, ...folded } = view;
   return {
-    ...view,
+    ...folded,
+    ...(gateway && { gateway }),
     steps: addEffectivePrivileges(view.steps, privileges).map((step) => ({
       ...step,
       ...addProgress(step, progress),
@@ -91,7 +99,8 @@ export async function readTimeline(
   const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
   const gates = await readGateLog(reader, view.coordinationId);
   const progress = await readProgressReports(reader, view);
-  const timeline = timelineOf(view, now, { attempts, gates, progress, ...(log && { log }) });
+  const past = { attempts, gates, progress, ...(log && { log }), ...(await readGateway(reader, view)) };
+  const timeline = timelineOf(view, now, past);
   return { timeline, gates, ...(log && { log }) };
 }
 

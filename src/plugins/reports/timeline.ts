@@ -10,6 +10,7 @@ import type { ProgressByStep, ProgressReport } from "./progress-report.ts";
 import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
 import { outcomeOf, type Outcome } from "./conflict-outcome.ts";
 import { listTimelineRefusals, type TimelineRefusal } from "./list-refused-calls.ts";
+import type { GatewayReport } from "./gateway-report.ts";
 import type { GateLog, RevisionRecord, VerdictRecord } from "./gate-log.ts";
 
 type Shared =
@@ -99,6 +100,8 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   readonly gaveUp?: true;
   /** What the model calls of all sessions used together. */
   readonly usage?: NonNullable<CoordinationView["usage"]>;
+  /** Where several gateways share the ledger. */
+  readonly gateway?: GatewayReport;
 }
 
 interface Past {
@@ -106,10 +109,11 @@ interface Past {
   readonly log?: ChangeLog;
   readonly gates?: GateLog;
   readonly progress?: ProgressByStep;
+  readonly gateway?: GatewayReport;
 }
 
 export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
-  const { log, gates } = past;
+  const { log, gates, gateway } = past;
   const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
   const { createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? findLatest(view, now);
@@ -127,6 +131,7 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
     ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
     ...refusedCallsOf(view),
     ...viewEnd(view),
+    ...(gateway && { gateway }),
   };
 }
 

@@ -3,6 +3,7 @@ import type { CoordinationView, StepView } from "../../agents/coordination/runti
 import type { UsageView } from "../../agents/coordination/runtime/log/usage-view.ts";
 import { readNestedPlan } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
+import { readGateway, type GatewayReport } from "./gateway-report.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { stepName } from "./step-name.ts";
@@ -34,6 +35,8 @@ export interface AgentTree {
   readonly usage: { readonly tokens: number; readonly costMicroUsd: number };
   readonly budget?: NonNullable<CoordinationView["budget"]>;
   readonly budgetStops?: NonNullable<CoordinationView["budgetStops"]>;
+  /** Where several gateways share the ledger. */
+  readonly gateway?: GatewayReport;
   readonly tree: TreeNode;
 }
 
@@ -64,6 +67,7 @@ export async function readTree(
     usage: sumUsage(plan),
     ...(budget && { budget }),
     ...(budgetStops && { budgetStops }),
+    ...(await readGateway(reader, view)),
     tree: {
       name: ownerSession,
       sessionKey: ownerSession,

@@ -32,6 +32,7 @@ import {
   type ReaderOptions,
 } from "../terminal/run-command.ts";
 import type { LedgerReader } from "../../compose.ts";
+import { addDrivers, describeGateway } from "../../reports/gateway-report.ts";
 import { createCoordinationReport, type CoordinationReport } from "../../reports/run-report.ts";
 
 const STATUSES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
@@ -77,14 +78,20 @@ async function list(host: CliHost, options: ListOptions): Promise<void> {
   const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
   const choice = chooseStatus(options);
   await withLedger(host, options, async (reader) => {
-    const listed: Listed[] = [];
     const filter = await readFilter(reader, options, host.now());
-    for (const entry of await entriesOf(findEntries(reader, { options, filter, choice }), choice, limit))
-      listed.push(createCoordinationReport(entry, await textOf(reader, entry.summary.objective)));
+    const entries = await entriesOf(findEntries(reader, { options, filter, choice }), choice, limit);
+    const listed = await readReports(reader, entries);
     if (options.json) await writeJson(host, listed);
     else if (listed.length === 0) await host.stdout.write(describeNothing(options));
     else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
   });
+}
+
+async function readReports(reader: LedgerReader, entries: readonly RunEntry[]): Promise<readonly Listed[]> {
+  const listed: Listed[] = [];
+  for (const entry of entries)
+    listed.push(createCoordinationReport(entry, await textOf(reader, entry.summary.objective)));
+  return addDrivers(reader, listed);
 }
 
 function describeNothing(options: ListOptions): string {
@@ -144,8 +151,12 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
   const owner = Math.min(26, Math.max(5, ...owners.map(cellsOf)));
   const isBilled = terminal.columns >= BILLED_COLUMNS && listed.some(({ usage }) => usage !== undefined);
   const bill = isBilled ? `${"TOKENS".padStart(7)}  ${"COST".padStart(8)}  ` : "";
-  const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${bill}${fit("OWNER", owner, unicode)}  OBJECTIVE`;
-  const rest = Math.max(12, terminal.columns - idChars - owner - bill.length - 11 - 7 - 20 - 10);
+  const gateways = createGatewayColumn(listed, unicode);
+  const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${bill}${fit("OWNER", owner, unicode)}  ${gateways.heading}OBJECTIVE`;
+  const rest = Math.max(
+    12,
+    terminal.columns - idChars - owner - bill.length - gateways.heading.length - 11 - 7 - 20 - 10,
+  );
   const lines = listed.map((entry, index) => {
     const { coordinationId, status, objective, createdAtMs, steps } = entry;
     const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
@@ -158,10 +169,30 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
       stepsOf(steps).padEnd(20),
       ...(isBilled ? billOf(entry) : []),
       fit(owners[index] ?? "", owner, unicode),
+      ...gateways.cellsAt(index),
       shorten(print(about), rest, unicode),
     ].join("  ");
   });
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
+}
+
+const GATEWAY_CELLS_MAX = 28;
+
+interface GatewayColumn {
+  /** With the space after it; empty where there is no such column. */
+  readonly heading: string;
+  readonly cellsAt: (index: number) => readonly string[];
+}
+
+/** Says which gateway opened a coordination and which one drives it; not there where one gateway has the ledger for itself. */
+function createGatewayColumn(listed: readonly Listed[], unicode: boolean): GatewayColumn {
+  const texts = listed.map((entry) => formatPrintable(describeGateway(entry), unicode));
+  if (texts.every((text) => text === "")) return { heading: "", cellsAt: () => [] };
+  const cells = Math.min(GATEWAY_CELLS_MAX, Math.max(7, ...texts.map(cellsOf)));
+  return {
+    heading: `${fit("GATEWAY", cells, unicode)}  `,
+    cellsAt: (index) => [fit(texts[index] ?? "", cells, unicode)],
+  };
 }
 
 function billOf({ usage }: Listed): string[] {

@@ -6,6 +6,7 @@ import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
 import { OUTCOME_TONES } from "../conflicts/conflict-text.ts";
+import { describeGateway } from "../../reports/gateway-report.ts";
 import type { GateLog } from "../../reports/gate-log.ts";
 import { forkText, describeKept } from "../ledger/kept.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
@@ -87,6 +88,7 @@ function renderHeader(
     print(timeline.coordinationId),
     ...forkText(view).map(print),
     `owner ${print(view.ownerSession)}`,
+    ...(timeline.gateway ? [`gateway ${print(describeGateway(timeline))}`] : []),
     ...(traceId ? [`trace ${print(traceId)}`] : []),
     ...(causalRef ? [`after ${print(causalRef)}`] : []),
   ];

@@ -9,6 +9,7 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { describeBudget, describeStop } from "./budget-text.ts";
+import { describeGateway } from "../../reports/gateway-report.ts";
 import type { AgentTree, TreeNode } from "../../reports/tree.ts";
 
 const COLUMNS = { min: 60, max: 200, withAgent: 80, withModel: 110 } as const;
@@ -44,10 +45,11 @@ interface Page {
 }
 
 function renderHeader(
-  { coordinationId, status, startedAtMs, usage, budget, tree }: AgentTree,
+  picture: AgentTree,
   objective: string | null,
   { paint, terminal, columns }: Page,
 ): string[] {
+  const { coordinationId, status, startedAtMs, usage, budget, tree } = picture;
   const { unicode } = terminal;
   const print = (text: string): string => formatPrintable(text, unicode);
   const dot = unicode ? " · " : " | ";
@@ -57,11 +59,13 @@ function renderHeader(
     `${formatTokens(usage.tokens)} tokens, ${paint.tone("strong", formatUsd(usage.costMicroUsd))}`,
     `started ${formatInstant(startedAtMs)}`,
   ];
+  const gateway = describeGateway(picture);
+  const ids = [coordinationId, ...(gateway === "" ? [] : [`gateway ${gateway}`])];
   return [
     paint.tone("strong", shorten(title, columns, unicode)),
     facts.join(dot),
     ...(budget ? [`budget ${print(describeBudget(budget))}`] : []),
-    paint.tone("faint", print(coordinationId)),
+    paint.tone("faint", ids.map(print).join(dot)),
   ];
 }
 

@@ -9,6 +9,7 @@ import { renderFields } from "../terminal/fields.ts";
 import { forkText, describeKept } from "../ledger/kept.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
 import { type ProgressByStep } from "../../reports/progress-report.ts";
+import { describeGateway } from "../../reports/gateway-report.ts";
 import { type GateLog } from "../../reports/gate-log.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { findCoordination, textOf } from "../../reports/find-coordination.ts";
@@ -140,6 +141,7 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
     ...(view.gaveUp ? [paint.tone("warning", print(formatUnmetCriteria(view.successCriteria)))] : []),
     ...renderFields(paint, [
       ["owner", print(view.ownerSession)],
+      ["gateway", print(describeGateway({ ...shown, status: view.status }))],
       ["started", `${formatInstant(createdAtMs)}${ended}`],
       ["trace", print(trace.traceId ?? "")],
       ["after", print(trace.causalRef ?? "")],

@@ -9,6 +9,7 @@ import type { AgentId, SessionKey } from "../../../agents/coordination/contracts
 import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { LedgerFilter, RunPlace, RunsQuery } from "../../../agents/coordination/ports/ledger-queries.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
+import { addDrivers } from "../../reports/gateway-report.ts";
 import { textOf, type RunEntry } from "../../reports/find-coordination.ts";
 import {
   createCoordinationReport,
@@ -38,13 +39,17 @@ export async function listRunsPage(reader: ReportedLedger, request: PageRequest)
   let lookedAt = 0;
   while (runs.length < wanted.limit && lookedAt < PAGE_BOUNDS.lookedAtMax) {
     const candidate = await takeNewest(sources);
-    if (!candidate) return { runs };
+    if (!candidate) return { runs: await addDrivers(reader, runs) };
     lookedAt += 1;
     const listed = await createListed(reader, candidate, wanted);
     if (listed) runs.push(listed);
   }
   const isCut = runs.length < wanted.limit;
-  return { runs, nextCursor: formatCursor(sources), ...(isCut && { lookedAt }) };
+  return {
+    runs: await addDrivers(reader, runs),
+    nextCursor: formatCursor(sources),
+    ...(isCut && { lookedAt }),
+  };
 }
 
 function readWanted(request: PageRequest): Wanted {

@@ -7,6 +7,7 @@ import {
   formatTokens,
   formatUsd,
 } from "../../../../agents/coordination/std/quantities.ts";
+import { describeGateways } from "../../../reports/gateway-report.ts";
 import type { HealthReport, LastVerification } from "../../contract/health.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
 import { LoadedElement } from "../app/page-element.ts";
@@ -87,6 +88,7 @@ function showLedger({
       ["coordinations", String(contents.coordinations)],
       ["size", formatBytes(ledgerBytes)],
       ["claims", String(claims)],
+      ["gateways", describeGateways(contents.gateways)],
       ["verified", showVerification(verification)],
       [
         "running work used",

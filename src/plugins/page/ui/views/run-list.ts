@@ -1,6 +1,7 @@
 /** Owns: the list of coordinations, plans and workflow runs, with its search. The filters are in the address. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { formatCount, formatDuration, formatUsd } from "../../../../agents/coordination/std/quantities.ts";
+import { describeGateway } from "../../../reports/gateway-report.ts";
 import type { ListedRun, RunsPage } from "../../contract/runs.ts";
 import { showLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
@@ -177,7 +178,9 @@ function showRun(run: ListedRun, now: number): TemplateResult {
     <td>${showStatus(cells.status)}</td>
     <td class="wide"><a href=${formatAddress({ place: "runs", id: run.id })}>${cells.title}</a></td>
     <td class="mono" title=${showLine(run.id)}>${showLine(run.id, 14)}</td>
-    <td class="mono" title=${cells.owner}>${showLine(cells.owner, 32)}</td>
+    <td class="mono" title=${cells.owner}>
+      ${showLine(cells.owner, 32)}${cells.gateway === "" ? nothing : html`<br /><span class="quiet">gateway ${cells.gateway}</span>`}
+    </td>
     <td class="number">${cells.steps}</td>
     <td>${cells.attention}</td>
     <td class="number">${cells.took}</td>
@@ -194,6 +197,8 @@ interface Cells {
   readonly status: string;
   readonly title: string;
   readonly owner: string;
+  /** Empty where there is nothing to say. */
+  readonly gateway: string;
   readonly steps: string;
   readonly attention: string;
   readonly took: string;
@@ -210,6 +215,7 @@ function readCoordinationCells(run: Exclude<ListedRun, { kind: "run" }>, now: nu
     status,
     title: showLine(objective ?? "(no longer kept)", 160),
     owner: showLine(ownerSession, 80),
+    gateway: showLine(describeGateway(run), 80),
     steps: describeSteps(steps),
     attention: attention.join(", "),
     took: formatDuration(Math.max(0, (endedAtMs ?? now) - createdAtMs)),
@@ -228,6 +234,7 @@ function readWorkflowCells(run: Extract<ListedRun, { kind: "run" }>): Cells {
     status,
     title: showLine(workflowId, 160),
     owner: "workflow",
+    gateway: "",
     steps: "",
     attention: "",
     took: "",

@@ -6,6 +6,7 @@ import {
   formatTokens,
   formatUsd,
 } from "../../../../agents/coordination/std/quantities.ts";
+import { describeGateway } from "../../../reports/gateway-report.ts";
 import type { Done } from "../../contract/actions.ts";
 import type { LiveChange } from "../../contract/live.ts";
 import type { CoordinationDetail, RunDetail, WorkflowDetail } from "../../contract/runs.ts";
@@ -143,6 +144,7 @@ class RunView extends LoadedElement<RunDetail> {
       ${showFields([
         ["id", html`<span class="mono">${showLine(detail.id)}</span>`],
         ["owner", view.ownerSession],
+        ["gateway", describeGateway(view)],
         ["trace", view.trace.traceId],
         ["fork of", this.#showSource(detail)],
       ])}

@@ -1,0 +1,117 @@
+/** Owns: which gateway opened a coordination and which one drives it now, where several share the ledger. */
+import type { CoordinationStatus } from "../../agents/coordination/contracts/coordination-summary.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { parseGatewayOwnerId } from "../../agents/coordination/runtime/ownership/gateway-owner.ts";
+import type { ReportedLedger } from "./reported-ledger.ts";
+
+/** As `--json` has it. */
+export interface GatewayReport {
+  /** The gateway that opened it: its owner's session is there. */
+  readonly home: string;
+  /** The gateway that drives it now; absent where it has ended, and where none does. */
+  readonly drives?: string;
+}
+
+type Owners = Pick<ReportedLedger, "owners">;
+
+/** Owners that are asked for at once. */
+const RUNS_AT_ONCE = 500;
+
+/** Finds the gateways that drive coordinations; those that none drives are left out. @throws CoordinationError as `RunOwners.ownersOf` */
+export async function readDrivers(
+  { owners }: Owners,
+  runIds: readonly CoordinationId[],
+): Promise<ReadonlyMap<CoordinationId, string>> {
+  const drivers = new Map<CoordinationId, string>();
+  for (let at = 0; at < runIds.length; at += RUNS_AT_ONCE) {
+    const found = await owners.ownersOf(runIds.slice(at, at + RUNS_AT_ONCE));
+    for (const [runId, { id }] of found) {
+      const gateway = parseGatewayOwnerId(id);
+      if (gateway !== undefined) drivers.set(runId, gateway);
+    }
+  }
+  return drivers;
+}
+
+/** A coordination in a listing; runs of workflows have no gateway. */
+interface Listed {
+  readonly coordinationId?: CoordinationId;
+  readonly status: string;
+  readonly gateway?: GatewayReport;
+}
+
+/** Adds to coordinations that gateways opened which one drives each now. @throws CoordinationError as `RunOwners.ownersOf` */
+export async function addDrivers<Run extends Listed>(
+  reader: Owners,
+  runs: readonly Run[],
+): Promise<readonly Run[]> {
+  const driven = runs.flatMap(({ coordinationId, status, gateway }) =>
+    coordinationId !== undefined && gateway && status === "running" ? [coordinationId] : [],
+  );
+  const drivers = await readDrivers(reader, driven);
+  return runs.map((run) => {
+    const drives = run.coordinationId && drivers.get(run.coordinationId);
+    return run.gateway && drives !== undefined ? { ...run, gateway: { ...run.gateway, drives } } : run;
+  });
+}
+
+/** Names the gateway that opened a coordination; nothing where one gateway has the ledger for itself. */
+export function nameHome(gateway: string | undefined): { readonly gateway?: GatewayReport } {
+  return gateway === undefined ? {} : { gateway: { home: gateway } };
+}
+
+/** Reads the gateways of one coordination. @throws CoordinationError as `RunOwners.ownersOf` */
+export async function readGateway(
+  reader: Owners,
+  { coordinationId, status, gateway }: Pick<CoordinationView, "coordinationId" | "status" | "gateway">,
+): Promise<{ readonly gateway?: GatewayReport }> {
+  const [run] = await addDrivers(reader, [{ coordinationId, status, ...nameHome(gateway) }]);
+  return run?.gateway ? { gateway: run.gateway } : {};
+}
+
+/** Says which gateway opened a coordination and, where that is another one, which one drives it; empty where there is none. */
+export function describeGateway({
+  gateway,
+  status,
+}: {
+  readonly gateway?: GatewayReport;
+  readonly status: CoordinationStatus;
+}): string {
+  if (!gateway) return "";
+  const { home, drives } = gateway;
+  if (status !== "running" || drives === home) return home;
+  return `${home}, driven by ${drives ?? "nobody"}`;
+}
+
+/** A gateway that the ledger has, as `status --json` has it. */
+export interface GatewayLoad {
+  readonly name: string;
+  /** How many running coordinations it drives. */
+  readonly drives: number;
+}
+
+/**
+ * Lists the gateways that told the ledger of themselves or drive something there, by their names. Whether they are still there is
+ * not to be learnt from one look.
+ */
+export async function listGateways(
+  reader: Owners,
+  running: readonly CoordinationId[],
+): Promise<readonly GatewayLoad[]> {
+  const counts = new Map<string, number>();
+  for (const { id } of await reader.owners.beats()) {
+    const name = parseGatewayOwnerId(id);
+    if (name !== undefined) counts.set(name, 0);
+  }
+  for (const name of (await readDrivers(reader, running)).values())
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts]
+    .map(([name, drives]) => ({ name, drives }))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Names the gateways of a ledger with what each drives; empty where one gateway has the ledger for itself. */
+export function describeGateways(gateways: readonly GatewayLoad[] = []): string {
+  return gateways.map(({ name, drives }) => `${name} drives ${drives === 0 ? "nothing" : drives}`).join(", ");
+}

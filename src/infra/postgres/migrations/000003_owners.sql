@@ -41,3 +41,42 @@ create table run_owner (
 );
 
 drop table driver;
+
+drop trigger event_counted on event;
+
+drop function count_events();
+
+-- The server keeps the plan of what a function asks, also when the tables were empty that it was made for. A lookup whose row is
+-- compared with null is made by index; `not exists` may become a walk through all events of the ledger.
+create function count_events() returns trigger language plpgsql set enable_seqscan = off as $$
+begin
+  update ledger_count
+  set events = events + added.rows
+  from (select count(*) as rows, min(event_key) as first, max(event_key) as last from added_event) as added
+  where only_row = 1
+    and (added.rows = 0 or (added.first = events + 1 and added.last = events + added.rows));
+  if not found then
+    raise exception using errcode = 'integrity_constraint_violation', message = 'events are numbered one after the other';
+  end if;
+  if exists (
+    select 1
+    from (
+      select run_key, count(*) as rows, min(sequence) as first, max(sequence) as last
+      from added_event
+      group by run_key
+    ) as added
+    where added.last - added.first + 1 <> added.rows
+      or coalesce((select run.length from run where run.run_key = added.run_key), 0) <= added.last
+      or (added.first > 0 and (
+        select before.event_key from event as before where before.run_key = added.run_key and before.sequence = added.first - 1
+      ) is null)
+  ) then
+    raise exception using errcode = 'integrity_constraint_violation', message = 'ledger position taken or out of order';
+  end if;
+  return null;
+end
+$$;
+
+create trigger event_counted after insert on event
+referencing new table as added_event
+for each statement execute function count_events();

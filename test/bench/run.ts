@@ -7,6 +7,7 @@ type Measure = (options: BenchOptions) => Promise<BenchRow[]>;
 /** Each file exports `measure`; it is loaded when its turn comes, so that one does not weigh on the other's memory. */
 const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   append: () => import("./append.ts"),
+  "postgres-append": () => import("./postgres-append.ts"),
   memory: () => import("./memory.ts"),
   "memory-as-of": () => import("./memory-as-of.ts"),
   steps: () => import("./steps.ts"),

@@ -19,7 +19,7 @@ import {
   type DrivenRuns,
 } from "./driven-runs.ts";
 import type { LoadedRun, RunBook } from "../records/run-book.ts";
-import { createLostError, FIRST_TOKEN, type OwnRuns } from "./own-runs.ts";
+import { createLostError, FIRST_TOKEN, type OwnRuns } from "../../ownership/own-runs.ts";
 import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
 
 export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;

@@ -28,7 +28,7 @@ import {
 } from "./advance-driven.ts";
 import { askElsewhere } from "./append-arrival.ts";
 import type { Asked, Outcome } from "./asked-of-run.ts";
-import { FIRST_TOKEN } from "./own-runs.ts";
+import { FIRST_TOKEN } from "../../ownership/own-runs.ts";
 
 export interface RunDriver {
   /**

@@ -5,7 +5,7 @@
  * are in memory only while something is done with it, or as long as the run book has room for them.
  */
 import type { CoordinationId } from "../../../contracts/ids.ts";
-import type { OwnRuns } from "./own-runs.ts";
+import type { OwnRuns } from "../../ownership/own-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 /** Something outside that a run began. */

@@ -13,7 +13,7 @@ import { memoryWritesOf } from "../records/memory-writes.ts";
 import type { EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import { createLostError } from "./own-runs.ts";
+import { createLostError } from "../../ownership/own-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { workspaceWritesOf } from "../records/run-workspace.ts";

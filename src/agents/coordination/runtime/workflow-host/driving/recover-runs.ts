@@ -7,8 +7,8 @@ import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import type { RunDriver } from "./drive-runs.ts";
-import type { OwnRuns } from "./own-runs.ts";
-import { createArrivalWatch } from "./watch-arrivals.ts";
+import type { OwnRuns } from "../../ownership/own-runs.ts";
+import { createArrivalWatch } from "../../ownership/watch-arrivals.ts";
 import { createOwnerWatch, type OwnerWatchParts } from "./watch-owners.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
@@ -52,7 +52,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     adopt: (run) => adoptOne(recovering, run),
     onOwnerGone: () => endOrphans(recovering),
   });
-  const arrivals = createArrivalWatch({ store, clock, owner, logger, wake: runs.wake });
+  const arrivals = createArrivalWatch({ owners: store.owners, clock, owner, logger, wake: runs.wake });
 
   const scheduleNextSweep = (): void => {
     if (isStopped) return;

@@ -1,14 +1,9 @@
-/**
- * Owns: telling the other processes that this one is there, finding out which of them are gone, and taking over their runs.
- *
- * O4 An owner is gone when its count of beats did not change for the lease, by this process's own steady clock, or when its
- * process is known to have ended. No clocks are compared. Silence is counted only while this process itself looks: after a pause
- * of its own, or of the ledger, it gives everybody the whole lease again.
- */
+/** Owns: telling the other processes that this one is there, and taking over the runs of those that are gone. */
 import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
-import type { OwnedRun, OwnerBeat } from "../../../ports/run-owners.ts";
+import type { OwnedRun } from "../../../ports/run-owners.ts";
 import { parseGatewayOwnerId } from "../../ownership/gateway-owner.ts";
-import type { OwnRuns } from "./own-runs.ts";
+import type { OwnRuns } from "../../ownership/own-runs.ts";
+import { createSilenceWatch, type SilenceWatch } from "../../ownership/silent-owners.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface OwnerWatch {
@@ -34,22 +29,16 @@ const LOOKS_PER_LEASE = 10;
 /** Runs taken over in one go; other processes have their turn in between. */
 const TAKEN_MAX = 100;
 
-interface Seen {
-  readonly count: number;
-  /** By the steady clock. */
-  readonly atMs: number;
-}
-
 interface Watching extends OwnerWatchParts {
-  /** By the ids of owners. */
-  seen: ReadonlyMap<string, Seen>;
-  lookedAtMs?: number;
+  readonly silence: SilenceWatch;
+  /** The ids of those that the look before saw. */
+  seenIds: ReadonlySet<string>;
   isStopped: boolean;
   readonly cancels: Set<() => void>;
 }
 
 export function createOwnerWatch(parts: OwnerWatchParts): OwnerWatch {
-  const watching: Watching = { ...parts, seen: new Map(), isStopped: false, cancels: new Set() };
+  const watching: Watching = { ...parts, silence: createSilenceWatch(parts), seenIds: new Set(), isStopped: false, cancels: new Set() };
   const { leaseMs } = parts;
   return {
     start: async () => {
@@ -89,32 +78,13 @@ async function lookOnce(watching: Watching): Promise<void> {
   const others = (await store.owners.beats()).filter(
     ({ id }) => id !== owner.id && parseGatewayOwnerId(id) === undefined,
   );
-  const before = watching.seen;
-  const goneIds = noteBeats(watching, others);
+  const before = watching.seenIds;
+  const goneIds = watching.silence.note(others);
+  watching.seenIds = new Set(others.map(({ id }) => id));
   await takeRuns(watching, goneIds);
   for (const id of goneIds) await store.owners.remove(id);
-  const ids = new Set(others.map(({ id }) => id));
-  if (goneIds.length > 0 || [...before.keys()].some((id) => !ids.has(id))) await watching.onOwnerGone();
-}
-
-/** Returns the ids of those that are gone. */
-function noteBeats(watching: Watching, others: readonly OwnerBeat[]): string[] {
-  const { steady, leaseMs, isProcessGone, lookedAtMs, seen } = watching;
-  const nowMs = steady.elapsedMs();
-  const hasPaused = lookedAtMs === undefined || nowMs - lookedAtMs > leaseMs / 2;
-  watching.lookedAtMs = nowMs;
-  watching.seen = new Map(
-    others.map(({ id, count }) => {
-      const last = seen.get(id);
-      return [id, last?.count === count && !hasPaused ? last : { count, atMs: nowMs }];
-    }),
-  );
-  return others
-    .filter(({ id, process }) => {
-      if (process !== undefined && isProcessGone(process)) return true;
-      return nowMs - (watching.seen.get(id)?.atMs ?? nowMs) >= leaseMs;
-    })
-    .map(({ id }) => id);
+  const hasLeft = [...before].some((id) => !watching.seenIds.has(id));
+  if (goneIds.length > 0 || hasLeft) await watching.onOwnerGone();
 }
 
 /** Takes over what nobody drives, also what an owner left that was removed before. */

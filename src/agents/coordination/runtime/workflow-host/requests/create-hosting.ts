@@ -5,7 +5,7 @@ import { createAgentBook } from "../agents/agent-book.ts";
 import { NO_AGENTS } from "../records/agent-parts.ts";
 import { cancelChildren, endAbandoned } from "./control-runs.ts";
 import { awaitEndWith } from "../driving/await-run-end.ts";
-import { createOwnRuns } from "../driving/own-runs.ts";
+import { createOwnRuns } from "../../ownership/own-runs.ts";
 import { createRunDriver, type RunDriver } from "../driving/drive-runs.ts";
 import { createPerform } from "../effects/perform-effects.ts";
 import { createRunBook } from "../records/run-book.ts";
@@ -22,7 +22,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...parts.quotas }, parts.clock);
   const agentHost = parts.agents ?? NO_AGENTS;
   const agentBook = createAgentBook(parts, agentHost, book);
-  const ownRuns = createOwnRuns(parts);
+  const ownRuns = createOwnRuns({ ...parts, owners: parts.store.owners });
   const runs: RunDriver = createRunDriver({
     ...parts,
     ownRuns,

@@ -1,6 +1,6 @@
 /** Owns: what a running host of workflows is made of. */
 import type { AgentBook } from "../agents/agent-book.ts";
-import type { OwnRuns } from "../driving/own-runs.ts";
+import type { OwnRuns } from "../../ownership/own-runs.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { RunWatch } from "../driving/watch-runs.ts";

@@ -2,15 +2,21 @@
  * Owns: finding what other processes appended to the runs that this one drives: answers, cancellations and other requests that
  * reached them. One look costs as much as there are such runs.
  */
-import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { addMs, type CoordinationId } from "../../contracts/ids.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
 
 export interface ArrivalWatch {
   start(): void;
   stop(): void;
 }
 
-interface ArrivalParts extends Pick<WorkflowHostParts, "store" | "clock" | "owner" | "logger"> {
+interface ArrivalParts {
+  readonly owners: Pick<RunOwners, "collectArrivals">;
+  readonly owner: RunOwner;
+  readonly clock: Clock;
+  readonly logger: Logger;
   /** Goes on with a run behind what others appended. */
   readonly wake: (runId: CoordinationId) => void;
 }
@@ -20,13 +26,13 @@ const LOOK_MS = 250;
 const RETRY_MS = 1_000;
 const ARRIVALS_MAX = 1_000;
 
-export function createArrivalWatch({ store, clock, owner, logger, wake }: ArrivalParts): ArrivalWatch {
+export function createArrivalWatch({ owners, clock, owner, logger, wake }: ArrivalParts): ArrivalWatch {
   let cancel: (() => void) | undefined;
   let isStopped = false;
 
   const look = async (): Promise<number> => {
     try {
-      for (const { runId } of await store.owners.collectArrivals(owner.id, ARRIVALS_MAX)) wake(runId);
+      for (const { runId } of await owners.collectArrivals(owner.id, ARRIVALS_MAX)) wake(runId);
       return LOOK_MS;
     } catch (error) {
       const name = error instanceof Error ? error.name : "unknown";

@@ -4,9 +4,10 @@
  * O5 A process that did not tell of itself for as long as its lease, because it was paused or cut off, does nothing for a run
  * until the ledger has told which runs are still its own.
  */
-import { CoordinationError } from "../../../contracts/errors.ts";
-import type { CoordinationId } from "../../../contracts/ids.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { CoordinationError } from "../../contracts/errors.ts";
+import type { CoordinationId } from "../../contracts/ids.ts";
+import type { SteadyClock } from "../../ports/clock.ts";
+import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
 
 export interface OwnRuns {
   /** `undefined` for a run that another process drives, or nobody, and for one that has ended. */
@@ -29,7 +30,14 @@ export const FIRST_TOKEN = 1;
 /** Runs listed in one go. */
 const PAGE = 1_000;
 
-type OwnRunsParts = Pick<WorkflowHostParts, "store" | "owner" | "steady" | "leaseMs">;
+export interface OwnRunsParts {
+  readonly owners: Pick<RunOwners, "beat" | "list">;
+  /** This process, as the ledger knows it. */
+  readonly owner: RunOwner;
+  readonly steady: SteadyClock;
+  /** How long this process may be silent until others take over its runs. */
+  readonly leaseMs: number;
+}
 
 interface Ownership extends OwnRunsParts {
   readonly tokens: Map<CoordinationId, number>;
@@ -67,7 +75,7 @@ function isSure({ beatAtMs, steady, leaseMs }: Ownership): boolean {
 
 async function sendBeat(ownership: Ownership): Promise<void> {
   const sentAtMs = ownership.steady.elapsedMs();
-  await ownership.store.owners.beat(ownership.owner);
+  await ownership.owners.beat(ownership.owner);
   ownership.beatAtMs = sentAtMs;
 }
 
@@ -82,7 +90,7 @@ function confirm(ownership: Ownership): Promise<void> {
 async function findLost(ownership: Ownership): Promise<void> {
   const believed = new Map(ownership.tokens);
   const sentAtMs = ownership.steady.elapsedMs();
-  await ownership.store.owners.beat(ownership.owner);
+  await ownership.owners.beat(ownership.owner);
   const owned = await listOwned(ownership);
   for (const [runId, token] of believed) {
     if (owned.get(runId) === token || ownership.tokens.get(runId) !== token) continue;
@@ -91,12 +99,12 @@ async function findLost(ownership: Ownership): Promise<void> {
   ownership.beatAtMs = sentAtMs;
 }
 
-async function listOwned({ store, owner }: Ownership): Promise<ReadonlyMap<CoordinationId, number>> {
+async function listOwned({ owners, owner }: Ownership): Promise<ReadonlyMap<CoordinationId, number>> {
   const owned = new Map<CoordinationId, number>();
-  let page: Awaited<ReturnType<typeof store.owners.list>>;
+  let page: Awaited<ReturnType<typeof owners.list>>;
   let after: (typeof page)[number] | undefined;
   do {
-    page = await store.owners.list(owner.id, { limit: PAGE, ...(after && { after }) });
+    page = await owners.list(owner.id, { limit: PAGE, ...(after && { after }) });
     for (const { runId, token } of page) owned.set(runId, token);
     after = page.at(-1);
   } while (page.length === PAGE);

@@ -50,7 +50,7 @@ function createLogger() {
 function startProcess(sessions: HostSessions, compaction: object = {}): SharedRuntime {
   const step = stepView("step-1", { sourceSession: SESSION, input: contentOf(TASK).ref, name: "mill" });
   const reads = {
-    findRuns: () => Promise.resolve({ items: [{ runId: "co-1" }] }),
+    findRuns: () => Promise.resolve({ items: [{ runId: "co-1", summary: {} }] }),
     getMany: () => Promise.resolve(new Map()),
     view: () => Promise.resolve(viewOf([{ ...step, admittedAtMs: 1 as EpochMs }])),
   };

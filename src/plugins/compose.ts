@@ -46,7 +46,7 @@ import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backu
 import type { LedgerHeads, OpenedLedger } from "../infra/ledger/opened-ledger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { openGatewayLedger } from "./gateway-ledger.ts";
-import { nameAmongGateways } from "./ledger-setting.ts";
+import { nameAmongGateways, nameMachineOfFiles } from "./ledger-setting.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
@@ -172,7 +172,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     runnerOf: createRunnerOf(config),
     worktrees: createLazyWorktrees(`${dirname(ledgerPath)}-worktrees`),
     folderOf: createFolderOf(options),
-    files: createRealFiles(),
+    files: createRealFiles(undefined, nameMachineOfFiles(options.place, config.gateway)),
     textMerge: createOnce(async () => (await import("../infra/merge/format-merge.ts")).createFormatMerge()),
     conflicts: config.conflicts,
     privileges: config.privileges,

@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import { formatMachine } from "../agents/coordination/contracts/resource-names.ts";
 import type { GatewayConfig, LedgerConfig } from "../agents/coordination/contracts/config/ledger-config.ts";
 import { isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
@@ -37,7 +38,7 @@ const HOST_CHARS_MAX = 40;
 const DIGITS = 8;
 
 /** The same over restarts, and another one for each state folder and machine. */
-export function nameGateway({ id }: GatewayConfig, stateDir: string): string {
+export function nameGateway({ id }: Pick<GatewayConfig, "id">, stateDir: string): string {
   if (id !== undefined) return id;
   const machine = hostname()
     .replaceAll(/[^A-Za-z0-9.-]/gu, "-")
@@ -56,4 +57,9 @@ export function nameAmongGateways({
   readonly gateway: string;
 }): string | undefined {
   return isPostgresUrl(place) ? gateway : undefined;
+}
+
+/** Returns the machine that claims on files are of; `undefined` where a path means the same file for all who use the ledger. */
+export function nameMachineOfFiles(place: string, { sharedWorkspace }: GatewayConfig): string | undefined {
+  return isPostgresUrl(place) && !sharedWorkspace ? formatMachine(hostname()) : undefined;
 }

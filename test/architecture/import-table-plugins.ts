@@ -163,7 +163,8 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/runtime/privileges",
   },
   "plugins/cli/privileges": {
-    folders: "core/contracts core/std core/privileges core/runtime/log plugins/cli/terminal plugins/reports",
+    folders:
+      "core/std core/privileges core/runtime/log plugins/cli/conflicts plugins/cli/terminal plugins/reports",
     types: "plugins",
   },
   "plugins/cli/timeline": {

@@ -1,7 +1,10 @@
 import { symlinkSync } from "node:fs";
+import { hostname } from "node:os";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { createResourceFilter } from "../../src/plugins/cli/conflicts/resource-text.ts";
+import { formatMachine, nameFile } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { createResourceFilter, describeResource } from "../../src/plugins/cli/conflicts/resource-text.ts";
+import { describeShownResource } from "../../src/plugins/reports/shown-resource.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, WRITERS } from "./recorded-conflicts.ts";
@@ -84,6 +87,23 @@ describe("claims", () => {
     expect(createResourceFilter("my_db:customers")("my_db:customers")).toBe(true);
     expect(createResourceFilter("My_DB:customers")("my_db:customers")).toBe(true);
     expect(createResourceFilter("c:customers")("c:customers")).toBe(false);
+  });
+
+  test("concern the files of this machine, of all machines, or of one that is named", () => {
+    const machine = formatMachine(hostname());
+    const isConcerned = createResourceFilter(nameNotes());
+    expect(isConcerned(nameFile(nameNotes(), machine))).toBe(true);
+    expect(isConcerned(nameFile(folder.path, machine))).toBe(true);
+    expect(isConcerned(nameFile(nameNotes()))).toBe(true);
+    expect(isConcerned(nameFile(nameNotes(), `${machine}-2`))).toBe(false);
+    expect(createResourceFilter("file:@box-2:/repo")("file:@box-2:/repo/notes.md")).toBe(true);
+  });
+
+  test("are read with the machine of a file where that is another one", () => {
+    expect(describeResource(nameFile("/repo/notes.md", formatMachine(hostname())))).toBe("/repo/notes.md");
+    expect(describeResource(nameFile("/repo/notes.md", "box-2"))).toBe("/repo/notes.md on box-2");
+    expect(describeShownResource(nameFile("/repo/notes.md", "box-2"))).toBe("file:/repo/notes.md on box-2");
+    expect(describeShownResource("file:/repo/notes.md")).toBe("file:/repo/notes.md");
   });
 
   test("that are too many are cut, and it says so", async () => {

@@ -1,4 +1,5 @@
 /** Where the gateway's ledger is, and what the gateway is called there. */
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
@@ -7,7 +8,13 @@ import {
   createGatewayOwnerId,
   parseGatewayOwnerId,
 } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
-import { findLedgerPlace, nameAmongGateways, nameGateway } from "../../src/plugins/ledger-setting.ts";
+import {
+  findLedgerPlace,
+  nameAmongGateways,
+  nameGateway,
+  nameMachineOfFiles,
+} from "../../src/plugins/ledger-setting.ts";
+import { formatMachine } from "../../src/agents/coordination/contracts/resource-names.ts";
 import { createSettings } from "../../src/plugins/runtime-settings.ts";
 
 const STATE_DIR = join("/", "state");
@@ -46,7 +53,7 @@ describe("the name of a gateway", () => {
     const name = nameGateway({}, STATE_DIR);
     expect(name).toBe(nameGateway({}, join(STATE_DIR, ".")));
     expect(name).not.toBe(nameGateway({}, join("/", "other")));
-    expect(gatewaySchema.parse({ id: name })).toEqual({ id: name });
+    expect(gatewaySchema.parse({ id: name })).toMatchObject({ id: name });
   });
 
   test("is used in a ledger on a server only", () => {
@@ -54,6 +61,14 @@ describe("the name of a gateway", () => {
     expect(nameAmongGateways({ place: findPlace({}), gateway: "office" })).toBeUndefined();
     expect(createSettings(parsePluginConfig({}), undefined)).not.toHaveProperty("gateway");
     expect(createSettings(parsePluginConfig({}), "office").gateway).toBe("office");
+  });
+
+  test("is beside that of the machine, which files are of where machines share a ledger and no folders", () => {
+    const machine = nameMachineOfFiles(URL_WITHOUT_PASSWORD, { sharedWorkspace: false });
+    expect(machine).toBe(formatMachine(hostname()));
+    expect(nameMachineOfFiles(URL_WITHOUT_PASSWORD, { sharedWorkspace: true })).toBeUndefined();
+    expect(nameMachineOfFiles(findPlace({}), { sharedWorkspace: false })).toBeUndefined();
+    expect(parsePluginConfig({}).gateway).toEqual({ sharedWorkspace: false });
   });
 
   test("is found in its id as an owner, and in no other's", () => {

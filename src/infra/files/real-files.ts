@@ -1,5 +1,5 @@
 /**
- * Owns: resources of files, `file:` and a real path. Does not own: what is in them (`look-at-file.ts`).
+ * Owns: resources of files: real paths, of one machine where machines have files of their own. Does not own: what is in them (`look-at-file.ts`).
  *
  * 1. `..` of the path itself is taken as text, before any link is followed: the host's tools do so before they open a
  *    file, so `a/../b` is `b` whether `a` is missing or a link. `..` in the target of a link is taken where it stands.
@@ -9,7 +9,7 @@
  *    and drives that stand for a folder are not seen through.
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import { FILE } from "../../agents/coordination/contracts/resource-names.ts";
+import { nameFile, nameHardLinks, parseFile } from "../../agents/coordination/contracts/resource-names.ts";
 import type { ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
 import { nodeFileCalls, readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
 import { findChangedFiles } from "./find-changed-files.ts";
@@ -21,28 +21,34 @@ import { walkPath, type Place } from "./walk-path.ts";
 /** The longest path that any system takes. `..` and links may make it shorter than its resource may be. */
 const PATH_CHARS_MAX = 32_768;
 
-export function createRealFiles(calls: FileCalls = nodeFileCalls): ResourceFiles {
+/** `machine`: named in the resources; absent where a path means the same file on every machine. */
+export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: string): ResourceFiles {
   const letters = createLetterCase(calls);
+  const pathOf = (resource: string): string | undefined => {
+    const file = parseFile(resource);
+    return file?.machine === machine ? file?.path : undefined;
+  };
   return {
+    ...(machine !== undefined && { machine }),
     locate: async (path, folder) => {
       const absolute = resolveAbsolutePath(calls, path, folder);
       const places = absolute === undefined ? undefined : await placesOf(calls, absolute);
       if (!places) return undefined;
-      const resource = FILE + (await nameOf(calls, letters, places));
+      const resource = nameFile(await nameOf(calls, letters, places), machine);
       return resource.length <= BOUNDS.resourceCharsMax ? resource : undefined;
     },
-    look: (resource) =>
-      resource.startsWith(FILE)
-        ? lookAtFile(calls, resource.slice(FILE.length))
-        : Promise.resolve({ kind: "unreadable" }),
+    look: (resource) => {
+      const path = pathOf(resource);
+      return path === undefined ? Promise.resolve({ kind: "unreadable" }) : lookAtFile(calls, path);
+    },
     sharedName: async (resource) => {
-      const facts = await findFacts(calls, resource);
+      const facts = await findFacts(calls, pathOf(resource));
       return facts && facts !== "absent" && facts.isFile() && facts.nlink > 1n
-        ? `hardlink:${facts.dev}-${facts.ino}`
+        ? nameHardLinks(facts.dev, facts.ino, machine)
         : undefined;
     },
     stamp: async (resource) => {
-      const facts = await findFacts(calls, resource);
+      const facts = await findFacts(calls, pathOf(resource));
       if (facts === "absent") return "absent";
       return facts && !facts.isDirectory() ? formatStamp(facts) : undefined;
     },
@@ -50,10 +56,13 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls): ResourceFiles
   };
 }
 
-async function findFacts(calls: FileCalls, resource: string): Promise<FileFacts | "absent" | undefined> {
-  if (!resource.startsWith(FILE)) return undefined;
+async function findFacts(
+  calls: FileCalls,
+  path: string | undefined,
+): Promise<FileFacts | "absent" | undefined> {
+  if (path === undefined) return undefined;
   try {
-    return await calls.lstat(resource.slice(FILE.length));
+    return await calls.lstat(path);
   } catch (error) {
     return readErrorCode(error) === "ENOENT" ? "absent" : undefined;
   }

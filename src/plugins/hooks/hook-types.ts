@@ -65,7 +65,7 @@ export interface ContestSide {
 /** A write that another step stands against, before the operator's strategy rules. */
 export interface HookContest {
   readonly coordinationId: string;
-  /** `file:<real path>`, `session:<key>`, `queue:<name>`, or a name of a plugin author. */
+  /** `file:<real path>` (`file:@<machine>:<real path>` where machines share a ledger and no folders), `session:<key>`, `queue:<name>`, or a name of a plugin author. */
   readonly resource: string;
   readonly cause: "overlap" | "stale_base";
   /** What would rule otherwise. */

@@ -9,7 +9,10 @@ import { shortName } from "./fact-fields.ts";
 import { coordinationIdSchema, epochMsSchema, stepIdSchema } from "./ids.ts";
 import { conflictStrategySchema } from "./plan.ts";
 
-/** `file:<real path>`, `session:<key>`, `queue:<name>`, or a name of a plugin author. A file covers what is below it. */
+/**
+ * `file:<real path>` or `file:@<machine>:<real path>`, `session:<key>`, `queue:<name>`, or a name of a plugin author. A file
+ * covers what is below it.
+ */
 export const resourceSchema = z.string().min(1).max(BOUNDS.resourceCharsMax);
 
 /** A2: the position of a claim among all claims of the ledger, from 1 without a gap. A later claim has a greater one. */

@@ -1,8 +1,53 @@
 /**
  * Owns: the names of resources: of what kind one is, what is below what, and how people read one. A name is `<kind>:<what>`;
- * the one of a file is `file:` and its path.
+ * the one of a file is `file:` and its path, or `file:@<machine>:` and its path where machines have files of their own. All other
+ * names mean the same on every machine.
  */
-export const FILE = "file:";
+import { BOUNDS } from "./bounds.ts";
+
+const FILE = "file:";
+/** No absolute path begins with `@`, and no name of a machine has a `:`. */
+const MACHINE = /^@(?<machine>[a-z0-9][a-z0-9._-]*):/u;
+
+/** Names a file by its real path, and by its machine where machines have files of their own. */
+export function nameFile(path: string, machine?: string): string {
+  return FILE + nameMachine(machine) + path;
+}
+
+/** Names what all hard links of a file share. */
+export function nameHardLinks(device: bigint, inode: bigint, machine?: string): string {
+  return `hardlink:${nameMachine(machine)}${device}-${inode}`;
+}
+
+function nameMachine(machine: string | undefined): string {
+  return machine === undefined ? "" : `@${machine}:`;
+}
+
+/** Returns the name of a machine as names of files have it, from what the machine calls itself. */
+export function formatMachine(hostname: string): string {
+  const name = hostname
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]/gu, "-")
+    .replace(/^[^a-z0-9]+/u, "")
+    .slice(0, BOUNDS.nameCharsMax);
+  return name === "" ? "machine" : name;
+}
+
+/** A file as its name says where it is. */
+export interface NamedFile {
+  readonly path: string;
+  /** Absent: on every machine. */
+  readonly machine?: string;
+}
+
+/** Parses the name of a file; `undefined` for any other name. */
+export function parseFile(resource: string): NamedFile | undefined {
+  if (!isFile(resource)) return undefined;
+  const place = resource.slice(FILE.length);
+  const found = MACHINE.exec(place);
+  const machine = found?.groups?.["machine"];
+  return found && machine !== undefined ? { path: place.slice(found[0].length), machine } : { path: place };
+}
 
 /** One letter is a drive. */
 const KIND = /^([a-z][a-z0-9_-]+):/u;
@@ -12,9 +57,17 @@ export function kindOf(name: string): string | undefined {
   return KIND.exec(name)?.[1];
 }
 
-/** A resource as people read it: a file by its path alone. */
-export function formatResource(resource: string): string {
-  return isFile(resource) ? resource.slice(FILE.length) : resource;
+/** A resource as people read it: a file by its path, with its machine where that is not the reader's own. */
+export function formatResource(resource: string, ownMachine?: string): string {
+  const file = parseFile(resource);
+  if (!file) return resource;
+  const { path, machine } = file;
+  return machine === undefined || machine === ownMachine ? path : `${path} on ${machine}`;
+}
+
+/** A resource as those read it who work where it is: a file by its path alone. */
+export function formatOwnResource(resource: string): string {
+  return parseFile(resource)?.path ?? resource;
 }
 
 /** True when a claim on one resource holds for another: the same one, or a file below it. */

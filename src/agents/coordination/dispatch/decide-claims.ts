@@ -11,7 +11,7 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command, RequestResources, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { FILE, isFile } from "../contracts/resource-names.ts";
+import { parseFile } from "../contracts/resource-names.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { findWriteDifference } from "../gates/child-differences.ts";
 import { holdingOf, type Conflict, type OpenCoordination } from "../ledger/state.ts";
@@ -337,7 +337,8 @@ function draftStrayWrite(
   { stepId, resource }: FactPayloads["resource.changed"],
 ): FactDraft[] {
   const step = steps.get(stepId);
-  if (!step || !canWrite({ steps }, stepId) || !isFile(resource)) return [];
+  const file = parseFile(resource);
+  if (!step || !canWrite({ steps }, stepId) || !file) return [];
   const { folder } = step.spec.requested ?? {};
-  return draftDifferences(step, findWriteDifference(folder, resource.slice(FILE.length)));
+  return draftDifferences(step, findWriteDifference(folder, file.path));
 }

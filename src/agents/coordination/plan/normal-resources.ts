@@ -1,5 +1,5 @@
 /** Owns: one spelling for each resource that a step names. */
-import { FILE, isFile } from "../contracts/resource-names.ts";
+import { nameFile, parseFile } from "../contracts/resource-names.ts";
 
 /** Sorted, each once. What a path really leads to is known only where the file is. */
 export function normalizeResources(resources: readonly string[] = []): readonly string[] {
@@ -8,8 +8,9 @@ export function normalizeResources(resources: readonly string[] = []): readonly 
 
 function normalizeResource(resource: string): string {
   const name = resource.normalize("NFC");
-  if (!isFile(name)) return name;
-  const path = name.slice(FILE.length);
+  const file = parseFile(name);
+  if (!file) return name;
+  const { path, machine } = file;
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
-  return `${FILE}${path.startsWith("/") ? "/" : ""}${parts.join("/")}`;
+  return nameFile((path.startsWith("/") ? "/" : "") + parts.join("/"), machine);
 }

@@ -1,7 +1,9 @@
 /** The file system, as far as arbitration has to know it. */
 export interface ResourceFiles {
+  /** The machine that is named in its resources; absent where a path means the same file on every machine. */
+  readonly machine?: string;
   /**
-   * The resource that a path leads to: `file:` and the real path, in one spelling however it is reached. `..` in the path is
+   * The resource that a path leads to, as `nameFile` names its real path, in one spelling however it is reached. `..` in the path is
    * taken as text, as the host's tools do, and links are followed then. What does not exist yet is placed in the real folder
    * that it would be in, and where the file system does not tell upper from lower case the name does not either.
    *
@@ -9,11 +11,11 @@ export interface ResourceFiles {
    * not one, or a name longer than `BOUNDS.resourceCharsMax`.
    */
   locate(path: string, folder: string): Promise<string | undefined>;
-  /** What a resource of `locate` is now. A file that cannot be read is `unreadable`. */
+  /** What a resource of `locate` is now. A file that cannot be read, or is on another machine, is `unreadable`. */
   look(resource: string): Promise<FileLook>;
   /**
-   * The resource that all hard links of a file share, `hardlink:<device>-<inode>`; `undefined` for a file with one name, and
-   * for what is no file.
+   * The resource that all hard links of a file share (`nameHardLinks`); `undefined` for a file with one name, and for what is
+   * no file.
    */
   sharedName(resource: string): Promise<string | undefined>;
   /** What tells a file from what it was before, without reading it. `undefined` for a folder, and for what cannot be seen. */

@@ -1,6 +1,5 @@
 /** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
 import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../compose.ts";
 import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
@@ -14,7 +13,7 @@ import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shortenStart } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { addRelease } from "./release-command.ts";
-import { createResourceFilter } from "./resource-text.ts";
+import { createResourceFilter, describeResource } from "./resource-text.ts";
 import {
   runCommand,
   parseWholeNumber,
@@ -117,7 +116,7 @@ function renderClaims(listed: readonly ClaimReport[], page: Page): string {
       fit(steps[index] ?? "", step, unicode),
       formatInstant(claim.acquiredAtMs),
       until.padEnd(UNTIL_CELLS),
-      shortenStart(print(formatResource(claim.resource)), resource, unicode),
+      shortenStart(print(describeResource(claim.resource)), resource, unicode),
     ].join("  ");
     return claim.expired ? paint.tone("faint", line) : line;
   });

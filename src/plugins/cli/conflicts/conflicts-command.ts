@@ -1,5 +1,5 @@
 /** Owns: `conflicts`. */
-import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import { describeResource } from "./resource-text.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { describeOutcome, OUTCOME_TONES, nameRequester, describeStrategy } from "./conflict-text.ts";
 import { numberOf, outcomeOf } from "../../reports/conflict-outcome.ts";
@@ -98,7 +98,7 @@ function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): s
   const idChars = measureUniqueChars(found.map(({ conflict }) => conflict.coordinationId));
   const rows = found.map(({ conflict, names }) => ({
     id: print(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
-    resource: print(formatResource(conflict.resource)),
+    resource: print(describeResource(conflict.resource)),
     strategy: print(describeStrategy(conflict)),
     asked: print(nameRequester(names, conflict)),
     outcome: shorten(print(describeOutcome(names, conflict)), OUTCOME_CELLS_MAX, unicode),

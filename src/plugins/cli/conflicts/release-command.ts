@@ -1,7 +1,7 @@
 /** Owns: `claims release`. The claims of a running gateway are its to end: no command writes to its ledger. */
+import { describeResource } from "./resource-text.ts";
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { formatPrintable } from "../terminal/printable.ts";
@@ -65,7 +65,7 @@ async function release(host: CliHost, text: string, options: ReleaseOptions): Pr
   }
   const print = (value: unknown): string => formatPrintable(String(value), host.stdout.terminal.unicode);
   await writeLines(host, [
-    `released claim ${token} of step ${print(stepId)} on ${print(formatResource(String(resource)))}`,
+    `released claim ${token} of step ${print(stepId)} on ${print(describeResource(String(resource)))}`,
     EFFECT,
     `See ${host.program} show ${print(coordinationId)}`,
   ]);

@@ -1,16 +1,33 @@
 /** Owns: resources as people ask for them: files by their paths, everything else by its name. */
 import { realpathSync } from "node:fs";
+import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { isCovering, FILE, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
+import {
+  formatMachine,
+  formatResource,
+  isCovering,
+  kindOf,
+  nameFile,
+} from "../../../agents/coordination/contracts/resource-names.ts";
 
-/** Creates a filter for resources: the named one, and whatever lies below it. */
+/** Describes a resource to somebody on this machine. */
+export function describeResource(resource: string): string {
+  return formatResource(resource, formatMachine(hostname()));
+}
+
+/** Creates a filter for resources: the named one, and whatever lies below it. A path is one of this machine, or of all. */
 export function createResourceFilter(resourceName: string): (resource: string) => boolean {
-  const wanted = foldCase(
-    kindOf(foldCase(resourceName)) === undefined
-      ? FILE + resolveRealPath(resolve(resourceName)).replaceAll("\\", "/")
-      : resourceName,
-  );
-  return (resource) => isCovering(foldCase(resource), wanted) || isCovering(wanted, foldCase(resource));
+  const wanted = listNames(resourceName).map(foldCase);
+  return (resource) => {
+    const name = foldCase(resource);
+    return wanted.some((each) => isCovering(name, each) || isCovering(each, name));
+  };
+}
+
+function listNames(resourceName: string): readonly string[] {
+  if (kindOf(foldCase(resourceName)) !== undefined) return [resourceName];
+  const path = resolveRealPath(resolve(resourceName)).replaceAll("\\", "/");
+  return [nameFile(path), nameFile(path, formatMachine(hostname()))];
 }
 
 /** Folds case, because names are recorded in lower case where a file system ignores it. */

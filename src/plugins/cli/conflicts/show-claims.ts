@@ -1,6 +1,6 @@
 /** Owns: what `show` tells of the conflicts and claims of a coordination. */
+import { describeResource } from "./resource-text.ts";
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
 import { describeOutcome, OUTCOME_TONES, nameParty, nameRequester } from "./conflict-text.ts";
@@ -64,5 +64,5 @@ function withTitle(title: string, lines: readonly string[], all: number): string
 }
 
 function shortenResource(resource: string, unicode: boolean): string {
-  return shortenStart(formatPrintable(formatResource(resource), unicode), RESOURCE_CELLS_MAX, unicode);
+  return shortenStart(formatPrintable(describeResource(resource), unicode), RESOURCE_CELLS_MAX, unicode);
 }

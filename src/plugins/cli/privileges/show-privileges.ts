@@ -1,5 +1,5 @@
 /** Owns: what people read of privileges and of calls that they refused. */
-import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import { describeResource } from "../conflicts/resource-text.ts";
 import type { PrivilegeBound } from "../../../agents/coordination/privileges/privilege-bound.ts";
 import { describeBound } from "../../../agents/coordination/privileges/privilege-sentence.ts";
 import type {
@@ -63,6 +63,6 @@ export function renderRefusalNotes(
 }
 
 function describeCall({ tool, rule, resource }: Pick<RefusedCall, "tool" | "rule" | "resource">): string {
-  const where = resource === undefined ? "" : ` of ${formatResource(resource)}`;
+  const where = resource === undefined ? "" : ` of ${describeResource(resource)}`;
   return `${tool}${where} (${rule})`;
 }

@@ -1,5 +1,5 @@
 /** Owns: conflicts in the picture of a timeline: a mark on the row of who asked, a line each below the chart. */
-import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import { describeResource } from "../conflicts/resource-text.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../../reports/conflict-log.ts";
 import { describeOutcome, OUTCOME_TONES, nameRequester } from "../conflicts/conflict-text.ts";
@@ -53,7 +53,11 @@ export function renderConflictNotes(
       unicode,
     );
     const rest = Math.max(RESOURCE_CELLS_MIN, columns - 2 - cellsOf(before) - cellsOf(after));
-    const resource = shortenStart(formatPrintable(formatResource(conflict.resource), unicode), rest, unicode);
+    const resource = shortenStart(
+      formatPrintable(describeResource(conflict.resource), unicode),
+      rest,
+      unicode,
+    );
     const line = shorten(before + resource + after, columns - 2, unicode);
     return `${paint.tone(OUTCOME_TONES[outcomeOf(conflict)], chooseConflictSign(unicode))} ${line}`;
   });

@@ -46,6 +46,12 @@ export const gatewaySchema = z.strictObject({
     .describe(
       "What this gateway is called in a database, whose coordinations are those of one gateway. Absent: made of the names of the machine and of the state folder.",
     ),
+  sharedWorkspace: z
+    .boolean()
+    .default(false)
+    .describe(
+      "With a ledger on a server: agents of all its gateways work in the same folders, as on a network drive, so that a claim on a file holds for every machine. Off: a claim on a file is one of this machine.",
+    ),
 });
 /** Which gateway this is. */
 export type GatewayConfig = z.output<typeof gatewaySchema>;

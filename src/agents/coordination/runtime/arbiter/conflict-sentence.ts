@@ -4,7 +4,7 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
 import { findOwningTool } from "../../contracts/owned-files.ts";
-import { formatResource } from "../../contracts/resource-names.ts";
+import { formatOwnResource } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Assessed } from "./assessed-target.ts";
 import type { Undetermined } from "./write-call.ts";
@@ -19,7 +19,7 @@ export function describeRefusal(
   conflictId: string | undefined,
 ): string {
   const { ruling } = assessed;
-  const resource = formatResource(assessed.request.resource);
+  const resource = formatOwnResource(assessed.request.resource);
   const which = conflictId === undefined ? "" : ` (conflict ${conflictId})`;
   if (ruling?.kind === "review")
     return describeReviewRefusal(assessed, state, { because: ruling.because, which });
@@ -47,7 +47,7 @@ export function describeOpenQuestions(
   state: Coordination,
   questions: readonly OpenQuestion[],
 ): string {
-  const resource = formatResource(assessed.request.resource);
+  const resource = formatOwnResource(assessed.request.resource);
   const names = questions.map(({ questionId }) => questionId).join(", ");
   const tool = findOwningTool(assessed.request.resource);
   const advice =
@@ -74,7 +74,7 @@ function describeReviewRefusal(
   state: Coordination,
   { because, which }: { readonly because: string; readonly which: string },
 ): string {
-  const resource = formatResource(assessed.request.resource);
+  const resource = formatOwnResource(assessed.request.resource);
   const holderClause = describeHolder(assessed, state);
   if (MENDABLE.has(because))
     return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
@@ -118,7 +118,7 @@ export function describeHeldResource(
   resource: string,
   { runId, stepId, acquiredAtMs, expiresAtMs }: ClaimEntry,
 ): string {
-  return `${START}: ${formatResource(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
+  return `${START}: ${formatOwnResource(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
 }
 
 export function describeCallUnderWay(resource: string, { participant, tool, atMs }: CallUnderWay): string {
@@ -126,7 +126,7 @@ export function describeCallUnderWay(resource: string, { participant, tool, atMs
     { stepId: participant.stepId, priority: "normal", claimedSequence: 0 },
     participant.state,
   );
-  return `${START}: ${formatResource(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
+  return `${START}: ${formatOwnResource(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
 }
 
 export function describeUndetermined(tool: string, { because, extractor }: Undetermined): string {
@@ -165,7 +165,7 @@ export function createReviewText(
   state: Coordination,
 ): { readonly title: string; readonly description: string } {
   const [first] = assessed;
-  const resource = formatResource(first?.request.resource ?? "a resource");
+  const resource = formatOwnResource(first?.request.resource ?? "a resource");
   const lines = assessed.map(({ request }) => {
     const against = (request.contest?.claims ?? []).filter(
       ({ stepId, coordinationId }) => coordinationId !== undefined || stepId !== OWNER_STEP_ID,
@@ -174,7 +174,7 @@ export function createReviewText(
     const tool = findOwningTool(request.resource);
     const advice =
       tool === undefined ? "" : ` A tool writes it: running "${tool}" is better than either text.`;
-    return `${tail(formatResource(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.${advice}`;
+    return `${tail(formatOwnResource(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.${advice}`;
   });
   const stake = "If you allow it, this call overwrites what they have there and their claims end.";
   return {

@@ -1,5 +1,5 @@
 /** Owns: which steps of a plan that are at work name a resource as their own. */
-import { isCovering, isFile, formatResource } from "../../contracts/resource-names.ts";
+import { isCovering, parseFile } from "../../contracts/resource-names.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
@@ -32,8 +32,12 @@ export function createDeclaredResources(parts: {
     const found = await Promise.all(names.map((name) => locateOne(name, agent)));
     return found.filter((name) => name !== undefined);
   };
-  const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> =>
-    isFile(name) ? parts.files.locate(formatResource(name), parts.workspaceOf(agent)) : name;
+  const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> => {
+    const file = parseFile(name);
+    // Where a path of another machine leads is known there.
+    if (!file || (file.machine !== undefined && file.machine !== parts.files.machine)) return name;
+    return parts.files.locate(file.path, parts.workspaceOf(agent));
+  };
   return {
     declarersOf: async ({ state }, resource) => {
       if (!state.plan) return [];

@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
-import { FILE } from "../../contracts/resource-names.ts";
+import { nameFile } from "../../contracts/resource-names.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { PrivilegeBound, PrivilegedStep } from "../../privileges/privilege-bound.ts";
@@ -37,7 +37,7 @@ export interface PrivilegeGuard {
 
 export interface GuardParts extends BoundsParts {
   readonly runs: RunLog;
-  readonly files: Pick<ResourceFiles, "locate" | "sharedName">;
+  readonly files: Pick<ResourceFiles, "locate" | "machine" | "sharedName">;
   readonly logger: Logger;
 }
 
@@ -58,7 +58,7 @@ function createWriteParts({ files }: GuardParts, { ofSession, ofAgent }: Folders
 }
 
 async function recordRefusal(
-  { runs, logger }: GuardParts,
+  { runs, files, logger }: GuardParts,
   { coordinationId, stepId }: PrivilegedStep,
   { tool, rule, bound, path }: PrivilegeRefusal,
 ): Promise<void> {
@@ -79,7 +79,7 @@ async function recordRefusal(
           stepId: bound.stepId,
           ...(isElsewhere && { coordinationId: bound.coordinationId }),
         },
-        ...(path !== undefined && { resource: FILE + path }),
+        ...(path !== undefined && { resource: nameFile(path, files.machine) }),
       },
     ]);
   } catch (error) {

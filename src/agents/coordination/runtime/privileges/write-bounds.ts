@@ -5,7 +5,7 @@
  * followed up to its first wildcard, from the folder of whom it was set for, never from the caller's. W3 what cannot be told, leads
  * nowhere or has several names is refused.
  */
-import { formatResource, isFile } from "../../contracts/resource-names.ts";
+import { formatOwnResource, isFile } from "../../contracts/resource-names.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { PrivilegeBound } from "../../privileges/privilege-bound.ts";
 import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
@@ -35,12 +35,12 @@ export async function findWriteRefusal(
   if (!files || undetermined) return { tool, rule: "write.unknown", bound: nearest };
   for (const bound of narrowing) {
     const globs = await locateGlobs(parts, bound);
-    const path = files.map(formatResource).find((file) => !isWithinGlobs(file, globs));
+    const path = files.map(formatOwnResource).find((file) => !isWithinGlobs(file, globs));
     if (path !== undefined) return { tool, rule: "write", bound, path };
   }
   for (const resource of files)
     if ((await parts.files.sharedName(resource)) !== undefined)
-      return { tool, rule: "write.linked", bound: nearest, path: formatResource(resource) };
+      return { tool, rule: "write.linked", bound: nearest, path: formatOwnResource(resource) };
   return undefined;
 }
 
@@ -62,7 +62,7 @@ async function locateGlobs({ files, folderOf }: WriteParts, bound: PrivilegeBoun
   for (const glob of bound.privilege.write ?? []) {
     const { root, rest } = splitGlob(glob.normalize("NFC"));
     const resource = await files.locate(root === "" ? "." : root, folder);
-    if (resource !== undefined) located.push({ root: formatResource(resource), rest });
+    if (resource !== undefined) located.push({ root: formatOwnResource(resource), rest });
   }
   return located;
 }

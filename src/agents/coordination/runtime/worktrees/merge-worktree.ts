@@ -7,7 +7,7 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import type { StepId } from "../../contracts/ids.ts";
-import { FILE } from "../../contracts/resource-names.ts";
+import { nameFile } from "../../contracts/resource-names.ts";
 import type { UnmergedFile } from "../../contracts/worktree-fields.ts";
 import { isToMerge, type MergeWorktree } from "../../dispatch/worktree-effects.ts";
 import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
@@ -25,7 +25,7 @@ import { nameWorktree } from "../attempts/worktree-name.ts";
 
 /** What merging back needs of arbitration and of the file system. */
 export interface MergeParts extends RuntimeParts {
-  readonly files: Pick<ResourceFiles, "locate" | "look">;
+  readonly files: Pick<ResourceFiles, "locate" | "look" | "machine">;
   readonly textMerge: () => Promise<TextMerge>;
   /** By repository: two merges at once would not see each other's files. */
   readonly merging: TurnsByName;
@@ -179,7 +179,8 @@ async function listChanged(
 ): Promise<{ resource: string; version: string }[]> {
   const changed: { resource: string; version: string }[] = [];
   for (const { path } of writes) {
-    const resource = (await locate(merge, path)) ?? `${FILE}${merge.worktree.repository}`;
+    const resource =
+      (await locate(merge, path)) ?? nameFile(merge.worktree.repository, merge.parts.files.machine);
     const look = await merge.parts.files.look(resource);
     changed.push({ resource, version: "version" in look ? look.version : "unreadable" });
   }

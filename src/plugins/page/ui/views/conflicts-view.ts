@@ -4,6 +4,7 @@ import { formatDuration } from "../../../../agents/coordination/std/quantities.t
 import type { Done } from "../../contract/actions.ts";
 import type { ClaimsList, ConflictsList, ShownConflict } from "../../contract/questions.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
+import { describeShownResource } from "../../../reports/shown-resource.ts";
 import { showLine } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { LoadedElement, showAction } from "../app/page-element.ts";
@@ -74,7 +75,7 @@ class ConflictsView extends LoadedElement<Contention> {
       right: "write",
       action: () => ({
         title: `Release the claim ${token}`,
-        before: `${showLine(resource, 200)} becomes free for other steps. What step ${stepId} still writes there is refused, because its token no longer counts.`,
+        before: `${showLine(describeShownResource(resource), 200)} becomes free for other steps. What step ${stepId} still writes there is refused, because its token no longer counts.`,
         confirm: "Release the claim",
         isDangerous: true,
         perform: () => this.page.api.post<Done>(`claims/${encodeURIComponent(String(token))}/release`, {}),
@@ -83,7 +84,7 @@ class ConflictsView extends LoadedElement<Contention> {
     });
     return html`<tr>
       <td class="number">${token}</td>
-      <td class="mono wide">${showLine(resource)}</td>
+      <td class="mono wide">${showLine(describeShownResource(resource))}</td>
       <td>
         <a href=${formatAddress({ place: "runs", id: coordinationId, query: { step: stepId } })}
           >${showLine(stepId, 40)}</a
@@ -113,7 +114,7 @@ function showConflicts(conflicts: readonly ShownConflict[]): TemplateResult {
           ({ detectedAtMs, resource, requesterName, outcome, coordinationId, contest, resolution }) =>
             html`<tr>
               <td>${showInstant(detectedAtMs)}</td>
-              <td class="mono wide">${showLine(resource)}</td>
+              <td class="mono wide">${showLine(describeShownResource(resource))}</td>
               <td>
                 <a
                   href=${formatAddress({ place: "runs", id: coordinationId, query: { step: contest?.requester } })}

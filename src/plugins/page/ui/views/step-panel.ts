@@ -11,6 +11,7 @@ import type { Done } from "../../contract/actions.ts";
 import type { CoordinationDetail, StepResult } from "../../contract/runs.ts";
 import { describeDifference } from "../../../reports/question-lines.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
+import { describeShownResource } from "../../../reports/shown-resource.ts";
 import { showLine, showText } from "../../drawing/visible-text.ts";
 import { formatAddress } from "../app/address.ts";
 import { describeProblem } from "../app/page-api.ts";
@@ -125,11 +126,11 @@ class StepPanel extends PageElement {
     if (claims.length === 0 && conflicts.length === 0) return nothing;
     return html`<h3>Claims and conflicts</h3>
       <ul>
-        ${claims.map(({ resource, token }) => html`<li>holds <span class="mono">${showLine(resource, 200)}</span> (token ${token})</li>`)}
+        ${claims.map(({ resource, token }) => html`<li>holds <span class="mono">${showLine(describeShownResource(resource), 200)}</span> (token ${token})</li>`)}
         ${conflicts.map(
           ({ resource, outcome, because }) =>
             html`<li>
-              ◆ <span class="mono">${showLine(resource, 200)}</span>:
+              ◆ <span class="mono">${showLine(describeShownResource(resource), 200)}</span>:
               ${formatWords(outcome)}${because === undefined ? "" : `, ${formatWords(because)}`}
             </li>`,
         )}

@@ -101,6 +101,10 @@ describe("a gateway whose ledger is on a PostgreSQL server", () => {
     const ids = [spawned, planned].map(({ coordinationId }) => coordinationId);
     const listed = (await readJson(["list"])) as { coordinationId: string }[];
     expect(listed.map(({ coordinationId }) => coordinationId)).toEqual(expect.arrayContaining(ids));
+    for (const id of ids)
+      expect(listed).toContainEqual(
+        expect.objectContaining({ coordinationId: id, gateway: { home: "first" } }),
+      );
     expect(await readJson(["status"])).toMatchObject({
       ledger: { path: expect.stringMatching(/^postgres:\/\//u) as string, exists: true },
       health: { state: "ok" },

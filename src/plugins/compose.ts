@@ -43,9 +43,9 @@ import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
 import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
-import type { LedgerHeads, OpenedLedger } from "../infra/ledger/opened-ledger.ts";
+import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
-import { openGatewayLedger } from "./gateway-ledger.ts";
+import { openGatewayLedger, type GatewayLedger } from "./gateway-ledger.ts";
 import { nameAmongGateways, nameMachineOfFiles } from "./ledger-setting.ts";
 import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
@@ -147,7 +147,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
   const ownName = nameAmongGateways(options);
-  const store = await openOwnLedger(options, () => void coordinator.stop());
+  const { store, shared } = await openOwnLedger(options);
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(limits, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
@@ -166,6 +166,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     ...budgetOf(config),
     hooks: options.hooks,
     content: store,
+    ...(shared && { shared: { ...shared, onReplaced: () => void coordinator.stop() } }),
     runner: observer,
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
@@ -203,15 +204,20 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
 }
 
-async function openOwnLedger(
-  { place, gateway, logger, noteAppend }: ComposeOptions,
-  onLost: () => void,
-): Promise<OpenedLedger> {
+async function openOwnLedger({
+  place,
+  gateway,
+  config,
+  logger,
+  noteAppend,
+}: ComposeOptions): Promise<GatewayLedger> {
   const clocks = { clock: systemClock, steady: steadyClock };
-  const store = await openGatewayLedger({ place, gateway, logger, ...clocks, onLost });
-  if (!noteAppend) return store;
+  const ledger = await openGatewayLedger({ place, gateway, settings: config.gateway, logger, ...clocks });
+  if (!noteAppend) return ledger;
   const { timeAppends } = await import("./metrics/time-appends.ts");
-  return { ...timeAppends(store, noteAppend), workflows: timeAppends(store.workflows, noteAppend) };
+  const { store } = ledger;
+  const workflows = timeAppends(store.workflows, noteAppend);
+  return { ...ledger, store: { ...timeAppends(store, noteAppend), workflows } };
 }
 
 async function loadOutputContract(): Promise<OutputContract> {

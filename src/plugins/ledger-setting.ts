@@ -60,6 +60,9 @@ export function nameAmongGateways({
 }
 
 /** Returns the machine that claims on files are of; `undefined` where a path means the same file for all who use the ledger. */
-export function nameMachineOfFiles(place: string, { sharedWorkspace }: GatewayConfig): string | undefined {
+export function nameMachineOfFiles(
+  place: string,
+  { sharedWorkspace }: Pick<GatewayConfig, "sharedWorkspace">,
+): string | undefined {
   return isPostgresUrl(place) && !sharedWorkspace ? formatMachine(hostname()) : undefined;
 }

@@ -55,13 +55,17 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders:
       "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes",
   },
+  "core/runtime/ownership": {
+    folders: "core/contracts core/std core/ledger",
+    types: "core/ports core/dispatch/effects",
+  },
   "core/runtime/log": {
-    folders: "core/contracts core/std core/ledger core/plan core/dispatch",
+    folders: "core/contracts core/std core/ledger core/plan core/dispatch core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/environment": {
     folders: "core/contracts",
-    types: "core/ledger core/contracts/config core/ports core/runtime/log",
+    types: "core/ledger core/contracts/config core/ports core/runtime/log core/runtime/ownership",
   },
   "core/runtime/workflow-host/records": {
     folders:
@@ -97,7 +101,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
   "core/runtime/spawns": {
     folders:
-      "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results core/runtime/log core/runtime/privileges",
+      "core/contracts core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/privileges",
     types: "core/contracts/config core/gates core/ports core/runtime/environment",
   },
   "core/runtime/workflow-host/agents": {
@@ -114,7 +118,6 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/contracts core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
     types: "core/std core/ports core/runtime/environment",
   },
-  "core/runtime/ownership": { folders: "core/contracts", types: "core/ports" },
   "core/runtime/workflow-host/driving": {
     folders:
       "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/ownership",
@@ -133,11 +136,11 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/effects": {
     folders:
       "core/contracts core/std core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans core/runtime/worktrees core/dispatch/effects",
-    types: "core/lanes core/ports core/runtime/spawns",
+    types: "core/lanes core/ports core/runtime/spawns core/runtime/ownership",
   },
   "core/runtime/workflow-host/requests": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
+      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/usage": {
@@ -146,8 +149,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime": {
     folders:
-      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects core/dispatch/effects",
-    types: "core/plan core/contracts/config core/ports",
+      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/usage core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/privileges core/runtime/held-results core/runtime/results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects core/runtime/ownership",
+    types: "core/dispatch/effects core/plan core/contracts/config core/ports",
   },
   "core/runtime/workflow-host": {
     folders:

@@ -1,10 +1,7 @@
 /** Owns: what readers say of the gateways that share a ledger: which one opened a coordination, and which one drives it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunsPage } from "../../src/plugins/page/contract/runs.ts";
-import {
-  createGatewayOwnerId,
-  createHomeOwnerId,
-} from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
+import { createGatewayOwnerId } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
 import { createPageClient, servePage, signIn } from "../openwop/page-scene.ts";
 import {
   createManualClock,
@@ -32,7 +29,7 @@ beforeAll(async () => {
   const [office, shop] = [createGatewayOwnerId("office", "1"), createGatewayOwnerId("shop", "7")];
   await store.owners.take({ owner: shop, from: [""], limit: 10 });
   await store.owners.beat({ id: shop });
-  await store.owners.beat({ id: createHomeOwnerId("attic") });
+  await store.owners.beat({ id: createGatewayOwnerId("attic", "1") });
   await store.workflows.owners.beat({ id: "serve-1" });
   const [home] = await store.owners.list(shop, { limit: 1 });
   if (home) await store.owners.give(home.runId, { id: shop, token: home.token }, office);

@@ -118,9 +118,9 @@ describe("the page on the path of a spawn", () => {
 
   it("draws only operations that the code has, and only events that it records", () => {
     const [, diagram = ""] = /```mermaid\n(.+?)```/su.exec(page) ?? [];
-    const coordinator = read("src/agents/coordination/runtime/coordinator.ts");
+    const requests = read("src/agents/coordination/runtime/spawns/spawn-requests.ts");
     for (const [, name = ""] of diagram.matchAll(/P->>C: (\w+)$/gmu))
-      expect(coordinator).toMatch(new RegExp(String.raw`^ {2}${name}\(`, "mu"));
+      expect(requests).toMatch(new RegExp(String.raw`^ {2}${name}\(`, "mu"));
     const hooks = read("src/plugins/openclaw/register-hooks.ts");
     for (const [, name = ""] of diagram.matchAll(/H->>P: (\w+)/gu)) expect(hooks).toContain(`"${name}"`);
     const facts = read("src/agents/coordination/contracts/facts.ts");

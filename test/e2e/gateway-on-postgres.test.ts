@@ -1,4 +1,4 @@
-/** The real gateway with its ledger on a PostgreSQL server: it records there, goes on after a kill, and shares it with no other. */
+/** Real gateways with their ledger in one PostgreSQL database: they record there, go on after a kill, and take over from each other. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +17,7 @@ import {
 } from "./stage.ts";
 
 const OWNER = "agent:main:on-postgres";
+const LEASE_MS = 5_000;
 
 let schema: TestSchema;
 let password: string;
@@ -33,7 +34,7 @@ function openOnDatabase(gatewayId: string): Promise<Stage> {
     pluginConfig: createPluginConfig({
       ...PHASE1,
       ledger: { url: url.href, password: "${COORDINATION_E2E_LEDGER_PASSWORD}" },
-      gateway: { id: gatewayId },
+      gateway: { id: gatewayId, leaseMs: LEASE_MS },
     }),
   });
 }
@@ -79,8 +80,8 @@ function waitForPlan(coordinationId: string, condition: (state: Known) => boolea
   );
 }
 
-async function readJson(args: readonly string[]): Promise<unknown> {
-  const { stdout, stderr } = await stage.gateway.openclaw(["coordination", ...args, "--json"]);
+async function readJson(args: readonly string[], { gateway } = stage): Promise<unknown> {
+  const { stdout, stderr } = await gateway.openclaw(["coordination", ...args, "--json"]);
   expect(stdout + stderr).not.toContain(password);
   return JSON.parse(stdout);
 }
@@ -123,29 +124,60 @@ describe("a gateway whose ledger is on a PostgreSQL server", () => {
     expect(completed.map(({ nodeId }) => nodeId)).toEqual(["first", "second", "@delivery"]);
     expect((await stage.verify()).problems).toEqual([]);
   });
+});
 
-  it("lets no other gateway drive the same ledger while it does, and tells that one's log why", async () => {
-    const other = await openOnDatabase("second");
-    try {
-      await waitFor(
-        () => other.gateway.log().includes("gateway first drives the coordinations of this ledger"),
-        {
-          what: "the refusal in the log of the second gateway",
-          timeoutMs: 60_000,
-          everyMs: 100,
-        },
-      );
-      await expect(
-        other.gateway.call("coordination.plan.run", { plan: planOf("co-refused", 0) }),
-      ).rejects.toThrow("gateway first drives");
-      expect((await stage.of(OWNER)).map(({ coordinationId }) => coordinationId)).not.toContain("co-refused");
-    } finally {
-      await other.close();
-    }
-    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-afterwards", 0) });
-    expect(await waitForPlan("co-afterwards", hasEnded)).toMatchObject({ status: "success" });
+describe("two gateways on one database", () => {
+  let other: Stage;
+
+  beforeAll(async () => {
+    other = await openOnDatabase("second");
+  });
+
+  afterAll(async () => {
+    await other.close();
+  });
+
+  it("take requests for each other", async () => {
+    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-cancelled", 55_000) });
+    await waitForPlan("co-cancelled", (state) => stepPhase(state, "second") === "running");
+    expect(await readJson(["show", "co-cancelled"], other)).toMatchObject({
+      gateway: { home: "first", drives: "first" },
+    });
+    await other.gateway.call("coordination.plan.cancel", { coordinationId: "co-cancelled" });
+    expect(await waitForPlan("co-cancelled", hasEnded)).toMatchObject({ status: "cancelled" });
+  });
+
+  it("go on with what a killed one began, and leave to it what only it can end", async () => {
+    const session = "agent:main:parent-of-lost";
+    const spawn = [{ label: "lost", task: renderScript({ delayMs: 60_000, say: "too late" }) }];
+    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
+    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-taken", 10_000) });
+    await waitForPlan("co-taken", (state) => stepPhase(state, "second") === "running");
+    await stage.gateway.kill9();
+    const finished = await waitForPlan("co-taken", (state) => stepPhase(state, "second") === "completed");
+    expect(stepPhase(finished, "first")).toBe("completed");
+    const types = (await stage.events(finished)).map(({ type, nodeId }) => `${type} ${nodeId ?? ""}`);
+    expect(types).toEqual(expect.arrayContaining(["step.failed second", "step.completed second"]));
+    expect(finished.kind).toBe("open");
+    const spawned = await stage.until(session, () => true);
+    expect(stepNamed(spawned, "lost").phase.status).toBe("running");
+    expect(await readJson(["show", "co-taken"], other)).toMatchObject({
+      gateway: { home: "first", drives: "second" },
+    });
+
+    await stage.restart();
+    expect(await waitForPlan("co-taken", hasEnded)).toMatchObject({ status: "success" });
+    expect(await readSessionKeys(other)).not.toContain(OWNER);
+    expect(await readSessionKeys(stage)).toContain(OWNER);
+    await stage.until(session, hasEnded);
+    expect((await stage.verify()).problems).toEqual([]);
   });
 });
+
+async function readSessionKeys({ gateway }: Stage): Promise<string[]> {
+  const { sessions } = (await gateway.call("sessions.list", {})) as { sessions: { key: string }[] };
+  return sessions.map(({ key }) => key);
+}
 
 function stepPhase(state: Known, stepId: string): string | undefined {
   return [...state.steps.values()].find(({ spec }) => spec.stepId === stepId)?.phase.status;

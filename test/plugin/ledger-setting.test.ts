@@ -68,7 +68,7 @@ describe("the name of a gateway", () => {
     expect(machine).toBe(formatMachine(hostname()));
     expect(nameMachineOfFiles(URL_WITHOUT_PASSWORD, { sharedWorkspace: true })).toBeUndefined();
     expect(nameMachineOfFiles(findPlace({}), { sharedWorkspace: false })).toBeUndefined();
-    expect(parsePluginConfig({}).gateway).toEqual({ sharedWorkspace: false });
+    expect(parsePluginConfig({}).gateway).toMatchObject({ sharedWorkspace: false });
   });
 
   test("is found in its id as an owner, and in no other's", () => {

@@ -53,6 +53,7 @@ export const BOUNDS = {
   policyOverridesMax: 256,
   retryBudgetMax: 100,
   stepsPerCoordinationMax: 10_000,
+  gatewayLeaseMsMax: 600_000,
   durationMsMax: 31 * 24 * 3_600_000,
   envelopeCharsMax: 16_384,
   envelopeDepthMax: 8,

@@ -61,6 +61,19 @@ export type Command =
   | RecordUsage
   | StopAtBudget;
 
+/** What may be asked of a coordination in any gateway, whichever of them drives it. */
+const REQUESTS: ReadonlySet<Command["type"]> = new Set([
+  "cancelCoordination",
+  "retryStep",
+  "answerEscalation",
+  "releaseClaims",
+]);
+
+/** True for a command that any gateway may append, whichever of them drives the coordination. */
+export function isRequest({ type }: Command): boolean {
+  return REQUESTS.has(type);
+}
+
 /** A spawn that a model asked for: admitted and dispatched at once, because the model decided and the host acts. */
 export interface AdmitSpawn extends Omit<
   StepAdmitted,
@@ -140,6 +153,8 @@ export interface DispatchStep {
   readonly attempt: number;
   readonly targetSession: SessionKey;
   readonly message?: ContentRef;
+  /** The gateway that starts the agent, where several share the ledger. */
+  readonly gateway?: string;
 }
 
 /** Records what the agent of a step reported through its tool. */

@@ -184,3 +184,8 @@ export function assertNever(value: never, description: string): never {
 export function isCoordinationError(error: unknown): error is CoordinationError {
   return error instanceof Error && "code" in error && Object.hasOwn(ERROR_CODES, String(error.code));
 }
+
+/** Returns what a log says of an error: its code, or `UNKNOWN` for one that is not ours. */
+export function readErrorCode(error: unknown): string {
+  return isCoordinationError(error) ? error.code : "UNKNOWN";
+}

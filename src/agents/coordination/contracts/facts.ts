@@ -108,6 +108,8 @@ export const FACT_PAYLOADS = {
     targetSession: sessionKeySchema.optional(),
     /** What the agent is told, as it was sent. */
     message: contentRefSchema.optional(),
+    /** The gateway that starts the agent, where several share the ledger. */
+    gateway: gatewayNameSchema.optional(),
   }),
   "step.acknowledged": z.object({
     ...attemptOf,

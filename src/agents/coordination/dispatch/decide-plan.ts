@@ -107,6 +107,7 @@ export function dispatchStep(state: OpenCoordination, command: DispatchStep, now
     deadlineAtMs,
     targetSession: command.targetSession,
     ...(command.message && { message: command.message }),
+    ...(command.gateway !== undefined && { gateway: command.gateway }),
   };
   return accept([{ type: "step.dispatched", payload }], stepId);
 }

@@ -82,7 +82,7 @@ export function evolveStep(before: Step, event: StepEvent): Step {
 
 function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
   const { phase } = step;
-  const { attempt, deadlineAtMs, targetSession, message } = event.payload;
+  const { attempt, deadlineAtMs, targetSession, message, gateway } = event.payload;
   assertInvariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
   assertInvariant(
     attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0) + (step.revisions ?? 0) + (step.refusals ?? 0),
@@ -109,6 +109,7 @@ function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatche
       deadlineAtMs,
       ...(targetSession && { targetSession }),
       ...(message && { message }),
+      ...(gateway !== undefined && { gateway }),
     },
   };
 }
@@ -118,7 +119,7 @@ function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowl
   const { childSessionKey, childRunId } = event.payload;
   checkAttempt(phase, event);
   assertInvariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
-  const { attempt, dispatchedAtMs, deadlineAtMs } = phase;
+  const { attempt, dispatchedAtMs, deadlineAtMs, gateway } = phase;
   return {
     ...step,
     acknowledgedEventId: event.eventId,
@@ -128,6 +129,7 @@ function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowl
       dispatchedAtMs,
       acknowledgedAtMs: epochMsOf(event.timestamp),
       deadlineAtMs,
+      ...(gateway !== undefined && { gateway }),
       childSessionKey,
       childRunId,
     },

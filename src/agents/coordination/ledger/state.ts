@@ -227,6 +227,8 @@ export interface DispatchedPhase {
   readonly targetSession?: SessionKey;
   /** What the agent of a planned step is told. */
   readonly message?: ContentRef;
+  /** The gateway that starts the agent, where several share the ledger. */
+  readonly gateway?: string;
 }
 
 export interface RunningPhase extends Child {
@@ -235,6 +237,8 @@ export interface RunningPhase extends Child {
   readonly dispatchedAtMs: EpochMs;
   readonly acknowledgedAtMs: EpochMs;
   readonly deadlineAtMs: EpochMs;
+  /** The gateway that started the agent, where several share the ledger. */
+  readonly gateway?: string;
 }
 
 /** The child has ended, and its result does not count before it is ruled on (G1). */

@@ -141,9 +141,10 @@ function commandsFromStepFact(
 ): Command[] {
   switch (lead.type) {
     case "step.dispatched": {
-      const { stepId, attempt, targetSession, message } = lead.payload;
+      const { stepId, attempt, targetSession, message, gateway } = lead.payload;
       if (targetSession === undefined) return [];
-      return [{ type: "dispatchStep", stepId, attempt, targetSession, ...(message && { message }) }];
+      const sent = { ...(message && { message }), ...(gateway !== undefined && { gateway }) };
+      return [{ type: "dispatchStep", stepId, attempt, targetSession, ...sent }];
     }
     case "step.acknowledged":
       return [{ type: "acknowledgeStep", ...lead.payload }];

@@ -4,7 +4,7 @@
  * H2 It never throws into the host. A message that is for no agent of ours is left to the host, untouched.
  */
 import { AGENT_ID } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { isCoordinationError, readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import { createChatSender, logRefused, mayCallAgents, NOT_ALLOWED, type Sender } from "./chat-senders.ts";
 import { formatLine } from "./chat-text.ts";
 import { findMention, type Mention } from "./mention-in.ts";
@@ -31,7 +31,7 @@ export async function takeMention(api: OpenClawPluginApi, event: Event, ctx: Con
       return mention && createHandled(await answerMention({ chats, ...open }, mention, { event, ctx }));
     });
   } catch (error) {
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED")
       api.logger.error(`coordination: an agent could not be called by chat: ${code}`);
     return isOurs ? createHandled(formatFailure(error)) : undefined;

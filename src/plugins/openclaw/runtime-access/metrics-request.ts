@@ -1,6 +1,6 @@
 /** Owns: one request for metrics that reached the gateway, on its way to those of this process. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime } from "./shared-runtime.ts";
 
@@ -23,7 +23,7 @@ export async function takeMetricsRequest(
       answer(response, { status: 200, text, headers: { "content-type": scraped.contentType } });
     }
   } catch (error) {
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED") api.logger.error(`coordination: a request for metrics failed: ${code}`);
     if (!response.headersSent) answer(response, UNAVAILABLE);
   }

@@ -1,6 +1,6 @@
 /** Owns: one request of OpenWOP that reached the gateway, on its way to the host of this process. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import { answerUnavailable } from "../openwop/openwop-face.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime } from "./shared-runtime.ts";
@@ -17,7 +17,7 @@ export async function takeOpenWopRequest(
     if (openwop) await openwop.handle(request, response);
     else answerUnavailable(response);
   } catch (error) {
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED") api.logger.error(`coordination: an OpenWOP request failed: ${code}`);
     if (!response.headersSent) answerUnavailable(response);
   }

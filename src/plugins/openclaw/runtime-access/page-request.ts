@@ -1,6 +1,6 @@
 /** Owns: one request for the operator's page that reached the gateway, on its way to the page of this process. */
 import type { ServerResponse } from "node:http";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import type { PageFace } from "../page/page-face.ts";
 import { withRuntime } from "./shared-runtime.ts";
@@ -18,7 +18,7 @@ export async function takePageRequest(
     if (page) await handle(page);
     else answerUnavailable(response);
   } catch (error) {
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED") api.logger.error(`coordination: a request for the page failed: ${code}`);
     if (!response.headersSent) answerUnavailable(response);
   }

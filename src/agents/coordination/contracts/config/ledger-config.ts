@@ -44,7 +44,23 @@ export const gatewaySchema = z.strictObject({
   id: gatewayNameSchema
     .optional()
     .describe(
-      "What this gateway is called in a database, whose coordinations are those of one gateway. Absent: made of the names of the machine and of the state folder.",
+      "What this gateway is called in a database that it shares with others. Absent: made of the names of the machine and of the state folder.",
+    ),
+  leaseMs: z
+    .int()
+    .min(1_000)
+    .max(BOUNDS.gatewayLeaseMsMax)
+    .default(10_000)
+    .describe(
+      "Milliseconds after which a gateway that is not heard of is taken for gone: others on its database go on with its coordinations. The same for all gateways of a database.",
+    ),
+  orphanMs: z
+    .int()
+    .min(0)
+    .max(BOUNDS.durationMsMax)
+    .default(3_600_000)
+    .describe(
+      "Milliseconds that a coordination of a gone gateway waits for it, where only that gateway knows its children or can tell its owner. Then it ends without them.",
     ),
   sharedWorkspace: z
     .boolean()

@@ -11,6 +11,8 @@ export interface AskedAttempt {
   readonly stepId: StepId;
   readonly attempt: number;
   readonly now: EpochMs;
+  /** The gateway that the coordination was opened in, where another one drives it now. */
+  readonly away?: string | undefined;
 }
 
 /**
@@ -30,7 +32,7 @@ export function ruleOnObservation(state: Coordination, attempt: AskedAttempt, se
       return overdue;
     case "absent":
       return attempt.now >= addMs(findStartTime(phase), state.created.acknowledgeMs)
-        ? [commandFromAbsence(phase.status, about)]
+        ? [commandFromAbsence(phase.status, about, attempt.away)]
         : [];
     case "running":
       return [...commandsFromAcknowledgement(phase.status, about, seen), ...overdue];
@@ -50,7 +52,15 @@ function findStartTime(phase: DispatchedPhase | RunningPhase): EpochMs {
 
 type AttemptId = { readonly stepId: StepId; readonly attempt: number };
 
-function commandFromAbsence(status: "dispatched" | "running", about: AttemptId): Command {
+function commandFromAbsence(
+  status: "dispatched" | "running",
+  about: AttemptId,
+  away: string | undefined,
+): Command {
+  if (away !== undefined) {
+    const awayError = stepError("child_lost", `the child ran in gateway ${away}, which is gone`);
+    return { type: "failStep", ...about, error: awayError, cancelled: false, via: "reconciled" };
+  }
   const error =
     status === "dispatched"
       ? ({ code: "spawn_not_confirmed", message: "the host has no record of the spawn" } as const)

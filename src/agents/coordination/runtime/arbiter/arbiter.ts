@@ -15,7 +15,7 @@ import {
   type SessionKey,
   type StepId,
 } from "../../contracts/ids.ts";
-import { isCoordinationError } from "../../contracts/errors.ts";
+import { readErrorCode } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
@@ -106,7 +106,7 @@ async function claimSoon(arbiter: Arbitration, runId: CoordinationId): Promise<v
   try {
     await arbiter.inTurn(() => claimApproved(arbiter, runId));
   } catch (error) {
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     arbiter.logger.warn({ runId, code }, "an approved write could not be claimed yet");
   }
 }

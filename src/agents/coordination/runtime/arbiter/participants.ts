@@ -68,6 +68,15 @@ export function createParticipants(parts: {
     const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
     return runs.at(-1)?.[0];
   };
+  const findOwnStanding = async (session: SessionKey): Promise<Standing> => {
+    for (let newest = newestOf(session); newest; newest = newestOf(session)) {
+      const standing = await findStandingOfOwner(parts.runs, newest, session);
+      if (standing.kind !== "none") return standing;
+      // Another gateway ended it.
+      remove(newest);
+    }
+    return { kind: "none" };
+  };
   const owners = runUntilDone(async () => {
     for await (const { runId, summary } of listRuns(parts.store, { status: "running" }))
       add(summary, runId, summary.createdAtMs);
@@ -86,7 +95,7 @@ export function createParticipants(parts: {
       const found = await parts.store.find(nameOfChild(session));
       const asChild =
         found?.stepId && findStandingOfChild(await parts.runs.state(found.runId), found.stepId, session);
-      return asChild ?? (await findStandingOfOwner(parts.runs, newestOf(session), session));
+      return asChild ?? (await findOwnStanding(session));
     },
   };
 }
@@ -107,11 +116,11 @@ function runUntilDone(work: () => Promise<void>): () => Promise<void> {
 
 async function findStandingOfOwner(
   runs: RunLog,
-  newest: CoordinationId | undefined,
+  newest: CoordinationId,
   session: SessionKey,
 ): Promise<Standing> {
-  const state = newest && (await runs.state(newest));
-  if (!state || state.kind !== "open") return { kind: "none" };
+  const state = await runs.state(newest);
+  if (state.kind !== "open") return { kind: "none" };
   const { coordinationId: runId } = state;
   return {
     kind: "participant",

@@ -1,6 +1,6 @@
 /** Owns: what is recorded when a call has ended, and what its session knows then. */
 import type { Command } from "../../contracts/commands.ts";
-import { isCoordinationError, type ErrorCode } from "../../contracts/errors.ts";
+import { readErrorCode, type ErrorCode } from "../../contracts/errors.ts";
 import { isFile } from "../../contracts/resource-names.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import type { CallUnderWay, ChangeUnderWay } from "./writes-under-way.ts";
@@ -103,7 +103,7 @@ async function recordAll({ unrecorded, runs, logger }: Recording): Promise<void>
     try {
       await runs.submit(rest.runId, rest.commands);
     } catch (error) {
-      const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+      const code = readErrorCode(error);
       const isTriedAgain = TRIED_AGAIN.has(code);
       logger[isTriedAgain ? "warn" : "error"](
         { runId: rest.runId, code },

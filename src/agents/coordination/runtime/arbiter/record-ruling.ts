@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
-import { CoordinationError, assertInvariant, isCoordinationError } from "../../contracts/errors.ts";
+import { CoordinationError, assertInvariant, readErrorCode } from "../../contracts/errors.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
@@ -154,7 +154,7 @@ async function recordRefusal(arbiter: Arbitration, ruled: Ruled): Promise<Submit
     return await submitRequests(arbiter, ruled);
   } catch (error) {
     const { runId, stepId } = ruled.participant;
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     arbiter.logger.error({ runId, stepId, code }, "a refused write could not be recorded");
     return undefined;
   }

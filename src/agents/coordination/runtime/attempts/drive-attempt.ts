@@ -7,13 +7,14 @@
  */
 import type { Command } from "../../contracts/commands.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
-import { addMs, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
+import { explainElsewhere, filterObservation, hasAsked } from "./attempt-facts.ts";
 import { askWithin, pause } from "../log/bounded-answer.ts";
 import { cancelNested, findNestedPlan, withNested } from "./nested-plans.ts";
 import {
@@ -22,6 +23,7 @@ import {
   createMessage,
   orderFor,
   chooseSession,
+  type AttemptStarts,
   type Message,
 } from "./prepare-attempt.ts";
 import type { Submitted } from "../log/run-log.ts";
@@ -42,8 +44,7 @@ export interface DrivenAttempt {
   readonly runId: CoordinationId;
   readonly stepId: StepId;
   readonly attempt: number;
-  /** Where the newest start that the host was asked for is kept. */
-  readonly starts: { starting?: Promise<unknown> };
+  readonly starts: AttemptStarts;
 }
 
 interface Drive extends DrivenAttempt {
@@ -90,19 +91,23 @@ export async function driveAttempt(
   }
 }
 
-/** The attempt as the ledger has it now; `undefined` once it is over. */
+/** Reads the attempt as the ledger has it now; `undefined` once it is over. */
 async function readCurrentAttempt({
   parts,
   runId,
   stepId,
   attempt: number,
+  starts,
 }: Drive): Promise<Current | undefined> {
   const state = await parts.runs.state(runId);
   if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
   if (!step || step.phase.attempt !== number || !isAtWork(step)) return undefined;
   const attempt = attemptOf(state, step);
-  return attempt && { state, step, attempt, runner: chooseRunner(parts, step.spec) };
+  if (!attempt) return undefined;
+  const runner = chooseRunner(parts, step.spec);
+  if (!isDelivery(step)) starts.atWork = { runner, attempt };
+  return { state, step, attempt, runner };
 }
 
 function isAtWork({ phase }: Step): boolean {
@@ -161,6 +166,7 @@ function draftDispatch(
     stepId,
     attempt,
     targetSession: chooseSession(parts, state, step, attempt),
+    ...(parts.settings.gateway !== undefined && { gateway: parts.settings.gateway }),
     ...(message.kind === "message" && { message: message.ref }),
   };
   if (message.kind === "message") return [dispatch];
@@ -251,6 +257,12 @@ async function follow(drive: Drive): Promise<void> {
   let absences = 0;
   for (let now = await readCurrentAttempt(drive); now; now = await readCurrentAttempt(drive)) {
     const askedAtMs = parts.clock.now();
+    const elsewhere = explainElsewhere(parts, now.step);
+    if (elsewhere) {
+      await cancelNested(parts, { ...drive, session: now.attempt.childSessionKey });
+      await conclude(drive, createFailure(drive, elsewhere));
+      continue;
+    }
     const seen = await see(drive, now, waitForEnd);
     if (signal.aborted) return;
     absences = seen.kind === "absent" ? absences + 1 : 0;
@@ -303,12 +315,6 @@ async function see(drive: Drive, now: Current, waitForEnd: WaitForEnd): Promise<
   );
 }
 
-/** An answer about another session says nothing. */
-export function filterObservation({ childSessionKey }: Attempt, seen: Observation): Observation {
-  const isOther = "childSessionKey" in seen && seen.childSessionKey !== childSessionKey;
-  return isOther ? { kind: "unknown" } : seen;
-}
-
 async function acknowledge(drive: Drive, seen: Observation & { kind: "running" | "ended" }): Promise<void> {
   const { stepId, attempt } = drive;
   const { childSessionKey, childRunId } = seen;
@@ -344,14 +350,6 @@ async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Curren
   drive.parts.giveBack(drive.runId, step.spec.stepId);
   await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
   return true;
-}
-
-function hasAsked({ openQuestions, escalations, tellings }: OpenCoordination, session: SessionKey): boolean {
-  const isAsked = openQuestions.keySeq().some((id) => {
-    const question = escalations.get(id);
-    return question?.cause === "agent" && question.askedBy === session;
-  });
-  return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
 }
 
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */

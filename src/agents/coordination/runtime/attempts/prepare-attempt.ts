@@ -10,7 +10,7 @@ import { fillInput } from "../../plan/fill-input.ts";
 import { instructionOf } from "../../plan/instruction.ts";
 import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
-import type { Attempt, Order } from "../../ports/agent-runner.ts";
+import type { AgentRunner, Attempt, Order } from "../../ports/agent-runner.ts";
 import { formatDelivery, listDeliveredSteps } from "./delivery-message.ts";
 import { formatRevision } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
@@ -172,6 +172,13 @@ export function chooseSession(
   const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
   return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
+}
+
+/** What the host was asked for last, for whoever has to stop it. */
+export interface AttemptStarts {
+  starting?: Promise<unknown>;
+  /** The agent that was started, or found at work. Absent for a delivery: nobody stops the owner's session. */
+  atWork?: { readonly runner: AgentRunner; readonly attempt: Attempt };
 }
 
 /** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */

@@ -3,32 +3,32 @@
  * remembered only so that one process does not do the same thing twice at once.
  */
 import { addMs, type CoordinationId, type EpochMs, type IdempotencyKey } from "../../contracts/ids.ts";
-import { isCoordinationError } from "../../contracts/errors.ts";
+import { readErrorCode } from "../../contracts/errors.ts";
 import { findNextDeadline, planDispatch, type Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Capacity } from "../../dispatch/effects/capacity.ts";
 import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
-import { askWithin } from "../log/bounded-answer.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
+import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
 import { computeAllowance, type Held } from "./caps-left.ts";
 import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
-import { listRuns } from "../log/read-pages.ts";
 import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
+import { recordOutOfReach } from "./out-of-reach.ts";
+import { OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
+import { awaitStart, isDrivenHere, listDrivenHere, stopAttempt, type DrivenParts } from "./driven-here.ts";
 import { createQuestionPlan, createRecoveryPlan, type Plan } from "./recovery-plans.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
 
-/** A start that has not answered by then is not waited for before its agent is stopped. */
-const START_MS_MAX = 10_000;
-
-export interface DispatcherParts extends Omit<EffectParts, "stopping" | "watch" | "giveBack" | "halt"> {
+export interface DispatcherParts
+  extends Omit<EffectParts, "stopping" | "watch" | "giveBack" | "halt">, DrivenParts {
   readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
-  /** Hears at every sweep of each coordination that is open, whoever opened it. */
+  /** Hears at every sweep of each coordination that is open here, whoever opened it. */
   readonly onOpen: (state: OpenCoordination) => void;
 }
 
@@ -39,6 +39,12 @@ export interface Dispatcher {
   readonly changed: (state: Coordination) => void;
   /** A step's child waits for other work: its place in the lane is free. */
   readonly giveBack: (runId: CoordinationId, stepId: string) => void;
+  /** Looks at a coordination soon, because others appended to it. */
+  readonly lookAt: (runId: CoordinationId) => void;
+  /** Goes on with a coordination that another process drove before. It does not throw. */
+  readonly adopt: (runId: CoordinationId) => Promise<void>;
+  /** Ends what this process does for a coordination that another gateway drives now, children included. */
+  readonly drop: (runId: CoordinationId) => void;
   /** Asks the host about an open step now and records what its records say. */
   readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
   start(): Promise<void>;
@@ -46,12 +52,10 @@ export interface Dispatcher {
 }
 
 /** An attempt that this process brings to its end. */
-interface Driven extends Held {
+interface Driven extends Held, AttemptStarts {
   readonly runId: CoordinationId;
   readonly stepId: string;
   readonly over: AbortController;
-  /** The newest start that the host was asked for. */
-  starting?: Promise<unknown>;
   slot?: LaneSlot;
   /** Its place is free though it goes on. */
   isReleased?: boolean;
@@ -103,6 +107,13 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     watch,
     changed: onChanged,
     giveBack,
+    lookAt: (runId) => {
+      lookSoon(dispatching, runId);
+    },
+    adopt: (runId) => trackWork(memory, look(dispatching, { runId, plan: createRecoveryPlan(parts) })),
+    drop: (runId) => {
+      dropRun(dispatching, runId);
+    },
     askHost: (runId, stepId) =>
       trackWork(memory, look(dispatching, { runId, plan: createQuestionPlan(stepId) })),
     start: async () => {
@@ -200,16 +211,33 @@ async function look(
   const { parts, memory } = dispatching;
   if (isStopped(memory)) return;
   try {
+    if (!(await isDrivenHere(parts, runId))) return;
     const state = await parts.runs.state(runId);
     tellPlan(parts, state);
-    const effects = plan(state, parts.clock.now(), capacityOf(dispatching, runId));
+    const due = plan(state, parts.clock.now(), capacityOf(dispatching, runId));
+    const effects = parts.homes?.select(state, due) ?? due;
     await Promise.all(effects.map((effect) => act(dispatching, { state, effect })));
     const atMs = lookAgainAt(parts, await parts.runs.state(runId));
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
-    const { code, message } = describe(error);
-    parts.logger.error({ runId, code }, `could not move the coordination on: ${message}`);
+    const code = readErrorCode(error);
+    parts.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
     wakeAt(dispatching, { runId, atMs: addMs(parts.clock.now(), parts.settings.sweepMs) });
+  }
+}
+
+/** The gateway that drives it now has given up the agents that work here. */
+function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
+  const { parts, memory } = dispatching;
+  memory.wakes.get(runId)?.();
+  memory.wakes.delete(runId);
+  for (const driven of memory.driven.values()) {
+    if (driven.runId !== runId) continue;
+    driven.over.abort();
+    void trackWork(
+      memory,
+      logFailures(dispatching, runId, stopAttempt(parts, driven, memory.stopping.signal)),
+    );
   }
 }
 
@@ -238,6 +266,10 @@ async function act(
   { state, effect }: { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
+  if (dispatching.parts.homes?.isOutOfReach(state, effect)) {
+    await recordOutOfReach(dispatching.effectParts, state, effect);
+    return;
+  }
   if (effect.kind === "runStep") {
     drive(dispatching, { state, effect });
     return;
@@ -254,8 +286,6 @@ async function act(
   else await acting;
 }
 
-const TAKES_TIME: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "stopStep", "stopStray"]);
-
 /** Looks again after an effect: what it recorded was read while it was under way, and more may follow. */
 async function lookAfter(
   dispatching: Dispatching,
@@ -267,12 +297,6 @@ async function lookAfter(
   const after = await dispatching.parts.runs.state(coordinationId);
   if (after.nextSequence !== before.nextSequence) lookSoon(dispatching, coordinationId);
 }
-
-/** Checks, people, sessions and repositories take as long as they take: nothing waits for them. */
-const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set([
-  ...(["verifyResult", "notifyPeople", "tellSession"] as const),
-  ...(["mergeWorktree", "removeWorktree"] as const),
-]);
 
 async function perform(
   { memory, effectParts, parts }: Dispatching,
@@ -292,10 +316,9 @@ async function perform(
 
 /** An agent that is being started can be stopped only when the host knows of it. */
 async function haltAttempt({ parts, memory }: Dispatching, attemptKey: IdempotencyKey): Promise<void> {
-  const { over, starting } = memory.driven.get(`${attemptKey}:run`) ?? {};
-  over?.abort();
-  const waiting = { ...parts, waitMs: START_MS_MAX, signal: memory.stopping.signal };
-  if (starting) await askWithin<unknown>(waiting, () => starting, undefined);
+  const driven = memory.driven.get(`${attemptKey}:run`);
+  driven?.over.abort();
+  if (driven) await awaitStart(parts, driven, memory.stopping.signal);
 }
 
 /** Takes a place in the lane for as long as the attempt lasts. */
@@ -349,31 +372,26 @@ async function logFailures({ parts }: Dispatching, runId: string, work: Promise<
   try {
     await work;
   } catch (error) {
-    const { code, message } = describe(error);
+    const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED")
-      parts.logger.error({ runId, code }, `could not move the coordination on: ${message}`);
+      parts.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
   }
 }
 
 async function sweep(dispatching: Dispatching): Promise<void> {
   const { parts, memory } = dispatching;
   try {
-    for await (const { runId } of listRuns(parts.store, { status: "running" })) {
+    for await (const runId of listDrivenHere(parts)) {
       if (isStopped(memory)) return;
       await look(dispatching, { runId, plan: createRecoveryPlan(parts) });
     }
     await parts.content.deleteBefore(addMs(parts.clock.now(), -parts.settings.contentMs));
   } catch (error) {
-    const { code, message } = describe(error);
-    parts.logger.error({ code }, `the sweep failed: ${message}`);
+    const code = readErrorCode(error);
+    parts.logger.error({ code }, `the sweep failed: ${describeError(error)}`);
   }
   if (isStopped(memory)) return;
   memory.cancelSweep = parts.clock.wakeAt(addMs(parts.clock.now(), parts.settings.sweepMs), () => {
     void trackWork(memory, sweep(dispatching));
   });
-}
-
-function describe(error: unknown): { code: string; message: string } {
-  const code = isCoordinationError(error) ? error.code : "UNKNOWN";
-  return { code, message: describeError(error) };
 }

@@ -23,6 +23,7 @@ import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
 import { askWithin } from "../log/bounded-answer.ts";
+import type { Submitted } from "../log/run-log.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
 import type { MergeParts } from "../worktrees/merge-worktree.ts";
@@ -72,12 +73,17 @@ export async function performEffect(
     ]);
     return;
   }
-  const now = parts.clock.now();
-  const quietSince = parts.turns.quietSince(state.created.ownerSession, now);
-  const isQuiet = quietSince !== undefined && now >= addMs(quietSince, state.created.settleMs);
   // A plan ends with its work; what else its owner does is no part of it.
-  if (!state.plan && !isQuiet) return;
+  if (!state.plan && !isOwnerQuiet(parts, state)) return;
   await parts.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
+}
+
+/** Nothing is known of the turns of an owner in another gateway. */
+function isOwnerQuiet({ turns, clock, homes }: EffectParts, state: OpenCoordination): boolean {
+  if (homes?.nameAway(state) !== undefined) return true;
+  const now = clock.now();
+  const quietSince = turns.quietSince(state.created.ownerSession, now);
+  return quietSince !== undefined && now >= addMs(quietSince, state.created.settleMs);
 }
 
 /** A spawn of a model: the host is told to stop it. */
@@ -128,20 +134,22 @@ function isToStop(
 /** The host's answer becomes facts; a child that is found again gets its envelope again. */
 async function askHost(
   parts: EffectParts,
-  { coordinationId }: OpenCoordination,
+  state: OpenCoordination,
   { stepId, attempt }: AskHost,
 ): Promise<void> {
+  const { coordinationId } = state;
   const elsewhere = new Set<SessionKey>();
+  const away = parts.homes?.nameAway(state);
   for (let tries = 1; tries <= ASK_TRIES_MAX; tries += 1) {
     const query = queryFor(await parts.runs.state(coordinationId), stepId, elsewhere);
     if (!query) return;
-    const seen = await observe(parts, query);
-    if (await isHeldElsewhere(parts, { coordinationId, stepId }, seen)) {
-      if ("childSessionKey" in seen) elsewhere.add(seen.childSessionKey);
+    const seen = await observe(parts, query, state);
+    if ("childSessionKey" in seen && (await isHeldElsewhere(parts, { coordinationId, stepId }, seen))) {
+      elsewhere.add(seen.childSessionKey);
       continue;
     }
     const latest = await parts.runs.state(coordinationId);
-    const commands = ruleOnObservation(latest, { stepId, attempt, now: parts.clock.now() }, seen);
+    const commands = ruleOnObservation(latest, { stepId, attempt, now: parts.clock.now(), away }, seen);
     if (commands.length === 0) return;
     const submitted = await parts.runs.submit(coordinationId, commands);
     parts.logger.info(
@@ -149,7 +157,7 @@ async function askHost(
       "reconciled with the host",
     );
     if (submitted.kind === "refused" && submitted.code === "CHILD_TAKEN") continue;
-    if (seen.kind === "running" && submitted.kind === "accepted") await bind(parts, submitted.state, stepId);
+    if (seen.kind === "running") await bind(parts, submitted, stepId);
     return;
   }
 }
@@ -161,20 +169,23 @@ async function askHost(
 async function isHeldElsewhere(
   { store }: EffectParts,
   { coordinationId, stepId }: { readonly coordinationId: CoordinationId; readonly stepId: StepId },
-  seen: Observation,
+  { childSessionKey }: { readonly childSessionKey: SessionKey },
 ): Promise<boolean> {
-  if (!("childSessionKey" in seen)) return false;
-  const holder = await store.find(nameOfChild(seen.childSessionKey));
+  const holder = await store.find(nameOfChild(childSessionKey));
   return holder !== undefined && (holder.runId !== coordinationId || holder.stepId !== stepId);
 }
 
-/** A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. */
-function observe(parts: EffectParts, query: SpawnQuery): Promise<Observation> {
+/**
+ * A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. What a model of
+ * another gateway spawned is not in this one.
+ */
+async function observe(parts: EffectParts, query: SpawnQuery, state: OpenCoordination): Promise<Observation> {
+  if (!state.plan && parts.homes?.nameAway(state) !== undefined) return { kind: "absent" };
   return answerOf(parts, () => parts.runner.observe(query), { kind: "unknown" });
 }
 
-async function bind(parts: EffectParts, state: Coordination, stepId: StepId): Promise<void> {
-  const envelope = envelopeOf(state, stepId);
+async function bind(parts: EffectParts, { kind, state }: Submitted, stepId: StepId): Promise<void> {
+  const envelope = kind === "accepted" ? envelopeOf(state, stepId) : undefined;
   if (envelope) await answerOf(parts, () => parts.runner.bind(envelope), undefined);
 }
 

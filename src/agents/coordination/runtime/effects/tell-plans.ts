@@ -4,14 +4,19 @@ import type { Coordination } from "../../ledger/state.ts";
 import { planSnapshot } from "../log/plan-snapshot.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
-type Telling = Pick<RuntimeParts, "onPlan" | "runs" | "store" | "clock">;
+type Telling = Pick<RuntimeParts, "onPlan" | "runs" | "homes" | "store" | "clock">;
 
 /** At the start so many of the newest ended plans are shown once more. */
 const RECENT_MAX = 20;
 const RECENT_MS = 24 * 3_600_000;
 
 /** Shows a plan to its watchers, once its state is on disk or could not be brought there. */
-export function tellPlan({ onPlan, runs }: Pick<Telling, "onPlan" | "runs">, state: Coordination): void {
+export function tellPlan(
+  { onPlan, runs, homes }: Pick<Telling, "onPlan" | "runs" | "homes">,
+  state: Coordination,
+): void {
+  // Its owner's session, which shows it, is in its home gateway.
+  if (homes?.nameAway(state) !== undefined) return;
   const snapshot = onPlan && planSnapshot(state);
   if (snapshot) void runs.settled(state.coordinationId).then(() => onPlan(snapshot));
 }

@@ -18,6 +18,7 @@ import type { PlanSnapshot } from "../log/plan-snapshot.ts";
 import type { PluginHooks } from "./plugin-hooks.ts";
 import type { PlanSource } from "../log/plan-source.ts";
 import type { RunLog } from "../log/run-log.ts";
+import type { HomeGateways } from "../ownership/home-gateway.ts";
 
 export interface Settings {
   /** How long a step may run when the spawn or the plan names no limit of its own. */
@@ -87,6 +88,8 @@ export interface RuntimeParts extends PlanParts, GateParts {
   readonly runs: RunLog;
   readonly plans: PlanSource;
   readonly forks: ForkSources;
+  /** What has to wait for another gateway. Absent: no other one reaches the ledger. */
+  readonly homes?: HomeGateways;
   /** Looks at the coordination again, because it changed. */
   readonly watch: (state: Coordination) => void;
   /** A step's child waits for other work: its place in the lane is free. */

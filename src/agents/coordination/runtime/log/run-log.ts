@@ -3,7 +3,8 @@
  *
  * L2 an append that lost a race is decided again on the newer state. D1 `submit` resolves only when the facts are on
  * disk. Submissions to one coordination overlap: each is decided on the state that the one before will leave, and if
- * that one fails, compare-and-set makes all behind it reload.
+ * that one fails, compare-and-set makes all behind it reload. O2 an append to a coordination that this gateway drives has its
+ * token; to one that another gateway drives only requests are appended.
  */
 import type { Command } from "../../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../../contracts/errors.ts";
@@ -22,11 +23,12 @@ import type { Clock } from "../../ports/clock.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { signAppend, type Signature, type SigningRuns } from "../ownership/sign-append.ts";
 import { readState } from "./read-state.ts";
 
 /** Decided again after this many lost races; then the caller hears of it. */
 const APPEND_ATTEMPTS_MAX = 6;
-const BUSY_ATTEMPTS_MAX = 2;
+const RETRIES_MAX = 2;
 /** Folded states kept in memory; open ones with an append under way are kept beyond it. */
 const STATES_MAX = 512;
 
@@ -37,6 +39,8 @@ export interface RunLogParts {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Which coordinations this gateway drives. Absent: no other one reaches the ledger. */
+  readonly ownRuns?: SigningRuns;
   /** Hears of events once they are on disk, and whose coordination they are of. */
   readonly onAppended?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
   /** Hears of a new state before it is on disk: what is decided on it joins its transaction, or fails with it. */
@@ -57,6 +61,8 @@ export interface RunLog {
   state(runId: CoordinationId): Promise<Coordination>;
   /** The newest state with what other processes appended. @throws CoordinationError */
   latest(runId: CoordinationId): Promise<Coordination>;
+  /** Tells the listeners of what other processes appended since the newest state. @throws CoordinationError */
+  catchUp(runId: CoordinationId): Promise<void>;
   /** Resolves when what `state` told is on disk, or could not be brought there. */
   settled(runId: CoordinationId): Promise<void>;
 }
@@ -87,8 +93,19 @@ export function createRunLog(parts: RunLogParts): RunLog {
     return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0, failed: false });
   };
 
-  const tryAppend = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
+  const readNewer = async (runId: CoordinationId): Promise<Newer> =>
+    foldNewer(parts.store, runId, await load(runId));
+
+  const loadNewest = async (runId: CoordinationId): Promise<Entry> => {
+    const isRemembered = entries.has(runId);
     const entry = await load(runId);
+    if (!isRemembered || !isDrivenElsewhere(parts, runId)) return entry;
+    await readNewer(runId);
+    return load(runId);
+  };
+
+  const tryAppend = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
+    const entry = await loadNewest(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
     const decided = decideAll(entry.state, batch.commands, parts.clock);
     const { outcome, state } = decided;
@@ -96,7 +113,8 @@ export function createRunLog(parts: RunLogParts): RunLog {
       // What was decided may rest on an append that is still under way and may fail.
       return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
-    const appended = append(parts, { runId, batch, decided });
+    const signature = parts.ownRuns && signAppend(parts.ownRuns, entry.state, batch.commands);
+    const appended = append(parts, { runId, batch, decided, signature });
     track(entry, appended, state);
     parts.onDecided?.(state);
     await appended;
@@ -104,35 +122,58 @@ export function createRunLog(parts: RunLogParts): RunLog {
   };
 
   return {
-    state: async (runId) => (await load(runId)).state,
-    latest: async (runId) => {
-      const entry = await load(runId);
-      // With an append under way compare-and-set will tell.
-      if (entry.appending > 0) return entry.state;
-      const { state } = entry;
-      const newer = await parts.store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
-      if (newer.length === 0 || entry.state !== state) return entry.state;
-      // So much news is read anew.
-      if (newer.length === NEWER_MAX) return readState(parts.store, runId);
-      entry.state = newer.reduce<Coordination>(evolve, state);
-      return entry.state;
+    state: async (runId) => (await loadNewest(runId)).state,
+    latest: async (runId) => (await readNewer(runId)).state,
+    catchUp: async (runId) => {
+      const { state, events } = await readNewer(runId);
+      if (events.length > 0 && state.kind !== "unopened")
+        parts.onAppended?.(events, state.created.ownerSession);
     },
     settled: async (runId) => {
       await entries.get(runId)?.durable;
     },
-    submit: async (runId, commands, contents = [], keep = []) => {
-      for (let tries = 1; ; tries += 1) {
-        try {
-          const submitted = await tryAppend(runId, { commands, contents, keep });
-          if (submitted !== "again") return submitted;
-        } catch (error) {
-          if (tries >= attemptsMaxOf(error)) throw error;
-        }
-        if (tries >= APPEND_ATTEMPTS_MAX)
-          throw new CoordinationError("LEDGER_CONFLICT", `${runId}: lost ${tries} races`);
-      }
-    },
+    submit: (runId, commands, contents = [], keep = []) =>
+      repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, keep })),
   };
+}
+
+async function repeatAfterRaces(
+  runId: CoordinationId,
+  tryOnce: () => Promise<Submitted | "again">,
+): Promise<Submitted> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const submitted = await tryOnce();
+      if (submitted !== "again") return submitted;
+    } catch (error) {
+      if (tries >= attemptsMaxOf(error)) throw error;
+    }
+    if (tries >= APPEND_ATTEMPTS_MAX)
+      throw new CoordinationError("LEDGER_CONFLICT", `${runId}: lost ${tries} races`);
+  }
+}
+
+/** True where others append: what is remembered of the coordination may be old. */
+function isDrivenElsewhere({ ownRuns }: RunLogParts, runId: CoordinationId): boolean {
+  return ownRuns !== undefined && ownRuns.tokenOf(runId) === undefined;
+}
+
+interface Newer {
+  readonly state: Coordination;
+  /** What other processes appended, or the first of it. */
+  readonly events: readonly RunEvent[];
+}
+
+async function foldNewer(store: LedgerStore, runId: CoordinationId, entry: Entry): Promise<Newer> {
+  const { state } = entry;
+  // With an append under way compare-and-set will tell.
+  if (entry.appending > 0) return { state, events: [] };
+  const events = await store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
+  if (events.length === 0 || entry.state !== state) return { state: entry.state, events: [] };
+  // So much news is read anew.
+  if (events.length === NEWER_MAX) return { state: await readState(store, runId), events };
+  entry.state = events.reduce<Coordination>(evolve, state);
+  return { state: entry.state, events };
 }
 
 async function isDurable(entry: Entry): Promise<boolean> {
@@ -148,7 +189,8 @@ interface Batch {
 /** A busy ledger has held this thread for its whole busy timeout already. */
 function attemptsMaxOf(error: unknown): number {
   if (!isCoordinationError(error)) return 1;
-  if (error.code === "LEDGER_BUSY") return BUSY_ATTEMPTS_MAX;
+  // Tried again as somebody who does not drive it.
+  if (error.code === "LEDGER_BUSY" || error.code === "NOT_OWNER") return RETRIES_MAX;
   return error.code === "LEDGER_CONFLICT" ? APPEND_ATTEMPTS_MAX : 1;
 }
 
@@ -195,18 +237,34 @@ interface Append {
   readonly runId: CoordinationId;
   readonly batch: Batch;
   readonly decided: Decided;
+  /** As whom it is appended. Absent where no other gateway reaches the ledger. */
+  readonly signature: Signature | undefined;
 }
 
-async function append(
-  { store, logger, onAppended }: RunLogParts,
-  { runId, batch, decided }: Append,
-): Promise<void> {
+async function append(parts: RunLogParts, appending: Append): Promise<void> {
+  const { logger, onAppended } = parts;
+  const { runId, signature } = appending;
+  const { events } = appending.decided;
+  const request = draftAppend(appending);
+  if (signature) await signature.attend(() => parts.store.append(request));
+  else await parts.store.append(request);
+  if (request.summary.status !== "running") parts.ownRuns?.remove(runId);
+  onAppended?.(events, request.summary.ownerSession);
+  const last = events.at(-1);
+  logger.debug(
+    { runId, sequence: last?.sequence, type: last?.type, stepId: last?.nodeId, events: events.length },
+    "appended",
+  );
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for an event that could not be read again */
+function draftAppend({ runId, batch, decided, signature }: Append): AppendRequest {
   const { events, state } = decided;
   assertReadable(events);
   if (state.kind === "unopened")
     throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
   const claims = events.flatMap(claimChangesOf);
-  await store.append({
+  return {
     runId,
     events,
     summary: summarize(state),
@@ -214,13 +272,8 @@ async function append(
     contents: batch.contents,
     ...(batch.keep.length > 0 && { keep: batch.keep }),
     ...(claims.length > 0 && { claims }),
-  });
-  onAppended?.(events, state.created.ownerSession);
-  const last = events.at(-1);
-  logger.debug(
-    { runId, sequence: last?.sequence, type: last?.type, stepId: last?.nodeId, events: events.length },
-    "appended",
-  );
+    ...(signature?.owner && { owner: signature.owner }),
+  };
 }
 
 function track(entry: Entry, appended: Promise<void>, state: Coordination): void {

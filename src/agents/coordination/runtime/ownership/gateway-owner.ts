@@ -11,16 +11,3 @@ export function createGatewayOwnerId(gateway: string, start: string): string {
 export function parseGatewayOwnerId(ownerId: string): string | undefined {
   return GATEWAY_OWNER.exec(ownerId)?.groups?.["gateway"];
 }
-
-/** The row that stays when the gateway has left: its coordinations are still its own. */
-const HOME = "home";
-
-export function createHomeOwnerId(gateway: string): string {
-  return createGatewayOwnerId(gateway, HOME);
-}
-
-/** True for the row that stays, which tells nothing of a process. */
-export function isHomeOwnerId(ownerId: string): boolean {
-  const gateway = parseGatewayOwnerId(ownerId);
-  return gateway !== undefined && ownerId === createHomeOwnerId(gateway);
-}

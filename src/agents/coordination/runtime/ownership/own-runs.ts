@@ -12,14 +12,25 @@ import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
 export interface OwnRuns {
   /** `undefined` for a run that another process drives, or nobody, and for one that has ended. */
   tokenOf(runId: CoordinationId): number | undefined;
-  add(runId: CoordinationId, token: number, more?: { readonly isChild?: boolean }): void;
+  /** `isBeginning`: the append that makes it its own is still to come. */
+  add(
+    runId: CoordinationId,
+    token: number,
+    more?: { readonly isChild?: boolean; readonly isBeginning?: boolean },
+  ): void;
+  /** Notes that the append which was to begin a run has been tried. */
+  settle(runId: CoordinationId): void;
   remove(runId: CoordinationId): void;
+  /** Lists the runs that this process believes to drive. */
+  ids(): readonly CoordinationId[];
   /** The runs that other runs of this ledger began. */
   children(): readonly CoordinationId[];
   /** Tells the others that this process is there. */
   beat(): Promise<void>;
   /** Resolves when it is sure which runs are its own; those that are not any more are lost by then. */
   confirm(): Promise<void>;
+  /** Tells the listeners that a run turned out to be another one's. */
+  lose(runId: CoordinationId): void;
   /** Hears of each run that turned out to be another one's. */
   onLost(listener: (runId: CoordinationId) => void): void;
 }
@@ -42,6 +53,7 @@ export interface OwnRunsParts {
 interface Ownership extends OwnRunsParts {
   readonly tokens: Map<CoordinationId, number>;
   readonly children: Set<CoordinationId>;
+  readonly beginning: Set<CoordinationId>;
   readonly listeners: ((runId: CoordinationId) => void)[];
   /** By the steady clock, before the last beat was sent. Absent: nobody knows it as an owner yet. */
   beatAtMs?: number;
@@ -49,21 +61,36 @@ interface Ownership extends OwnRunsParts {
 }
 
 export function createOwnRuns(parts: OwnRunsParts): OwnRuns {
-  const ownership: Ownership = { ...parts, tokens: new Map(), children: new Set(), listeners: [] };
+  const ownership: Ownership = {
+    ...parts,
+    tokens: new Map(),
+    children: new Set(),
+    beginning: new Set(),
+    listeners: [],
+  };
   return {
     tokenOf: (runId) => ownership.tokens.get(runId),
-    add: (runId, token, { isChild = false } = {}) => {
+    add: (runId, token, { isChild = false, isBeginning = false } = {}) => {
       ownership.tokens.set(runId, token);
       if (isChild) ownership.children.add(runId);
+      if (isBeginning) ownership.beginning.add(runId);
+    },
+    settle: (runId) => {
+      ownership.beginning.delete(runId);
     },
     remove: (runId) => {
       ownership.tokens.delete(runId);
+      ownership.beginning.delete(runId);
       ownership.children.delete(runId);
     },
+    ids: () => [...ownership.tokens.keys()],
     children: () => [...ownership.children],
     beat: () => (isSure(ownership) ? sendBeat(ownership) : confirm(ownership)),
     confirm: async () => {
       if (!isSure(ownership)) await confirm(ownership);
+    },
+    lose: (runId) => {
+      tellLost(ownership, runId);
     },
     onLost: (listener) => ownership.listeners.push(listener),
   };
@@ -89,14 +116,20 @@ function confirm(ownership: Ownership): Promise<void> {
 /** First it tells of itself, so that nobody takes over what it finds to be its own. */
 async function findLost(ownership: Ownership): Promise<void> {
   const believed = new Map(ownership.tokens);
+  const beginning = new Set(ownership.beginning);
   const sentAtMs = ownership.steady.elapsedMs();
   await ownership.owners.beat(ownership.owner);
   const owned = await listOwned(ownership);
   for (const [runId, token] of believed) {
-    if (owned.get(runId) === token || ownership.tokens.get(runId) !== token) continue;
-    for (const listener of ownership.listeners) listener(runId);
+    const isCertain = owned.get(runId) === token || ownership.tokens.get(runId) !== token;
+    if (isCertain || beginning.has(runId)) continue;
+    tellLost(ownership, runId);
   }
   ownership.beatAtMs = sentAtMs;
+}
+
+function tellLost({ listeners }: Ownership, runId: CoordinationId): void {
+  for (const listener of listeners) listener(runId);
 }
 
 async function listOwned({ owners, owner }: Ownership): Promise<ReadonlyMap<CoordinationId, number>> {

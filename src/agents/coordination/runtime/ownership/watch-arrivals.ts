@@ -18,7 +18,7 @@ interface ArrivalParts {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Goes on with a run behind what others appended. */
-  readonly wake: (runId: CoordinationId) => void;
+  readonly wake: (runId: CoordinationId) => void | Promise<void>;
 }
 
 const LOOK_MS = 250;
@@ -32,7 +32,7 @@ export function createArrivalWatch({ owners, clock, owner, logger, wake }: Arriv
 
   const look = async (): Promise<number> => {
     try {
-      for (const { runId } of await owners.collectArrivals(owner.id, ARRIVALS_MAX)) wake(runId);
+      for (const { runId } of await owners.collectArrivals(owner.id, ARRIVALS_MAX)) await wake(runId);
       return LOOK_MS;
     } catch (error) {
       const name = error instanceof Error ? error.name : "unknown";

@@ -1,6 +1,6 @@
 /** Owns: what hosts ask before a call of a session: what holds it, whether its changes are allowed, and recording what was refused. */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import { isCoordinationError } from "../../contracts/errors.ts";
+import { readErrorCode } from "../../contracts/errors.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { nameFile } from "../../contracts/resource-names.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -83,7 +83,7 @@ async function recordRefusal(
       },
     ]);
   } catch (error) {
-    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    const code = readErrorCode(error);
     logger.warn({ runId: coordinationId, stepId, code }, "a refused call could not be recorded");
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Owns: one turn of a run that this process drives: plan on the newest state, append, act, and wake it again.
  */
-import { CoordinationError, isCoordinationError } from "../../../contracts/errors.ts";
+import { CoordinationError, readErrorCode } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
@@ -294,7 +294,7 @@ function createDeliver(
 /** The state may be older than the log: what failed may have been written. */
 export function retryLater(driving: Driving, runId: CoordinationId, error: unknown): void {
   if (driving.isStopping) return;
-  const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+  const code = readErrorCode(error);
   if (code === "NOT_OWNER") {
     giveUpRun(driving, runId);
     return;

@@ -38,7 +38,13 @@ interface Watching extends OwnerWatchParts {
 }
 
 export function createOwnerWatch(parts: OwnerWatchParts): OwnerWatch {
-  const watching: Watching = { ...parts, silence: createSilenceWatch(parts), seenIds: new Set(), isStopped: false, cancels: new Set() };
+  const watching: Watching = {
+    ...parts,
+    silence: createSilenceWatch(parts),
+    seenIds: new Set(),
+    isStopped: false,
+    cancels: new Set(),
+  };
   const { leaseMs } = parts;
   return {
     start: async () => {

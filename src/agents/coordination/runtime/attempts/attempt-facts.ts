@@ -1,0 +1,36 @@
+/** Owns: what is to be known of an attempt before the host's word about it counts. */
+import { stepError, type StepError } from "../../contracts/fact-fields.ts";
+import type { SessionKey } from "../../contracts/ids.ts";
+import type { Observation } from "../../contracts/observation.ts";
+import type { OpenCoordination, Step } from "../../ledger/state.ts";
+import type { Attempt } from "../../ports/agent-runner.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+/** An answer about another session says nothing. */
+export function filterObservation({ childSessionKey }: Attempt, seen: Observation): Observation {
+  const isOther = "childSessionKey" in seen && seen.childSessionKey !== childSessionKey;
+  return isOther ? { kind: "unknown" } : seen;
+}
+
+/** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
+export function explainElsewhere(
+  { settings }: Pick<RuntimeParts, "settings">,
+  { phase }: Step,
+): StepError | undefined {
+  const starter = "gateway" in phase ? phase.gateway : undefined;
+  if (settings.gateway === undefined || starter === undefined || starter === settings.gateway)
+    return undefined;
+  return stepError("child_lost", `the agent ran in gateway ${starter}, which is gone`);
+}
+
+/** True when a session asked people and has not been told the answer yet. */
+export function hasAsked(
+  { openQuestions, escalations, tellings }: OpenCoordination,
+  session: SessionKey,
+): boolean {
+  const isAsked = openQuestions.keySeq().some((id) => {
+    const question = escalations.get(id);
+    return question?.cause === "agent" && question.askedBy === session;
+  });
+  return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
+}

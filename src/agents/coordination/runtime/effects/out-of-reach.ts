@@ -1,0 +1,46 @@
+/**
+ * Owns: what is recorded where a session was to be told something and its gateway did not come back in time
+ * (`home-gateway.ts`): that it was not told.
+ */
+import type { Command } from "../../contracts/commands.ts";
+import { stepError } from "../../contracts/fact-fields.ts";
+import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
+import type { OpenCoordination } from "../../ledger/state.ts";
+import { chooseSession } from "../attempts/prepare-attempt.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+/** @throws CoordinationError as `RunLog.submit` does */
+export async function recordOutOfReach(
+  parts: RuntimeParts,
+  state: OpenCoordination,
+  effect: Effect,
+): Promise<void> {
+  const commands = draftRecords(parts, state, effect);
+  if (commands.length === 0) return;
+  const submitted = await parts.runs.submit(state.coordinationId, commands);
+  parts.watch(submitted.state);
+}
+
+function draftRecords(parts: RuntimeParts, state: OpenCoordination, effect: Effect): readonly Command[] {
+  if (effect.kind === "tellSession")
+    return [{ type: "recordTelling", tellingId: effect.tellingId, delivery: "not_delivered" }];
+  return effect.kind === "runStep" ? draftFailure(parts, state, effect) : [];
+}
+
+function draftFailure(
+  parts: RuntimeParts,
+  state: OpenCoordination,
+  { stepId, attempt }: RunStep,
+): readonly Command[] {
+  const step = state.steps.get(stepId);
+  if (!step) return [];
+  const away = parts.homes?.nameAway(state) ?? "";
+  // An attempt that the other gateway began may have reached the session.
+  const isBegun = step.phase.attempt === attempt;
+  const why = `the session is in gateway ${away}, which did not come back`;
+  const error = stepError(isBegun ? "child_lost" : "spawn_refused", why);
+  const targetSession = chooseSession(parts, state, step, attempt);
+  const failure: Command = { type: "failStep", stepId, attempt, error, cancelled: false, via: "deadline" };
+  return isBegun ? [failure] : [{ type: "dispatchStep", stepId, attempt, targetSession }, failure];
+}

@@ -1,0 +1,192 @@
+/**
+ * Owns: what a gateway does from time to time for the ledger that it shares with others: it tells that it is there, takes over the
+ * coordinations of gateways that are gone and those of its own earlier processes, and gives back what only their own gateway can
+ * bring to its end.
+ *
+ * G2 A process that sees another one of its own gateway at work drives nothing more: two would act for the same sessions.
+ */
+import { isCoordinationError, readErrorCode } from "../../contracts/errors.ts";
+import { addMs, type CoordinationId } from "../../contracts/ids.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { OwnedRun, OwnerBeat, RunOwner, RunOwners } from "../../ports/run-owners.ts";
+import { describeError } from "../../std/describe-error.ts";
+import { parseGatewayOwnerId } from "./gateway-owner.ts";
+import { isOfSameGateway } from "./gateway-seat.ts";
+import type { HomeGateways, Waiting } from "./home-gateway.ts";
+import type { OwnRuns } from "./own-runs.ts";
+import { createSilenceWatch, type SilenceParts, type SilenceWatch } from "./silent-owners.ts";
+
+export interface GatewayRounds {
+  /** Resolves after the first round. */
+  start(): Promise<void>;
+  /** Resolves when the round under way is through. */
+  stop(): Promise<void>;
+}
+
+export interface GatewayRoundsParts extends SilenceParts {
+  readonly owner: RunOwner;
+  readonly owners: RunOwners;
+  readonly ownRuns: OwnRuns;
+  readonly homes: HomeGateways;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Goes on with a coordination that was taken over. It does not throw. */
+  readonly adopt: (runId: CoordinationId) => Promise<void>;
+  /** Hears once that another process drives coordinations as this gateway. */
+  readonly onReplaced: () => void;
+}
+
+const ROUNDS_PER_LEASE = 10;
+/** Coordinations taken over in one go; other gateways have their turn in between. */
+const TAKEN_MAX = 100;
+/** The owner id of runs that nobody owns. */
+const NOBODY = "";
+
+interface Rounds extends GatewayRoundsParts {
+  readonly silence: SilenceWatch;
+  /** How often other processes of this gateway had told of themselves at the round before. */
+  rivalCounts: ReadonlyMap<string, number>;
+  isStopped: boolean;
+  cancel: () => void;
+  current: Promise<void>;
+}
+
+export function createGatewayRounds(parts: GatewayRoundsParts): GatewayRounds {
+  const rounds: Rounds = {
+    ...parts,
+    silence: createSilenceWatch(parts),
+    rivalCounts: new Map(),
+    isStopped: false,
+    cancel: () => undefined,
+    current: Promise.resolve(),
+  };
+  return {
+    start: () => runRound(rounds),
+    stop: () => {
+      rounds.isStopped = true;
+      rounds.cancel();
+      return rounds.current;
+    },
+  };
+}
+
+function runRound(rounds: Rounds): Promise<void> {
+  rounds.current = runOnce(rounds)
+    .catch((error: unknown) => {
+      const fields = { error: readErrorCode(error) };
+      if (!rounds.isStopped)
+        rounds.logger.warn(
+          fields,
+          `the gateways on this ledger could not be looked at: ${describeError(error)}`,
+        );
+    })
+    .finally(() => {
+      scheduleRound(rounds);
+    });
+  return rounds.current;
+}
+
+function scheduleRound(rounds: Rounds): void {
+  if (rounds.isStopped) return;
+  const { clock, leaseMs } = rounds;
+  rounds.cancel = clock.wakeAt(addMs(clock.now(), leaseMs / ROUNDS_PER_LEASE), () => void runRound(rounds));
+}
+
+async function runOnce(rounds: Rounds): Promise<void> {
+  const { owner, owners, ownRuns } = rounds;
+  const rows = (await owners.beats()).filter(({ id }) => parseGatewayOwnerId(id) !== undefined);
+  if (findRival(rounds, rows)) {
+    await giveUp(rounds);
+    return;
+  }
+  await ownRuns.beat();
+  const holders = await owners.holders();
+  const others = listOthers(owner, rows, holders);
+  const goneIds = rounds.silence.note(others);
+  await takeRuns(
+    rounds,
+    holders.filter((id) => isFree(owner, id, goneIds)),
+  );
+  for (const waiting of rounds.homes.listWaiting())
+    await giveBack(
+      rounds,
+      waiting,
+      rows.filter(({ id }) => !goneIds.includes(id)),
+    );
+  for (const id of goneIds) if (!holders.includes(id)) await owners.remove(id);
+}
+
+/** Finds another process of this gateway that is at work. A beat that was sent long ago, and arrived late, is none. */
+function findRival(rounds: Rounds, rows: readonly OwnerBeat[]): OwnerBeat | undefined {
+  const { owner, rivalCounts } = rounds;
+  const rivals = rows.filter((row) => row.id !== owner.id && isOfSameGateway(owner, row));
+  rounds.rivalCounts = new Map(rivals.map(({ id, count }) => [id, count]));
+  return rivals.find(({ id, count }) => {
+    const before = rivalCounts.get(id);
+    return before !== undefined && before !== count;
+  });
+}
+
+async function giveUp(rounds: Rounds): Promise<void> {
+  const { owner, owners, logger, onReplaced } = rounds;
+  rounds.isStopped = true;
+  logger.error(
+    { owner: owner.id },
+    "another process drives coordinations as this gateway now; restart this one when that one is stopped, or give it a gateway.id of its own",
+  );
+  onReplaced();
+  await owners.remove(owner.id);
+}
+
+/** Those that hold runs without having told of themselves are looked at, too. */
+function listOthers(owner: RunOwner, rows: readonly OwnerBeat[], holders: readonly string[]): OwnerBeat[] {
+  const ids = new Set(rows.map(({ id }) => id));
+  const unheard = holders.filter((id) => !ids.has(id)).map((id): OwnerBeat => ({ id, count: 0 }));
+  return [...rows, ...unheard].filter(({ id }) => id !== owner.id && id !== NOBODY);
+}
+
+/** An earlier process of this gateway is gone: otherwise this one would not have begun (G1). */
+function isFree(owner: RunOwner, id: string, goneIds: readonly string[]): boolean {
+  if (id === owner.id) return false;
+  return id === NOBODY || goneIds.includes(id) || isOfSameGateway(owner, { id });
+}
+
+async function takeRuns(rounds: Rounds, from: readonly string[]): Promise<void> {
+  if (from.length === 0) return;
+  const { owner, owners, ownRuns, adopt, logger } = rounds;
+  const runs: OwnedRun[] = [];
+  let batch: readonly OwnedRun[];
+  do {
+    if (rounds.isStopped) return;
+    batch = await owners.take({ owner: owner.id, from, isOnlyFrom: true, limit: TAKEN_MAX });
+    // From here on what their sessions do is recorded, before each has been looked at.
+    for (const { runId, token } of batch) ownRuns.add(runId, token);
+    runs.push(...batch);
+  } while (batch.length === TAKEN_MAX);
+  if (runs.length === 0) return;
+  logger.info(
+    { runs: runs.length, from: from.join(" ") },
+    "goes on with the coordinations of a gateway that is gone",
+  );
+  for (const { runId } of runs) await adopt(runId);
+}
+
+/** Lets the home gateway go on, where it is there again. */
+async function giveBack(
+  { owners, owner, ownRuns, homes, logger }: Rounds,
+  { runId, home }: Waiting,
+  living: readonly OwnerBeat[],
+): Promise<void> {
+  const there = living.find(({ id }) => parseGatewayOwnerId(id) === home);
+  const token = ownRuns.tokenOf(runId);
+  if (!there || token === undefined) return;
+  try {
+    await owners.give(runId, { id: owner.id, token }, there.id);
+    logger.info({ runId, gateway: home }, "gave the coordination back to its gateway");
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "NOT_OWNER") throw error;
+  }
+  homes.forget(runId);
+  ownRuns.lose(runId);
+}

@@ -1,0 +1,96 @@
+/**
+ * Owns: what of a coordination only its home gateway can do. That is the one that opened it: the session that waits for it is there,
+ * and so are the children that its model spawned. Another gateway that drives it waits for the home gateway to come back, and goes
+ * on without it after `orphanMs`.
+ */
+import type { CoordinationId } from "../../contracts/ids.ts";
+import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import { openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
+import type { SteadyClock } from "../../ports/clock.ts";
+
+export interface HomeGateways {
+  /** Returns the name of the home gateway where it is another one. */
+  nameAway(state: Coordination): string | undefined;
+  /** Leaves out the effects that wait for the home gateway. */
+  select(state: Coordination, effects: readonly Effect[]): readonly Effect[];
+  /** True for an effect that only the home gateway could have, and that is not waited for any more. */
+  isOutOfReach(state: OpenCoordination, effect: Effect): boolean;
+  /** The coordinations that can be given back, with the names of their home gateways. */
+  listWaiting(): readonly Waiting[];
+  forget(runId: CoordinationId): void;
+}
+
+export interface Waiting {
+  readonly runId: CoordinationId;
+  readonly home: string;
+}
+
+export interface HomeGatewayParts {
+  /** What this gateway is called. */
+  readonly gateway: string;
+  readonly steady: SteadyClock;
+  readonly orphanMs: number;
+}
+
+/** How a coordination waits for its home gateway. */
+interface Wait extends Waiting {
+  /** By the steady clock. */
+  readonly sinceMs: number;
+  /** Steps of a plan that run in this gateway are not left alone. */
+  readonly canBeGivenBack: boolean;
+}
+
+export function createHomeGateways({ gateway, steady, orphanMs }: HomeGatewayParts): HomeGateways {
+  const waits = new Map<CoordinationId, Wait>();
+  const findAway = (state: Coordination): string | undefined => {
+    const home = state.kind === "unopened" ? undefined : state.created.gateway;
+    return home === gateway ? undefined : home;
+  };
+  const isWaitOver = (state: OpenCoordination): boolean => {
+    const wait = waits.get(state.coordinationId);
+    // Nobody waits for what people have cancelled.
+    return (
+      state.cancelledBy !== undefined || (wait !== undefined && steady.elapsedMs() - wait.sinceMs >= orphanMs)
+    );
+  };
+  return {
+    nameAway: findAway,
+    select: (state, effects) => {
+      const home = findAway(state);
+      const { coordinationId: runId } = state;
+      if (state.kind === "ended") waits.delete(runId);
+      if (state.kind !== "open" || home === undefined) return effects;
+      if (waits.has(runId) || effects.some((effect) => isOfHome(state, effect))) {
+        const { sinceMs } = waits.get(runId) ?? { sinceMs: steady.elapsedMs() };
+        waits.set(runId, { runId, home, sinceMs, canBeGivenBack: canBeGivenBack(state) });
+      }
+      return isWaitOver(state) ? effects : effects.filter((effect) => !isOfHome(state, effect));
+    },
+    isOutOfReach: (state, effect) =>
+      findAway(state) !== undefined && TELLS.has(effect.kind) && isOfHome(state, effect),
+    listWaiting: () => [...waits.values()].filter((wait) => wait.canBeGivenBack),
+    forget: (runId) => {
+      waits.delete(runId);
+    },
+  };
+}
+
+/** Effects on what lives in the home gateway of a coordination that is no plan. */
+const OF_SPAWNS: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "runStep", "tellSession"]);
+
+/** Effects that say something to a session. */
+const TELLS: ReadonlySet<Effect["kind"]> = new Set(["runStep", "tellSession"]);
+
+/** The steps of a plan can run anywhere; only its owner is at home. */
+function isOfHome(state: OpenCoordination, effect: Effect): boolean {
+  if (!state.plan) return OF_SPAWNS.has(effect.kind);
+  if (effect.kind === "tellSession")
+    return state.tellings.get(effect.tellingId)?.session === state.created.ownerSession;
+  const step = effect.kind === "runStep" ? state.steps.get(effect.stepId) : undefined;
+  return step !== undefined && isDelivery(step);
+}
+
+function canBeGivenBack(state: OpenCoordination): boolean {
+  return !state.plan || openStepsOf(state).every(isDelivery);
+}

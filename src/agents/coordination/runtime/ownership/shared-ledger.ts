@@ -1,0 +1,94 @@
+/** Owns: what a gateway does and knows because others reach its ledger, too. With a ledger of its own there is nothing of it. */
+import { addMs, type CoordinationId } from "../../contracts/ids.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
+import { describeError } from "../../std/describe-error.ts";
+import { createGatewayRounds } from "./gateway-rounds.ts";
+import { createHomeGateways, type HomeGatewayParts, type HomeGateways } from "./home-gateway.ts";
+import { createOwnRuns, type OwnRuns } from "./own-runs.ts";
+import type { SilenceParts } from "./silent-owners.ts";
+import { createArrivalWatch } from "./watch-arrivals.ts";
+
+/** After a coordination could not be gone on with. */
+const RETRY_MS = 1_000;
+
+export interface SharedLedgerParts extends SilenceParts, HomeGatewayParts {
+  readonly owners: RunOwners;
+  /** This process, by an id of `createGatewayOwnerId`. */
+  readonly owner: RunOwner;
+  /** Hears once that another process drives coordinations as this gateway. */
+  readonly onReplaced: () => void;
+}
+
+export interface SharedLedger {
+  readonly ownRuns: OwnRuns;
+  readonly homes: HomeGateways;
+  /** Resolves when what is left of gateways that are gone has been looked at once. */
+  start(work: SharedWork): Promise<void>;
+  /** Nothing is taken over any more. */
+  stop(): Promise<void>;
+  /** Tells the others that this process is not there any more. */
+  leave(): Promise<void>;
+}
+
+/** What the coordinator does about coordinations that change hands. */
+export interface SharedWork {
+  /** Goes on with a coordination that another process drove before. It does not throw. */
+  readonly adopt: (runId: CoordinationId) => Promise<void>;
+  /** Ends what is done for a coordination that another process drives now. */
+  readonly drop: (runId: CoordinationId) => void;
+  /** Goes on behind what others appended to a coordination that is driven here. @throws CoordinationError */
+  readonly follow: (runId: CoordinationId) => Promise<void>;
+}
+
+export function createSharedLedger(
+  parts: SharedLedgerParts & { readonly clock: Clock; readonly logger: Logger },
+): SharedLedger {
+  const { owners, owner, clock, logger } = parts;
+  const ownRuns = createOwnRuns(parts);
+  const homes = createHomeGateways(parts);
+  let stopWork = (): Promise<void> => Promise.resolve();
+  return {
+    ownRuns,
+    homes,
+    start: async ({ adopt, drop, follow }) => {
+      ownRuns.onLost((runId) => {
+        ownRuns.remove(runId);
+        homes.forget(runId);
+        drop(runId);
+      });
+      const rounds = createGatewayRounds({ ...parts, ownRuns, homes, adopt });
+      let isStopped = false;
+      const wake = async (runId: CoordinationId): Promise<void> => {
+        if (isStopped) return;
+        try {
+          if (ownRuns.tokenOf(runId) === undefined) await takeGiven(runId);
+          else await follow(runId);
+        } catch (error) {
+          logger.warn({ runId }, `could not go on with the coordination: ${describeError(error)}`);
+          clock.wakeAt(addMs(clock.now(), RETRY_MS), () => void wake(runId));
+        }
+      };
+      const takeGiven = async (runId: CoordinationId): Promise<void> => {
+        const token = (await owners.ownersOf([runId])).get(runId);
+        if (token?.id !== owner.id) return;
+        ownRuns.add(runId, token.token);
+        await adopt(runId);
+      };
+      const arrivals = createArrivalWatch({ owners, owner, clock, logger, wake });
+      stopWork = () => {
+        isStopped = true;
+        arrivals.stop();
+        return rounds.stop();
+      };
+      await rounds.start();
+      arrivals.start();
+    },
+    stop: () => stopWork(),
+    leave: async () => {
+      // A server that is away is no reason to wait: the others find out by themselves.
+      await owners.remove(owner.id).catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,219 @@
+/**
+ * Owns: what sessions say of the children that their models spawn: that one is about to be, was or was not made, and how it ended.
+ *
+ * D1 the intent is on disk before `admitSpawn` resolves, hence before the host acts. H3 whose child a session is follows from the
+ * ledger's reference for its key.
+ */
+import type { Command } from "../../contracts/commands.ts";
+import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
+import { stepError } from "../../contracts/fact-fields.ts";
+import {
+  addMs,
+  createIdempotencyKey,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
+import type { ChildEnding, ObservedChild } from "../../contracts/observation.ts";
+import { isContinuedByUs } from "../../dispatch/effects/plan-dispatch.ts";
+import { commandFromOutcome } from "../../dispatch/effects/rule-on-observation.ts";
+import { envelopeOf } from "../../dispatch/envelope-of.ts";
+import { childOf, type Coordination, type Step } from "../../ledger/state.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { WithheldTexts } from "../environment/withheld-texts.ts";
+import type { Submitted } from "../log/run-log.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
+import { admitSpawn, type Admission, type AdmitParts, type SpawnRequest } from "./admit-spawn.ts";
+import { findClaimedStep, type SpawnClaim } from "./spawn-claim.ts";
+import type { SpawnGate } from "./spawn-gate.ts";
+
+/** The requests of a session about its spawns. */
+export interface SpawnRequests {
+  /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
+  admitSpawn(request: SpawnRequest): Promise<Admission>;
+  /** Records that the host created the child. Returns the envelope with its target, or nothing for a claim that the ledger does not bear out. */
+  confirmSpawn(claim: SpawnClaim, child: ObservedChild): Promise<CoordinationEnvelope | undefined>;
+  /** Records that the host did not create a child. */
+  refuseSpawn(claim: SpawnClaim, message: string): Promise<void>;
+  /** Records what came of a spawn that the host answered with an error: the child, where its own records have one. */
+  failSpawn(claim: SpawnClaim, message: string): Promise<void>;
+  /** Records how a child ended; sessions that are no child of ours are ignored. */
+  endChild(childSessionKey: SessionKey, ending: ChildEnding): Promise<void>;
+  /** The envelope of the step that a session works on (H3). */
+  envelopeForChild(childSessionKey: SessionKey): Promise<CoordinationEnvelope | undefined>;
+}
+
+export interface SpawnRequestParts extends AdmitParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly gate: SpawnGate;
+  readonly withheld: WithheldTexts;
+  /** Brings to the log what model calls used. */
+  readonly usage: { flush(): Promise<unknown> };
+  readonly dispatcher: SpawnDispatcher;
+}
+
+/** Moves coordinations on. */
+interface SpawnDispatcher {
+  readonly watch: (state: Coordination) => void;
+  readonly giveBack: (runId: CoordinationId, stepId: string) => void;
+  readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
+}
+
+export function createSpawnRequests(parts: SpawnRequestParts): SpawnRequests {
+  return {
+    admitSpawn: async (request) => {
+      // The budget is held against what the log says.
+      if (parts.budget) await parts.usage.flush();
+      return admitThroughGate(parts, request);
+    },
+    confirmSpawn: (claim, child) => confirmSpawn(parts, claim, child),
+    refuseSpawn: (claim, message) => refuseSpawn(parts, claim, message),
+    failSpawn: (claim, message) => failSpawn(parts, claim, message),
+    endChild: (childSessionKey, ending) => endChild(parts, childSessionKey, ending),
+    envelopeForChild: async (childSessionKey) => {
+      const found = await stepOfChild(parts, childSessionKey);
+      return found && envelopeOf(found.state, found.step.spec.stepId);
+    },
+  };
+}
+
+/** A spawn is admitted at once, after a short wait for another to end, or refused in words for its model. */
+async function admitThroughGate(parts: SpawnRequestParts, request: SpawnRequest): Promise<Admission> {
+  const { gate, dispatcher } = parts;
+  const entry = await gate.enter(request.sourceSession);
+  if (entry.kind === "refused") return { kind: "refused", code: "LANE_FULL", reason: entry.reason };
+  try {
+    const admission = await admitSpawn(parts, request);
+    if (admission.kind === "refused") return admission;
+    const { coordinationId, stepId, parentStepId } = admission.envelope;
+    entry.bind(createIdempotencyKey(coordinationId, stepId, 1));
+    if (parentStepId) dispatcher.giveBack(coordinationId, parentStepId);
+    dispatcher.watch(admission.state);
+    return admission;
+  } finally {
+    entry.leave();
+  }
+}
+
+async function submit(
+  parts: SpawnRequestParts,
+  runId: CoordinationId,
+  commands: readonly Command[],
+): Promise<Submitted> {
+  const submitted = await parts.runs.submit(runId, commands);
+  if (submitted.kind === "refused") {
+    const { code, reason } = submitted;
+    parts.logger.info({ runId, refusal: code, command: commands[0]?.type }, `refused: ${reason}`);
+  }
+  parts.dispatcher.watch(submitted.state);
+  return submitted;
+}
+
+async function confirmSpawn(
+  parts: SpawnRequestParts,
+  claim: SpawnClaim,
+  child: ObservedChild,
+): Promise<CoordinationEnvelope | undefined> {
+  const step = await findClaimedStep(parts, claim);
+  if (!step) return undefined;
+  const { attempt } = step.phase;
+  const { stepId } = claim;
+  const submitted = await submit(parts, claim.coordinationId, [
+    { type: "acknowledgeStep", stepId, attempt, ...child, via: "hook" },
+  ]);
+  if (submitted.kind !== "refused") return envelopeOf(submitted.state, stepId);
+  const { code } = submitted;
+  const isExtra = code === "CHILD_TAKEN" || code === "OTHER_CHILD" || code === "STEP_ENDED";
+  return isExtra ? adopt(parts, claim, { step, child }) : undefined;
+}
+
+/**
+ * A child beyond those that the ledger expects gets a step of its own: two calls that could not be told apart made two
+ * children, or the host made one after its step had been given up.
+ */
+async function adopt(
+  parts: SpawnRequestParts,
+  { coordinationId }: SpawnClaim,
+  { step, child }: { readonly step: Step; readonly child: ObservedChild },
+): Promise<CoordinationEnvelope | undefined> {
+  const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call } = step.spec;
+  const { gate, requested, privilege } = step.spec;
+  const spawn = {
+    runner,
+    agentId,
+    sourceSession,
+    input,
+    timeoutMs,
+    collect,
+    call,
+    ...(gate && { gate }),
+    ...(requested && { requested }),
+    ...(privilege && { privilege }),
+  };
+  const adopted = await submit(parts, coordinationId, [
+    { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },
+  ]);
+  return adopted.kind === "refused" || !adopted.stepId
+    ? undefined
+    : envelopeOf(adopted.state, adopted.stepId);
+}
+
+async function refuseSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message: string): Promise<void> {
+  const step = await findClaimedStep(parts, claim);
+  if (!step) return;
+  const { attempt } = step.phase;
+  const error = stepError("spawn_refused", message);
+  const { coordinationId, stepId } = claim;
+  await submit(parts, coordinationId, [
+    { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook" },
+  ]);
+}
+
+/** The host writes the record of a child after it made the child: more than 0.1 s later was seen. */
+const RECORD_LATE_MS = 2_000;
+
+/** An error may come after the child was made. Once that is on record, the step is no longer refused. */
+async function failSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message: string): Promise<void> {
+  const { clock, dispatcher } = parts;
+  const { coordinationId, stepId } = claim;
+  const isUnanswered = async (): Promise<boolean> =>
+    (await findClaimedStep(parts, claim))?.phase.status === "dispatched";
+  if (!(await isUnanswered())) return;
+  await dispatcher.askHost(coordinationId, stepId);
+  if (!(await isUnanswered())) return;
+  await new Promise<void>((resolve) => clock.wakeAt(addMs(clock.now(), RECORD_LATE_MS), resolve));
+  await dispatcher.askHost(coordinationId, stepId);
+  await refuseSpawn(parts, claim, message);
+}
+
+async function endChild(
+  parts: SpawnRequestParts,
+  childSessionKey: SessionKey,
+  ending: ChildEnding,
+): Promise<void> {
+  // The child's last words may still be on their way to the disk, and decide what becomes of it.
+  await parts.withheld.settled(childSessionKey);
+  const found = await stepOfChild(parts, childSessionKey);
+  if (found?.state.kind !== "open") return;
+  const { state, step } = found;
+  // D3: the child of an older attempt says nothing about this one.
+  if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
+  const isLost = ending.outcome === "completed" && parts.withheld.isLost(childSessionKey);
+  await submit(parts, state.coordinationId, [
+    isLost ? createLostResult(about) : commandFromOutcome(about, ending, "hook"),
+  ]);
+}
+
+/** G1: its parent has a placeholder, and there is nothing to rule on. */
+function createLostResult(about: { readonly stepId: StepId; readonly attempt: number }): Command {
+  const error = stepError("result_lost", "what the agent said was held back and could not be kept");
+  return { type: "failStep", ...about, error, cancelled: false, via: "hook" };
+}
+
+/** True when somebody follows the step to its end: the step of a plan, or a spawn that was continued. */
+function isFollowed(step: Step): boolean {
+  return step.spec.planned !== undefined || isContinuedByUs(step);
+}

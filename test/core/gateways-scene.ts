@@ -1,0 +1,209 @@
+/** Owns: several gateways on one ledger in memory, each with a host and agents of its own, that can be paused and killed. */
+import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
+import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { createWithheldTexts } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
+import {
+  readCoordination,
+  type CoordinationView,
+} from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import {
+  createGatewayOwnerId,
+  parseGatewayOwnerId,
+} from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
+import { createFakeClockHost, openLanes, SETTINGS, type FakeHost } from "../support/fake-clock-host.ts";
+import { createGateParts } from "../support/gate-parts.ts";
+import { createMemoryLedger, type MemoryLedger, type MemoryStore } from "../support/memory-store.ts";
+import { planParts } from "../support/plan-parts.ts";
+import { createScriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
+
+export const LEASE_MS = 10_000;
+export const ORPHAN_MS = 600_000;
+export const AGENT = "main" as AgentId;
+
+export interface TestGateway {
+  readonly name: string;
+  readonly coordinator: Coordinator;
+  /** Children that models spawned, over restarts of the gateway. */
+  readonly host: FakeHost;
+  /** Agents of plans, and deliveries to owners. */
+  readonly plans: ScriptedRunner;
+  /** Nothing that it asks the ledger for, and no time that it waits for, comes. */
+  pause(): void;
+  resume(): Promise<void>;
+  /** Its process ends at once. Others of its machine find that out, where `isOnMachine`. */
+  kill(how?: { readonly isOnMachine: boolean }): void;
+}
+
+export interface Gateways extends AsyncDisposable {
+  readonly clock: FakeClock;
+  readonly ledger: MemoryLedger;
+  readonly lines: string[];
+  /** Starts a process of a gateway; a second one of the same name has the host of the first. */
+  start(name: string, script?: Script): Promise<TestGateway>;
+  view(runId: CoordinationId): Promise<CoordinationView>;
+  /** Which gateway drives a coordination. */
+  driverOf(runId: CoordinationId): Promise<string | undefined>;
+  eventsOf(runId: CoordinationId): readonly RunEvent[];
+}
+
+/** Lets calls through while the process is at work. */
+interface Switch {
+  state: "on" | "paused" | "dead";
+  readonly held: (() => void)[];
+  readonly pass: <T>(work: () => T | Promise<T>) => Promise<T>;
+}
+
+function createSwitch(): Switch {
+  const control: Switch = {
+    state: "on",
+    held: [],
+    pass: async (work) => {
+      while (control.state !== "on") await new Promise<void>((resolve) => control.held.push(resolve));
+      return work();
+    },
+  };
+  return control;
+}
+
+function holdCalls<T extends object>(parts: T, { pass }: Switch): T {
+  const entries = Object.entries(parts).map(([name, value]: [string, unknown]) => {
+    if (typeof value === "function")
+      return [name, (...args: unknown[]) => pass(() => Reflect.apply(value, parts, args) as unknown)];
+    return [name, name === "owners" ? holdCalls(value as object, { pass } as Switch) : value];
+  });
+  return Object.fromEntries(entries) as T;
+}
+
+export function createGateways(): Gateways {
+  const clock = createFakeClock();
+  const ledger = createMemoryLedger();
+  const lines: string[] = [];
+  const hosts = new Map<string, FakeHost>();
+  const endedProcesses = new Set<string>();
+  const running: Coordinator[] = [];
+  const reading = ledger.open(clock);
+  let processes = 0;
+  const start = async (name: string, script?: Script): Promise<TestGateway> => {
+    const control = createSwitch();
+    const host = hosts.get(name) ?? createFakeClockHost(clock);
+    hosts.set(name, host);
+    const plans = createScriptedRunner(script);
+    const process = `${name}-${(processes += 1)}`;
+    const heldClock: Clock = {
+      now: () => clock.now(),
+      wakeAt: (atMs, run) => clock.wakeAt(atMs, () => void control.pass(run)),
+    };
+    const coordinator = composeGateway({
+      name,
+      process,
+      clock: heldClock,
+      steady: clock.steady,
+      store: holdCalls(ledger.open(clock), control),
+      host,
+      plans,
+      lines,
+      isProcessGone: (each) => endedProcesses.has(each),
+    });
+    running.push(coordinator);
+    await coordinator.start();
+    await waitUntilSettled();
+    return {
+      name,
+      coordinator,
+      host,
+      plans,
+      pause: () => {
+        control.state = "paused";
+      },
+      resume: async () => {
+        control.state = "on";
+        for (const go of control.held.splice(0)) go();
+        await waitUntilSettled();
+      },
+      kill: ({ isOnMachine } = { isOnMachine: true }) => {
+        control.state = "dead";
+        running.splice(running.indexOf(coordinator), 1);
+        if (isOnMachine) endedProcesses.add(process);
+      },
+    };
+  };
+  return {
+    clock,
+    ledger,
+    lines,
+    start,
+    view: async (runId) => {
+      const found = await readCoordination(reading, runId);
+      if (!found) throw new Error(`there is no ${runId}`);
+      return found;
+    },
+    driverOf: async (runId) => {
+      const owner = (await reading.owners.ownersOf([runId])).get(runId);
+      return owner && parseGatewayOwnerId(owner.id);
+    },
+    eventsOf: (runId) =>
+      ledger
+        .events()
+        .flat()
+        .filter((event): event is RunEvent => event.runId === runId),
+    [Symbol.asyncDispose]: async () => {
+      for (const coordinator of running) await coordinator.stop();
+      const { problems } = await verifyLedger(ledger.open(clock));
+      if (problems.length > 0) throw new Error(`the ledger has problems: ${JSON.stringify(problems)}`);
+    },
+  };
+}
+
+interface Composed {
+  readonly name: string;
+  readonly process: string;
+  readonly clock: Clock;
+  readonly steady: FakeClock["steady"];
+  readonly store: MemoryStore;
+  readonly host: FakeHost;
+  readonly plans: ScriptedRunner;
+  readonly lines: string[];
+  readonly isProcessGone: (process: string) => boolean;
+}
+
+function composeGateway({ name, process, clock, steady, store, host, plans, lines, ...rest }: Composed) {
+  const say = (fields: LogFields, message: string): void => {
+    lines.push(`${name}: ${message} ${JSON.stringify(fields)}`);
+  };
+  const logger: Logger = { debug: () => undefined, info: say, warn: say, error: say };
+  let opened = 0;
+  const owner = { id: createGatewayOwnerId(name, process), process };
+  return createCoordinator({
+    store,
+    content: store,
+    withheld: createWithheldTexts((session, text) => planParts(plans).refOf(`${session}\0${text}`).sha256),
+    ...planParts(plans),
+    ...createArbitrationParts(),
+    ...createGateParts({}),
+    clock,
+    runner: host,
+    logger,
+    lanes: openLanes(),
+    gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
+    settings: { ...SETTINGS, gateway: name },
+    newCoordinationId: () => `co-${process}-${(opened += 1)}` as CoordinationId,
+    shared: {
+      gateway: name,
+      owner,
+      steady,
+      leaseMs: LEASE_MS,
+      orphanMs: ORPHAN_MS,
+      onReplaced: () => say({}, "was replaced"),
+      ...rest,
+    },
+  });
+}
+
+export const OWNER_SESSION = "agent:main:main" as SessionKey;

@@ -59,7 +59,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/plan core/ports core/runtime plugins/reports",
   },
   // Pure, because both browsers and the command line draw with it.
-  "plugins/page/drawing": { folders: "core/std", types: "plugins/reports" },
+  "plugins/page/drawing": { folders: "core/std plugins/reports" },
   "plugins/page/ui/app": { types: "plugins/page/contract", packages: "lit" },
   "plugins/page/ui/parts": {
     folders: "core/std plugins/page/drawing plugins/page/ui/app",

@@ -6,6 +6,7 @@ import type {
   TimelineRow,
   TimelineVerdict,
 } from "../../reports/timeline.ts";
+import { describeShownResource } from "../../reports/shown-resource.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { showLine } from "./visible-text.ts";
 
@@ -176,7 +177,7 @@ interface PlacedMoment extends Moment {
 }
 
 function markConflict({ stepId, detectedMs, resource, outcome }: TimelineConflict): PlacedMoment {
-  const label = `conflict over ${showLine(resource, 120)}: ${formatWords(outcome)}`;
+  const label = `conflict over ${showLine(describeShownResource(resource), 120)}: ${formatWords(outcome)}`;
   return { stepId, kind: "conflict", atMs: detectedMs, label };
 }
 

@@ -4,6 +4,7 @@ import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
 import type { WhatIfAnswer } from "../../contract/actions.ts";
 import { formatWords } from "../../drawing/row-marks.ts";
 import { showLine } from "../../drawing/visible-text.ts";
+import { describeShownResource } from "../../../reports/shown-resource.ts";
 import { describeProblem } from "../app/page-api.ts";
 import { PageElement, type PageContext } from "../app/page-element.ts";
 
@@ -105,9 +106,7 @@ function showDifferences({ points, recorded, would, leftOut }: Under): TemplateR
             (point) =>
               html`<tr>
                 <td class="number">${point.sequence}</td>
-                <td class="mono">
-                  ${showLine([point.stepId, point.resource].filter((part) => part !== undefined).join(" ") || "coordination", 120)}
-                </td>
+                <td class="mono">${showLine(describePlace(point), 120)}</td>
                 <td><del>${showLine(point.decided)}</del></td>
                 <td><ins>${showLine(point.would)}</ins>${CERTAINTIES[point.certainty]}</td>
                 <td>${showLine(point.why)}</td>
@@ -116,6 +115,12 @@ function showDifferences({ points, recorded, would, leftOut }: Under): TemplateR
         </tbody>
       </table>
     </div>`;
+}
+
+/** A decision is about a step, a resource, both, or the coordination as a whole. */
+function describePlace({ stepId, resource }: Under["points"][number]): string {
+  const parts = [...(stepId ? [stepId] : []), ...(resource ? [describeShownResource(resource)] : [])];
+  return parts.join(" ") || "coordination";
 }
 
 customElements.define("what-if", WhatIf);

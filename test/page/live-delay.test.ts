@@ -43,7 +43,7 @@ async function measureP95(page: Page, ledger: string, round: number): Promise<nu
   const appendedAtMs = await appendOpenings(ledger, round);
   const nameOpening = (index: number): string => `objective of delay-${round}-${index}`;
   await page.getByText(nameOpening(appendedAtMs.length - 1), { exact: true }).waitFor();
-  const shownAtMs = await page.evaluate<Record<string, number>>("shownAtMs");
+  const shownAtMs = await page.evaluate<Record<string, number>>(AFTER_FRAME);
   const delays = appendedAtMs.flatMap((atMs, index) => {
     const shown = shownAtMs[nameOpening(index)];
     return shown === undefined ? [] : [shown - atMs];
@@ -76,6 +76,9 @@ async function appendOpenings(ledger: string, round: number): Promise<number[]> 
   await store.close();
   return appendedAtMs;
 }
+
+/** The texts that are in the document now are noted in the next frame, before this. */
+const AFTER_FRAME = "new Promise((resolve) => requestAnimationFrame(() => resolve(shownAtMs)))";
 
 /** Notes when a text is first painted: in the frame after the one that put it into the document. */
 const WATCH = `{

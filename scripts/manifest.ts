@@ -34,6 +34,8 @@ export function formatManifest(): string {
     ],
     // Without it the host copies a ledger that is being written byte by byte, which is no ledger afterwards.
     backupResources: [{ disposition: "include", scope: "state", relativePath: "coordination" }],
+    // A skill says itself that it is for gateways with the flag on.
+    skills: ["./skills"],
     contracts: { tools: TOOL_NAMES },
     uiHints: Object.fromEntries(listHints(configSchema)),
     configSchema,

@@ -36,8 +36,18 @@ interface Listed {
   readonly status: string;
 }
 
+/** The host's word on whether models are shown the plugin's skill. */
+async function isSkillShown(): Promise<boolean> {
+  const { stdout } = await gateway.openclaw(["skills", "list", "--json"]);
+  const { skills } = JSON.parse(stdout) as { skills: { name: string; eligible: boolean }[] };
+  const [skill] = skills.filter(({ name }) => name === "coordination");
+  expect(skill).toBeDefined();
+  return skill?.eligible === true;
+}
+
 describe("an operator with the packed plugin in a live gateway", () => {
   it("enables coordination with one command, which says what it changes, and the next spawn is coordinated", async () => {
+    expect(await isSkillShown()).toBe(false);
     const shown = await runForJson("enable", "--dry-run");
     expect(shown).toMatchObject({ dryRun: true });
     const enabled = (await runForJson("enable")) as { changed: { path: string; to: unknown }[] };
@@ -88,6 +98,10 @@ describe("an operator with the packed plugin in a live gateway", () => {
     expect(timeline.stdout).toContain("child");
     const doctor = await gateway.openclaw(["coordination", "doctor"]);
     expect([doctor.code, doctor.stdout]).toEqual([0, expect.any(String)]);
+  });
+
+  it("shows its skill to models while it is enabled", async () => {
+    expect(await isSkillShown()).toBe(true);
   });
 
   it("disables it again with one command", async () => {

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { killAtExit } from "../support/kill-at-exit.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "main.ts");
 const STOP_MS = 10_000;
@@ -28,6 +29,7 @@ export async function startServe({ ledger, port = 0, workflows }: Serving): Prom
   const args = [MAIN, "serve", "--port", String(port), "--ledger", ledger, "--token", TOKEN, "--json"];
   if (workflows !== undefined) args.push("--workflows", workflows);
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  killAtExit(child);
   let errors = "";
   child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));
   const lines = createInterface({ input: child.stdout });

@@ -32,6 +32,7 @@ import {
   type GatewayOptions,
 } from "./gateway-config.ts";
 import { waitForReload, type Reload } from "./gateway-reload.ts";
+import { killAtExit, signalGroup } from "./kill-at-exit.ts";
 import { waitFor } from "./wait-for.ts";
 
 export type { Json } from "./gateway-client.ts";
@@ -195,37 +196,6 @@ function startProcess(args: readonly string[], env: NodeJS.ProcessEnv, logPath: 
   closeSync(output);
   killAtExit(child);
   return child;
-}
-
-const living = new Set<ChildProcess>();
-
-function killAtExit(child: ChildProcess): void {
-  if (process.listenerCount("exit", killLiving) === 0) watchExit();
-  living.add(child);
-  child.once("exit", () => living.delete(child));
-}
-
-function watchExit(): void {
-  process.on("exit", killLiving);
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.once(signal, () => {
-      killLiving();
-      process.kill(process.pid, signal);
-    });
-  }
-}
-
-function killLiving(): void {
-  for (const child of living) signalGroup(child, "SIGKILL");
-}
-
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, signal);
-  } catch {
-    child.kill(signal); // The group is gone, or it is a CLI call, which has no group of its own.
-  }
 }
 
 const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean =>

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { killAtExit } from "./kill-at-exit.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 
 const MAIN = join(import.meta.dirname, "..", "..", "src", "plugins", "cli", "main.ts");
@@ -65,6 +66,7 @@ export async function startServe({
       env: { ...process.env, OPENCLAW_STATE_DIR: join(folder, "state") },
     },
   );
+  killAtExit(child);
   let complaints = "";
   child.stderr.on("data", (chunk: Buffer) => (complaints += chunk.toString()));
   const ended = once(child, "exit");

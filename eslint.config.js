@@ -19,7 +19,7 @@ const pureGlobals = [
 const scriptGlobals = ["process", "console", "URL", "performance", "setInterval", "clearInterval"];
 
 export default tseslint.config(
-  { ignores: ["dist/", "node_modules/"] },
+  { ignores: ["dist/", "node_modules/", "reference/"] },
   js.configs.recommended,
   tseslint.configs.strictTypeChecked,
   {

@@ -5,11 +5,11 @@
  * It is a bundle because OpenClaw copies every file of a plugin and of its dependencies each time that it loads it: as
  * 8,800 files the plugin made each start of a gateway 20 s longer. Types are not checked here: `npm run types` does.
  */
-import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative, sep } from "node:path";
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
 import { rolldown, type OutputChunk } from "rolldown";
 import { buildPage } from "./build-page.ts";
+import { writeDeclarations } from "./declarations.ts";
 import packageJson from "../package.json" with { type: "json" };
 
 const ROOT = join(import.meta.dirname, "..");
@@ -30,7 +30,7 @@ cpSync(join(ROOT, "src", "infra", "postgres", "migrations"), join(DIST, "postgre
   recursive: true,
 });
 chmodSync(join(DIST, "plugins", "cli", "main.js"), 0o755);
-writeDeclarations();
+writeDeclarations("compare");
 
 async function bundleSources(): Promise<OutputChunk[]> {
   const bundle = await rolldown({
@@ -82,27 +82,4 @@ function formatLicences(packages: readonly string[]): string {
     return `## ${name} ${version} (${license})\n${text}`;
   });
   return ["# Licences of bundled packages\n", ...sections].join("\n");
-}
-
-/** Emits declarations, and keeps those that an export reaches. */
-function writeDeclarations(): void {
-  const folder = join(DIST, "declarations");
-  const tsc = [join(MODULES, "typescript", "bin", "tsc"), "-p", "tsconfig.build.json", "--outDir", folder];
-  const { status } = spawnSync(process.execPath, tsc, { cwd: ROOT, stdio: "inherit" });
-  if (status !== 0) process.exit(status ?? 1);
-  const reached = new Set<string>();
-  for (const entry of listEntries()) collectDeclarations(join(folder, `${entry}.d.ts`), reached);
-  for (const file of reached) {
-    const target = join(DIST, relative(folder, file));
-    mkdirSync(dirname(target), { recursive: true });
-    cpSync(file, target);
-  }
-  rmSync(folder, { recursive: true });
-}
-
-function collectDeclarations(file: string, reached: Set<string>): void {
-  if (reached.has(file)) return;
-  reached.add(file);
-  for (const [, target = ""] of readFileSync(file, "utf8").matchAll(/(?:from |import\()"(\.[^"]+)\.[jt]s"/gu))
-    collectDeclarations(`${join(dirname(file), target)}.d.ts`, reached);
 }

@@ -25,6 +25,11 @@ const ESLINT = ["node_modules/eslint/bin/eslint.js", "."];
 const TSC = ["node_modules/typescript/bin/tsc"];
 /** The code of browsers has types of its own. */
 const TSC_PAGE = [...TSC, "-p", "src/plugins/page/ui/tsconfig.json"];
+/** The host's inspector: every hook and registrar that the plugin uses is there in the host that it names. */
+const VALIDATE = [
+  ...["node_modules/clawhub/bin/clawdhub.js", "package", "validate", "."],
+  ...["--out", "node_modules/.cache/plugin-inspector", "--openclaw-version", readHostVersion()],
+];
 
 /** Each task is a list of Node command lines; the arguments of the call go to the last one. */
 const TASKS = {
@@ -61,6 +66,11 @@ const TASKS = {
   types: [TSC, TSC_PAGE],
   manifest: [["scripts/manifest.ts"]],
   requirements: [["scripts/requirements.ts"]],
+  api: [["scripts/api-reports.ts"]],
+  "api:check": [["scripts/api-reports.ts", "--check"]],
+  reference: [["node_modules/typedoc/bin/typedoc"]],
+  sbom: [["scripts/build.ts"], ["scripts/sbom.ts"]],
+  "package:validate": [VALIDATE],
   "pack:smoke": [["scripts/pack-smoke.ts"]],
 };
 
@@ -68,8 +78,22 @@ const TASKS = {
 const VARIABLES = { "test:long": { TEST_CAMPAIGN: "long" } };
 
 /** In this order; `npm test` is the slow one. */
-const VERIFY = ["format:check", "lint", "types", "test", "build", "pack:smoke"];
+const VERIFY = [
+  "format:check",
+  "lint",
+  "types",
+  "test",
+  "build",
+  "api:check",
+  "package:validate",
+  "pack:smoke",
+];
 const VERIFY_WITHOUT_TESTS = VERIFY.filter((task) => task !== "test");
+
+function readHostVersion() {
+  const { openclaw } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  return openclaw.build.openclawVersion;
+}
 
 async function main([name = "", ...args]) {
   const tasks = name === "verify" ? VERIFY : name === "verify:rest" ? VERIFY_WITHOUT_TESTS : [name];

@@ -15,6 +15,7 @@ const PAGES = [
   ...listPages("docs/adr"),
   "README.md",
   "CONTRIBUTING.md",
+  "SECURITY.md",
   "CHANGELOG.md",
   "examples/fleet/README.md",
   "examples/hook-plugin/README.md",

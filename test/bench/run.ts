@@ -8,6 +8,7 @@ type Measure = (options: BenchOptions) => Promise<BenchRow[]>;
 const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   append: () => import("./append.ts"),
   "postgres-append": () => import("./postgres-append.ts"),
+  "postgres-workflows": () => import("./postgres-workflows.ts"),
   memory: () => import("./memory.ts"),
   "memory-as-of": () => import("./memory-as-of.ts"),
   steps: () => import("./steps.ts"),

@@ -1,4 +1,7 @@
-/** Owns: a proxy before a PostgreSQL server that loses the connection at a chosen place of a commit. */
+/**
+ * Owns: a proxy before a PostgreSQL server that loses the connection at a chosen place of a commit, tells numbers of processes as
+ * poolers do, and counts statements that are prepared under a name.
+ */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
@@ -16,13 +19,20 @@ export interface PostgresProxy extends AsyncDisposable {
   open(): void;
   /** How many commits were lost. */
   readonly losses: number;
+  /** How many statements were prepared to be kept by a session. */
+  readonly keptStatements: number;
 }
 
-export async function startPostgresProxy(serverUrl: string): Promise<PostgresProxy> {
+/** `isPooler`: clients are told a process that is not the server's, because sessions are shared. */
+export async function startPostgresProxy(
+  serverUrl: string,
+  { isPooler = false } = {},
+): Promise<PostgresProxy> {
   const target = new URL(serverUrl);
   let loss: Loss | undefined;
   let isOpen = true;
   let losses = 0;
+  let keptStatements = 0;
   const sockets = new Set<Socket>();
   const passThrough = (client: Socket): void => {
     const server = connect(Number(target.port), target.hostname);
@@ -38,6 +48,7 @@ export async function startPostgresProxy(serverUrl: string): Promise<PostgresPro
       socket.once("close", () => sockets.delete(socket));
     }
     client.on("data", (chunk: Buffer) => {
+      keptStatements += countKept(chunk);
       if (loss === undefined || !chunk.includes("commit\0")) {
         server.write(chunk);
         return;
@@ -50,7 +61,7 @@ export async function startPostgresProxy(serverUrl: string): Promise<PostgresPro
       else end();
     });
     server.on("data", (chunk: Buffer) => {
-      if (!isAnswerLost) client.write(chunk);
+      if (!isAnswerLost) client.write(isPooler ? hideProcess(chunk) : chunk);
       else if (chunk.includes("COMMIT\0")) end();
     });
   };
@@ -73,10 +84,35 @@ export async function startPostgresProxy(serverUrl: string): Promise<PostgresPro
     get losses() {
       return losses;
     },
+    get keptStatements() {
+      return keptStatements;
+    },
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy();
       listener.close();
       await once(listener, "close");
     },
   };
+}
+
+/** BackendKeyData: its letter, its length, the number of the process, a secret. */
+const KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
+
+function hideProcess(chunk: Buffer): Buffer {
+  const start = chunk.indexOf(KEY_DATA);
+  if (start === -1) return chunk;
+  const hidden = Buffer.from(chunk);
+  hidden.writeInt32BE(hidden.readInt32BE(start + KEY_DATA.length) + 1, start + KEY_DATA.length);
+  return hidden;
+}
+
+/** Counts messages "Parse" (its letter, its length, a name, a text) that have a name. */
+function countKept(chunk: Buffer): number {
+  let kept = 0;
+  for (let at = 0; at + 5 < chunk.length; at += 1 + chunk.readInt32BE(at + 1)) {
+    if (chunk[at] === 0x50 && chunk[at + 5] !== 0) kept += 1;
+    // The first message of a connection has no letter.
+    if (chunk[at] === 0) break;
+  }
+  return kept;
 }

@@ -6,10 +6,14 @@ export type SqlValues = Readonly<Record<string, SqlValue>>;
 
 interface NumberedSql {
   readonly text: string;
+  /** Of a statement that is sent often, so that a connection may keep its plan; absent for rare ones. */
+  readonly name?: string;
   readonly names: readonly string[];
 }
 
 const NAME = /@(\w+)/gu;
+/** Each connection keeps so many plans at most; the first statements of a process are those that it sends all the time. */
+const NAMES_MAX = 100;
 /** There are as many texts as places in this code, and some for each combination of filters. */
 const NUMBERED_MAX = 1_000;
 const numbered = new Map<string, NumberedSql>();
@@ -17,9 +21,9 @@ const numbered = new Map<string, NumberedSql>();
 export function bindValues(
   sql: string,
   values: SqlValues,
-): { readonly text: string; readonly values: readonly unknown[] } {
-  const { text, names } = numberValues(sql);
-  return { text, values: names.map((name) => encodeValue(values[name])) };
+): { readonly text: string; readonly name?: string; readonly values: unknown[] } {
+  const { names, ...statement } = numberValues(sql);
+  return { ...statement, values: names.map((name) => encodeValue(values[name])) };
 }
 
 function numberValues(sql: string): NumberedSql {
@@ -30,8 +34,11 @@ function numberValues(sql: string): NumberedSql {
     if (!names.includes(name)) names.push(name);
     return `$${names.indexOf(name) + 1}`;
   });
-  if (numbered.size < NUMBERED_MAX) numbered.set(sql, { text, names });
-  return { text, names };
+  // A statement without values may be several, which cannot be prepared.
+  const isNamed = names.length > 0 && numbered.size < NAMES_MAX;
+  const statement = { text, names, ...(isNamed && { name: `s${numbered.size}` }) };
+  if (numbered.size < NUMBERED_MAX) numbered.set(sql, statement);
+  return statement;
 }
 
 function encodeValue(value: SqlValue | undefined): unknown {

@@ -82,6 +82,11 @@ export default tseslint.config(
     rules: { "language/public-docstrings": "error" },
   },
   {
+    // The other folders follow, one at a time.
+    files: ["src/infra/**/*.ts", "scripts/**/*.ts"],
+    rules: { "language/comment-sentences": "error" },
+  },
+  {
     files: ["test/**/*.ts", "scripts/**/*.ts"],
     rules: { "max-lines-per-function": "off", "@typescript-eslint/no-non-null-assertion": "off" },
   },

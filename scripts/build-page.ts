@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
 const PAGE = join(import.meta.dirname, "..", "src", "plugins", "page", "ui");
-/** Of all files together, as they go over the wire. */
+/** The size of all files together, as they go over the wire. */
 export const PAGE_GZIP_BYTES_MAX = 90_000;
 
 /** Returns the ids of the modules that went into it. */

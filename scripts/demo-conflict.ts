@@ -58,7 +58,7 @@ export function waitForConflict({ stateDir }: Gateway, timeoutMs: number): Promi
   );
 }
 
-/** What the model of the refused call was told; tool results are JSON. */
+/** Finds the text that the model of the refused call was told; tool results are JSON. */
 export function findRefusal({ requests }: ScriptedModel): string | undefined {
   const toolMessages = requests.flatMap(({ body }) => body.messages).filter(({ role }) => role === "tool");
   const [sentence] = toolMessages.flatMap((message) => REFUSAL.exec(textOf(message)) ?? []);

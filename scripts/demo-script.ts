@@ -64,7 +64,7 @@ export const DEMO_PLAN = {
   ],
 } as const;
 
-/** The first match answers. What the host announces comes before the tasks, which it may quote. */
+/** The first match answers. Announcements of the host come before the tasks, which they may quote. */
 export const DEMO_RULES: readonly Rule[] = [
   { when: (text) => text.includes("has ended: "), turns: [{ delayMs: 200, say: "Thank you." }] },
   createTask(DEMO_PLAN.steps[0].task, {
@@ -128,7 +128,7 @@ function createFailingRule(phrase: string): Rule {
   };
 }
 
-/** What the session was created for. */
+/** Returns the task that the session was created for. */
 function taskOf({ messages }: ChatRequest): string {
   const first = messages.find((message) => message.role === "user");
   return first ? textOf(first) : "";

@@ -69,11 +69,11 @@ export const PRICED_MODELS: Json = {
   },
 };
 
-/** What the child that may change one folder was told when it wrote elsewhere. */
+/** Finds the text that the child was told when it wrote outside of its one folder. */
 export const findRefusedWrite = (model: ScriptedModel): string | undefined =>
   findSentence(model, /Coordination refused this call: [^"\\]*?lies outside of[^"\\]*?\)\./u);
 
-/** What the parent reads where the middle of the report would be. */
+/** Finds the text that the parent reads where the middle of the report would be. */
 export const findShortened = (model: ScriptedModel): string | undefined =>
   findSentence(model, /\[\[coordination: this is shortened from [^\]]*\]\]/u);
 

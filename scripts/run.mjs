@@ -36,7 +36,7 @@ const TASKS = {
   setup: [],
   demo: [["scripts/demo.ts"]],
   test: [[...VITEST, ...WITHOUT_LONG]],
-  /** What `npm test -- FILE` runs: any file. */
+  /** Any file: `npm test -- FILE` runs it. */
   "test:file": [VITEST],
   "test:fast": [[...VITEST, ...WITHOUT_GATEWAYS]],
   "test:long": [

@@ -2,8 +2,8 @@
  * Owns: the rules of our language that a machine can hold (docs: CONTRIBUTING.md, "Language").
  *
  * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. No variable
- * is called by a pronoun or a bare participle. An object literal is not spread into an object literal. What other authors read
- * first (contracts, ports, hooks) has a docstring on every export.
+ * is called by a pronoun or a bare participle. An object literal is not spread into an object literal. No sentence of a comment
+ * begins with "What" or "Of". Contracts, ports and hooks, which other authors read first, have a docstring on every export.
  */
 import { FIRST_WORDS } from "./verbs.js";
 
@@ -97,6 +97,27 @@ const literalSpreads = {
   },
 };
 
+const HIDDEN_SUBJECT = /(?:^|[.!?] )(What|Of) /u;
+
+const commentSentences = {
+  meta: {
+    type: "suggestion",
+    schema: [],
+    messages: { subject: 'Begin this sentence with its subject or its verb, not with "{{word}}".' },
+  },
+  create(context) {
+    return {
+      Program() {
+        for (const comment of context.sourceCode.getAllComments()) {
+          const text = comment.value.replace(/^[\s*]+/u, "").replaceAll(/\s*\n[\s*]*/gu, " ");
+          const word = HIDDEN_SUBJECT.exec(text)?.[1];
+          if (word) context.report({ loc: comment.loc, messageId: "subject", data: { word } });
+        }
+      },
+    };
+  },
+};
+
 const publicDocstrings = {
   meta: {
     type: "suggestion",
@@ -122,6 +143,7 @@ export const plainLanguage = {
     "function-names": functionNames,
     "variable-names": variableNames,
     "literal-spreads": literalSpreads,
+    "comment-sentences": commentSentences,
     "public-docstrings": publicDocstrings,
   },
 };

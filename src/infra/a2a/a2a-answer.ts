@@ -2,7 +2,7 @@
 import type { Message, Part, Task } from "@a2a-js/sdk";
 import type { A2aAnswer } from "../../agents/coordination/ports/outbound.ts";
 
-/** Of the protocol's `TaskState`; the others are of tasks that are still at work. */
+/** States of the protocol's `TaskState` in which a task rests; in all others it is at work. */
 const STATES: Readonly<Record<number, Exclude<A2aAnswer["state"], "message">>> = {
   3: "completed",
   4: "failed",
@@ -12,7 +12,7 @@ const STATES: Readonly<Record<number, Exclude<A2aAnswer["state"], "message">>> =
   8: "auth-required",
 };
 const NOT_OK: readonly A2aAnswer["state"][] = ["failed", "cancelled", "rejected"];
-/** Of its `Role`. */
+/** The agent, in the protocol's `Role`. */
 const SPEAKERS: readonly number[] = [2];
 
 export function answerOfMessage({ parts, taskId }: Message): A2aAnswer {

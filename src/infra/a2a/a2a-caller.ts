@@ -34,7 +34,7 @@ interface Calling {
   readonly sdk: Sdk;
   readonly call: A2aCall;
   readonly bounds: CallBounds;
-  /** Of the last answer. */
+  /** The HTTP status of the last answer. */
   status: number;
 }
 

@@ -1,6 +1,7 @@
 /**
  * Owns: `AgentRunner` for agents that are programs speaking the Agent Client Protocol over stdio: one process per
- * attempt, and which attempts are known. What is not known here does not run: an agent ends with the pipe to us.
+ * attempt, and which attempts are known. An attempt that is not known here does not run: an agent ends
+ * with the pipe to us.
  */
 import { resolve } from "node:path";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";

@@ -6,7 +6,7 @@
  */
 import { RequestError } from "@agentclientprotocol/sdk";
 
-/** What is wrong with an agent, in a sentence. */
+/** Says in a sentence what is wrong with an agent. */
 export class AgentFailure extends Error {
   override readonly name = "AgentFailure";
 }

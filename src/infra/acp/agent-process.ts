@@ -1,8 +1,8 @@
 /**
  * Owns: the operating system's side of an agent: starting its process, and making sure that it is gone.
  *
- * The process leads a group of its own, so that what it started in turn can be signalled with it. What it writes to
- * standard error is read and dropped: it may hold secrets, and a full pipe would stop the agent.
+ * The process leads a group of its own, so that what it started in turn can be signalled with it. Its standard
+ * error is read and dropped: it may hold secrets, and a full pipe would stop the agent.
  */
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
@@ -76,7 +76,7 @@ function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promis
     stderrBytes += chunk.byteLength;
   });
   const exited = ended.then((exit) => {
-    // What the agent started may still be there. Later on, the number may belong to somebody else's group.
+    // A process that the agent started may still run. Later on, the number may belong to somebody else's group.
     running = false;
     killGroup(child, pid, "SIGKILL");
     return { ...exit, forced };

@@ -2,8 +2,8 @@
  * Owns: the messages on the pipes of an agent, bounded, in both directions.
  *
  * It stands in for the SDK's `ndJsonStream`, which reads without backpressure, answers lines that are not JSON instead
- * of failing, and lets an agent ask without end while it takes no answers. What the SDK would only complain about on
- * the host's console (answers to nothing, notifications that it cannot read) is dropped here.
+ * of failing, and lets an agent ask without end while it takes no answers. Messages that the SDK would only
+ * complain about on the host's console (answers to nothing, notifications that it cannot read) are dropped here.
  *
  * Session updates are handed over here and not through the SDK: it waits a turn for every handler that was registered
  * before, and with two of them the answer to a prompt overtakes the last words before it.
@@ -72,7 +72,7 @@ async function* readMessages(
   }
 }
 
-/** Lines without their ends. What comes behind the last end is dropped: a process that died in the middle of a line. */
+/** Lines without their ends. An unfinished last line is dropped: the process died in the middle of it. */
 async function* readLines(stdout: Readable, limits: AcpLimits): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let partBytes = 0;

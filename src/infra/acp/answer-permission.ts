@@ -2,7 +2,7 @@ import type { PermissionOption, RequestPermissionOutcome } from "@agentclientpro
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 
 /**
- * What an agent is answered that asks for permission. Never an option that holds for ever: that is a person's to give
+ * Chooses the answer to an agent that asks for permission. Never an option that holds for ever: that is a person's to give
  * or to refuse.
  */
 export function answerPermission(

@@ -54,7 +54,7 @@ type Situation =
   | { readonly kind: "ended"; readonly child: ObservedChild; readonly ending: ChildEnding }
   | { readonly kind: "refused" };
 
-/** What changes while an attempt runs. */
+/** The state of an attempt while it runs. */
 interface Course {
   situation: Situation;
   cancelled: boolean;

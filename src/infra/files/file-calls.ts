@@ -11,7 +11,7 @@ export interface FileCalls {
   readlink(path: string): Promise<string>;
   /** The first names in a folder, at most `count`. */
   someNames(folder: string, count: number): Promise<readonly string[]>;
-  /** What is in a folder, in no order. */
+  /** The entries of a folder, in no order. */
   entries(folder: string): AsyncIterable<FolderEntry>;
   /** Never waits for a writer, as opening a FIFO otherwise would. */
   open(path: string): Promise<OpenFile>;

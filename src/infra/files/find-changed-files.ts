@@ -10,7 +10,7 @@ import type { FileCalls } from "./file-calls.ts";
 const LOOKED_AT_MAX = 20_000;
 const SEARCH_MS_MAX = 300;
 const FOUND_MAX = 256;
-/** What version control and package managers write there is nobody's work. */
+/** Version control and package managers write there: that is nobody's work. */
 const PASSED_OVER: ReadonlySet<string> = new Set([
   ".git",
   ".hg",

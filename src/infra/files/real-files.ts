@@ -4,7 +4,7 @@
  * 1. `..` of the path itself is taken as text, before any link is followed: the host's tools do so before they open a
  *    file, so `a/../b` is `b` whether `a` is missing or a link. `..` in the target of a link is taken where it stands.
  * 2. A name is folded where its folder ignores upper and lower case, and only there: the resource leads to the file still.
- *    What does not exist yet is as the nearest folder that does.
+ *    A path that does not exist yet is folded as in the nearest folder that does.
  * 3. On Windows the separator is `/` in resources, and drive letters and servers are lower case. Short names (`PROGRA~1`)
  *    and drives that stand for a folder are not seen through.
  */

@@ -12,7 +12,7 @@ export interface Place {
   readonly facts?: FileFacts;
 }
 
-/** What Linux allows. */
+/** As many as Linux follows. */
 const LINKS_MAX = 40;
 
 /** Errors that say that a path cannot lead anywhere, now or after something is created. */

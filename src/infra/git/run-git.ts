@@ -21,7 +21,7 @@ export type GitEnd =
 /** Where git works. */
 export interface GitPlace {
   readonly folder: string;
-  /** What git knows of the folder. Absent: as the folder itself says, which an agent may have changed. */
+  /** The folder of git's own files. Absent: as the work folder itself says, which an agent may have changed. */
   readonly gitDir?: string;
 }
 
@@ -32,7 +32,7 @@ export interface GitCall extends GitPlace {
 
 export type RunGit = (call: GitCall) => Promise<GitEnd>;
 
-/** What no repository may decide: what is run besides git, what is asked, and what is cleaned up meanwhile. */
+/** No repository may decide which programs run besides git, what is asked, and what is cleaned up meanwhile. */
 const SETTINGS = [
   "core.hooksPath=/dev/null",
   "core.fsmonitor=false",
@@ -112,7 +112,7 @@ function follow(
     cancel();
     resolve({ kind: "failed", message: describeStart(error) });
   });
-  // What it started may still be there, such as a filter of the repository. Later the number may be somebody else's.
+  // A program that it started may still run, such as a filter of the repository. Later the number may be somebody else's.
   child.on("exit", () => killGroup(child));
   child.on("close", (code) => {
     cancel();

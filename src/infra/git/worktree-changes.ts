@@ -15,7 +15,7 @@ import type { GitEnd, GitPlace, RunGit } from "./run-git.ts";
 /** Changed files; what is more is for people. */
 const CHANGES_MAX = 250;
 const PATH_BYTES_MAX = 1_000;
-/** Of all names together, as JSON: one event holds them, with two versions of each. */
+/** The length of all names together, as JSON: one event holds them, with two versions of each. */
 const NAMES_CHARS_MAX = 150_000;
 const BYTES_MAX = 256_000_000;
 /** Names given to one run of git. */

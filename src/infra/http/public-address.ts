@@ -1,8 +1,8 @@
 /**
  * Owns: which addresses are of the public internet. Does not own: how a name is resolved (`resolve-name.ts`).
  *
- * Of IPv6, only what is assigned to global unicast can be public, so everything that stands for an IPv4 address in another
- * form (mapped, compatible, NAT64), and what is local or multicast, is out without being listed.
+ * An IPv6 address can be public only in the range of global unicast, so everything that stands for an IPv4 address in another
+ * form (mapped, compatible, NAT64), and everything local or multicast, is out without being listed.
  */
 import { BlockList, isIP } from "node:net";
 

@@ -2,7 +2,7 @@
 
 const FIRST_WAIT_MS = 250;
 const WAIT_MS_MAX = 5_000;
-/** What the other side asks for counts up to this. */
+/** A wait that the other side asks for counts up to this. */
 const ASKED_MS_MAX = 30_000;
 
 /** Doubles from a quarter of a second up to five; at least what the other side asks for. */

@@ -23,7 +23,7 @@ export interface SafeFetchParts {
   readonly allowPrivate: AllowPrivate;
   /** For a whole exchange. */
   readonly timeoutMs: number;
-  /** Of an answer's body. */
+  /** The size of an answer's body. */
   readonly bytesMax: number;
   readonly resolve?: ResolveName;
 }
@@ -76,7 +76,7 @@ export function createSafeFetch(parts: SafeFetchParts): SafeFetch {
 }
 
 async function sentOf(input: string | URL | Request, init: RequestInit): Promise<Sent> {
-  // What comes is left out: a URL may hold a secret.
+  // The error does not quote the request: a URL may hold a secret.
   const request = requestOf(input, init);
   if (!request) throw new OutboundError("address_not_allowed", "The address or a header cannot be read.");
   const url = new URL(request.url);

@@ -24,7 +24,7 @@ export function describeErrors(errors: readonly ErrorObject[], checked: Checked)
 
 interface Found {
   readonly error: ErrorObject;
-  /** Of alternatives that differ in nothing else. */
+  /** The types of alternatives that differ in nothing else. */
   readonly types?: readonly string[];
 }
 

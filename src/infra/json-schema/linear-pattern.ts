@@ -1,4 +1,4 @@
-/** Owns: JavaScript's patterns in an engine whose time is linear in the text. What it cannot do the plan compiler refuses. */
+/** Owns: JavaScript's patterns in an engine whose time is linear in the text. The plan compiler refuses patterns that it cannot do. */
 import { RE2JS } from "re2js";
 import type { WorkMeter } from "./work-meter.ts";
 
@@ -12,7 +12,7 @@ export interface LinearPattern {
   toString(): string;
 }
 
-/** What `.`, `\s` and `\S` are in JavaScript; in RE2 they are less. */
+/** The characters of `.`, `\s` and `\S` in JavaScript; in RE2 they are fewer. */
 const DOT = "[^\\n\\r\\x{2028}\\x{2029}]";
 const SPACE =
   "\\t-\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}";

@@ -7,7 +7,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export const WORK = "x-work";
 
-/** What one look at a value costs. */
+/** The cost of one look at a value. */
 export interface WorkOf {
   readonly fixed: number;
   readonly perItem: number;

@@ -4,7 +4,7 @@ import { chainHash, genesisOf, type EventRow } from "./event-row.ts";
 
 export type Report = (problem: StoredProblem) => void;
 
-/** What the row of a run says of its log. */
+/** The length and the head of a log, as the row of its run says. */
 export interface RunHead {
   readonly run_key: number;
   readonly run_id: string;

@@ -84,7 +84,7 @@ export function reachOf(resource: string): Reach {
   const above = listNamesAbove(resource);
   const isRoot = resource.endsWith("/");
   const from = isRoot ? resource : `${resource}/`;
-  // What lies in the range is not named again.
+  // Names that lie in the range are not listed again.
   const names = isRoot ? above : [resource, ...above];
   return { names, from, before: `${from.slice(0, -1)}0` };
 }

@@ -9,7 +9,7 @@ import { hash } from "node:crypto";
 import { epochMsOf, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { findEventId, type RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 
-/** What events of every kind of run have in common. */
+/** The fields that events of every kind of run have. */
 export interface StorableEvent {
   readonly sequence: number;
   readonly type: string;
@@ -30,7 +30,7 @@ export interface EventRow {
   readonly payload: string;
 }
 
-/** What comes before the first event of a run that is no fork. */
+/** The hash before the first event of a run that is no fork. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
 /** Returns what comes before the first event of a run with such an origin, as it is stored. */

@@ -8,7 +8,7 @@ import { parseStoredOrigin } from "./stored-origin.ts";
 import type { SliceBounds } from "./row-slice.ts";
 import type { HashedRow, HeadRow } from "./stored-run.ts";
 
-/** Of one slice: about 10 ms of hashing and decoding. */
+/** Bounds of one slice: about 10 ms of hashing and decoding. */
 const AT_ONCE_MAX: SliceBounds = { events: 250, chars: 1_000_000 };
 
 /** Rows of a log, and the row of its run as it was no later than they. */

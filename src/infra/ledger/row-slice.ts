@@ -1,6 +1,6 @@
 /** Owns: how much of a log is read at once. A page of a log may hold megabytes, and reading it stops the event loop. */
 
-/** Of one slice: a few milliseconds. */
+/** Bounds of one slice: a few milliseconds. */
 export interface SliceBounds {
   readonly events: number;
   readonly chars: number;

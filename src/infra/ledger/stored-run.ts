@@ -16,7 +16,7 @@ export interface RunRow {
   readonly origin: string | null;
 }
 
-/** What the chain of a run is held against. */
+/** The row that the chain of a run is held against. */
 export interface HeadRow {
   readonly length: number;
   readonly head_hash: Buffer;

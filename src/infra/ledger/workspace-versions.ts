@@ -110,10 +110,10 @@ function isThere(head: HeadRow | undefined): head is HeadRow {
   return head?.is_removed === 0;
 }
 
-/** What a change finds in its place. */
+/** The state that a change finds in its place. */
 export interface FoundFile {
   readonly head: HeadRow | undefined;
-  /** Of the newest version. */
+  /** The newest version's hash. */
   readonly sha256: string;
   readonly fileCount: number;
 }

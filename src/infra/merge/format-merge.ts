@@ -50,7 +50,7 @@ interface Choice {
   readonly mergeByLine: () => TextMerged;
 }
 
-/** Chooses a merge. What a merge by line would make as well was merged by line. */
+/** Chooses a merge. Where a merge by line would make the same, that one is taken. */
 function choose(format: TextFormat, { texts, byFormat, mergeByLine }: Choice): TextMerged {
   const { path = "" } = texts;
   if (byFormat.kind === "unsure") {

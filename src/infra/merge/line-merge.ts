@@ -2,7 +2,7 @@
  * Owns: merging texts by line. Does not own: whether a merge is wanted, or what is done where none can be made.
  *
  * 1. A line has its end: a text without a newline at its end, or with CRLF, stays so unless a side changed it.
- * 2. What both made of the same lines is clean when it is the same. Changes of lines next to each other are not clean:
+ * 2. Two changes of the same lines are clean when they are the same. Changes of lines next to each other are not clean:
  *    neither side knows what the other made of the line beside its own.
  * 3. Exchanging the sides changes nothing.
  * 4. A merge is bounded by what differs: a large file with small changes is merged, while many changes of many lines

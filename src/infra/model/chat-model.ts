@@ -74,7 +74,7 @@ async function loadSdk() {
   return { generateText, Output, jsonSchema, NoObjectGeneratedError, createOpenAICompatible };
 }
 
-/** What the last exchange was, whatever the library makes of it. */
+/** The last exchange as it was, whatever the library makes of it. */
 interface Seen {
   status: number;
   waitMs?: number | undefined;

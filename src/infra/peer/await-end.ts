@@ -15,7 +15,7 @@ import { createAbortedFailure, callPeer, toFailure, type PeerFailure, type PeerP
 interface Waiting {
   readonly parts: PeerParts;
   readonly peerUrl: string;
-  /** Of the run, below the root. */
+  /** The path of the run, below the root. */
   readonly path: string;
   readonly signal: AbortSignal;
   /** The last sequence that was read; -1 before the first. */
@@ -32,7 +32,7 @@ type Look =
   | { readonly kind: "quiet" }
   | { readonly kind: "fault"; readonly failure: PeerFailure };
 
-/** What a peer is asked to hold a request for; it stays below the bounds of proxies on the way. */
+/** A peer is asked to hold a request for so long; it stays below the bounds of proxies on the way. */
 const HOLD_SECONDS = 10;
 /** An answer that took this long was held: there is no need to wait on top. */
 const HELD_MS_MIN = 1_000;

@@ -47,7 +47,7 @@ export const discoverySchema = z.looseObject({
   capabilities: z.object({ multiAgent: crossHost }).optional().catch(undefined),
 });
 
-/** Of the events of a page only ends are read; the others need a place in the order. */
+/** Only ends are read among the events of a page; the others need a place in the order. */
 const eventSchema = z.object({
   sequence: z.int().min(0),
   type: z.string(),

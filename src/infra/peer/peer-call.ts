@@ -39,7 +39,7 @@ const errorBodySchema = z.object({ error: z.string().regex(/^[a-z][a-z0-9_]{0,63
 /** Asks for the same request again, though it is of the statuses that do not. */
 const IN_FLIGHT = "idempotency_in_flight";
 
-/** Of what a peer answers, found before it is parsed; the answer itself is at depth 0. */
+/** Bounds of a peer's answer, checked before it is parsed; the answer itself is at depth 0. */
 const TEXT_BOUNDS = { depthMax: WORKFLOW_BOUNDS.depthMax + 1, valuesMax: BOUNDS.valueNodesMax };
 
 /** Calls a peer. Never rejects. */

@@ -22,7 +22,7 @@ import {
   type PeerParts,
 } from "./peer-call.ts";
 
-/** Of one `createRun`. */
+/** Tries of one `createRun`. */
 const TRIES_MAX = 4;
 const WELL_KNOWN = "/.well-known/openwop";
 /** The longest reason that is sent. */

@@ -1,5 +1,5 @@
 /**
- * Owns: the PostgreSQL implementation of `RunStore`, for runs of either kind. What the kinds differ in comes as `RunRules`.
+ * Owns: the PostgreSQL implementation of `RunStore`, for runs of either kind. `RunRules` say where the kinds differ.
  * Invariants S1 to S4 are the port's.
  */
 import { hash } from "node:crypto";

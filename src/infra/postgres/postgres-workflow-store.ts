@@ -1,6 +1,6 @@
 /**
- * Owns: of `WorkflowStore` in PostgreSQL what `RunStore` does not have. What must be in order with the log goes through the write
- * queue of the ledger; what has rows of its own is one statement by itself.
+ * Owns: the parts of `WorkflowStore` in PostgreSQL that `RunStore` does not have. Writes that must be in order with the log go
+ * through the write queue of the ledger; those to rows of their own are one statement each.
  */
 import { hash } from "node:crypto";
 import { assertInvariant } from "../../agents/coordination/contracts/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * Owns: the SQLite implementation of `RunStore`, for runs of either kind. What the kinds differ in comes as `RunRules`.
+ * Owns: the SQLite implementation of `RunStore`, for runs of either kind. `RunRules` say where the kinds differ.
  * Invariants S1 to S4 are the port's.
  */
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";

@@ -1,4 +1,4 @@
-/** Owns: a critic's model over chat completions, with the form of a verdict asked for. What it answers is read elsewhere. */
+/** Owns: a critic's model over chat completions, with the form of a verdict asked for. Its answer is read elsewhere. */
 import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
 import type { ChatAnswer, ChatModel } from "../../agents/coordination/ports/outbound.ts";
 

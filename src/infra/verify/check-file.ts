@@ -2,7 +2,7 @@
  * Owns: whether a file below a workspace is there, and what its hash is.
  *
  * A plan, which a model may have written, names the path, and an agent may have put links anywhere below its workspace. Where
- * the path leads is found without opening anything; what is opened is asked again where it is. What lies outside has no
+ * the path leads is found without opening anything; what is opened is asked again where it is. A file outside has no
  * verdict, there or not, so that nobody learns from one what is there. `..` is taken as text, before any link.
  */
 import { createHash } from "node:crypto";

@@ -66,7 +66,7 @@ async function textOf(model: ModelClient, ask: Ask): Promise<string | undefined>
     const { text } = await model.complete({ ...ask, charsMax: CHARS_MAX });
     return text;
   } catch {
-    // What the model client says may hold what the provider said.
+    // The model client's error may quote the provider.
     return undefined;
   }
 }

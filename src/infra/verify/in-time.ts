@@ -28,7 +28,7 @@ export async function runInTime(
     if (signal.aborted || clock.now() >= deadlineAtMs) return withoutTime(clock, deadlineAtMs);
     const looking = look(over.signal);
     const answer = await Promise.race([looking, ended]);
-    // What holds the event loop up also holds up the timer.
+    // Work that blocks the event loop also delays the timer.
     if (answer && !over.signal.aborted && clock.now() <= deadlineAtMs) return answer;
     await waitAtMost(clock, graceMs, looking);
     return withoutTime(clock, deadlineAtMs);

@@ -31,7 +31,7 @@ export interface CriticAnswer {
 }
 
 /**
- * What a critic says as `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and nothing else: JSON in the midst of other
+ * Reads a critic's verdict: `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and nothing else: JSON in the midst of other
  * text may be quoted from the result. A pass looked at all criteria, anything else names one that was not met.
  */
 export function readCriticAnswer(text: string, criteriaAsked: readonly string[]): CriticAnswer | undefined {

@@ -54,7 +54,7 @@ export async function runProgram(program: Program, signal: AbortSignal, clock: C
     const output = collect(child.stdout, kill);
     give(child.stdin, program.input);
     const code = await exited;
-    // What it started may still be there. Later on, the number may belong to somebody else's group.
+    // A process that it started may still run. Later on, the number may belong to somebody else's group.
     kill();
     isRunning = false;
     await waitAtMost(clock, VERIFY_LIMITS.drainMs, closed);

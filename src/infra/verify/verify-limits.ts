@@ -12,15 +12,15 @@ export const VERIFY_LIMITS = {
   outputBytesMax: 64 * 1_024 * 1_024,
   /** The line in which a program says more than its exit code. */
   lineBytesMax: 16 * 1_024,
-  /** What a program is given, as JSON. */
+  /** The input of a program, as JSON. */
   inputCharsMax: 4_000_000,
   /** Larger files have no hash here. */
   fileBytesMax: 1_024 * 1_024 * 1_024,
-  /** Of one read. */
+  /** The size of one read. */
   chunkBytes: 256 * 1_024,
-  /** What a critic reads. Nothing is cut off: the rest might be what is wrong. */
+  /** The prompt of a critic. Nothing is cut off: the rest might be wrong. */
   promptCharsMax: 600_000,
-  /** What a critic answers. */
+  /** The answer of a critic. */
   answerCharsMax: 16_000,
   /** How often a critic is asked until its answer can be read. */
   asksMax: 2,

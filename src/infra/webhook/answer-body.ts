@@ -8,7 +8,7 @@ import { parseBounded } from "../../agents/coordination/contracts/validation.ts"
 /** The longest text, every character of it escaped, and the rest. */
 export const ANSWER_BYTES_MAX = BOUNDS.answerCharsMax * 6 + 16_384;
 
-/** What an answer may be nested at all, found before it is parsed. */
+/** Bounds of an answer's nesting and size, checked before it is parsed. */
 const TEXT_BOUNDS = { depthMax: 8, valuesMax: 1_000 };
 
 const isWellFormed = (text: string): boolean => text.isWellFormed();
@@ -48,7 +48,7 @@ export function readAnswer(bytes: Uint8Array): ReadAnswer {
   const bounds = { charsMax: ANSWER_BYTES_MAX, depthMax: 2 };
   const parsed = parseBounded(answerBodySchema, value, bounds);
   if (parsed.ok) return { ok: true, body: parsed.value };
-  // What came is left out: it may be what a person wrote.
+  // The value itself is left out: a person may have written it.
   const problems = parsed.problems.map(({ path, expected }) => `${path}: expected ${expected}`);
   return { ok: false, message: `The body is no answer. ${problems.join("; ")}.` };
 }

@@ -15,7 +15,7 @@ export type PostAnswer =
   /** `code` is a code of Node.js, never its message, which names addresses. */
   | { readonly kind: "none"; readonly code: string };
 
-/** What is read of an answer that nobody looks at, so that its sender can finish. */
+/** An answer that nobody looks at is read to here, so that its sender can finish. */
 const BODY_BYTES_MAX = 65_536;
 
 /** Posts to a pinned address. Never rejects. */

@@ -36,7 +36,7 @@ export interface WebhookParts {
   readonly resolve?: ResolveName;
 }
 
-/** What is the same in every try. */
+/** The parts of a message that are the same in every try. */
 interface Message {
   readonly url: URL;
   readonly id: string;

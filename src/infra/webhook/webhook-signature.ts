@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** What a message is signed as. Ids have no dot, so that what is signed can be read in one way only. */
+/** The parts that are signed. Ids have no dot, so that a signed text can be read in one way only. */
 export interface SignedParts {
   readonly id: string;
   /** In whole seconds since 1970, in decimal. */

@@ -10,7 +10,7 @@ export class CannotCut extends Error {
   }
 }
 
-/** Cuts a text. What is nested deeper than the stack is unsure. */
+/** Cuts a text. One that is nested deeper than the stack is unsure. */
 export function tryCut(cut: () => Cut): Cut | "unsure" | "broken" {
   try {
     return cut();

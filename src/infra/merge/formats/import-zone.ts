@@ -1,5 +1,5 @@
 /**
- * Owns: a program as pieces: what is before its imports, the imports, what is behind them. Does not own: languages. What is
+ * Owns: a program as pieces: what is before its imports, the imports, what is behind them. Does not own: languages. The text
  * around the imports may be merged by line.
  */
 import type { Tree } from "@lezer/common";

@@ -9,7 +9,7 @@ import { CannotCut, demand, tryCut } from "./cannot-cut.ts";
 import { cutList, type ListItem } from "./cut-list.ts";
 import { readJsonTokens, TOKEN, type JsonToken } from "./json-tokens.ts";
 
-/** Of maps and lists within each other. */
+/** Depth of maps and lists within each other. */
 const DEPTH_MAX = 40;
 
 export const jsonFormat: TextFormat = {

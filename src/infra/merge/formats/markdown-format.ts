@@ -1,5 +1,5 @@
 /**
- * Owns: Markdown as pieces: sections within sections, by their headings. What stands below a heading may be merged by line.
+ * Owns: Markdown as pieces: sections within sections, by their headings. The text below a heading may be merged by line.
  */
 import { parser } from "@lezer/markdown";
 import type { Block, Entry } from "../pieces/pieces.ts";
@@ -19,7 +19,7 @@ const blocks = parser.configure({
   remove: ["Escape", "Entity", "InlineCode", "HTMLTag", "Emphasis", "HardBreak", "Link", "Image", "LinkEnd"],
 });
 
-/** What generators of sites read; in Markdown it would be a heading. */
+/** The head of a page that site generators read; in Markdown it would be a heading. */
 const FRONT_MATTER = /^---[ \t]*\r?\n(?:[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|$)/u;
 /** Many of them nest so deeply that reading takes long. */
 const NESTED_IN_LINE = /^(?:[ \t]*(?:>|[-+*]|\d+[.)])){50}/mu;

@@ -24,7 +24,7 @@ export function createTypescriptFormat(dialect: string): TextFormat {
   };
 }
 
-/** What may stand among the imports, or before them. */
+/** Nodes that may stand among the imports, or before them. */
 const COMMENTS = new Set(["LineComment", "BlockComment"]);
 
 function findImports(text: string, nodes: readonly SyntaxNode[]): ImportFound[] {

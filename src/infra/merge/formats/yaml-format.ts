@@ -27,7 +27,7 @@ export const yamlFormat: TextFormat = {
   cut: (text) => tryCut(() => cutYaml(text)),
 };
 
-/** What may be nested without a line of its own. */
+/** Opening brackets that a text may have at most: values may be nested in them without lines of their own. */
 const BRACKETS_MAX = 1_000;
 const NESTED_IN_LINE = /^ *(?:[-?:][ \t]+){16}/mu;
 function cutYaml(text: string): Cut {
@@ -52,7 +52,7 @@ function createBlock({ open, entries, close }: Pick<Block, "open" | "entries" | 
   return { kind: "block", open, entries, close, isUnordered: true };
 }
 
-/** Finds where the comment right before the first entry begins. What stands above it is about the whole text. */
+/** Finds where the comment right before the first entry begins. A text above it is about the whole file. */
 function findCommentStart(text: string, keyStart: number): number {
   let start = keyStart;
   while (start > 0) {

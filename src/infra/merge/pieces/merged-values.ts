@@ -4,7 +4,7 @@ import type { Sides } from "./merge-pieces.ts";
 /** A map, or anything else as a text that is equal for equal values. */
 export type Value = ReadonlyMap<string, Value> | string;
 
-/** What came of a value: `undefined` in it where it was removed. */
+/** The result of merging a value: `undefined` in it where it was removed. */
 export interface MergedValue {
   readonly value: Value | undefined;
 }

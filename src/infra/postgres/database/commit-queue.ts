@@ -1,6 +1,6 @@
 /**
- * Owns: the one queue of all that is written to a ledger's log by this process and what lies beside it. What waits together is
- * committed together, with one flush of the server.
+ * Owns: the one queue of all that this process writes to a ledger's log and beside it. Writes that wait together are committed
+ * together, with one flush of the server.
  *
  * A connection may end after the commit was sent and before it was answered. Then the group is written again: behind the lock of
  * the ledger each write finds its events in their places with their hashes, and is done, or finds the places free.

@@ -3,7 +3,7 @@
  * locks but those of transactions. So poolers that hand out a connection for each transaction work.
  *
  * A connection that leads to the server itself keeps the plans of what it reads, which takes two thirds off the work of a read.
- * What writes is planned anew each time: a plan that was made for an empty table would be kept while the table grows.
+ * Writes are planned anew each time: a plan that was made for an empty table would be kept while the table grows.
  */
 import type pg from "pg";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
@@ -101,7 +101,7 @@ function ignoreError(): void {
   // The one who sent something is told.
 }
 
-/** Of each connection, whether its session is one of the server. */
+/** True for connections whose session is one of the server. */
 const directness = new WeakMap<object, boolean>();
 
 /**

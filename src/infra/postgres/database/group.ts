@@ -35,7 +35,7 @@ export interface Wanted {
 }
 
 export interface WorkspaceHead extends FileHead {
-  /** Of the newest version. */
+  /** The newest version's hash. */
   readonly sha256: string;
 }
 

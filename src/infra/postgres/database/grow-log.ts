@@ -57,7 +57,7 @@ function originOf({ origin }: Growth, head: Head | undefined): string | null {
   return head ? head.origin : (origin ?? null);
 }
 
-/** Of several appends of a group to one run the last one says how it is after the group. */
+/** The last of several appends of a group to one run says how the run is after the group. */
 function changeRun(
   growth: Growth,
   { end, before: head }: { readonly end: Head; readonly before: Head | undefined },

@@ -25,7 +25,7 @@ interface AppliedMigration {
 }
 
 /**
- * Brings the schema to the newest version. Of several processes that begin at once one migrates, and the others find it done.
+ * Brings the schema to the newest version. When several processes begin at once, one migrates and the others find it done.
  * @throws CoordinationError `LEDGER_TOO_NEW`, `LEDGER_CORRUPT` and what the server answers
  */
 export async function migrate(database: PostgresDatabase): Promise<void> {
@@ -38,7 +38,7 @@ export async function migrate(database: PostgresDatabase): Promise<void> {
   let isBroken = true;
   try {
     await writer.query("begin");
-    // Of a transaction: it ends with it, also behind a pooler.
+    // A lock of the transaction: it ends with it, also behind a pooler.
     await writer.query("select pg_advisory_xact_lock(@lock::bigint)", { lock: MIGRATION_LOCK });
     await applyMigrations(database.name, writer.query);
     await writer.query("commit");

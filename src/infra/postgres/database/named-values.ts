@@ -6,7 +6,7 @@ export type SqlValues = Readonly<Record<string, SqlValue>>;
 
 interface NumberedSql {
   readonly text: string;
-  /** Of a statement that is sent often, so that a connection may keep its plan; absent for rare ones. */
+  /** Given to statements that are sent often, so that a connection may keep their plans. */
   readonly name?: string;
   readonly names: readonly string[];
 }

@@ -78,6 +78,6 @@ function meaningOf(state: string): Meaning {
 /** True where the connection ended, so that it is not known what became of what was sent last. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlStateOf(error);
-  // What the server itself answers was not done, unless it was told to stop.
+  // A statement that the server answers with an error was not done, unless the server was told to stop.
   return !SQLSTATE.test(state) || state.startsWith("E") || state.startsWith("08") || state.startsWith("57P");
 }

@@ -22,7 +22,7 @@ interface Counts {
 /**
  * Begins a transaction and locks the ledger until its end: of two groups, one sees all of the other. It would be enough to lock
  * the runs, but then events would be committed in another order than that of their numbers, and a reader that goes on behind
- * the newest one it saw would pass over some (style rule 18). What waits is short: a group is two round trips and one flush.
+ * the newest one it saw would pass over some (style rule 18). The others wait shortly: a group is two round trips and one flush.
  *
  * All is sent at once; the lock is a statement of its own, so that what is read behind it sees what was committed before.
  */

@@ -234,7 +234,7 @@ function writeClaims(query: SendQuery, { claims }: GroupRows): Sent {
         },
       ),
     );
-  // Of several renewals of one claim the last counts.
+  // The last of several renewals of one claim counts.
   const expiries = new Map(renewed.map(({ token, expiresAtMs }) => [token, expiresAtMs]));
   if (expiries.size > 0)
     sent.push(

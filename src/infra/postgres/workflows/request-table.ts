@@ -95,7 +95,7 @@ async function take(query: SendQuery, request: KeyedRequest): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Of two that find the lease run out, one finds it as it was read. */
+/** When two find the lease run out, only one finds the row as it was read. */
 async function takeOver(query: SendQuery, request: KeyedRequest, row: RequestRow): Promise<boolean> {
   const rows = await query(
     `update keyed_request

@@ -1,4 +1,4 @@
-/** Owns: which process drives which run (`RunOwners`), of the runs of one kind. What changes owners goes through the write queue. */
+/** Owns: which process drives which run (`RunOwners`), of the runs of one kind. Changes of owners go through the write queue. */
 import type { Database, Statement } from "better-sqlite3";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type {
@@ -91,7 +91,7 @@ interface ArrivalRow {
 
 type Arrivals = Statement<[ownerId: string, limit: number], ArrivalRow>;
 
-/** What is taken from those alone who are named, and what also from those who are not known. */
+/** One for taking from the named owners alone, one for taking also from owners that are not known. */
 type ByReach<T> = Readonly<Record<"fromAlone" | "fromAll", T>>;
 
 interface GiveValues extends OwnerToken {

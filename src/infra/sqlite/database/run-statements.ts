@@ -32,7 +32,7 @@ export type ListStatements = Readonly<
   Record<"all" | "running" | "ended", Statement<[filter: RunFilter], RunRow>>
 >;
 
-/** Of the runs of one kind. */
+/** Reads the runs of one kind. */
 export interface RunReads {
   readonly events: EventsStatement;
   /** Absent: no run of the kind has an origin in this schema. */

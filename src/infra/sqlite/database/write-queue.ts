@@ -1,6 +1,6 @@
 /**
- * Owns: the one queue of all that is written to a ledger: appends to runs of every kind and what lies beside them. What
- * waits together is committed together, with one fsync.
+ * Owns: the one queue of all that is written to a ledger: appends to runs of every kind and what lies beside them.
+ * Writes that wait together are committed together, with one fsync.
  */
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
@@ -12,14 +12,14 @@ import { EVENT_COLUMNS, type EventValue, type Writes } from "./statements.ts";
 /** Writes committed in one transaction at most: bounds how long a commit blocks the thread. */
 const GROUP_MAX = 256;
 
-/** What the writes of one group share. */
+/** The state that the writes of one group share. */
 export interface Group {
   readonly statements: Writes;
   /** Taken once the database is locked: something may run out while the lock is waited for. */
   readonly now: number;
-  /** Of the events that the group appends; they are inserted after all its writes. */
+  /** The events that the group appends; they are inserted after all its writes. */
   readonly values: EventValue[];
-  /** What needs the events to be there. */
+  /** Work that needs the events to be there. */
   readonly afterEvents: (() => void)[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Owns: the SQL of the memory of workflow runs. What is there before a place of the ledger, at a time, is found newest first by
- * the blocks of `000005_origins.sql`: a wide block without such an entry is one row to pass over, and so is a narrow one.
+ * Owns: the SQL of the memory of workflow runs. Entries before a place of the ledger, at a time, are found newest first by the
+ * blocks of `000005_origins.sql`: a wide block without such an entry is one row to pass over, and so is a narrow one.
  */
 import type { Database, Statement } from "better-sqlite3";
 import type { EntryRow } from "../../ledger/memory-entries.ts";

@@ -13,7 +13,7 @@ type Listing = Scope & { readonly before: number; readonly limit: number };
 
 /** Not on schemas before `WORKSPACE_SINCE_VERSION`. */
 export interface WorkspaceReads {
-  /** What lies before an event, or before the one that would come behind the run's log. */
+  /** The place right before an event, or before the one that would come behind the run's log. */
   readonly position: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
   readonly before: Statement<[Place & { readonly before: number }], FileRow & { content: string | null }>;
   readonly version: Statement<[Place & { readonly version: number }], FileRow & { content: string | null }>;
@@ -117,7 +117,7 @@ export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
 
 function prepareVersions(database: Database): Pick<WorkspaceWrites, "putVersion" | "endBefore" | "giveUp"> {
   return {
-    // Of two of one transaction the later one may be written first.
+    // The later one of two in one transaction may be written first.
     putVersion: database.prepare<[VersionValues]>(
       `insert into workspace_version (
          tenant, scope, path, version, position, until_position, event_key, is_removed,

@@ -34,14 +34,14 @@ const [, head = "", body = ""] = /^---\n(.*?)\n---\n(.*)$/su.exec(text) ?? [];
 interface SkillHead {
   readonly name: string;
   readonly description: string;
+  readonly "user-invocable": boolean;
   readonly metadata: { readonly openclaw: { readonly requires: { readonly config: readonly string[] } } };
 }
 
-const { name, description, metadata } = parse(head) as SkillHead;
+const { name, description, metadata, "user-invocable": isCommand } = parse(head) as SkillHead;
 
 describe("the skill", () => {
   it("is small, and its description smaller", () => {
-    expect(name).toBe("coordination");
     expect(text.length).toBeLessThan(CHARS_MAX);
     expect(description.length).toBeLessThan(DESCRIPTION_CHARS_MAX);
   });
@@ -50,6 +50,11 @@ describe("the skill", () => {
     expect(metadata.openclaw.requires.config).toEqual([
       "plugins.entries.coordination.config.coordination.phase1.enabled",
     ]);
+  });
+
+  it("is no command of its own, which would take /coordination from the plugin", () => {
+    expect(name).toBe("coordination");
+    expect(isCommand).toBe(false);
   });
 
   it("names only tools that there are, but for the progress of a step all of them", () => {

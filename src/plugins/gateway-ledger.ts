@@ -10,8 +10,10 @@ import type { SharedLedgerParts } from "../agents/coordination/runtime/ownership
 import { isProcessGone, readProcessName } from "../platform/process-name.ts";
 import { isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 
-/** A gateway must not be blocked by another process's lock for longer than this. */
-const BUSY_TIMEOUT_MS = 100;
+/** A file that another process has locked blocks the whole gateway for so long. */
+const FILE_BUSY_MS = 100;
+/** On a server only appends wait. A process that was stopped in the middle of one holds the lock for 2 s. */
+const SERVER_BUSY_MS = 5_000;
 
 export interface GatewayLedger {
   readonly store: Awaited<ReturnType<typeof openLedgerStore>>;
@@ -33,8 +35,10 @@ export interface GatewayLedgerOptions {
 /** @throws CoordinationError as `openDatabase` of the kind does; `LEDGER_BUSY` where another process is this gateway */
 export async function openGatewayLedger(options: GatewayLedgerOptions): Promise<GatewayLedger> {
   const { place, gateway, settings, logger, clock, steady } = options;
-  const store = await openLedgerStore({ place, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
-  if (!isPostgresUrl(place)) return { store };
+  const isOnServer = isPostgresUrl(place);
+  const busyTimeoutMs = isOnServer ? SERVER_BUSY_MS : FILE_BUSY_MS;
+  const store = await openLedgerStore({ place, mode: "write", busyTimeoutMs });
+  if (!isOnServer) return { store };
   const process = readProcessName();
   const owner: RunOwner = {
     id: createGatewayOwnerId(gateway, randomUUID()),

@@ -194,6 +194,25 @@ describe("a ledger that another process holds", () => {
   });
 });
 
+describe("a process that is stopped in the middle of an append", () => {
+  it("holds up the others for 2 s at most, and appends when it goes on", async () => {
+    await using scene = await createScene();
+    const stopped = await openTestPostgres(scene.proxy.url);
+    const other = await openTestPostgres(scene.schema.url, { busyTimeoutMs: 4_000 });
+    const stalled = scene.proxy.stallNextAppend();
+    const first = openRun("a");
+    const appended = stopped.append(first.request);
+    await stalled;
+    const second = openRun("b");
+    await other.append(second.request);
+    await appended;
+    for (const { author, request } of [first, second])
+      expect(await readAll(other, author.runId)).toEqual(request.events);
+    await stopped.close();
+    await other.close();
+  });
+});
+
 describe("opening", () => {
   it("refuses a schema that a newer release wrote, and changes nothing", async () => {
     await using schema = await createTestSchema();

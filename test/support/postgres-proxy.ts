@@ -15,6 +15,8 @@ export interface PostgresProxy extends AsyncDisposable {
   readonly url: string;
   /** Loses the next commit. */
   loseCommit(loss: Loss): void;
+  /** Holds back what follows the next lock of the ledger on its connection. Resolves when the server has the question for it. */
+  stallNextAppend(): Promise<void>;
   /** Takes connections again. */
   open(): void;
   /** How many commits were lost. */
@@ -30,6 +32,7 @@ export async function startPostgresProxy(
 ): Promise<PostgresProxy> {
   const target = new URL(serverUrl);
   let loss: Loss | undefined;
+  let stall: (() => void) | undefined;
   let isOpen = true;
   let losses = 0;
   let keptStatements = 0;
@@ -37,6 +40,7 @@ export async function startPostgresProxy(
   const passThrough = (client: Socket): void => {
     const server = connect(Number(target.port), target.hostname);
     let isAnswerLost = false;
+    let isStalled = false;
     const end = (): void => {
       client.destroy();
       server.destroy();
@@ -49,6 +53,12 @@ export async function startPostgresProxy(
     }
     client.on("data", (chunk: Buffer) => {
       keptStatements += countKept(chunk);
+      if (isStalled) return;
+      if (stall && chunk.includes("for update\0")) {
+        isStalled = true;
+        stall();
+        stall = undefined;
+      }
       if (loss === undefined || !chunk.includes("commit\0")) {
         server.write(chunk);
         return;
@@ -78,6 +88,10 @@ export async function startPostgresProxy(
     loseCommit: (chosen) => {
       loss = chosen;
     },
+    stallNextAppend: () =>
+      new Promise<void>((resolve) => {
+        stall = resolve;
+      }),
     open: () => {
       isOpen = true;
     },

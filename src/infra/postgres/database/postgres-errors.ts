@@ -78,6 +78,8 @@ function meaningOf(state: string): Meaning {
 /** True where the connection ended, so that it is not known what became of what was sent last. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlStateOf(error);
-  // A statement that the server answers with an error was not done, unless the server was told to stop.
-  return !SQLSTATE.test(state) || state.startsWith("E") || state.startsWith("08") || state.startsWith("57P");
+  if (!SQLSTATE.test(state) || state.startsWith("E")) return true;
+  // A statement that the server answers with an error was not done, unless the server ended the connection:
+  // it was told to stop, or this process stood still in the middle of a transaction.
+  return state.startsWith("08") || state.startsWith("57P") || state === "25P03";
 }

@@ -63,7 +63,7 @@ const SETTINGS = `
   select
     set_config('lock_timeout', @busyTimeoutMs, true),
     set_config('statement_timeout', '30s', true),
-    set_config('idle_in_transaction_session_timeout', '5s', true),
+    set_config('idle_in_transaction_session_timeout', '2s', true),
     set_config(
       'synchronous_commit',
       case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,

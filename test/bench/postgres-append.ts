@@ -250,10 +250,13 @@ function recordStatements(): Recorder {
   if (!descriptor) throw new Error("the driver has no method query any more");
   const send = descriptor.value as (...values: unknown[]) => unknown;
   const noteAndSend = function (this: pg.Client, ...sent: unknown[]): unknown {
-    const [text, values] = sent;
+    const [statement] = sent;
+    const { text, values = [] } =
+      typeof statement === "string"
+        ? { text: statement }
+        : (statement as { text: string; values?: unknown[] });
     if (text === "begin") transactions.push([]);
-    else if (typeof text === "string" && /^\s*(?:insert|update|delete)\b/u.test(text))
-      transactions.at(-1)?.push({ text, values: values as readonly unknown[] });
+    else if (/^\s*(?:insert|update|delete)\b/u.test(text)) transactions.at(-1)?.push({ text, values });
     return Reflect.apply(send, this, sent);
   };
   Object.defineProperty(prototype, "query", { ...descriptor, value: noteAndSend });

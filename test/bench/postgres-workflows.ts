@@ -27,6 +27,8 @@ const WARMUPS = 4 * AT_ONCE;
 
 const DBOS_TARGET = 3;
 const TWO_HOSTS_TARGET = 1.5;
+/** With fewer, one host, the server and the client leave nothing for a second host: no verdict. */
+const TWO_HOSTS_PROCESSORS = 6;
 
 interface DbosFigures {
   readonly perSecond: number;
@@ -157,7 +159,9 @@ function describeTwoHosts(rounds: readonly Round[]): BenchRow {
     compares: `runs per second, ${AT_ONCE} clients for each host, on ${availableParallelism()} processors`,
     value: round(findMedian(ratios)),
     unit: "ratio",
-    target: { is: "at least", value: TWO_HOSTS_TARGET },
+    ...(availableParallelism() >= TWO_HOSTS_PROCESSORS && {
+      target: { is: "at least", value: TWO_HOSTS_TARGET },
+    }),
     detail: {
       lowest: round(Math.min(...ratios)),
       highest: round(Math.max(...ratios)),

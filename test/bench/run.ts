@@ -9,6 +9,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   append: () => import("./append.ts"),
   "postgres-append": () => import("./postgres-append.ts"),
   "postgres-workflows": () => import("./postgres-workflows.ts"),
+  "take-over": () => import("./take-over.ts"),
   memory: () => import("./memory.ts"),
   "memory-as-of": () => import("./memory-as-of.ts"),
   steps: () => import("./steps.ts"),

@@ -1,0 +1,111 @@
+/** Owns: changing the host's configuration from a command: what would change, whether a person wants it, what was changed. */
+import type { Command } from "commander";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { ConfigChange } from "../../openclaw/host/operator-config.ts";
+import type { CliHost } from "./cli-host.ts";
+import { paintFor } from "./paint.ts";
+import { formatPrintable } from "./printable.ts";
+import { withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
+
+/** The host logs that a reload failed while a plugin works, and does not try again by itself. */
+export const TAKEN_UP = [
+  "A running gateway takes this up by itself within seconds; there is nothing to restart.",
+  "One that is busy may not: `openclaw plugins reload coordination` makes it try again.",
+] as const;
+
+export interface ChangeOptions extends JsonOption {
+  readonly yes?: boolean;
+  readonly dryRun?: boolean;
+}
+
+/** A change that a command makes to the configuration, and its words. */
+export interface ChangeRequest {
+  readonly options: ChangeOptions;
+  readonly plan: (config: unknown) => ConfigChange[];
+  readonly warnings: (config: unknown) => string[];
+  /** Printed where nothing has to change. */
+  readonly already: string;
+  /** Printed after a change. */
+  readonly next: readonly string[];
+}
+
+export function withChangeOptions(command: Command): Command {
+  return withJson(command)
+    .option("-y, --yes", "do not ask")
+    .option("--dry-run", "show what would change and change nothing");
+}
+
+/** @throws CoordinationError `CONFIG_NOT_WRITABLE`, `CONFIG_INVALID` */
+export async function changeConfig(host: CliHost, request: ChangeRequest): Promise<void> {
+  const { plan } = request;
+  const before = await host.config.read();
+  if (!before) {
+    throw new CoordinationError(
+      "CONFIG_NOT_WRITABLE",
+      "OpenClaw is not installed beside this command, so its configuration cannot be found",
+    );
+  }
+  const planned = plan(before.config);
+  await explain(host, request, { planned, config: before.config });
+  const outcome = await outcomeOf(host, request, planned);
+  if (outcome === "refused") host.failWith(1);
+  const result = outcome === "change" ? await host.config.change(plan) : { ...before, changed: [] };
+  const changed = outcome === "dry-run" ? planned : result.changed;
+  await tell(host, request, { outcome, changed, path: result.path });
+}
+
+type Outcome = "already" | "dry-run" | "refused" | "change";
+
+async function outcomeOf(
+  host: CliHost,
+  { options }: ChangeRequest,
+  planned: readonly ConfigChange[],
+): Promise<Outcome> {
+  if (options.dryRun) return "dry-run";
+  if (planned.length === 0) return "already";
+  return (await isWanted(host, options)) ? "change" : "refused";
+}
+
+interface Done {
+  readonly outcome: Outcome;
+  readonly changed: readonly ConfigChange[];
+  readonly path: string | undefined;
+}
+
+async function tell(host: CliHost, request: ChangeRequest, result: Done): Promise<void> {
+  const { outcome, changed, path } = result;
+  if (request.options.json)
+    await writeJson(host, { changed, dryRun: outcome === "dry-run", ...(path && { configPath: path }) });
+  else await writeLines(host, listClosingLines(request, result));
+}
+
+async function isWanted({ confirm }: CliHost, { yes }: ChangeOptions): Promise<boolean> {
+  return yes === true || confirm === undefined || confirm("Change the configuration?");
+}
+
+/** Explains the changes on stderr. With `--json`, stdout belongs to the program that reads it. */
+async function explain(
+  host: CliHost,
+  { options, warnings }: ChangeRequest,
+  { planned, config }: { readonly planned: readonly ConfigChange[]; readonly config: unknown },
+): Promise<void> {
+  const output = options.json ? host.stderr : host.stdout;
+  const paint = paintFor(output.terminal);
+  const arrow = output.terminal.unicode ? "→" : "->";
+  const formatValue = (of: unknown): string =>
+    of === null ? "(unset)" : formatPrintable(JSON.stringify(of), output.terminal.unicode);
+  const isAsked = host.confirm !== undefined && !options.yes;
+  const shown = options.json && !isAsked ? [] : planned;
+  const lines = shown.map(({ path, from, to }) => {
+    return `  ${path}: ${paint.tone("faint", formatValue(from))} ${arrow} ${paint.tone("strong", formatValue(to))}`;
+  });
+  const warned = warnings(config).map((warning) => `${paint.tone("warning", "warning")} ${warning}`);
+  if (lines.length + warned.length > 0) await output.write(`${[...lines, ...warned].join("\n")}\n`);
+}
+
+function listClosingLines({ already, next }: ChangeRequest, { outcome, changed, path }: Done): string[] {
+  if (outcome === "refused") return ["nothing was changed"];
+  if (changed.length === 0) return [already];
+  const where = path === undefined ? "" : ` in ${path}`;
+  return outcome === "dry-run" ? [`dry run: nothing was changed${where}`] : [`changed${where}`, ...next];
+}

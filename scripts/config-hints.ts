@@ -17,10 +17,18 @@ const SENSITIVE_HELP = "A value that may be secret: it is not shown.";
 /** Lists a hint for every setting that says what it is for, by its path as the host writes it: `*` for any name, `[]` for any item. */
 export function listHints(schema: JsonSchema, path = ""): [string, Hint][] {
   const isSensitive = SENSITIVE.test(path);
-  const help = schema.description ?? (isSensitive ? SENSITIVE_HELP : undefined);
+  const help = describeSetting(schema, isSensitive);
   const inner = listInner(schema, path).flatMap(([name, setting]) => listHints(setting, name));
   if (help === undefined) return inner;
   return [[path, { label: nameSetting(path), help, ...(isSensitive && { sensitive: true }) }], ...inner];
+}
+
+/** Returns what a setting is for, with its default where that is one value. */
+function describeSetting(schema: JsonSchema, isSensitive: boolean): string | undefined {
+  const help = schema.description ?? (isSensitive ? SENSITIVE_HELP : undefined);
+  const { default: value } = schema;
+  const isValue = typeof value === "number" || typeof value === "boolean" || typeof value === "string";
+  return help !== undefined && isValue ? `${help} Default: ${String(value)}.` : help;
 }
 
 /** Lists the schemas within a schema, with their paths. */

@@ -14,9 +14,15 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
 };
 
 export function formatManifest(): string {
+  const withDefaults = z.toJSONSchema(pluginConfigSchema, { io: "input", target: "draft-7" });
+  // The host would write defaults into the configuration that it hands over. They could not be told from the operator's
+  // own settings then, and a policy pack holds in place of the ones and not of the others.
   const { $schema: _, ...configSchema } = z.toJSONSchema(pluginConfigSchema, {
     io: "input",
     target: "draft-7",
+    override: ({ jsonSchema }) => {
+      delete jsonSchema.default;
+    },
   });
   const manifest = {
     id: "coordination",
@@ -37,7 +43,7 @@ export function formatManifest(): string {
     // A skill says itself that it is for gateways with the flag on.
     skills: ["./skills"],
     contracts: { tools: TOOL_NAMES },
-    uiHints: Object.fromEntries(listHints(configSchema)),
+    uiHints: Object.fromEntries(listHints(withDefaults)),
     configSchema,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

@@ -7,7 +7,7 @@ export type TableLine = Readonly<Partial<Record<"folders" | "types" | "lazy" | "
 export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/cli/files": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state platform",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/policies core/workflow/state platform",
     types: "core/plan",
     packages: "node:* yaml zod",
   },
@@ -118,6 +118,11 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
   },
+  "plugins/cli/policies": {
+    folders:
+      "core/contracts/config core/policies core/runtime core/runtime/log core/std plugins/cli/files plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host",
+    types: "core/contracts plugins",
+  },
   "plugins/cli/conflicts": {
     folders:
       "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log plugins/reports",
@@ -149,7 +154,8 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/runtime/usage plugins/openclaw/host",
   },
   "plugins/openclaw/withholding": {
-    folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
+    folders:
+      "core/ledger core/gates core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts core/runtime/results",
   },
   "plugins/openclaw/writes": {
@@ -193,7 +199,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
+      "core/contracts core/std core/contracts/config core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/children plugins/openclaw/spawns plugins/openclaw/usage plugins/openclaw/withholding plugins/openclaw/writes plugins/openclaw/privileges",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },
@@ -206,7 +212,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli": {
     folders:
-      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/workflows plugins/reports",
+      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/policies plugins/cli/workflows plugins/reports",
     types: "plugins",
     lazy: "plugins",
     packages: "commander node:*",

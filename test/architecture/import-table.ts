@@ -24,7 +24,11 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/lanes": { folders: "core/contracts" },
   "core/ledger": { folders: "core/contracts", packages: "immutable" },
   "core/plan": { folders: "core/contracts" },
-  "core/contracts/config": { folders: "core/contracts core/contracts/workflows", packages: "zod" },
+  "core/contracts/config": {
+    folders: "core/contracts core/std core/contracts/workflows",
+    packages: "zod",
+  },
+  "core/policies": { folders: "core/contracts core/std core/contracts/config" },
   "core/openwop": { folders: "core/contracts core/ledger core/std" },
   "core/ports": { types: "core/contracts core/contracts/workflows" },
   "core/workflow/state": {

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Json } from "../support/gateway.ts";
 import { waitForReload } from "../support/gateway-reload.ts";
@@ -66,9 +68,32 @@ describe("the flag", () => {
 
   it("turned on while the gateway runs: the next spawn is coordinated", async () => {
     await turn(true);
-    expect(await listRegistered()).toMatchObject({ hookCount: 22, services: ["coordination"] });
+    expect(await listRegistered()).toMatchObject({ hookCount: 20, services: ["coordination"] });
     await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
+  });
+
+  it("goes by a policy pack as soon as the operator takes one into use", async () => {
+    const pack = join(stage.gateway.stateDir, "lean.yaml");
+    writeFileSync(pack, "name: lean\nversion: 1.0.0\nextends: careful\nsettings: {budget: {spawns: 1}}\n");
+    const runPolicy = async (...args: readonly string[]): Promise<void> => {
+      const before = stage.gateway.log().length;
+      expect(await stage.gateway.openclaw(["coordination", "policy", ...args, "--yes"])).toMatchObject({
+        code: 0,
+      });
+      expect((await waitForReload(stage.gateway.log, before)).isApplied).toBe(true);
+    };
+    await runPolicy("use", pack);
+    await stage.gateway.agent({ sessionKey: "agent:main:lean", message: spawning });
+    const coordination = await stage.until("agent:main:lean", ({ steps }) =>
+      // The child states no confidence, and the pack demands one.
+      steps.some(({ phase }) => phase.status === "held"),
+    );
+    expect(coordination.created).toMatchObject({
+      budget: { spawns: 1, depth: 3 },
+      questions: { requireDifferentApprover: true },
+    });
+    await runPolicy("drop");
   });
 
   it("on without the permission for prompts: spawns are recorded all the same, and the child is told nothing", async () => {

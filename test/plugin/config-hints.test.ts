@@ -43,6 +43,13 @@ describe("the hints of the manifest", () => {
     expect(settings.filter((path) => !uiHints[path]?.label || !uiHints[path].help)).toEqual([]);
   });
 
+  it("tell the default of a setting that is one value, which the schema does not", () => {
+    expect(uiHints["coordination.phase1.gates.confidenceThreshold"]?.help).toMatch(/ Default: 0\.7\.$/u);
+    expect(uiHints["coordination.phase1.enabled"]?.help).toMatch(/ Default: false\.$/u);
+    // With a default there the host would hand it over as if the operator had written it.
+    expect(JSON.stringify(configSchema)).not.toMatch(/"default":(?!\{"(?:type|description)")/u);
+  });
+
   it("keep secrets out of what the host shows", () => {
     const secrets = [
       "ledger.password",

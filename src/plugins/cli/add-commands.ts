@@ -16,6 +16,7 @@ import { addLedger } from "./ledger/ledger-command.ts";
 import { addList } from "./ledger/list-command.ts";
 import { addPage } from "./page-command.ts";
 import { addPlan } from "./plans/plan-command.ts";
+import { addPolicy } from "./policies/pack-commands.ts";
 import { addQuestions } from "./questions/questions-command.ts";
 import { addReplay } from "./ledger/replay-command.ts";
 import { addRetry } from "./plans/retry-command.ts";
@@ -48,6 +49,7 @@ const ADDITIONS = [
   addVerify,
   addLedger,
   addPlan,
+  addPolicy,
   addCancel,
   addRetry,
   addDoctor,

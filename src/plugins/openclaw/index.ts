@@ -5,6 +5,7 @@
  * `register` runs in several module instances of one process and again after every reload, and the host decides which
  * instance hears which hook: all of them register everything, and the state they share lies in `shared-runtime.ts`.
  */
+import { readWrittenSettings } from "../../agents/coordination/contracts/config/written-settings.ts";
 import { registerAnswerRoute } from "./register-answer-route.ts";
 import { registerCoordinationCli } from "./register-cli.ts";
 import { registerCoordinationCommands } from "./register-commands.ts";
@@ -37,6 +38,5 @@ export default definePluginEntry({
 });
 
 function isEnabled({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as { phase1?: { enabled?: unknown } } | undefined;
-  return coordination?.phase1?.enabled === true;
+  return readWrittenSettings(pluginConfig)["enabled"] === true;
 }

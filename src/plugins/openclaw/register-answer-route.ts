@@ -1,4 +1,8 @@
 /** Owns: offering the address for signed answers to the host, where a webhook is configured. Its code is loaded with the first one. */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../agents/coordination/contracts/config/written-settings.ts";
 import { ANSWER_PATH } from "../answer-path.ts";
 import { planAccess } from "./runtime-access/plan-access.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
@@ -23,7 +27,6 @@ export function registerAnswerRoute(api: OpenClawPluginApi): void {
 }
 
 function hasWebhooks({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as
-    { phase1?: { escalations?: { webhooks?: object } } } | undefined;
-  return Object.keys(coordination?.phase1?.escalations?.webhooks ?? {}).length > 0;
+  const escalations = readSection(readWrittenSettings(pluginConfig), "escalations");
+  return Object.keys(readSection(escalations, "webhooks")).length > 0;
 }

@@ -1,4 +1,8 @@
 /** Owns: hearing chat messages that mention an agent of a manifest, where there are such agents. The code is loaded with the first. */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../agents/coordination/contracts/config/written-settings.ts";
 import { mayMention } from "./chats/mention-in.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 
@@ -18,17 +22,11 @@ export function registerMentions(api: OpenClawPluginApi): void {
 }
 
 function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as
-    | {
-        phase1?: {
-          openwop?: {
-            enabled?: unknown;
-            agents?: readonly unknown[];
-            mentions?: { senders?: readonly unknown[] };
-          };
-        };
-      }
-    | undefined;
-  const { enabled, agents = [], mentions = {} } = coordination?.phase1?.openwop ?? {};
-  return enabled === true && agents.length > 0 && mentions.senders?.length !== 0;
+  const openwop = readSection(readWrittenSettings(pluginConfig), "openwop");
+  const { senders } = readSection(openwop, "mentions");
+  return openwop["enabled"] === true && !isEmptyList(openwop["agents"] ?? []) && !isEmptyList(senders);
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }

@@ -1,4 +1,8 @@
 /** Owns: offering metrics to the host, where the operator wants them. Their code is loaded with the runtime, and only then. */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../agents/coordination/contracts/config/written-settings.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 
 /** Where Prometheus reads the metrics of the gateway. */
@@ -20,7 +24,5 @@ export function registerMetrics(api: OpenClawPluginApi): void {
 }
 
 function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as
-    { phase1?: { metrics?: { enabled?: unknown } } } | undefined;
-  return coordination?.phase1?.metrics?.enabled === true;
+  return readSection(readWrittenSettings(pluginConfig), "metrics")["enabled"] === true;
 }

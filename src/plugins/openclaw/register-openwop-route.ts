@@ -1,4 +1,8 @@
 /** Owns: offering OpenWOP to the host, where the operator wants it. Its code is loaded with the first request. */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../agents/coordination/contracts/config/written-settings.ts";
 import { OPENWOP_PATH } from "./openwop/openwop-address.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 
@@ -18,7 +22,5 @@ export function registerOpenWopRoute(api: OpenClawPluginApi): void {
 }
 
 function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as
-    { phase1?: { openwop?: { enabled?: unknown } } } | undefined;
-  return coordination?.phase1?.openwop?.enabled === true;
+  return readSection(readWrittenSettings(pluginConfig), "openwop")["enabled"] === true;
 }

@@ -1,4 +1,8 @@
 /** Owns: offering the operator's page to the host: its routes and its tab. Its code is loaded with the first request. */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../agents/coordination/contracts/config/written-settings.ts";
 import { PAGE_PATH, TAB_PATH } from "./page/page-face.ts";
 import { planAccess } from "./runtime-access/plan-access.ts";
 import { takePageRequest } from "./runtime-access/page-request.ts";
@@ -46,7 +50,5 @@ export function registerPage(api: OpenClawPluginApi): void {
 
 /** It is, unless the operator says otherwise. */
 function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as
-    { phase1?: { page?: { enabled?: unknown } } } | undefined;
-  return coordination?.phase1?.page?.enabled !== false;
+  return readSection(readWrittenSettings(pluginConfig), "page")["enabled"] !== false;
 }

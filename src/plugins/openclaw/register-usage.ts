@@ -2,6 +2,10 @@
  * Owns: which hooks of the host tell what model calls use, and where the operator's budget stops a child. Counting is
  * synchronous and needs no ledger; everything else is loaded with the first count.
  */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../agents/coordination/contracts/config/written-settings.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "./host/sdk.ts";
 import { noteAnswer, noteModelCall } from "./runtime-access/provider-turns.ts";
@@ -47,6 +51,5 @@ function beginCall(session: SessionKey, runId: string, traceId: string | undefin
 
 /** Without one no call waits for the ledger. */
 function hasBudget({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as { phase1?: { budget?: object } } | undefined;
-  return Object.keys(coordination?.phase1?.budget ?? {}).length > 0;
+  return Object.keys(readSection(readWrittenSettings(pluginConfig), "budget")).length > 0;
 }

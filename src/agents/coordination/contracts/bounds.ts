@@ -51,6 +51,9 @@ export const BOUNDS = {
   dependenciesMax: 1_000,
   resourcesPerStepMax: 64,
   policyOverridesMax: 256,
+  policyPacksMax: 32,
+  /** A pack extends one that extends another: so many in all. */
+  policyChainMax: 8,
   retryBudgetMax: 100,
   stepsPerCoordinationMax: 10_000,
   gatewayLeaseMsMax: 600_000,

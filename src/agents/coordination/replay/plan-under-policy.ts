@@ -65,7 +65,7 @@ export function planUnderPolicy(
 }
 
 function assertSayable(
-  { gates = {}, escalateMs, requireDifferentApprover }: ReplayPolicy,
+  { gates = {}, escalateMs, requireDifferentApprover, budget }: ReplayPolicy,
   operators: OperatorRules,
 ): void {
   // What holds anyway needs nobody to say it.
@@ -79,6 +79,7 @@ function assertSayable(
     ...(hasOtherWish(requireDifferentApprover, operators.requireDifferentApprover)
       ? ["escalations.requireDifferentApprover"]
       : []),
+    ...(budget ? ["budget"] : []),
   ];
   if (unsayable.length > 0) throw createUnsayableError(unsayable.join(", "), "no plan can say that");
   const asksForSome = Object.keys(gates).some((key) => key !== "enabled");

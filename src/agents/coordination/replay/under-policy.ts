@@ -28,22 +28,33 @@ type Created = FactPayloads["coordination.created"];
 
 export function applyPolicyToCreation(created: Created, under: Under): Created {
   const { policy } = under;
-  const { escalateMs, requireDifferentApprover } = policy;
-  const { questions, plan } = created;
-  const { requireDifferentApprover: recorded, ...rest } = questions ?? { answerMs: escalateMs ?? 1 };
-  const isDifferent = requireDifferentApprover ?? recorded;
+  const { questions, plan, budget: _, ...others } = created;
+  const budget = chooseBudget(created, policy);
   return {
-    ...created,
+    ...others,
+    ...(budget && { budget }),
     failurePolicy: applyFailurePolicy(created.failurePolicy, policy),
-    ...(questions && {
-      questions: {
-        ...rest,
-        ...(escalateMs !== undefined && { answerMs: escalateMs }),
-        ...(isDifferent && { requireDifferentApprover: true as const }),
-      },
-    }),
+    ...(questions && { questions: applyQuestionPolicy(questions, policy) }),
     ...(plan && { plan: planUnder(plan, under) }),
   };
+}
+
+function applyQuestionPolicy(
+  { requireDifferentApprover: recorded, ...questions }: NonNullable<Created["questions"]>,
+  { escalateMs, requireDifferentApprover }: ReplayPolicy,
+): NonNullable<Created["questions"]> {
+  const isDifferent = requireDifferentApprover ?? recorded;
+  return {
+    ...questions,
+    ...(escalateMs !== undefined && { answerMs: escalateMs }),
+    ...(isDifferent && { requireDifferentApprover: true as const }),
+  };
+}
+
+/** A plan states its own budget. */
+function chooseBudget({ plan, budget: recorded }: Created, { budget }: ReplayPolicy): Created["budget"] {
+  if (plan || !budget) return recorded;
+  return Object.keys(budget).length > 0 ? budget : undefined;
 }
 
 function applyFailurePolicy(recorded: FailurePolicy, { failurePolicy = {} }: ReplayPolicy): FailurePolicy {

@@ -199,18 +199,31 @@ function takeCommand(world: World, decided: Commanded, under: Under): void {
   const drafts = giveRecordedNames(world, facts, factsOf(decision));
   apply(world, drafts);
   if (evidence.kind === "unknown")
-    tell(world, decided, {
-      ...(subject && { stepId: subject }),
-      decided: "the result counts",
-      would: "it may be held",
-      why: evidence.why,
-      certainty: "unknown",
-    });
+    noteMissingEvidence(world, decided, { stepId: subject, why: evidence.why });
   const recorded = facts.map(draftOf);
   if (isSameValue(recorded, drafts)) return;
-  if (drafts.length === 0)
-    noteNotDecided(world, decided, decision.kind === "refused" ? decision.reason : undefined);
+  const reason = decision.kind === "refused" ? decision.reason : undefined;
+  if (drafts.length === 0 || isRefusedSpawn(command, reason)) noteNotDecided(world, decided, reason);
   else compareWords(world, decided, drafts);
+}
+
+/** A spawn that a budget refuses leaves a fact about the budget, and no step. */
+function isRefusedSpawn({ type }: Command, reason: string | undefined): boolean {
+  return type === "admitSpawn" && reason !== undefined;
+}
+
+function noteMissingEvidence(
+  world: World,
+  decided: Commanded,
+  { stepId, why }: { readonly stepId: StepId | undefined; readonly why: string },
+): void {
+  tell(world, decided, {
+    ...(stepId && { stepId }),
+    decided: "the result counts",
+    would: "it may be held",
+    why,
+    certainty: "unknown",
+  });
 }
 
 function giveRecordedNames(
@@ -233,6 +246,7 @@ function noteNotDecided(world: World, decided: Commanded, reason: string | undef
   }
   const stepIds = new Set(listTouchedSteps(decided.before, facts));
   const certainty = world.parted.size > 0 ? "follows" : "differs";
+  const would = command.type === "admitSpawn" ? "the spawn is refused" : "not decided";
   const why = reason ?? "there is nothing to do about it";
   for (const stepId of stepIds.size > 0 ? stepIds : [undefined]) {
     const factsOfStep = facts
@@ -240,7 +254,7 @@ function noteNotDecided(world: World, decided: Commanded, reason: string | undef
       .map(draftOf);
     const was = describeDecisions(factsOfStep);
     if (was === "") continue;
-    tell(world, decided, { ...(stepId && { stepId }), decided: was, would: "not decided", why, certainty });
+    tell(world, decided, { ...(stepId && { stepId }), decided: was, would, why, certainty });
     if (stepId) splitStep(world, stepId, { why, byFate: true });
   }
 }

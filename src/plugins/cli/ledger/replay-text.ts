@@ -65,7 +65,7 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
   if (points.length === 0) return ["Under the policy the same would have been decided.", ...deletions];
   return [
     `Under the policy ${formatCount(points.length, "decision")} would have been another:`,
-    ...points.flatMap((point) => pointLines(point, terminal)),
+    ...points.flatMap((point) => renderPoint(point, terminal)),
     "",
     ...(leftOut > 0
       ? [
@@ -82,7 +82,8 @@ function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
 const DELETED =
   "The text of the plan is not kept any more: what its steps ask for beyond the operator is known only as far as the ledger says.";
 
-function pointLines(point: Point, terminal: Terminal): string[] {
+/** Returns the lines that tell of one decision: where it stands, what was decided, what would be, and why. */
+export function renderPoint(point: Point, terminal: Terminal): string[] {
   const { sequence, stepId, resource, decided, would, why, certainty } = point;
   const paint = paintFor(terminal);
   const print = (value: string): string => formatPrintable(value, terminal.unicode);

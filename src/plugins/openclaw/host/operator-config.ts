@@ -9,6 +9,7 @@ import {
 } from "../../../agents/coordination/contracts/config/config.ts";
 import type { LedgerConfig } from "../../../agents/coordination/contracts/config/ledger-config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/is-record.ts";
 
 const PLUGIN_ID = "coordination";
 const ENTRY = `plugins.entries.${PLUGIN_ID}`;
@@ -110,14 +111,43 @@ export function planEnable(config: unknown, { strict, agents }: EnableOptions): 
   if (strict) wanted.push([`${PHASE1}.strict`, true]);
   if (agents) wanted.push([`${PHASE1}.agents`, agents]);
   if (isMissingIn(allow)) wanted.push(["plugins.allow", [...allow, PLUGIN_ID]]);
-  return wanted
-    .map(([path, to]) => ({ path, from: readValueAt(config, path) ?? null, to }))
-    .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
+  return listDifferences(config, wanted);
 }
 
 export function planDisable(config: unknown): ConfigChange[] {
   const path = `${PHASE1}.enabled`;
   return readValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
+}
+
+/** Plans to take a policy pack into use for everything that the configuration itself says nothing of. */
+export function planPolicy(
+  config: unknown,
+  { name, version, settings }: { readonly name: string; readonly version: string; readonly settings: object },
+): ConfigChange[] {
+  const wanted: [string, unknown][] = [
+    [`${PHASE1}.policies.packs.${name}`, { version, settings }],
+    [`${PHASE1}.policies.default`, name],
+  ];
+  return listDifferences(config, wanted);
+}
+
+/** Plans to take no policy pack into use any more. */
+export function planNoPolicy(config: unknown): ConfigChange[] {
+  const path = `${PHASE1}.policies`;
+  const from = readValueAt(config, path);
+  return isRecord(from) && Object.keys(from).length > 0 ? [{ path, from, to: {} }] : [];
+}
+
+/** Returns the configuration below `coordination.phase1` as it is written, without defaults. */
+export function readWritten(config: unknown): UnknownRecord {
+  const phase1 = readValueAt(config, PHASE1);
+  return isRecord(phase1) ? phase1 : {};
+}
+
+function listDifferences(config: unknown, wanted: readonly [string, unknown][]): ConfigChange[] {
+  return wanted
+    .map(([path, to]) => ({ path, from: readValueAt(config, path) ?? null, to }))
+    .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
 }
 
 /** Lists what `enable` does not change by itself, because another intention stands there. */

@@ -1,4 +1,8 @@
 /** Owns: listening to what goes to chats, unless the operator lets children say what they like there. */
+import {
+  readSection,
+  readWrittenSettings,
+} from "../../../agents/coordination/contracts/config/written-settings.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import type { ChatGuard } from "./chat-guard.ts";
 
@@ -15,7 +19,5 @@ export function registerChatGuard(api: OpenClawPluginApi, guard: () => Promise<C
 }
 
 function isAllowed({ pluginConfig }: OpenClawPluginApi): boolean {
-  const coordination = pluginConfig?.["coordination"] as
-    { phase1?: { chat?: { childText?: unknown } } } | undefined;
-  return coordination?.phase1?.chat?.childText === "allow";
+  return readSection(readWrittenSettings(pluginConfig), "chat")["childText"] === "allow";
 }

@@ -7,11 +7,13 @@ import { agentIdSchema } from "../ids.ts";
 import { metricsSchema } from "./metrics-config.ts";
 import { openWopSchema } from "./openwop-config.ts";
 import { pageSchema } from "./page-config.ts";
+import { policiesSchema } from "./policies-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
 import { describeProblems, parseBounded, type ValidationProblem } from "../validation.ts";
-import { CoordinationError } from "../errors.ts";
+import { CoordinationError, isCoordinationError } from "../errors.ts";
+import { readWrittenSettings } from "./written-settings.ts";
 
 const declareDurationMs = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
 
@@ -313,6 +315,7 @@ const phase1Schema = z.strictObject({
   openwop: openWopSchema.prefault({}),
   page: pageSchema.prefault({}),
   metrics: metricsSchema.prefault({}),
+  policies: policiesSchema.prefault({}),
 });
 
 /** The plugin's configuration, `plugins.entries.coordination.config`. The manifest's JSON Schema is generated from it. */
@@ -323,9 +326,23 @@ export const pluginConfigSchema = z.strictObject({
 /** The whole configuration below `coordination.phase1`. */
 export type Phase1Config = z.output<typeof phase1Schema>;
 
-/** @throws CoordinationError `CONFIG_INVALID` */
+/**
+ * Reads the plugin's configuration. Where it takes a policy pack into use, the pack holds in place of the defaults, and the
+ * configuration in place of the pack.
+ *
+ * @throws CoordinationError `CONFIG_INVALID`
+ */
 export function parsePluginConfig(value: unknown): Phase1Config {
-  return parseConfig(pluginConfigSchema, value).coordination.phase1;
+  const { phase1 } = parseConfig(pluginConfigSchema, value).coordination;
+  const { default: pack } = phase1.policies;
+  if (pack === undefined) return phase1;
+  try {
+    const coordination = { phase1: readWrittenSettings(value) };
+    return parseConfig(pluginConfigSchema, { coordination }).coordination.phase1;
+  } catch (error) {
+    if (!isCoordinationError(error)) throw error;
+    throw new CoordinationError("CONFIG_INVALID", `${error.message} (with the policy pack ${pack} in use)`);
+  }
 }
 
 /** Reads `coordination.phase1.ledger` alone. @throws CoordinationError `CONFIG_INVALID` */

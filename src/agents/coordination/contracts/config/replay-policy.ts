@@ -5,10 +5,18 @@ import { parsePluginConfig, type Phase1Config } from "./config.ts";
 import { CoordinationError, isCoordinationError } from "../errors.ts";
 import type { GatesConfig } from "./gates-config.ts";
 import { failurePolicySchema, type ArbiterPolicy, type FailurePolicy } from "../plan.ts";
+import { isRecord } from "../../std/is-record.ts";
+import type { TreeBudget } from "../usage.ts";
+import type { PolicySettings } from "./policy-pack.ts";
+import { treeBudgetOf } from "./tree-budget.ts";
 import { describeProblems, parseBounded, type ValueBounds } from "../validation.ts";
 
 /** Under `coordination.phase1` of the plugin's configuration they have the same names. */
-const CONFIGURED = ["gates", "conflicts", "escalations", "escalateMs"] as const;
+const CONFIGURED = ["gates", "conflicts", "escalations", "escalateMs", "budget"] as const;
+const RULED: Readonly<Record<string, readonly string[]>> = {
+  conflicts: ["strategy", "overrides", "highRisk"],
+  escalations: ["requireDifferentApprover"],
+};
 
 const anyValue = z.unknown().optional();
 
@@ -17,6 +25,7 @@ const policyFileSchema = z.strictObject({
   conflicts: anyValue,
   escalations: anyValue,
   escalateMs: anyValue,
+  budget: anyValue,
   /** As in a plan, for all steps that do not say otherwise. */
   failurePolicy: failurePolicySchema.partial().optional(),
   /** Of every step of a plan. */
@@ -35,7 +44,7 @@ export const POLICY_BOUNDS: ValueBounds = {
   depthMax: BOUNDS.configDepthMax,
 };
 
-/** What holds in place of what held then. What is absent stays as it was. */
+/** Rules in place of those that held then. Where one is absent the recorded one stays. */
 export interface ReplayPolicy {
   readonly gates?: Partial<GatesConfig>;
   readonly conflicts?: ArbiterPolicy;
@@ -44,6 +53,8 @@ export interface ReplayPolicy {
   /** How long questions to people stay open. */
   readonly escalateMs?: number;
   readonly requireDifferentApprover?: boolean;
+  /** Bounds of coordinations that spawns open; empty: none. */
+  readonly budget?: TreeBudget;
 }
 
 /**
@@ -55,22 +66,53 @@ export function parseReplayPolicy(value: unknown): ReplayPolicy {
   const { failurePolicy, retry, ...config } = parsed.value;
   if (Object.keys(parsed.value).length === 0)
     throw createPolicyError(
-      "a policy says something of gates, conflicts, escalations, escalateMs, failurePolicy or retry",
+      "a policy says something of gates, conflicts, escalations, escalateMs, budget, failurePolicy or retry",
     );
-  const phase1 = readConfig(config);
-  const escalations = keysOf(config.escalations);
-  assertOnlyKeys("escalations", escalations, ["requireDifferentApprover"]);
-  assertOnlyKeys("conflicts", keysOf(config.conflicts), ["strategy", "overrides", "highRisk"]);
+  for (const [section, keys] of Object.entries(RULED))
+    assertOnlyKeys(section, keysOf(config[section as keyof typeof config]), keys);
   return {
-    ...("gates" in config && { gates: pickGiven(phase1.gates, config.gates) }),
-    ...("conflicts" in config && { conflicts: readRules(phase1, config.conflicts) }),
-    ...("escalateMs" in config && { escalateMs: phase1.escalateMs }),
-    ...(escalations.includes("requireDifferentApprover") && {
-      requireDifferentApprover: phase1.escalations.requireDifferentApprover,
-    }),
+    ...readConfigured(config),
     ...(failurePolicy && { failurePolicy }),
     ...(retry && { retry }),
   };
+}
+
+/** Reads the rules that stand in the plugin's configuration too. */
+function readConfigured(config: Readonly<Record<string, unknown>>): ReplayPolicy {
+  const phase1 = readConfig(config);
+  const isApproverRuled = keysOf(config["escalations"]).includes("requireDifferentApprover");
+  return {
+    ...("gates" in config && { gates: pickGiven(phase1.gates, config["gates"]) }),
+    ...("conflicts" in config && { conflicts: readRules(phase1, config["conflicts"]) }),
+    ...("escalateMs" in config && { escalateMs: phase1.escalateMs }),
+    ...(isApproverRuled && {
+      requireDifferentApprover: phase1.escalations.requireDifferentApprover,
+    }),
+    ...("budget" in config && { budget: treeBudgetOf(phase1.budget) ?? {} }),
+  };
+}
+
+/**
+ * Returns the part of a policy pack's settings that a history can be looked at under, and the names of the sections and settings
+ * that are left out, because the log does not hold what they would decide on.
+ */
+export function toReplayPolicy(settings: PolicySettings): {
+  readonly policy: ReplayPolicy;
+  readonly leftOut: readonly string[];
+} {
+  const leftOut: string[] = [];
+  const policy: Record<string, unknown> = {};
+  for (const [section, value] of Object.entries(settings)) {
+    const isDecisive = (key: string): boolean => RULED[section]?.includes(key) ?? true;
+    if (!CONFIGURED.some((name) => name === section)) leftOut.push(section);
+    else if (isRecord(value)) {
+      const keys = Object.keys(value);
+      leftOut.push(...keys.filter((key) => !isDecisive(key)).map((key) => `${section}.${key}`));
+      const decisive = keys.filter(isDecisive).map((key) => [key, value[key]] as const);
+      if (decisive.length > 0) policy[section] = Object.fromEntries(decisive);
+    } else policy[section] = value;
+  }
+  return { policy: Object.keys(policy).length > 0 ? parseReplayPolicy(policy) : {}, leftOut };
 }
 
 /** Reads the phase 1 configuration by its own schema. */

@@ -1,0 +1,101 @@
+/**
+ * Owns: what a policy pack comes to together with the packs that it extends, and that none of them is laxer where that is forbidden.
+ * Does not own: finding them.
+ */
+import type { PolicyPackFile, PolicySettings } from "../contracts/config/policy-pack.ts";
+import { CoordinationError } from "../contracts/errors.ts";
+import { mergeObjects } from "../std/merge-objects.ts";
+import { comparePolicies, listEffective, type ChangedSetting } from "./compare-policies.ts";
+import { listSettings } from "./list-settings.ts";
+
+/** A pack and all that it extends, as one. */
+export interface PolicyPack {
+  readonly name: string;
+  readonly version: string;
+  readonly description?: string;
+  /** `careful 1.0.0`, from the pack itself to the one that extends none. */
+  readonly chain: readonly string[];
+  readonly locked: readonly string[];
+  readonly settings: PolicySettings;
+  /** Which pack of the chain said it, by the path of a setting. */
+  readonly origins: ReadonlyMap<string, string>;
+}
+
+/**
+ * Combines packs, the one that extends none first.
+ *
+ * @throws CoordinationError `INPUT_INVALID` where a setting is not valid, is laxer than a pack before it allows, or is locked and not there
+ */
+export function combinePacks(files: readonly [PolicyPackFile, ...PolicyPackFile[]]): PolicyPack {
+  const [first, ...others] = files;
+  let pack = beginPack(first);
+  for (const file of others) pack = extendPack(pack, file);
+  return pack;
+}
+
+function beginPack(file: PolicyPackFile): PolicyPack {
+  const { name, version, description, settings, locked } = file;
+  assertLockable(file, settings);
+  return {
+    name,
+    version,
+    ...(description !== undefined && { description }),
+    chain: [titleOf(file)],
+    locked,
+    settings,
+    origins: new Map(listPaths(settings).map((path) => [path, titleOf(file)])),
+  };
+}
+
+function extendPack(base: PolicyPack, file: PolicyPackFile): PolicyPack {
+  const settings = mergeObjects(base.settings, file.settings);
+  assertLockable(file, settings);
+  assertNoLaxer(base, file, comparePolicies(base.settings, settings));
+  const begun = beginPack(file);
+  return {
+    ...begun,
+    chain: [...begun.chain, ...base.chain],
+    locked: [...new Set([...base.locked, ...file.locked])],
+    settings,
+    origins: new Map([...base.origins, ...begun.origins]),
+  };
+}
+
+function assertLockable(file: PolicyPackFile, settings: PolicySettings): void {
+  const paths = [...listEffective(settings).keys()];
+  const unknown = file.locked.find((place) => !paths.some((path) => isWithin(path, place)));
+  if (unknown !== undefined)
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      `${titleOf(file)}: locked: there is no setting ${unknown} that a pack may set`,
+    );
+}
+
+function assertNoLaxer(base: PolicyPack, file: PolicyPackFile, changes: readonly ChangedSetting[]): void {
+  const forbidden = changes.filter(
+    ({ path, change }) => change !== "stricter" && base.locked.some((place) => isWithin(path, place)),
+  );
+  if (forbidden.length === 0) return;
+  const [extended = base.name] = base.chain;
+  const places = forbidden.map(({ path, from, to, change }) => {
+    const why = change === "laxer" ? "is laxer than" : "is another rule than that of";
+    return `settings.${path}: ${formatValue(to)} ${why} ${extended}, which has ${formatValue(from)} and locks it`;
+  });
+  throw new CoordinationError("INPUT_INVALID", `${titleOf(file)}: ${places.join("; ")}`);
+}
+
+function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(`${place}.`);
+}
+
+function listPaths(settings: PolicySettings): string[] {
+  return [...listSettings(settings).keys()];
+}
+
+function titleOf({ name, version }: PolicyPackFile): string {
+  return `${name} ${version}`;
+}
+
+function formatValue(value: unknown): string {
+  return value === undefined ? "nothing" : JSON.stringify(value);
+}

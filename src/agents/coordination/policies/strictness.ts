@@ -1,0 +1,121 @@
+/**
+ * Owns: which of two values of a setting is the stricter one: it lets less happen without a check, a person or a bound.
+ *
+ * A setting without a rule here is neither: where it may not become laxer, it may not change.
+ */
+
+export type Strictness = "same" | "stricter" | "laxer" | "other";
+
+/** Lists are ordered from lax to strict. Of sets, `more` means that more entries are stricter. */
+type Rule = "higher" | "lower" | "yes" | "no" | "more" | "fewer" | "kept" | readonly string[];
+
+/** `*` stands for any name. */
+const RULES: readonly (readonly [string, Rule])[] = [
+  ["gates.enabled", "yes"],
+  ["gates.decisionFloor", "higher"],
+  ["gates.confidenceThreshold", "higher"],
+  ["gates.requireConfidence", "yes"],
+  ["gates.criticThreshold", "higher"],
+  ["gates.allowSelfVerification", "no"],
+  ["gates.agents.*.checks", "more"],
+  ["gates.agents.*.confidenceThreshold", "higher"],
+  ["gates.agents.*.requireConfidence", "yes"],
+  ["gates.verifiers.*", "kept"],
+  ["conflicts.enabled", "yes"],
+  ["conflicts.highRisk", "more"],
+  ["conflicts.unknownWrites", ["allow", "review", "deny"]],
+  ["conflicts.afterCommands", ["off", "held", "all"]],
+  ["conflicts.tools.*", "kept"],
+  ["lanes.control", "lower"],
+  ["lanes.data", "lower"],
+  ["lanes.escalation", "lower"],
+  ["lanes.queueMax", "lower"],
+  ["lanes.perSessionMax", "lower"],
+  ["lanes.perAgentMax", "lower"],
+  ["lanes.spawnsMax", "lower"],
+  ["lanes.spawnsPerSessionMax", "lower"],
+  ["lanes.providers.enabled", "yes"],
+  ["budget.tokens", "lower"],
+  ["budget.costUsd", "lower"],
+  ["budget.spawns", "lower"],
+  ["budget.depth", "lower"],
+  ["budget.agents.*.tokens", "lower"],
+  ["budget.agents.*.costUsd", "lower"],
+  ["budget.agents.*.spawns", "lower"],
+  ["budget.agents.*.depth", "lower"],
+  ["privileges.default.tools.allow", "fewer"],
+  ["privileges.default.tools.deny", "more"],
+  ["privileges.default.write", "fewer"],
+  ["privileges.agents.*.tools.allow", "fewer"],
+  ["privileges.agents.*.tools.deny", "more"],
+  ["privileges.agents.*.write", "fewer"],
+  ["escalations.requireDifferentApprover", "yes"],
+  ["escalations.openMax", "lower"],
+  ["stepTimeoutMs", "lower"],
+  ["truth.onMismatch", ["record", "hold", "refuse"]],
+  ["results.parentCharsMax", "lower"],
+  ["chat.childText", ["allow", "block"]],
+  ["compaction.repeats", ["allow", "refuse"]],
+];
+
+/** Says what becomes of strictness where a setting changes; `undefined` stands for a setting that is not there. */
+export function compareStrictness(path: string, from: unknown, to: unknown): Strictness {
+  if (JSON.stringify(from) === JSON.stringify(to)) return "same";
+  const rule = RULES.find(([pattern]) => isFitting(path, pattern))?.[1];
+  if (rule === undefined) return "other";
+  if (rule === "kept") return from === undefined ? "stricter" : "laxer";
+  const order = rule === "more" || rule === "fewer" ? orderSets(rule, from, to) : orderValues(rule, from, to);
+  return order ?? "other";
+}
+
+/** A verifier or a watched tool has settings of its own; all below its name belong to it. */
+function isFitting(path: string, pattern: string): boolean {
+  const names = path.split(".");
+  const wanted = pattern.split(".");
+  const isWhole = pattern.endsWith(".*") ? names.length >= wanted.length : names.length === wanted.length;
+  return isWhole && wanted.every((name, index) => name === "*" || name === names[index]);
+}
+
+/** A bound that is not there bounds nothing; a demand that is not there demands nothing. */
+function orderValues(
+  rule: Exclude<Rule, "more" | "fewer" | "kept">,
+  from: unknown,
+  to: unknown,
+): Strictness | undefined {
+  const before = rankValue(rule, from);
+  const after = rankValue(rule, to);
+  if (before === undefined || after === undefined) return undefined;
+  return after > before ? "stricter" : "laxer";
+}
+
+function rankValue(rule: Exclude<Rule, "more" | "fewer" | "kept">, value: unknown): number | undefined {
+  if (value === undefined) return -Infinity;
+  if (rule === "yes") return Number(value === true);
+  if (rule === "no") return Number(value !== true);
+  if (rule === "higher" || rule === "lower") return rankNumber(rule, value);
+  const rank = rule.findIndex((word) => word === value);
+  return rank === -1 ? undefined : rank;
+}
+
+function rankNumber(rule: "higher" | "lower", value: unknown): number | undefined {
+  if (typeof value !== "number") return undefined;
+  return rule === "higher" ? value : -value;
+}
+
+function orderSets(rule: "more" | "fewer", from: unknown, to: unknown): Strictness | undefined {
+  const before = listEntries(from);
+  const after = listEntries(to);
+  // Of `fewer`, no list at all allows everything; of `more`, it demands nothing.
+  if (!before) return rule === "fewer" || after?.length !== 0 ? "stricter" : "other";
+  if (!after) return "laxer";
+  const isWithin = (some: readonly unknown[], others: readonly unknown[]): boolean =>
+    some.every((entry) => others.includes(entry));
+  const [small, large] = rule === "more" ? [before, after] : [after, before];
+  if (isWithin(small, large)) return isWithin(large, small) ? "other" : "stricter";
+  return isWithin(large, small) ? "laxer" : undefined;
+}
+
+/** Entries as texts that can be compared; `undefined` where there is no list. */
+function listEntries(value: unknown): readonly string[] | undefined {
+  return Array.isArray(value) ? value.map((entry) => JSON.stringify(entry)) : undefined;
+}

@@ -1,0 +1,62 @@
+/** Owns: `policy diff`: where two packs differ, and which of them is the stricter there. */
+import {
+  comparePolicies,
+  type ChangedSetting,
+} from "../../../agents/coordination/policies/compare-policies.ts";
+import { loadPolicyPack } from "../files/policy-pack-file.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { paintFor } from "../terminal/paint.ts";
+import {
+  runCommand,
+  withExamples,
+  withJson,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "../terminal/run-command.ts";
+import { describeChain, formatSetting, PACK, describePack } from "./policy-text.ts";
+
+const TONES = { stricter: "good", laxer: "warning", other: "faint" } as const;
+
+export function addPolicyDiff(policy: CommandGroup, host: CliHost): void {
+  const command = withJson(policy.command("diff"))
+    .description("Print the settings in which two packs differ, and whether the second is stricter there")
+    .argument("<from>", PACK)
+    .argument("<to>", PACK)
+    .action((from: string, to: string, options: JsonOption) =>
+      runCommand(host, options, () => diffPacks(host, { from, to }, options)),
+    );
+  withExamples(command, host, [
+    "policy diff balanced careful",
+    "policy diff careful ./release.yaml",
+    "policy diff balanced fast --json",
+  ]);
+}
+
+async function diffPacks(
+  host: CliHost,
+  names: { readonly from: string; readonly to: string },
+  { json }: JsonOption,
+): Promise<void> {
+  const from = await loadPolicyPack(names.from);
+  const to = await loadPolicyPack(names.to);
+  const changes = comparePolicies(from.settings, to.settings);
+  if (json) await writeJson(host, { from: describePack(from), to: describePack(to), changes });
+  else if (changes.length === 0) await writeLines(host, ["The same settings hold under both."]);
+  else {
+    const title = `From ${describeChain(from, host)} to ${describeChain(to, host)}:`;
+    await writeLines(host, [title, ...renderChanges(host, changes)]);
+  }
+}
+
+function renderChanges(host: CliHost, changes: readonly ChangedSetting[]): string[] {
+  const { terminal } = host.stdout;
+  const { unicode } = terminal;
+  const paint = paintFor(terminal);
+  const arrow = unicode ? "→" : "->";
+  const width = Math.max(...changes.map(({ path }) => path.length));
+  return changes.map(({ path, from, to, change }) => {
+    const values = `${formatSetting(from, unicode)} ${arrow} ${paint.tone("strong", formatSetting(to, unicode))}`;
+    return `  ${path.padEnd(width)}  ${paint.tone(TONES[change], change.padEnd(8))}  ${values}`;
+  });
+}

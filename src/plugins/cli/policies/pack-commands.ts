@@ -1,0 +1,68 @@
+/** Owns: `policy` with its subcommands, and of them `list` and `validate`. */
+import { listShippedPacks, loadPolicyPack } from "../files/policy-pack-file.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { paintFor } from "../terminal/paint.ts";
+import {
+  runCommand,
+  withExamples,
+  withJson,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "../terminal/run-command.ts";
+import { addPolicyDiff } from "./diff-policies.ts";
+import { describeChain, PACK, describePack } from "./policy-text.ts";
+import { addPolicyShow } from "./show-policy.ts";
+import { addPolicyTest } from "./test-policy.ts";
+import { addPolicyDrop, addPolicyUse } from "./use-policy.ts";
+
+export function addPolicy(parent: CommandGroup, host: CliHost): void {
+  const policy = parent
+    .command("policy")
+    .description("Look at policy packs, test them on what the ledger has, and take one into use");
+  const list = withJson(policy.command("list"))
+    .description("List the packs that ship")
+    .action((options: JsonOption) => runCommand(host, options, () => listPacks(host, options)));
+  withExamples(list, host, ["policy list"]);
+  const validate = withJson(policy.command("validate"))
+    .description(
+      "Say what is wrong with a pack and with those that it extends; exit code 1 when something is",
+    )
+    .argument("<pack>", PACK)
+    .action((pack: string, options: JsonOption) =>
+      runCommand(host, options, () => validatePack(host, pack, options)),
+    );
+  withExamples(validate, host, ["policy validate ./release.yaml", "policy validate ./release.yaml --json"]);
+  addPolicyShow(policy, host);
+  addPolicyDiff(policy, host);
+  addPolicyTest(policy, host);
+  addPolicyUse(policy, host);
+  addPolicyDrop(policy, host);
+}
+
+async function listPacks(host: CliHost, options: JsonOption): Promise<void> {
+  const packs = await Promise.all(listShippedPacks().map(loadPolicyPack));
+  if (options.json) {
+    await writeJson(
+      host,
+      packs.map(({ name, version, description, chain }) => ({ name, version, description, chain })),
+    );
+    return;
+  }
+  const paint = paintFor(host.stdout.terminal);
+  const lines = packs.map(
+    ({ name, version, description = "" }) =>
+      `${paint.tone("strong", name.padEnd(10))} ${version}  ${description}`,
+  );
+  await writeLines(host, lines);
+}
+
+async function validatePack(host: CliHost, pack: string, options: JsonOption): Promise<void> {
+  const loaded = await loadPolicyPack(pack);
+  if (options.json) await writeJson(host, { ok: true, ...describePack(loaded) });
+  else {
+    const paint = paintFor(host.stdout.terminal);
+    const settings = `${loaded.origins.size} settings`;
+    await writeLines(host, [`${paint.tone("good", "ok")}  ${describeChain(loaded, host)}: ${settings}`]);
+  }
+}

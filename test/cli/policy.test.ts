@@ -1,0 +1,197 @@
+import { writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
+import { recordQuestions, REPORT, SPAWNS } from "./recorded-questions.ts";
+import { createMemoryConfig, runCli } from "./run-cli.ts";
+
+let folder: TempFolder;
+const nameLedger = (): string => folder.file("questions.sqlite");
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  await recordQuestions(nameLedger());
+});
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+function writePack(name: string, text: string): string {
+  const path = folder.file(`${name}.yaml`);
+  writeFileSync(path, `name: ${name}\nversion: 1.0.0\n${text}`);
+  return path;
+}
+
+async function runPolicy(...args: readonly string[]) {
+  return runCli(["policy", ...args]);
+}
+
+describe("policy list", () => {
+  test("names the packs that ship, with their versions", async () => {
+    const { stdout } = await runPolicy("list");
+    expect(stdout).toMatch(/^balanced +\d+\.\d+\.\d+ {2}\S.*\ncareful .*\nfast .*\n$/u);
+    const { stdout: json } = await runPolicy("list", "--json");
+    expect(JSON.parse(json)).toContainEqual(
+      expect.objectContaining({ name: "careful", chain: ["careful 1.0.0", "balanced 1.0.0"] }),
+    );
+  });
+});
+
+describe("policy validate", () => {
+  test("passes a pack that extends a file beside it, which extends one that ships", async () => {
+    writePack("middle", "extends: careful\n");
+    const path = writePack("last", "extends: ./middle.yaml\nsettings: {lanes: {data: 2}}\n");
+    const { stdout, exitCode } = await runPolicy("validate", path);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(
+      "last 1.0.0, extends middle 1.0.0, extends careful 1.0.0, extends balanced 1.0.0",
+    );
+  });
+
+  test("refuses one that extends itself over another, and names where", async () => {
+    writePack("one", "extends: ./two.yaml\n");
+    const path = writePack("two", "extends: ./one.yaml\n");
+    const { stderr, exitCode } = await runPolicy("validate", path);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("one.yaml: it extends ./two.yaml, which comes back to it");
+  });
+
+  test("refuses a chain that is too long", async () => {
+    for (let link = 1; link < 9; link += 1) writePack(`link${link}`, `extends: ./link${link + 1}.yaml\n`);
+    writePack("link9", "");
+    expect((await runPolicy("validate", folder.file("link1.yaml"))).stderr).toContain(
+      "link8.yaml: 8 packs extend each other already",
+    );
+    expect((await runPolicy("validate", folder.file("link2.yaml"))).exitCode).toBe(0);
+  });
+
+  test.each([
+    ["extends: careful\nsettings: {gates: {confidenceThreshold: 0.5}}", "0.5 is laxer than careful 1.0.0"],
+    ["extends: reckless", "there is no policy pack reckless: balanced, careful, fast ship"],
+    ["extends: ./none.yaml", "none.yaml"],
+    ["settings: {gates: {confidence: 1}}", "settings.gates"],
+    ["settings: {ledger: {}}", "ledger"],
+    ["settings: [", "line 3"],
+  ])("refuses %j and says why", async (text, words) => {
+    const { stderr, exitCode } = await runPolicy("validate", writePack("refused", text));
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("INPUT_INVALID");
+    expect(stderr).toContain(words);
+  });
+});
+
+describe("policy show", () => {
+  test("prints each setting with the pack that says it, and what is locked", async () => {
+    const { stdout } = await runPolicy("show", "careful");
+    expect(stdout).toMatch(/^ {2}gates\.confidenceThreshold +0\.85 {2}careful 1\.0\.0 {2}locked$/mu);
+    expect(stdout).toMatch(/^ {2}gates\.revisionsMax +2 {2}balanced 1\.0\.0$/mu);
+    expect(stdout).not.toContain("default");
+    expect((await runPolicy("show", "careful", "--all")).stdout).toMatch(
+      /^ {2}gates\.verifyMs +120000 {2}default$/mu,
+    );
+  });
+});
+
+describe("policy diff", () => {
+  test("says of each setting whether the second pack is stricter", async () => {
+    const { stdout } = await runPolicy("diff", "balanced", "careful");
+    expect(stdout).toMatch(/^ {2}gates\.confidenceThreshold +stricter +0\.7 → 0\.85$/mu);
+    expect(stdout).toMatch(/^ {2}conflicts\.strategy +other +"owner_wins" → "manual_review"$/mu);
+    const { stdout: json } = await runPolicy("diff", "careful", "balanced", "--json");
+    expect(JSON.parse(json)).toMatchObject({
+      changes: expect.arrayContaining([{ path: "budget.spawns", from: 50, change: "laxer" }]) as unknown,
+    });
+    expect((await runPolicy("diff", "fast", "fast")).stdout).toBe("The same settings hold under both.\n");
+  });
+});
+
+interface Tested {
+  readonly coordinations: number;
+  readonly leftOut: readonly string[];
+  readonly unreadable: readonly string[];
+  readonly changed: readonly {
+    readonly coordinationId: string;
+    readonly points: readonly { readonly stepId?: string; readonly would: string; readonly why: string }[];
+  }[];
+}
+
+describe("policy test", () => {
+  test("names the decisions that change, and what it cannot tell", async () => {
+    const lax = writePack("lax", "settings: {gates: {confidenceThreshold: 0.3}, lanes: {data: 1}}");
+    const { stdout, exitCode } = await runPolicy("test", lax, "--ledger", nameLedger(), "--json");
+    expect(exitCode).toBe(0);
+    const tested = JSON.parse(stdout) as Tested;
+    expect(tested.leftOut).toEqual(["lanes"]);
+    expect(tested.unreadable).toEqual([REPORT]);
+    const changed = tested.changed.find(({ coordinationId }) => coordinationId === SPAWNS);
+    expect(changed?.points).toContainEqual(
+      expect.objectContaining({
+        stepId: "step-1",
+        would: "the result counts",
+        why: "confidence 0.31 meets 0.3",
+      }),
+    );
+    const { stdout: text } = await runPolicy("test", lax, "--ledger", nameLedger());
+    expect(text).toContain("would    the result counts");
+    expect(text).toContain("Not tested, because the log does not hold what they decide on: lanes.");
+    expect(text).toContain(`Left out, because \`replay\` says that their logs differ: ${REPORT}.`);
+  });
+
+  test("counts spawns against the budget of the pack, and is sure of the first one alone", async () => {
+    const small = writePack("small", "settings: {budget: {spawns: 1}}");
+    const ledger = folder.file("spawns.sqlite");
+    await recordLedger(ledger, [RESEARCH]);
+    const { stdout } = await runPolicy("test", small, "--ledger", ledger, "--json");
+    const [changed] = (JSON.parse(stdout) as Tested).changed;
+    expect(changed?.points[0]).toMatchObject({
+      stepId: "step-2",
+      decided: "attempt 1 begins",
+      would: "the spawn is refused",
+      why: expect.stringContaining("1 of 1 subagents were spawned") as unknown,
+      certainty: "differs",
+    });
+    expect(changed?.points[1]).toMatchObject({ stepId: "step-3", certainty: "follows" });
+  });
+
+  test("says that nothing changes under the policy that held", async () => {
+    const same = writePack("same", "settings: {lanes: {data: 1}}");
+    const { stdout } = await runPolicy("test", same, "--ledger", nameLedger(), "--limit", "2");
+    expect(stdout).toContain("on 2 coordinations");
+    expect(stdout).toContain("The same would have been decided.");
+  });
+});
+
+describe("policy use", () => {
+  test("writes the pack into the configuration, which then goes by it", async () => {
+    const config = createMemoryConfig({});
+    const { stdout, exitCode } = await runCli(["policy", "use", "careful"], { config });
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('phase1.policies.default: (unset) → "careful"');
+    expect(stdout).toContain("`openclaw coordination policy test careful`");
+    const { plugins } = config.config as { plugins: { entries: { coordination: { config: unknown } } } };
+    const phase1 = parsePluginConfig(plugins.entries.coordination.config);
+    expect(phase1).toMatchObject({ gates: { confidenceThreshold: 0.85 }, budget: { spawns: 50 } });
+    const again = await runCli(["policy", "use", "careful"], { config });
+    expect(again.stdout).toBe("the gateway goes by careful 1.0.0 already\n");
+    await runCli(["policy", "drop"], { config });
+    const { plugins: dropped } = config.config as typeof config.config & { plugins: typeof plugins };
+    expect(parsePluginConfig(dropped.entries.coordination.config).gates.confidenceThreshold).toBe(0.7);
+    expect((await runCli(["policy", "drop"], { config })).stdout).toBe(
+      "the gateway goes by no policy pack\n",
+    );
+  });
+
+  test("warns of settings that the configuration has otherwise, and changes nothing in a dry run", async () => {
+    const phase1 = { gates: { confidenceThreshold: 0.6, revisionsMax: 2 } };
+    const before = { plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } } };
+    const config = createMemoryConfig(structuredClone(before));
+    const { stdout } = await runCli(["policy", "use", "careful", "--dry-run"], { config });
+    expect(stdout).toContain(
+      "warning gates.confidenceThreshold stays 0.6, as the configuration has it; the pack says 0.85",
+    );
+    expect(stdout).not.toContain("gates.revisionsMax stays");
+    expect(config.config).toEqual(before);
+  });
+});

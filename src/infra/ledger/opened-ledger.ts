@@ -1,6 +1,7 @@
 /** Owns: what an open ledger offers, whatever it is kept in. */
 import type { RunHead } from "../../agents/coordination/contracts/ledger-anchor.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
+import type { ExportCursors } from "../../agents/coordination/ports/export-cursors.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
@@ -13,6 +14,8 @@ export type OpenedLedger = LedgerStore &
     readonly path: string;
     /** The runs of workflows in the same ledger. It closes with it. */
     readonly workflows: WorkflowStore;
+    /** How far exports of its events came. */
+    readonly exports: ExportCursors;
     /** How many runs there are of each kind. */
     counts(): Promise<RunCounts>;
     /** Returns the bytes that it takes on disk, with its indexes and what is not yet in its place. */

@@ -2,6 +2,7 @@
  * Owns: opening a ledger on a PostgreSQL server, `LedgerQueries`, and of `LedgerStore` and `ContentStore` what `RunStore` does not
  * have. Invariant S5 is the port's.
  */
+import { createExportCursors } from "./database/export-cursor-table.ts";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
@@ -86,6 +87,7 @@ export async function openPostgresLedger(
     deleteBefore: (time) => deleteTextsBefore({ database, portion: runWriting }, time),
     owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createPostgresWorkflowStore(ledger),
+    exports: createExportCursors(ledger),
     counts: () => runGuarded(() => countRuns(query)),
     measureBytes: () => runGuarded(() => measureTables(query)),
     heads: {

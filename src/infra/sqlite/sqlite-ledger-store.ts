@@ -2,6 +2,7 @@
  * Owns: opening a ledger file, `LedgerQueries`, and of `LedgerStore` and `ContentStore` what `RunStore` does not have. Invariant S5 is the
  * port's.
  */
+import { createExportCursors } from "./database/export-cursor-rows.ts";
 import { statSync } from "node:fs";
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
@@ -91,6 +92,7 @@ export async function openSqliteLedger(
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
     owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createSqliteWorkflowStore(ledger),
+    exports: createExportCursors(ledger),
     counts: () => runGuarded(() => countRuns(database)),
     measureBytes: () => runGuarded(() => measureFiles(path)),
     heads: {

@@ -167,6 +167,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [EVENT_TABLE, ...BESIDE_TAB
 export const LEFT_OUT_TABLES: Readonly<Record<string, string>> = {
   migration: "each schema has its own",
   run_owner: "it says which processes are alive, and none works on a ledger that is copied",
+  export_cursor: "an export of the copy is another one, and begins by itself",
   sqlite_sequence: "the count of the events is set by itself",
   claim_token: "the newest token is set by itself",
   ledger_count: "the counts are set by themselves",

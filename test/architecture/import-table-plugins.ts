@@ -40,9 +40,14 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "node:* prom-client",
   },
+  // The export of spans. Loaded only where somebody wants it.
+  "plugins/telemetry": {
+    folders: "core/contracts core/std core/telemetry platform",
+    types: "core/contracts/workflows core/ports",
+  },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime/ownership core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/tokens platform plugins/metrics plugins/openwop/http plugins/openwop plugins/page/server",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime/ownership core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/otlp infra/tokens platform plugins/metrics plugins/telemetry plugins/openwop/http plugins/openwop plugins/page/server",
     types:
       "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks plugins/reports plugins/page/contract",
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/postgres infra/postgres/copy infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",

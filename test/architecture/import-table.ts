@@ -28,6 +28,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/contracts core/std core/contracts/workflows",
     packages: "zod",
   },
+  "core/telemetry": { folders: "core/contracts", types: "core/contracts/workflows" },
   "core/policies": { folders: "core/contracts core/std core/contracts/config" },
   "core/openwop": { folders: "core/contracts core/ledger core/std" },
   "core/ports": { types: "core/contracts core/contracts/workflows" },
@@ -99,7 +100,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/attempts": {
     folders:
-      "core/contracts core/std core/ledger core/plan core/gates core/results core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
+      "core/contracts core/std core/ledger core/plan core/gates core/results core/telemetry core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
     types: "core/ports",
   },
   "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
@@ -210,6 +211,11 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     folders: "core/contracts core/contracts/workflows platform",
     types: "core/ports",
     packages: "node:*",
+  },
+  "infra/otlp": {
+    types: "core/telemetry",
+    packages:
+      "@opentelemetry/api @opentelemetry/exporter-trace-otlp-proto @opentelemetry/resources @opentelemetry/sdk-trace",
   },
   "infra/ledger/copy": { folders: "core/contracts", packages: "node:*" },
   "infra/postgres": {

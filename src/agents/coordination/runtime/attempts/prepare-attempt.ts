@@ -1,4 +1,5 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
+import { chooseTraceId, nameAttemptSpan } from "../../telemetry/span.ts";
 import type { ContentRef } from "../../contracts/fact-fields.ts";
 import { createIdempotencyKey, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts";
@@ -205,7 +206,9 @@ export async function orderFor(
   if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
   const graph = isDelivery(step) || !step.spec.planned ? undefined : await parts.plans.graphOf(state);
   const outputSchema = graph?.stepOf.get(step.spec.stepId)?.outputSchema;
-  const spanId = parts.refOf(attempt.idempotencyKey).sha256.slice(0, 16);
+  const hash = (text: string): string => parts.refOf(text).sha256;
+  const traceId = chooseTraceId(state.coordinationId, state.created.trace.traceId, hash);
+  const spanId = nameAttemptSpan(attempt.idempotencyKey, hash);
   return {
     ...attempt,
     envelope,
@@ -213,18 +216,6 @@ export async function orderFor(
     message,
     ...(outputSchema && { outputSchema }),
     deadlineAtMs: step.phase.deadlineAtMs,
-    traceparent: `00-${traceIdOf(parts, state)}-${spanId}-01`,
+    traceparent: `00-${traceId}-${spanId}-01`,
   };
-}
-
-const TRACE_ID = /^[0-9a-f]{32}$/u;
-
-function traceIdOf(
-  { refOf }: Pick<MessageParts, "refOf">,
-  { created, coordinationId }: OpenCoordination,
-): string {
-  const { traceId } = created.trace;
-  return traceId !== undefined && TRACE_ID.test(traceId)
-    ? traceId
-    : refOf(coordinationId).sha256.slice(0, 32);
 }

@@ -1,0 +1,103 @@
+/** Owns: the open spans of a coordination while its log is projected, and where each belongs. */
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import { createUsageCounter, type UsedByStep } from "./count-usage.ts";
+import {
+  chooseTraceId,
+  findParentSpan,
+  nameAttemptSpan,
+  nameSpan,
+  type HashText,
+  type OpenSpan,
+  type SpanAttributes,
+  type SpanPlace,
+} from "./span.ts";
+
+/** Returns the root span of another run; `undefined` where its log cannot be read. */
+export type FindRoot = (runId: string) => SpanPlace | undefined;
+
+export interface ProjectedStep {
+  readonly spec: StepAdmitted;
+  /** The span of the newest attempt, under which its children are. */
+  attemptSpanId: string;
+  before: UsedByStep;
+  attempt: OpenSpan | undefined;
+  /** A result that is held, from the end of its attempt on. */
+  gate: OpenSpan | undefined;
+}
+
+export interface Projected {
+  readonly nameSpan: (part: string) => string;
+  readonly nameAttempt: (idempotencyKey: string) => string;
+  readonly root: OpenSpan;
+  readonly steps: Map<StepId, ProjectedStep>;
+  readonly questions: Map<string, OpenSpan>;
+  readonly conflicts: Map<string, OpenSpan>;
+  readonly usage: ReturnType<typeof createUsageCounter>;
+}
+
+export function beginProjection(
+  { runId, payload, timestamp }: Extract<FactEvent, { readonly type: "coordination.created" }>,
+  hash: HashText,
+  findRoot: FindRoot,
+): Projected {
+  const { trace, origin, ownerAgent, ownerSession, forkedFrom, parent, gateway } = payload;
+  const traceId = chooseTraceId(runId, trace.traceId, hash);
+  const parentSpanId = findParentSpan(trace.traceId, trace.spanId);
+  const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
+  return {
+    nameSpan: (part) => nameSpan(runId, part, hash),
+    nameAttempt: (idempotencyKey) => nameAttemptSpan(idempotencyKey, hash),
+    root: {
+      traceId,
+      spanId: nameSpan(runId, "root", hash),
+      ...(parentSpanId !== undefined && { parentSpanId }),
+      name: `invoke_agent ${ownerAgent}`,
+      startMs: Date.parse(timestamp),
+      attributes: {
+        ...describeAgent(ownerAgent, ownerSession),
+        "coordination.id": runId,
+        "coordination.origin": origin,
+        ...(forkedFrom && { "coordination.forked_from": forkedFrom.coordinationId }),
+        ...(gateway !== undefined && { "coordination.gateway": gateway }),
+      },
+      events: [],
+      droppedEvents: 0,
+      links: origins.flatMap((id) => (id === undefined ? [] : (findRoot(id) ?? []))),
+    },
+    steps: new Map(),
+    questions: new Map(),
+    conflicts: new Map(),
+    usage: createUsageCounter(),
+  };
+}
+
+export function describeAgent(agent: string, session: string): SpanAttributes {
+  return {
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.name": agent,
+    "gen_ai.conversation.id": session,
+  };
+}
+
+/** Returns the span that something belongs to which has a step, or has none. */
+export function placeOf({ root, steps }: Projected, stepId: StepId | undefined): string {
+  const step = stepId === undefined ? undefined : steps.get(stepId);
+  return step && step.attemptSpanId !== "" ? step.attemptSpanId : root.spanId;
+}
+
+/** Returns the open span that notes of a step go to. */
+export function openSpanOf({ root, steps }: Projected, stepId: StepId | undefined): OpenSpan {
+  const step = stepId === undefined ? undefined : steps.get(stepId);
+  return step?.attempt ?? step?.gate ?? root;
+}
+
+type SpanStart = Pick<OpenSpan, "spanId" | "name" | "startMs" | "attributes"> & {
+  readonly parentSpanId: string;
+  readonly links?: readonly SpanPlace[];
+};
+
+export function beginSpan({ root: { traceId } }: Projected, { links = [], ...start }: SpanStart): OpenSpan {
+  return { traceId, ...start, events: [], droppedEvents: 0, links };
+}

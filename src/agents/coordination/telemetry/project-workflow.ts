@@ -1,0 +1,201 @@
+/**
+ * Owns: the spans of a workflow run, projected from its log: the run as the root, each attempt of a node, each call of a tool by an
+ * agent, and each question to people. Inputs, outputs and prompts are not in them.
+ */
+import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
+import type { FindRoot } from "./coordination-spans.ts";
+import type { SpanProjection } from "./project-coordination.ts";
+import {
+  chooseTraceId,
+  endSpan,
+  findParentSpan,
+  nameSpan,
+  type HashText,
+  type OpenSpan,
+  type Span,
+  type SpanAttributes,
+  type SpanPlace,
+} from "./span.ts";
+
+interface Projected {
+  readonly runId: string;
+  readonly root: OpenSpan;
+  /** By node. */
+  readonly nodes: Map<string, OpenSpan>;
+  /** By the id of the call. */
+  readonly calls: Map<string, OpenSpan>;
+  /** By the id of the interrupt. */
+  readonly questions: Map<string, OpenSpan>;
+  readonly hash: HashText;
+}
+
+type Event<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { readonly type: T }>;
+type Take<T extends WorkflowEvent["type"]> = (projected: Projected, event: Event<T>, atMs: number) => Span[];
+
+export function createWorkflowSpans(
+  hash: HashText,
+  findRoot: FindRoot = () => undefined,
+): SpanProjection<WorkflowEvent> {
+  let projected: Projected | undefined;
+  return {
+    take: (event) => {
+      if (event.type === "run.started") projected = beginProjection(event, hash, findRoot);
+      const take = TAKES[event.type] as Take<WorkflowEvent["type"]> | undefined;
+      return projected && take ? take(projected, event, Date.parse(event.timestamp)) : [];
+    },
+    root: () => projected?.root,
+  };
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/u;
+
+/** A run that another run of this host started is below it; others are where the caller's trace says. */
+function findPlace(event: Event<"run.started">, hash: HashText, findRoot: FindRoot): SpanPlace | undefined {
+  const { parent, traceparent = "" } = event.payload;
+  const around = parent && parent.wellKnownUrl === undefined ? findRoot(parent.runId) : undefined;
+  if (around) return around;
+  const [, trace, span] = TRACEPARENT.exec(traceparent) ?? [];
+  const spanId = findParentSpan(trace, span);
+  return spanId === undefined ? undefined : { traceId: chooseTraceId(event.runId, trace, hash), spanId };
+}
+
+function beginProjection(event: Event<"run.started">, hash: HashText, findRoot: FindRoot): Projected {
+  const { runId, payload, timestamp } = event;
+  const place = findPlace(event, hash, findRoot);
+  return {
+    runId,
+    hash,
+    root: {
+      traceId: place?.traceId ?? chooseTraceId(runId, undefined, hash),
+      spanId: nameSpan(runId, "root", hash),
+      ...(place && { parentSpanId: place.spanId }),
+      name: `invoke_agent ${payload.workflowId}`,
+      startMs: Date.parse(timestamp),
+      attributes: {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": payload.workflowId,
+        "gen_ai.conversation.id": runId,
+        "coordination.run_id": runId,
+        "coordination.transport": payload.transport,
+        "coordination.tenant": payload.owner.tenant,
+      },
+      events: [],
+      droppedEvents: 0,
+      links: [],
+    },
+    nodes: new Map(),
+    calls: new Map(),
+    questions: new Map(),
+  };
+}
+
+interface SpanStart {
+  /** Of the event that begins it: a node of a loop begins more than once. */
+  readonly sequence: number;
+  readonly parentSpanId: string;
+  readonly name: string;
+  readonly startMs: number;
+  readonly attributes: SpanAttributes;
+}
+
+function beginSpan({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
+  const spanId = nameSpan(runId, `event/${sequence}`, hash);
+  return { traceId: root.traceId, spanId, ...start, events: [], droppedEvents: 0, links: [] };
+}
+
+function placeOf({ root, nodes }: Projected, nodeId: string | undefined): string {
+  return (nodeId === undefined ? undefined : nodes.get(nodeId))?.spanId ?? root.spanId;
+}
+
+interface SpanEnd {
+  readonly atMs: number;
+  readonly outcome: string;
+  readonly error?: string;
+  readonly attributes?: SpanAttributes;
+}
+
+function endOf(spans: Map<string, OpenSpan>, id: string, { outcome, attributes, ...end }: SpanEnd): Span[] {
+  const span = spans.get(id);
+  spans.delete(id);
+  return span
+    ? [endSpan(span, { ...end, attributes: { "coordination.outcome": outcome, ...attributes } })]
+    : [];
+}
+
+function endRun({ root, nodes, calls, questions }: Projected, end: SpanEnd): Span[] {
+  const left: SpanEnd = { atMs: end.atMs, outcome: "left_open" };
+  const open = [nodes, calls, questions].flatMap((spans) =>
+    [...spans.keys()].flatMap((id) => endOf(spans, id, left)),
+  );
+  const { outcome, error, atMs } = end;
+  return [...open, endSpan(root, { atMs, error, attributes: { "coordination.outcome": outcome } })];
+}
+
+const TAKES: { readonly [T in WorkflowEvent["type"]]?: Take<T> } = {
+  "node.started": (projected, { payload: { nodeId, typeId, attempt }, sequence }, startMs) => {
+    const attributes = {
+      "coordination.node_id": nodeId,
+      "coordination.node_type": typeId,
+      "coordination.attempt": attempt,
+    };
+    const parentSpanId = projected.root.spanId;
+    const name = `coordination.node ${typeId}`;
+    projected.nodes.set(nodeId, beginSpan(projected, { sequence, parentSpanId, name, startMs, attributes }));
+    return [];
+  },
+  "node.completed": ({ nodes }, { payload: { nodeId } }, atMs) =>
+    endOf(nodes, nodeId, { atMs, outcome: "completed" }),
+  "node.failed": ({ nodes }, { payload: { nodeId, error } }, atMs) =>
+    endOf(nodes, nodeId, { atMs, outcome: "failed", error: error.code }),
+  "node.cancelled": ({ nodes }, { payload: { nodeId } }, atMs) =>
+    endOf(nodes, nodeId, { atMs, outcome: "cancelled" }),
+  "node.retried": ({ nodes }, { payload: { nodeId, lastError } }, atMs) =>
+    endOf(nodes, nodeId, { atMs, outcome: "retried", error: lastError?.code ?? "retried" }),
+  "provider.usage": (projected, { payload, nodeId }) => {
+    const node = nodeId === undefined ? undefined : projected.nodes.get(nodeId);
+    if (node) node.attributes = { ...node.attributes, ...describeModelUsage(payload) };
+    return [];
+  },
+  "agent.toolCalled": (projected, { payload: { agentId, toolName, callId }, nodeId, sequence }, startMs) => {
+    const attributes = {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": toolName,
+      "gen_ai.tool.call.id": callId,
+      "gen_ai.agent.name": agentId,
+    };
+    const parentSpanId = placeOf(projected, nodeId);
+    const name = `execute_tool ${toolName}`;
+    projected.calls.set(callId, beginSpan(projected, { sequence, parentSpanId, name, startMs, attributes }));
+    return [];
+  },
+  "agent.toolReturned": ({ calls }, { payload: { callId } }, atMs) =>
+    endOf(calls, callId, { atMs, outcome: "returned" }),
+  "node.suspended": (projected, { payload: { nodeId, interruptId, kind }, sequence }, startMs) => {
+    const attributes = {
+      "coordination.question.id": interruptId,
+      "coordination.question.kind": kind,
+      "coordination.node_id": nodeId,
+    };
+    const parentSpanId = placeOf(projected, nodeId);
+    const name = `coordination.question ${kind}`;
+    const question = beginSpan(projected, { sequence, parentSpanId, name, startMs, attributes });
+    projected.questions.set(interruptId, question);
+    return [];
+  },
+  "interrupt.resolved": ({ questions }, { payload: { interruptId } }, atMs) =>
+    endOf(questions, interruptId, { atMs, outcome: "answered" }),
+  "run.completed": (projected, _, atMs) => endRun(projected, { atMs, outcome: "completed" }),
+  "run.failed": (projected, { payload: { error } }, atMs) =>
+    endRun(projected, { atMs, outcome: "failed", error: error.code }),
+  "run.cancelled": (projected, _, atMs) => endRun(projected, { atMs, outcome: "cancelled" }),
+};
+
+function describeModelUsage(payload: Readonly<Record<string, unknown>>): SpanAttributes {
+  const { provider, model, inputTokens, outputTokens } = payload;
+  return {
+    ...(typeof provider === "string" && { "gen_ai.provider.name": provider }),
+    ...(typeof model === "string" && { "gen_ai.response.model": model }),
+    ...(typeof inputTokens === "number" && { "gen_ai.usage.input_tokens": inputTokens }),
+    ...(typeof outputTokens === "number" && { "gen_ai.usage.output_tokens": outputTokens }),
+  };
+}

@@ -10,7 +10,8 @@ interface Hint {
 }
 
 /** The host shows none of these, and keeps them out of what it reports. */
-const SENSITIVE = /\.(?:secret|token|password|peerTokens\.\*|env\.\*|args\[\]|webhooks\.\*\.url)$/u;
+const SENSITIVE =
+  /\.(?:secret|token|password|peerTokens\.\*|telemetry\.headers\.\*|env\.\*|args\[\]|webhooks\.\*\.url)$/u;
 /** The help of secrets that have no description of their own. */
 const SENSITIVE_HELP = "A value that may be secret: it is not shown.";
 

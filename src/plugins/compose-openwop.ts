@@ -31,7 +31,7 @@ import type { WorkflowControls } from "./page/server/page-parts.ts";
 import { createWorkflowControls } from "./workflow-controls.ts";
 
 export interface OpenWopOptions {
-  readonly config: Pick<Phase1Config, "openwop" | "gates" | "escalations" | "acpAgents">;
+  readonly config: Pick<Phase1Config, "openwop" | "gates" | "escalations" | "acpAgents" | "telemetry">;
   /** OpenClaw's own configuration: what is secret in it is masked. */
   readonly hostConfig: unknown;
   /** Its secrets are masked. */

@@ -11,6 +11,7 @@ import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.t
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
+import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import {
   createCoordinationRuns,
@@ -113,6 +114,8 @@ export interface RunningWorkflows {
   readonly host: WorkflowHost;
   /** The one that was given, without secrets. */
   readonly logger: Logger;
+  /** How far exports of the ledger's events came. Absent where somebody else has the ledger open. */
+  readonly exports?: ExportCursors;
   close(): Promise<void>;
 }
 
@@ -175,14 +178,17 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   return {
     host: createMaskedHost(withCoordinations(host, options), secrets),
     logger,
-    close: async () => {
-      try {
-        await host.stop();
-      } finally {
-        await ledger.close();
-      }
-    },
+    ...(ledger.exports && { exports: ledger.exports }),
+    close: () => closeBehind(host, ledger),
   };
+}
+
+async function closeBehind(host: WorkflowHost, ledger: OpenLedger): Promise<void> {
+  try {
+    await host.stop();
+  } finally {
+    await ledger.close();
+  }
 }
 
 /** The key of interrupt tokens, as texts may have it. */
@@ -202,6 +208,7 @@ function agentHostOf({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostParts {
 
 interface OpenLedger {
   readonly workflows: WorkflowStore;
+  readonly exports?: ExportCursors;
   close(): Promise<void>;
 }
 
@@ -210,7 +217,8 @@ async function ledgerOf({ ledgerPath, store, noteAppend }: WorkflowOptions): Pro
   const ledger = await openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
   if (!noteAppend) return ledger;
   const { timeAppends } = await import("./metrics/time-appends.ts");
-  return { workflows: timeAppends(ledger.workflows, noteAppend), close: () => ledger.close() };
+  const { exports } = ledger;
+  return { workflows: timeAppends(ledger.workflows, noteAppend), exports, close: () => ledger.close() };
 }
 
 function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {

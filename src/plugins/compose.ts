@@ -19,6 +19,7 @@ import type { Lane } from "../agents/coordination/contracts/envelope.ts";
 import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
 import type { ModelClient } from "../agents/coordination/ports/model-client.ts";
 import type { Worktrees } from "../agents/coordination/ports/worktrees.ts";
+import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
@@ -99,6 +100,8 @@ export interface RunningCoordinator extends Coordinator {
   };
   /** The runs of workflows in the same ledger, until it closes. One connection has one queue of writes and no locks against itself. */
   readonly workflows: WorkflowStore;
+  /** How far exports of the ledger's events came, until it closes. */
+  readonly exports: ExportCursors;
   /** The load of each lane of this process. */
   readonly laneMetrics: () => Readonly<Record<Lane, LaneMetrics>>;
   /** Stops the loop, waits for what is under way and closes the ledger. */
@@ -184,24 +187,32 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     settings: createSettings(config, ownName),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
-  const close = async (): Promise<void> => {
-    try {
-      await coordinator.stop();
-      await acp.close();
-    } finally {
-      await store.close();
-    }
-  };
+  const close = (): Promise<void> => closeBehind(coordinator, acp, store);
   const reads = { ...readsOf(store, coordinator), ...(ownName !== undefined && { gateway: ownName }) };
   const signedAnswers = createOnce(() => answerCheck(config));
+  const { workflows, exports } = store;
   return {
     ...coordinator,
     reads,
-    workflows: store.workflows,
+    workflows,
+    exports,
     laneMetrics: () => lanes.metrics(),
     signedAnswers,
     close,
   };
+}
+
+async function closeBehind(
+  coordinator: Coordinator,
+  acp: ReturnType<typeof createLazyAcpRunner>,
+  store: GatewayLedger["store"],
+): Promise<void> {
+  try {
+    await coordinator.stop();
+    await acp.close();
+  } finally {
+    await store.close();
+  }
 }
 
 async function openOwnLedger({
@@ -382,10 +393,7 @@ export function createLoggerTo(destination: { write(line: string): void }): Logg
   return createPinoLogger({ level: "debug", destination });
 }
 
-/**
- * Returns the key that makes the names of texts that are kept back, in `withheld-key` beside the ledger (mode 0600).
- * @throws CoordinationError `CONFIG_INVALID` for a key that others may have made or changed
- */
+/** Returns the key that makes the names of texts that are kept back. @throws CoordinationError `CONFIG_INVALID` for an unsafe key */
 export function readWithheldKey(ledgerPath: string): Uint8Array {
   return readOrCreateKey(join(dirname(ledgerPath), "withheld-key"));
 }

@@ -35,7 +35,7 @@ export function collectServedSecrets(options: ServedSecrets): Secrets {
 }
 
 export interface GatewaySecrets {
-  readonly config: Pick<Phase1Config, "openwop" | "escalations" | "acpAgents" | "gates">;
+  readonly config: Pick<Phase1Config, "openwop" | "escalations" | "acpAgents" | "gates" | "telemetry">;
   /** OpenClaw's own configuration. */
   readonly hostConfig: unknown;
   readonly environment: Environment;
@@ -43,7 +43,7 @@ export interface GatewaySecrets {
 
 /** Finds those of a host within a gateway. */
 export function collectGatewaySecrets({ config, hostConfig, environment }: GatewaySecrets): Secrets {
-  const { openwop, escalations, acpAgents, gates } = config;
+  const { openwop, escalations, acpAgents, gates, telemetry } = config;
   const { tokens, peerTokens, mcpServers } = openwop;
   const programs = [...Object.values(acpAgents), ...Object.values(gates.verifiers)];
   return nameSecrets(environment, [
@@ -51,6 +51,7 @@ export function collectGatewaySecrets({ config, hostConfig, environment }: Gatew
     ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
     ...Object.values(mcpServers).flatMap(findInUrl),
     ...Object.values(escalations.webhooks).flatMap(findInWebhook),
+    ...Object.values(telemetry.headers).map((header): Found => ["telemetry-header", header]),
     ...programs.flatMap((program) => ("env" in program ? findInEnvironment(program.env) : [])),
     ...findInConfig(hostConfig),
     ...findInEnvironment(environment),

@@ -15,6 +15,7 @@ import {
   type RunningWorkflows,
 } from "./compose-workflows.ts";
 import type { MetricsHost } from "./compose-metrics.ts";
+import type { TelemetryHost } from "./compose-telemetry.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
 import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
@@ -40,6 +41,8 @@ export interface Serving {
   readonly hostname: string;
   readonly allowRemote: boolean;
   readonly testSeams: boolean;
+  /** Exports spans by OTLP; an empty text: where the environment says. */
+  readonly otlp?: string;
   /** Lets Prometheus read `/metrics`. */
   readonly metrics?: boolean;
   readonly verbose: boolean;
@@ -112,6 +115,7 @@ export async function startServing(options: Serving): Promise<Served> {
     ...measured.composed,
   });
   const { logger } = running;
+  const telemetry = await startServedTelemetry(options, running);
   const page = createServedPage(options, { logger, host: running.host });
   try {
     const server = await startOpenWopServer({
@@ -139,11 +143,11 @@ export async function startServing(options: Serving): Promise<Served> {
       createPageUrl: () => `${server.baseUrl}/#link=${page.mintLink(SERVE_RIGHTS)}`,
       stop: async () => {
         await server.stop();
-        await closeBehind({ page, metrics, running });
+        await closeBehind({ page, metrics, telemetry, running });
       },
     };
   } catch (error) {
-    await closeBehind({ page, metrics, running });
+    await closeBehind({ page, metrics, telemetry, running });
     throw asCoordinationError(error, options);
   }
 }
@@ -152,14 +156,17 @@ export async function startServing(options: Serving): Promise<Served> {
 async function closeBehind({
   page,
   metrics,
+  telemetry,
   running,
 }: {
   readonly page: PageHost;
   readonly metrics: MetricsHost | undefined;
+  readonly telemetry: TelemetryHost | undefined;
   readonly running: RunningWorkflows;
 }): Promise<void> {
   await page.end();
   await metrics?.close();
+  await telemetry?.close();
   await running.close();
 }
 
@@ -179,6 +186,22 @@ async function createServedMetrics(options: Serving): Promise<MetricsParts> {
   const { createMetricsHost } = await import("./compose-metrics.ts");
   const metrics = createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
   return { metrics, composed: { noteAppend: metrics.noteAppend }, served: { metrics } };
+}
+
+/** Its code is loaded where it is wanted. */
+async function startServedTelemetry(
+  { otlp, ledgerPath, version }: Serving,
+  { exports, logger }: RunningWorkflows,
+): Promise<TelemetryHost | undefined> {
+  if (otlp === undefined || !exports) return undefined;
+  const { startTelemetry } = await import("./compose-telemetry.ts");
+  return startTelemetry({
+    place: ledgerPath,
+    logger,
+    cursors: () => Promise.resolve(exports),
+    ...(otlp !== "" && { endpoint: otlp }),
+    version,
+  });
 }
 
 interface PageBehind {

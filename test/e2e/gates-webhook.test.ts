@@ -5,6 +5,12 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { signatureOf } from "../../src/infra/webhook/webhook-signature.ts";
 import type { Json } from "../support/gateway.ts";
+import {
+  listUnique,
+  startOtlpCollector,
+  type CollectedSpan,
+  type OtlpCollector,
+} from "../support/otlp-collector.ts";
 import { textOf } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, stepNamed, type Known } from "./stage.ts";
@@ -36,13 +42,15 @@ interface Notice {
 }
 
 let receiver: Server;
+let collector: OtlpCollector;
 let stage: GateStage;
 const notices: Notice[] = [];
 
 function createPhase1(fields: Json = {}): Json {
   const { port } = receiver.address() as AddressInfo;
   const ops = { url: `http://127.0.0.1:${port}/hook`, secret: SECRET, allowPrivate: true };
-  return { escalations: { notify: [{ channel: "webhook:ops" }], webhooks: { ops } }, ...fields };
+  const telemetry = { enabled: true, endpoint: collector.url };
+  return { escalations: { notify: [{ channel: "webhook:ops" }], webhooks: { ops } }, telemetry, ...fields };
 }
 
 beforeAll(async () => {
@@ -55,11 +63,13 @@ beforeAll(async () => {
     });
   });
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+  collector = await startOtlpCollector();
   stage = await openGateStage(createPhase1());
 });
 
 afterAll(async () => {
   await stage.close();
+  await collector[Symbol.asyncDispose]();
   receiver.closeAllConnections();
   receiver.close();
 });
@@ -170,6 +180,30 @@ describe("a webhook", () => {
     expect(answered).toMatchObject({ through: "webhook:ops", by: { kind: "person", id: "ada" } });
     expect(countTimesRead(await askToReadAfterwards(stage, label), secretOf(label))).toBe(1);
     await expectSound(stage, state);
+  });
+
+  it("has its question in the trace of the coordination, which a collector is sent while the gateway runs", async () => {
+    const { coordinationId } = await endedOf(label);
+    const isRoot = ({ attributes }: CollectedSpan): boolean =>
+      attributes["coordination.id"] === coordinationId;
+    const root = await waitFor(() => collector.spans.find(isRoot), {
+      what: "the root of the trace",
+      timeoutMs: WAIT_MS_MAX,
+    });
+    const spans = listUnique(collector.spans).filter(({ traceId }) => traceId === root.traceId);
+    const findChild = ({ spanId }: CollectedSpan, name: string): CollectedSpan | undefined =>
+      spans.find((span) => span.parentSpanId === spanId && span.name.startsWith(name));
+    const attempt = findChild(root, "invoke_agent") ?? root;
+    expect(attempt.attributes["coordination.outcome"]).toBe("held");
+    expect(findChild(attempt, "coordination.gate")?.attributes).toMatchObject({
+      "coordination.gate.released": "approved",
+      "coordination.confidence": 0.4,
+    });
+    const question = findChild(attempt, "coordination.question confidence");
+    expect(question?.attributes["coordination.question.resolution"]).toBe("approved");
+    expect(question?.events).toContain("coordination.question.notified");
+    expect(collector.problems).toEqual([]);
+    expect(JSON.stringify(collector.spans)).not.toContain(secretOf(label));
   });
 
   it("is told that it comes late where somebody else was first, and that is recorded", async () => {

@@ -57,6 +57,7 @@ describe("the hints of the manifest", () => {
       "escalations.webhooks.*.url",
       "openwop.tokens[].token",
       "openwop.peerTokens.*",
+      "telemetry.headers.*",
       "acpAgents.*.env.*",
       "acpAgents.*.args[]",
       "gates.verifiers.*.env.*",

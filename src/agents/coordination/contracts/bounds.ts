@@ -54,6 +54,7 @@ export const BOUNDS = {
   policyPacksMax: 32,
   /** A pack extends one that extends another: so many in all. */
   policyChainMax: 8,
+  telemetryHeadersMax: 32,
   retryBudgetMax: 100,
   stepsPerCoordinationMax: 10_000,
   gatewayLeaseMsMax: 600_000,

@@ -55,6 +55,7 @@ interface ServeOptions extends JsonOption {
   readonly verbose?: boolean;
   readonly testSeams?: boolean;
   readonly metrics?: boolean;
+  readonly otlp?: string | true;
   readonly transcriptWindow: string;
   readonly replayReinvokesModels?: boolean;
   readonly replayRetention: string;
@@ -111,15 +112,25 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     )
     .option("--peer <url...>", "other hosts that runs may name in their input peerUrl")
     .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
-    .option("--metrics", "let Prometheus read /metrics, with a bearer token")
     .option("--verbose", "log every append")
     .option("--test-seams", "offer the routes of the protocol's conformance suite");
+  addMonitoringOptions(serve);
   addSharedLedgerOptions(serve);
   withExamples(serve, host, [
     "serve --token s3cret --workflows ./workflows",
     "serve --port 0 --ledger ./runs.sqlite --workflows ./workflows --json",
     "serve --ledger postgres://coordination@db.example/coordination",
   ]).action((options: ServeOptions) => runCommand(host, options, () => serveUntilStopped(host, options)));
+}
+
+/** Adds the ways by which others see how the work goes. */
+function addMonitoringOptions(serve: ReturnType<CommandGroup["command"]>): void {
+  serve
+    .option("--metrics", "let Prometheus read /metrics, with a bearer token")
+    .option(
+      "--otlp [url]",
+      "export spans to this collector of OpenTelemetry (default: OTEL_EXPORTER_OTLP_ENDPOINT, or port 4318 here)",
+    );
 }
 
 /** Adds what several `serve` of one ledger have in common. */
@@ -134,6 +145,23 @@ function addSharedLedgerOptions(serve: ReturnType<CommandGroup["command"]>): voi
       "--interrupt-key <file>",
       "the key that signs links to questions; the same for all serve of one ledger (default: one of its own)",
     );
+}
+
+function readMonitoring({ metrics, otlp }: ServeOptions): {
+  readonly metrics: boolean;
+  readonly otlp?: string;
+} {
+  return { metrics: metrics === true, ...(otlp !== undefined && { otlp: readCollector(otlp) }) };
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for what is no address */
+function readCollector(otlp: string | true): string {
+  if (otlp === true) return "";
+  if (/^https?:$/u.test(URL.parse(otlp)?.protocol ?? "")) return otlp;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `--otlp: expected an address that begins with http:// or https://, got ${JSON.stringify(otlp)}`,
+  );
 }
 
 async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<void> {
@@ -153,7 +181,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     hostname: options.host,
     allowRemote: options.allowRemote === true,
     testSeams: options.testSeams === true,
-    metrics: options.metrics === true,
+    ...readMonitoring(options),
     transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
     replayReinvokesModels: options.replayReinvokesModels === true,
     retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,

@@ -40,6 +40,7 @@ import { waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
 import { createMetricsFace } from "./create-metrics-face.ts";
+import { createTelemetryFace } from "./create-telemetry-face.ts";
 import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
@@ -156,18 +157,30 @@ function createMetrics({ config, ...parts }: MetricsParts): SharedRuntime["metri
   return config.metrics.enabled ? createMetricsFace(parts) : undefined;
 }
 
-/** How the runtime is reached by HTTP. */
-type Faces = Pick<SharedRuntime, "openwop" | "page" | "metrics">;
+function createTelemetry({ config, ...parts }: MetricsParts): SharedRuntime["telemetry"] {
+  const { telemetry: settings } = config;
+  return settings.enabled ? createTelemetryFace({ ...parts, settings }) : undefined;
+}
+
+/** The ways by which others reach the runtime, or hear of it. */
+type Faces = Pick<SharedRuntime, "openwop" | "page" | "metrics" | "telemetry">;
 
 function createFaces(api: OpenClawPluginApi, parts: OpenWopParts & PageParts & MetricsParts): Faces {
   const openwop = createOpenWop(api, parts);
   const page = createPage(api, { ...parts, ...(openwop && { workflows: openwop.controls }) });
   const metrics = createMetrics(parts);
-  return { ...(openwop && { openwop }), ...(page && { page }), ...(metrics && { metrics }) };
+  const telemetry = createTelemetry(parts);
+  return {
+    ...(openwop && { openwop }),
+    ...(page && { page }),
+    ...(metrics && { metrics }),
+    ...(telemetry && { telemetry }),
+  };
 }
 
 /** Closes what reads the ledger or has runs in it. */
-async function closeFaces({ openwop, page, metrics }: Faces): Promise<void> {
+async function closeFaces({ openwop, page, metrics, telemetry }: Faces): Promise<void> {
+  await telemetry?.close();
   await openwop?.close();
   await page?.close();
   await metrics?.close();

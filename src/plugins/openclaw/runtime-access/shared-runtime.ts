@@ -26,6 +26,7 @@ import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
 import type { PageFace } from "../page/page-face.ts";
 import type { MetricsFace } from "./create-metrics-face.ts";
+import type { TelemetryFace } from "./create-telemetry-face.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { Compactions } from "../host/compactions.ts";
 import type { Recent } from "../host/recent.ts";
@@ -66,6 +67,7 @@ export interface SharedRuntime {
   readonly page?: PageFace;
   /** Absent where the operator does not want them. */
   readonly metrics?: MetricsFace;
+  readonly telemetry?: TelemetryFace;
   readonly closed: boolean;
   close(): Promise<void>;
 }

@@ -11,6 +11,7 @@ import { policiesSchema } from "./policies-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
+import { telemetrySchema } from "./telemetry-config.ts";
 import { describeProblems, parseBounded, type ValidationProblem } from "../validation.ts";
 import { CoordinationError, isCoordinationError } from "../errors.ts";
 import { readWrittenSettings } from "./written-settings.ts";
@@ -315,6 +316,7 @@ const phase1Schema = z.strictObject({
   openwop: openWopSchema.prefault({}),
   page: pageSchema.prefault({}),
   metrics: metricsSchema.prefault({}),
+  telemetry: telemetrySchema.prefault({}),
   policies: policiesSchema.prefault({}),
 });
 
@@ -364,7 +366,7 @@ function parseConfig<Schema extends z.ZodType>(schema: Schema, value: unknown): 
   throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(removeSecrets)));
 }
 
-const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop", "ledger"];
+const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop", "ledger", "telemetry"];
 
 /** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
 function removeSecrets(problem: ValidationProblem): ValidationProblem {

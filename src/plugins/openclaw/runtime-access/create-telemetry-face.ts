@@ -1,0 +1,39 @@
+/** Owns: the export of spans of this gateway: one for each runtime. Nothing of it is loaded where the operator does not want it. */
+import type { TelemetryConfig } from "../../../agents/coordination/contracts/config/telemetry-config.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { readPackageVersion } from "../../../platform/package-files.ts";
+import type { RunningCoordinator } from "../../compose.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
+
+export interface TelemetryFace {
+  close(): Promise<void>;
+}
+
+export interface TelemetryFaceParts {
+  readonly settings: TelemetryConfig;
+  readonly logger: Logger;
+  /** The path or the URL of the ledger. */
+  readonly place: string;
+  readonly coordinator: () => Promise<RunningCoordinator>;
+}
+
+export function createTelemetryFace({
+  settings,
+  logger,
+  place,
+  coordinator,
+}: TelemetryFaceParts): TelemetryFace {
+  const { endpoint, headers } = settings;
+  const started = runOutsideCalls(async () => {
+    const { startTelemetry } = await import("../../compose-telemetry.ts");
+    return startTelemetry({
+      place,
+      logger,
+      cursors: async () => (await coordinator()).exports,
+      ...(endpoint !== undefined && { endpoint }),
+      headers,
+      version: readPackageVersion(),
+    });
+  });
+  return { close: async () => (await started).close() };
+}

@@ -1,0 +1,177 @@
+/**
+ * Owns: the export of spans: at least once, in the order of the ledger, one process at a time. While the collector is away everything
+ * waits in the ledger, and of it only one page in memory.
+ */
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { ExportCursors } from "../../agents/coordination/ports/export-cursors.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import type { Span } from "../../agents/coordination/telemetry/span.ts";
+import type { ExportedLedger, FollowedSpans } from "./followed-spans.ts";
+
+/** Where spans go. */
+export interface SpanTarget {
+  send(
+    spans: readonly Span[],
+  ): Promise<{ readonly kind: "sent" } | { readonly kind: "refused" | "unavailable"; readonly why: string }>;
+}
+
+export interface SpanExportParts {
+  readonly ledger: () => Promise<ExportedLedger>;
+  readonly cursors: () => Promise<ExportCursors>;
+  readonly spans: FollowedSpans;
+  readonly target: SpanTarget;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Names this process. */
+  readonly holder: string;
+}
+
+export interface SpanExport {
+  start(): void;
+  /** Ends after the request under way, unless that takes too long. */
+  close(): Promise<void>;
+}
+
+const NAME = "otlp";
+const POLL_MS = 1_000;
+/** A process that is not heard of for so long has stopped, and another one exports. */
+const LEASE_MS = 10_000;
+const RENEW_MS = 3_000;
+const BACKOFF_MS = [1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const;
+const ARRIVALS_MAX = 500;
+/** A request that takes longer is left alone: what it sent is sent again later. */
+const CLOSE_MS = 2_000;
+/** In one request. */
+const SPANS_MAX = 512;
+
+/** Spans that were projected, and are not sent yet. */
+interface Page {
+  readonly spans: readonly Span[];
+  readonly reached: number;
+}
+
+interface Exporting {
+  readonly parts: SpanExportParts;
+  /** Behind which the export goes on; absent while another process exports. */
+  position?: number;
+  renewedAtMs: number;
+  page?: Page;
+  failures: number;
+}
+
+export function createSpanExport(parts: SpanExportParts): SpanExport {
+  const exporting: Exporting = { parts, renewedAtMs: 0, failures: 0 };
+  let cancelWait: (() => void) | undefined;
+  let isClosed = false;
+  let turn: Promise<void> = Promise.resolve();
+  const work = (): void => {
+    turn = exportNext(exporting).then((waitMs) => {
+      if (!isClosed) cancelWait = parts.clock.wakeAt(addMs(parts.clock.now(), waitMs), work);
+    });
+  };
+  return {
+    start: work,
+    close: async () => {
+      isClosed = true;
+      cancelWait?.();
+      await Promise.race([turn, waitFor(parts.clock, CLOSE_MS)]);
+    },
+  };
+}
+
+function waitFor(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.wakeAt(addMs(clock.now(), ms), resolve);
+  });
+}
+
+/** Exports the next page. Returns how long to wait for the next one. */
+async function exportNext(exporting: Exporting): Promise<number> {
+  try {
+    if (!(await holdExport(exporting))) return LEASE_MS / 3;
+    const page = exporting.page ?? (await readPage(exporting));
+    if (!page) return POLL_MS;
+    exporting.page = page;
+    await sendPage(exporting.parts, page.spans);
+    await notePage(exporting, page);
+    noteCollector(exporting);
+    return 0;
+  } catch (error) {
+    return noteFailure(exporting, describeError(error));
+  }
+}
+
+/** True where this process exports. */
+async function holdExport(exporting: Exporting): Promise<boolean> {
+  const { parts, position: earlier, renewedAtMs } = exporting;
+  const nowMs = parts.clock.now();
+  if (earlier !== undefined && nowMs - renewedAtMs < RENEW_MS) return true;
+  const from = await (await parts.ledger()).newestPosition();
+  const cursors = await parts.cursors();
+  const untilMs = nowMs + LEASE_MS;
+  const position = await cursors.take({ name: NAME, holder: parts.holder, from, nowMs, untilMs });
+  exporting.renewedAtMs = nowMs;
+  // Whoever exported meanwhile came further than the page that waits here.
+  if (position !== earlier) delete exporting.page;
+  if (position === undefined) delete exporting.position;
+  else exporting.position = position;
+  return position !== undefined;
+}
+
+async function readPage({ parts, position = 0 }: Exporting): Promise<Page | undefined> {
+  const ledger = await parts.ledger();
+  const { items, reached } = await ledger.readArrivals({ after: position, limit: ARRIVALS_MAX });
+  if (reached === position) return undefined;
+  return { spans: await parts.spans.project(ledger, items), reached };
+}
+
+async function sendPage({ target, logger }: SpanExportParts, spans: readonly Span[]): Promise<void> {
+  for (let at = 0; at < spans.length; at += SPANS_MAX)
+    await sendSpans({ target, logger }, spans.slice(at, at + SPANS_MAX));
+}
+
+/** A request that the collector refuses is sent in halves, so that one span that it does not take does not hold up the others. */
+async function sendSpans(
+  parts: Pick<SpanExportParts, "target" | "logger">,
+  spans: readonly Span[],
+): Promise<void> {
+  const sent = await parts.target.send(spans);
+  if (sent.kind === "sent") return;
+  if (sent.kind === "unavailable") throw new Error(sent.why);
+  if (spans.length === 1) {
+    parts.logger.warn(
+      { why: sent.why, span: spans[0]?.name },
+      "the collector refused a span: it is left out",
+    );
+    return;
+  }
+  const half = Math.ceil(spans.length / 2);
+  await sendSpans(parts, spans.slice(0, half));
+  await sendSpans(parts, spans.slice(half));
+}
+
+async function notePage(exporting: Exporting, { reached }: Page): Promise<void> {
+  const { parts } = exporting;
+  const cursors = await parts.cursors();
+  const untilMs = parts.clock.now() + LEASE_MS;
+  const progress = { name: NAME, holder: parts.holder, position: reached, untilMs };
+  const isOurs = await cursors.advance(progress);
+  delete exporting.page;
+  if (isOurs) exporting.position = reached;
+  else delete exporting.position;
+}
+
+function noteFailure(exporting: Exporting, why: string): number {
+  const { logger } = exporting.parts;
+  const waitMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
+  if (exporting.failures === 0) logger.warn({ why }, "spans cannot be exported: they wait in the ledger");
+  exporting.failures += 1;
+  return waitMs;
+}
+
+function noteCollector(exporting: Exporting): void {
+  if (exporting.failures > 0) exporting.parts.logger.info({}, "spans are exported again");
+  exporting.failures = 0;
+}

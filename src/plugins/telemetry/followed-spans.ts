@@ -1,0 +1,157 @@
+/** Owns: projecting what was appended to the ledger into spans, run by run, with what is remembered of runs that are met again. */
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { WorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
+import type { Arrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
+import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
+import {
+  createCoordinationSpans,
+  type SpanProjection,
+} from "../../agents/coordination/telemetry/project-coordination.ts";
+import { createWorkflowSpans } from "../../agents/coordination/telemetry/project-workflow.ts";
+import type { HashText, Span, SpanPlace } from "../../agents/coordination/telemetry/span.ts";
+import { giveWay } from "../../platform/give-way.ts";
+
+/** A ledger whose events are exported. */
+export type ExportedLedger = Pick<LedgerStore, "read" | "entry"> &
+  Pick<LedgerQueries, "readArrivals" | "newestPosition"> & {
+    readonly workflows: Pick<WorkflowStore, "read" | "entry">;
+  };
+
+/** A run whose log is followed. */
+interface FollowedRun {
+  readonly read: (range: { readonly from: number; readonly limit: number }) => Promise<readonly AnyEvent[]>;
+  readonly projection: SpanProjection<AnyEvent>;
+  next: number;
+}
+
+type AnyEvent = RunEvent | WorkflowEvent;
+
+const EVENTS_PER_READ = 500;
+const RUNS_MAX = 1_000;
+/** Runs around a run, whose traces it may be on. */
+const DEPTH_MAX = 32;
+
+/** Events that end no span: a run that is not remembered is not read for their sake. */
+const QUIET: ReadonlySet<string> = new Set(["usage.recorded", "session.told", "step.outcome_refused"]);
+
+export interface FollowedSpans {
+  /**
+   * Returns the spans that end with these events, in the order of their runs. Events of a run that cannot be read are left out.
+   *
+   * @throws CoordinationError of the ledger
+   */
+  project(ledger: ExportedLedger, arrivals: readonly Arrival[]): Promise<Span[]>;
+}
+
+export function createFollowedSpans(
+  hash: HashText,
+  onDamage: (runId: CoordinationId) => void,
+): FollowedSpans {
+  /** The one that was met last is the last. */
+  const runs = new Map<CoordinationId, FollowedRun>();
+  const keep = (runId: CoordinationId, run: FollowedRun): void => {
+    runs.delete(runId);
+    runs.set(runId, run);
+    const [oldest] = runs.keys();
+    if (runs.size > RUNS_MAX && oldest !== undefined) runs.delete(oldest);
+  };
+  const projectRun = async (ledger: ExportedLedger, { runId, from, to }: Stretch): Promise<Span[]> => {
+    const run = runs.get(runId) ?? (await beginRun(ledger, runId, hash, DEPTH_MAX));
+    if (!run) return [];
+    const spans = await takeUpTo(run, from, to);
+    const root = run.projection.root();
+    if (spans.some(({ spanId }) => spanId === root?.spanId)) runs.delete(runId);
+    else keep(runId, run);
+    return spans;
+  };
+  return {
+    project: async (ledger, arrivals) => {
+      const spans: Span[] = [];
+      for (const stretch of listStretches(arrivals, (runId) => runs.has(runId))) {
+        try {
+          spans.push(...(await projectRun(ledger, stretch)));
+        } catch (error) {
+          if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
+          runs.delete(stretch.runId);
+          onDamage(stretch.runId);
+        }
+        await giveWay();
+      }
+      return spans;
+    },
+  };
+}
+
+/** New events of one run, by their sequence numbers. */
+interface Stretch {
+  readonly runId: CoordinationId;
+  readonly from: number;
+  readonly to: number;
+}
+
+function listStretches(arrivals: readonly Arrival[], isKnown: (runId: CoordinationId) => boolean): Stretch[] {
+  const byRun = Map.groupBy(arrivals, ({ runId }) => runId);
+  return [...byRun].flatMap(([runId, ofRun]) => {
+    if (!isKnown(runId) && ofRun.every(({ type }) => QUIET.has(type))) return [];
+    const sequences = ofRun.map(({ sequence }) => sequence);
+    return [{ runId, from: Math.min(...sequences), to: Math.max(...sequences) }];
+  });
+}
+
+async function takeUpTo(run: FollowedRun, from: number, to: number): Promise<Span[]> {
+  const spans: Span[] = [];
+  while (run.next <= to) {
+    const limit = Math.min(EVENTS_PER_READ, to - run.next + 1);
+    const events = await run.read({ from: run.next, limit });
+    if (events.length === 0) break;
+    for (const event of events) {
+      const ended = run.projection.take(event);
+      if (event.sequence >= from) spans.push(...ended);
+      run.next = event.sequence + 1;
+    }
+    await giveWay();
+  }
+  return spans;
+}
+
+/** Begins to follow a run, whichever kind it is; `undefined` where the ledger does not have it. */
+async function beginRun(
+  ledger: ExportedLedger,
+  runId: CoordinationId,
+  hash: HashText,
+  depth: number,
+): Promise<FollowedRun | undefined> {
+  const isCoordination = (await ledger.entry(runId)) !== undefined;
+  const store = isCoordination ? ledger : ledger.workflows;
+  const read: FollowedRun["read"] = (range) => store.read(runId, range);
+  const [first] = await read({ from: 0, limit: 1 });
+  if (!first) return undefined;
+  const roots = new Map<string, SpanPlace>();
+  for (const origin of depth > 0 ? listOrigins(first) : []) {
+    const around = await beginRun(ledger, origin as CoordinationId, hash, depth - 1);
+    const root = around?.projection.root();
+    if (root) roots.set(origin, root);
+  }
+  const findRoot = (id: string): SpanPlace | undefined => roots.get(id);
+  const projection = isCoordination
+    ? createCoordinationSpans(hash, findRoot)
+    : createWorkflowSpans(hash, findRoot);
+  const run: FollowedRun = { read, projection: projection, next: 1 };
+  run.projection.take(first);
+  return run;
+}
+
+/** Lists the runs that a run came from. */
+function listOrigins(first: AnyEvent): string[] {
+  if (first.type === "coordination.created") {
+    const { forkedFrom, parent, trace } = first.payload;
+    const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
+    return origins.filter((origin) => origin !== undefined);
+  }
+  if (first.type !== "run.started" || !("parent" in first.payload)) return [];
+  const { parent } = first.payload;
+  return parent && parent.wellKnownUrl === undefined ? [parent.runId] : [];
+}

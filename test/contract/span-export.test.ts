@@ -1,0 +1,167 @@
+/** Owns: that spans reach a collector: all of them, in requests that are valid, whatever the collector does meanwhile. */
+import { hash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
+import { createCoordinationSpans } from "../../src/agents/coordination/telemetry/project-coordination.ts";
+import { systemClock } from "../../src/infra/clock/system-clock.ts";
+import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
+import { createOtlpSender } from "../../src/infra/otlp/otlp-sender.ts";
+import { createSpanExport, type SpanExport } from "../../src/plugins/telemetry/export-spans.ts";
+import { createFollowedSpans } from "../../src/plugins/telemetry/followed-spans.ts";
+import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
+import { listUnique, startOtlpCollector, type OtlpCollector } from "../support/otlp-collector.ts";
+import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const hashText = (text: string): string => hash("sha256", text);
+let folder: TempFolder;
+let expectedIds: string[];
+let ledgers = 0;
+
+beforeAll(async () => {
+  folder = createTempFolder();
+  await using exported = await recordExport("http://127.0.0.1:9");
+  const events = await exported.ledger.read(RESEARCH.id as CoordinationId, { from: 0, limit: 10_000 });
+  const projection = createCoordinationSpans(hashText);
+  expectedIds = events.flatMap((event) => projection.take(event)).map(({ spanId }) => spanId);
+});
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+interface Exported extends AsyncDisposable {
+  readonly ledger: OpenedLedger;
+  readonly exporting: SpanExport;
+  readonly log: string[];
+  /** The positions at which it began. */
+  readonly begins: (number | undefined)[];
+}
+
+/** A recorded ledger with an export of all of it, which is not started yet. */
+async function recordExport(endpoint: string, place: "first" | "new" = "first"): Promise<Exported> {
+  const file = folder.file(`ledger-${(ledgers += 1)}.sqlite`);
+  await recordLedger(file, [RESEARCH]);
+  const ledger = await openTestLedger(file);
+  if (place === "first")
+    await ledger.exports.take({ name: "otlp", holder: "before", from: 0, nowMs: 0, untilMs: 0 });
+  const log: string[] = [];
+  const note =
+    (level: string): Logger["info"] =>
+    (_, message) =>
+      void log.push(`${level} ${message}`);
+  const headers = { "x-key": "s3cret" };
+  const target = createOtlpSender({ endpoint, headers, version: "1.2.3", sendMs: 3_000 });
+  const begins: (number | undefined)[] = [];
+  const take: OpenedLedger["exports"]["take"] = async (request) => {
+    const position = await ledger.exports.take(request);
+    begins.push(position);
+    return position;
+  };
+  const exporting = createSpanExport({
+    ledger: () => Promise.resolve(ledger),
+    cursors: () => Promise.resolve({ ...ledger.exports, take }),
+    spans: createFollowedSpans(hashText, (runId) => void log.push(`damaged ${runId}`)),
+    target,
+    clock: systemClock,
+    logger: { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") },
+    holder: "test",
+  });
+  const dispose = async (): Promise<void> => {
+    await exporting.close();
+    await target.close();
+    await ledger.close();
+  };
+  return { ledger, exporting, log, begins, [Symbol.asyncDispose]: dispose };
+}
+
+async function waitUntilExported({ spans }: OtlpCollector, count = expectedIds.length): Promise<void> {
+  await waitFor(() => listUnique(spans).length === count, { what: "the spans", timeoutMs: 30_000 });
+}
+
+const sortIds = (spans: OtlpCollector["spans"]): string[] => spans.map(({ spanId }) => spanId).toSorted();
+
+describe("an export of spans", () => {
+  it("brings each span once, valid, with the headers and the name of the service", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    exported.exporting.start();
+    await waitUntilExported(collector);
+    expect(sortIds(collector.spans)).toEqual(expectedIds.toSorted());
+    expect(collector.problems).toEqual([]);
+    expect(collector.headers[0]).toMatchObject({ "x-key": "s3cret" });
+    expect(new Set(collector.spans.map(({ service }) => service))).toEqual(
+      new Set(["openclaw-coordination"]),
+    );
+    expect(exported.log).toEqual([]);
+  });
+
+  it("begins with what is appended after it was switched on", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url, "new");
+    exported.exporting.start();
+    await waitFor(() => exported.begins.length > 0, { what: "the export to begin", timeoutMs: 10_000 });
+    await exported.exporting.close();
+    expect(exported.begins).toEqual([await exported.ledger.newestPosition()]);
+    expect(collector.requests).toBe(0);
+  });
+
+  it("waits as long as the collector asks for, and sends again", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    const times: number[] = [];
+    collector.answer = () => {
+      times.push(performance.now());
+      return times.length === 1 ? { status: 429, headers: { "retry-after": "1" } } : undefined;
+    };
+    exported.exporting.start();
+    await waitUntilExported(collector);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(950);
+    expect(sortIds(listUnique(collector.spans))).toEqual(expectedIds.toSorted());
+  });
+
+  it("loses nothing while the collector fails or is away, and says so once", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    let failures = 0;
+    collector.answer = () => ((failures += 1) <= 2 ? { status: 500 } : undefined);
+    exported.exporting.start();
+    await waitUntilExported(collector);
+    await waitFor(() => exported.log.length === 2, { what: "what it says of it", timeoutMs: 10_000 });
+    expect(exported.log).toEqual([
+      "warn spans cannot be exported: they wait in the ledger",
+      "info spans are exported again",
+    ]);
+  });
+
+  it("goes on with the others where the collector refuses one", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    const refused = expectedIds[2];
+    collector.answer = (spans) =>
+      spans.some(({ spanId }) => spanId === refused) ? { status: 400 } : undefined;
+    exported.exporting.start();
+    await waitUntilExported(collector, expectedIds.length - 1);
+    expect(exported.log).toEqual(["warn the collector refused a span: it is left out"]);
+  });
+
+  it("ends within seconds where the collector does not answer, and the next one sends all of it", async () => {
+    await using collector = await startOtlpCollector();
+    await using exported = await recordExport(collector.url);
+    collector.answer = "hang";
+    exported.exporting.start();
+    await waitFor(() => collector.requests > 0, { what: "a request", timeoutMs: 10_000 });
+    const began = performance.now();
+    await exported.exporting.close();
+    expect(performance.now() - began).toBeLessThan(5_000);
+    const position = await exported.ledger.exports.take({
+      name: "otlp",
+      holder: "next",
+      from: 99,
+      nowMs: Number.MAX_SAFE_INTEGER - 1,
+      untilMs: Number.MAX_SAFE_INTEGER,
+    });
+    expect(position).toBe(0);
+  });
+});

@@ -1,0 +1,100 @@
+/** Owns: the spans of `serve --otlp`, over kill -9. */
+import { hash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { createWorkflowSpans } from "../../src/agents/coordination/telemetry/project-workflow.ts";
+import { importsOf, listSourceFiles } from "../architecture/read-imports.ts";
+import { listUnique, startOtlpCollector } from "../support/otlp-collector.ts";
+import { startServe, type ServeProcess } from "../support/serve-process.ts";
+import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { chain, createNode, createWorkflow } from "../support/workflow-definitions.ts";
+
+const EXPORTING = /^(?:plugins\/(?:telemetry\/|compose-telemetry)|infra\/otlp\/)/u;
+const RUNS = 30;
+const DEFINITION = createWorkflow("pair", {
+  nodes: [createNode("first"), createNode("second")],
+  edges: chain("first>second"),
+});
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
+
+async function createRuns(serve: ServeProcess, count: number): Promise<string[]> {
+  const runIds: string[] = [];
+  for (let run = 0; run < count; run += 1) {
+    const { status, body } = await serve.ask("POST", "/v1/runs", {
+      body: { workflowId: "pair", inputs: {} },
+      headers: { traceparent: TRACEPARENT },
+    });
+    expect(status).toBe(201);
+    runIds.push(String(body["runId"]));
+  }
+  return runIds;
+}
+
+/** The ids of all spans of these runs, as the ledger has them. */
+async function listSpanIds(file: string, runIds: readonly string[]): Promise<string[]> {
+  const ledger = await openTestLedger(file);
+  const ids: string[] = [];
+  for (const runId of runIds) {
+    const projection = createWorkflowSpans((text) => hash("sha256", text));
+    const events = await ledger.workflows.read(runId as CoordinationId, { from: 0, limit: 1_000 });
+    ids.push(...events.flatMap((event) => projection.take(event)).map(({ spanId }) => spanId));
+  }
+  await ledger.close();
+  return ids;
+}
+
+describe("serve --otlp", () => {
+  it("exports the tree of every run, whole and once after de-duplication, over kill -9", async () => {
+    using folder = createTempFolder();
+    await using collector = await startOtlpCollector();
+    const ledger = folder.file("runs.sqlite");
+    const options = {
+      ledger,
+      folder: folder.path,
+      definitions: [DEFINITION],
+      args: ["--otlp", collector.url],
+    };
+    const first = await startServe(options);
+    const before = await createRuns(first, RUNS);
+    await waitFor(() => collector.requests > 0, { what: "a first request", timeoutMs: 30_000 });
+    const after = createRuns(first, RUNS).catch(() => [] as string[]);
+    await first.end("SIGKILL");
+    await after;
+    const second = await startServe(options);
+    const runIds = [...before, ...(await createRuns(second, RUNS))];
+    const rootsOf = () => new Set(collector.spans.map(({ attributes }) => attributes["coordination.run_id"]));
+    await waitFor(() => runIds.every((runId) => rootsOf().has(runId)), {
+      what: "the root of every run",
+      timeoutMs: 60_000,
+    });
+    await second.end("SIGTERM");
+    const expected = await listSpanIds(ledger, runIds);
+    const spans = listUnique(collector.spans);
+    const exportedIds = new Set(spans.map(({ spanId }) => spanId));
+    expect(expected).toHaveLength(3 * 2 * RUNS);
+    expect(expected.filter((id) => !exportedIds.has(id))).toEqual([]);
+    expect(collector.problems).toEqual([]);
+    for (const { traceId, parentSpanId } of spans) {
+      expect(traceId).toBe(TRACE);
+      expect(parentSpanId === "00f067aa0ba902b7" || exportedIds.has(parentSpanId)).toBe(true);
+    }
+  });
+
+  it("refuses what is no address", async () => {
+    using folder = createTempFolder();
+    const options = { ledger: folder.file("runs.sqlite"), folder: folder.path, definitions: [DEFINITION] };
+    await expect(startServe({ ...options, args: ["--otlp", "collector:4318"] })).rejects.toThrow(
+      "--otlp: expected an address that begins with http:// or https://",
+    );
+  });
+
+  it("is loaded where somebody wants it, and reached by value from one file", () => {
+    const found = listSourceFiles()
+      .filter((file) => file.endsWith(".ts") && !file.startsWith("plugins/telemetry/"))
+      .flatMap((file) => importsOf(file))
+      .filter(({ target, kind }) => kind === "value" && EXPORTING.test(target));
+    expect(new Set(found.map(({ file }) => file))).toEqual(new Set(["plugins/compose-telemetry.ts"]));
+  });
+});

@@ -123,6 +123,11 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
   },
+  "plugins/cli/stats": {
+    folders:
+      "core/contracts core/contracts/config core/stats core/runtime/log core/std plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host",
+    types: "plugins",
+  },
   "plugins/cli/policies": {
     folders:
       "core/contracts/config core/policies core/runtime core/runtime/log core/std plugins/cli/files plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host",
@@ -217,7 +222,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli": {
     folders:
-      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/policies plugins/cli/workflows plugins/reports",
+      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/policies plugins/cli/stats plugins/cli/workflows plugins/reports",
     types: "plugins",
     lazy: "plugins",
     packages: "commander node:*",

@@ -29,6 +29,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "zod",
   },
   "core/telemetry": { folders: "core/contracts", types: "core/contracts/workflows" },
+  "core/stats": { folders: "core/contracts", types: "core/contracts/config" },
   "core/policies": { folders: "core/contracts core/std core/contracts/config" },
   "core/openwop": { folders: "core/contracts core/ledger core/std" },
   "core/ports": { types: "core/contracts core/contracts/workflows" },

@@ -23,6 +23,7 @@ import { addRetry } from "./plans/retry-command.ts";
 import { addRuns } from "./workflows/runs-command.ts";
 import { addShow, addTimeline } from "./timeline/show-command.ts";
 import { addTree } from "./timeline/tree-command.ts";
+import { addStats } from "./stats/stats-command.ts";
 import { addStatus } from "./status-command.ts";
 import { addDisable, addEnable } from "./switch-command.ts";
 import { addVerify } from "./ledger/verify-command.ts";
@@ -46,6 +47,7 @@ const ADDITIONS = [
   addReplay,
   addFork,
   addDiff,
+  addStats,
   addVerify,
   addLedger,
   addPlan,

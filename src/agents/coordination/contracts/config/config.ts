@@ -11,6 +11,7 @@ import { policiesSchema } from "./policies-config.ts";
 import { privilegesSchema } from "./privileges-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
 import { programFields } from "../program-fields.ts";
+import { statsSchema } from "./stats-config.ts";
 import { telemetrySchema } from "./telemetry-config.ts";
 import { describeProblems, parseBounded, type ValidationProblem } from "../validation.ts";
 import { CoordinationError, isCoordinationError } from "../errors.ts";
@@ -317,6 +318,7 @@ const phase1Schema = z.strictObject({
   page: pageSchema.prefault({}),
   metrics: metricsSchema.prefault({}),
   telemetry: telemetrySchema.prefault({}),
+  stats: statsSchema.prefault({}),
   policies: policiesSchema.prefault({}),
 });
 

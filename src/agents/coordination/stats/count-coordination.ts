@@ -1,0 +1,155 @@
+/** Owns: what one coordination adds to the statistics, counted from its log. Does not own: what they are compared with (`measures.ts`). */
+import type { FactPayloads } from "../contracts/facts.ts";
+import type { StepId } from "../contracts/ids.ts";
+import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
+
+/** Numbers of any set of coordinations. Durations in milliseconds, in no order. */
+export interface Counts {
+  coordinations: number;
+  ended: number;
+  succeeded: number;
+  /** Results, and answers that sessions waited for, that were to be told to somebody. */
+  tellings: number;
+  delivered: number;
+  /** From the opening of a coordination to its first result. */
+  readonly firstResultMs: number[];
+  completed: number;
+  /** Steps that completed more than once. */
+  duplicates: number;
+  /** Outcomes that came again, or too late, and did not count. */
+  refusedOutcomes: number;
+  conflicts: number;
+  lostUpdates: number;
+  /** Attempts that came to a result, held ones among them. */
+  results: number;
+  held: number;
+  questions: number;
+  /** From asking to an answer of people. */
+  readonly answerMs: number[];
+  expired: number;
+}
+
+/** Follows one log from its first event on. */
+export interface CoordinationCounter {
+  take(event: RunEvent): void;
+  readonly counts: Counts;
+}
+
+export function createCounts(): Counts {
+  return {
+    coordinations: 0,
+    ended: 0,
+    succeeded: 0,
+    tellings: 0,
+    delivered: 0,
+    firstResultMs: [],
+    completed: 0,
+    duplicates: 0,
+    refusedOutcomes: 0,
+    conflicts: 0,
+    lostUpdates: 0,
+    results: 0,
+    held: 0,
+    questions: 0,
+    answerMs: [],
+    expired: 0,
+  };
+}
+
+interface Counting {
+  readonly counts: Counts;
+  openedAtMs: number;
+  readonly completed: Set<StepId>;
+  /** `STEP/ATTEMPT` of results that were held. */
+  readonly gated: Set<string>;
+  readonly askedAtMs: Map<string, number>;
+}
+
+type Fact<T extends FactEvent["type"]> = Extract<FactEvent, { readonly type: T }>;
+type Count<T extends FactEvent["type"]> = (
+  counting: Counting,
+  payload: Fact<T>["payload"],
+  atMs: number,
+) => void;
+
+export function createCoordinationCounter(): CoordinationCounter {
+  const counting: Counting = {
+    counts: createCounts(),
+    openedAtMs: 0,
+    completed: new Set(),
+    gated: new Set(),
+    askedAtMs: new Map(),
+  };
+  return {
+    counts: counting.counts,
+    take: (event) => {
+      if (!isFact(event)) return;
+      const count = COUNTS[event.type] as Count<FactEvent["type"]> | undefined;
+      count?.(counting, event.payload, Date.parse(event.timestamp));
+    },
+  };
+}
+
+const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
+  "coordination.created": (counting, _, atMs) => {
+    counting.counts.coordinations = 1;
+    counting.openedAtMs = atMs;
+  },
+  "step.completed": (counting, { stepId, attempt }, atMs) => {
+    const { counts, completed, openedAtMs } = counting;
+    if (completed.has(stepId)) counts.duplicates += 1;
+    if (completed.size === 0) counts.firstResultMs.push(Math.max(0, atMs - openedAtMs));
+    completed.add(stepId);
+    counts.completed += 1;
+    // The result of an attempt that was held is counted already.
+    if (!counting.gated.has(`${stepId}/${attempt}`)) counts.results += 1;
+  },
+  "step.outcome_refused": ({ counts }) => {
+    counts.refusedOutcomes += 1;
+  },
+  "result.held": ({ counts, gated }, { stepId, attempt }) => {
+    gated.add(`${stepId}/${attempt}`);
+    counts.held += 1;
+    counts.results += 1;
+  },
+  "conflict.detected": ({ counts }, { contest }) => {
+    counts.conflicts += 1;
+    if (contest?.cause === "overwritten") counts.lostUpdates += 1;
+  },
+  "session.told": ({ counts }, { delivery }) => {
+    countTelling(counts, delivery);
+  },
+  "coordination.escalated": ({ counts, askedAtMs }, { escalationId }, atMs) => {
+    counts.questions += 1;
+    askedAtMs.set(escalationId, atMs);
+  },
+  "escalation.closed": (counting, { escalationId, resolution }, atMs) => {
+    const { counts, askedAtMs } = counting;
+    const sinceMs = askedAtMs.get(escalationId);
+    if (resolution === "expired") counts.expired += 1;
+    else if (resolution !== "cancelled" && sinceMs !== undefined)
+      counts.answerMs.push(Math.max(0, atMs - sinceMs));
+  },
+  "coordination.terminal": ({ counts }, { status, delivery }) => {
+    if (delivery !== undefined) countTelling(counts, delivery);
+    // Whoever cancels wants no success.
+    if (status === "cancelled") return;
+    counts.ended += 1;
+    if (status === "success") counts.succeeded += 1;
+  },
+};
+
+function countTelling(counts: Counts, delivery: FactPayloads["session.told"]["delivery"]): void {
+  counts.tellings += 1;
+  if (delivery === "delivered") counts.delivered += 1;
+}
+
+/** Adds the numbers of one set of coordinations to those of another. */
+export function addCounts(sum: Counts, counts: Counts): void {
+  for (const name of Object.keys(counts) as (keyof Counts)[]) {
+    const value = counts[name];
+    const total = sum[name];
+    if (Array.isArray(total) && Array.isArray(value)) for (const ms of value) total.push(ms);
+    else Object.assign(sum, { [name]: (total as number) + (value as number) });
+  }
+}

@@ -1,0 +1,115 @@
+/** Owns: how coordination is measured from its logs. */
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import { statsSchema } from "../../src/agents/coordination/contracts/config/stats-config.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import {
+  addCounts,
+  createCoordinationCounter,
+  createCounts,
+  type Counts,
+} from "../../src/agents/coordination/stats/count-coordination.ts";
+import { findPercentile, measureCounts, type Measure } from "../../src/agents/coordination/stats/measures.ts";
+import { recordConflicts, WRITERS } from "../cli/recorded-conflicts.ts";
+import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
+import { recordQuestions, SPAWNS } from "../cli/recorded-questions.ts";
+import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
+
+const TARGETS = statsSchema.parse({});
+
+async function readRecorded(
+  record: (file: string, folder: string) => Promise<unknown>,
+  id: string,
+): Promise<RunEvent[]> {
+  using folder = createTempFolder();
+  await record(folder.file("ledger.sqlite"), folder.path);
+  const ledger = await openTestLedger(folder.file("ledger.sqlite"));
+  const events = await ledger.read(id as CoordinationId, { from: 0, limit: 10_000 });
+  await ledger.close();
+  return events;
+}
+
+function countEvents(events: readonly RunEvent[]): Counts {
+  const counter = createCoordinationCounter();
+  for (const event of events) counter.take(event);
+  return counter.counts;
+}
+
+const findMeasure = (counts: Counts, name: Measure["name"]): Measure | undefined =>
+  measureCounts(counts, TARGETS).find((measure) => measure.name === name);
+
+describe("the counts of a coordination", () => {
+  it("tell its end, its first result and its results", async () => {
+    const counts = countEvents(await readRecorded((file) => recordLedger(file, [RESEARCH]), RESEARCH.id));
+    expect(counts).toMatchObject({ coordinations: 1, ended: 1, succeeded: 0, duplicates: 0, held: 0 });
+    expect(counts.results).toBe(counts.completed);
+    expect(counts.firstResultMs).toHaveLength(1);
+    expect(counts.firstResultMs[0]).toBeGreaterThan(0);
+  });
+
+  it("tell what was held, what people were asked, and how long they took", async () => {
+    const counts = countEvents(await readRecorded((file) => recordQuestions(file), SPAWNS));
+    expect(counts.held).toBeGreaterThan(0);
+    expect(counts.results).toBeGreaterThanOrEqual(counts.held);
+    expect(counts.questions).toBeGreaterThanOrEqual(counts.answerMs.length + counts.expired);
+    expect(Math.min(...counts.answerMs)).toBeGreaterThan(0);
+  });
+
+  it("tell conflicts", async () => {
+    const counts = countEvents(await readRecorded(recordConflicts, WRITERS));
+    expect(counts.conflicts).toBeGreaterThan(0);
+    expect(counts.lostUpdates).toBeLessThanOrEqual(counts.conflicts);
+  });
+
+  it("of several are their sum, in whatever order they are added", () => {
+    const values = fc.record({ ended: fc.nat(9), held: fc.nat(9), answerMs: fc.array(fc.nat(99)) });
+    fc.assert(
+      fc.property(fc.array(values), (several) => {
+        const add = (some: typeof several): Counts => {
+          const sum = createCounts();
+          for (const part of some) addCounts(sum, { ...createCounts(), ...part });
+          return { ...sum, answerMs: sum.answerMs.toSorted((a, b) => a - b) };
+        };
+        expect(add(several)).toEqual(add(several.toReversed()));
+        expect(add(several).ended).toBe(several.reduce((sum, { ended }) => sum + ended, 0));
+        expect(add(several).answerMs).toHaveLength(several.flatMap(({ answerMs }) => answerMs).length);
+      }),
+    );
+  });
+});
+
+describe("a measure", () => {
+  test.each([
+    [{ ended: 20, succeeded: 19 }, "success", 0.95, "met"],
+    [{ ended: 100, succeeded: 94 }, "success", 0.94, "missed"],
+    [{ ended: 19, succeeded: 0 }, "success", 0, "few"],
+    [{ results: 100, held: 21 }, "held", 0.21, "missed"],
+    [{ completed: 1, duplicates: 1 }, "duplicates", 1, "missed"],
+    [{ conflicts: 0, lostUpdates: 0 }, "lostUpdates", 0, "met"],
+    [{ tellings: 100, delivered: 99 }, "delivery", 0.99, "met"],
+  ] as const)("of %j: %s is %d, which is %s", (fields, name, value, verdict) => {
+    expect(findMeasure({ ...createCounts(), ...fields }, name)).toMatchObject({ value, verdict });
+  });
+
+  it("of nothing has no value, and no verdict", () => {
+    expect(findMeasure(createCounts(), "answers")).toEqual({
+      name: "answers",
+      unit: "ms",
+      target: { is: "at most", value: 3_600_000 },
+      count: 0,
+      verdict: "few",
+    });
+  });
+
+  it("of a percentile is a value that 95 of 100 do not exceed, and 94 do not reach", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(1_000), { minLength: 1 }), (values) => {
+        const value = findPercentile(values, 0.95) ?? -1;
+        expect(values).toContain(value);
+        expect(values.filter((other) => other <= value).length).toBeGreaterThanOrEqual(0.95 * values.length);
+        expect(values.filter((other) => other < value).length).toBeLessThan(0.95 * values.length);
+      }),
+    );
+  });
+});

@@ -6,7 +6,7 @@ import { copyIsolated } from "./isolated-copy.ts";
 import { readDecision } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 
-/** What plugins ruled on a decision. */
+/** The plugins' ruling on a decision. */
 export type DecisionRuling =
   /** `plugin` is the one whose confidence counts, or else the first that allowed it. */
   | { readonly action: "allow"; readonly plugin: string; readonly confidence?: number }

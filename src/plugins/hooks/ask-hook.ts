@@ -9,7 +9,7 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { StoredHook } from "./hook-registry.ts";
 import type { HookContext } from "./hook-types.ts";
 
-/** What asking a hook came to. */
+/** The result of asking a hook. */
 export type Asked =
   | { readonly kind: "answer"; readonly value: unknown }
   | {
@@ -24,7 +24,7 @@ export interface Asking {
   readonly deadlineAtMs: number;
   /** Aborted: the answer is not waited for any more. */
   readonly signal?: AbortSignal | undefined;
-  /** What the hook is given, with its context. */
+  /** Returns the arguments of the hook for its context. */
   readonly given: (context: HookContext) => readonly unknown[];
 }
 

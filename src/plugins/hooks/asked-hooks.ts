@@ -1,5 +1,5 @@
 /**
- * Owns: who is asked, in which order. What other copies of the package stored is read again here, since it may be of a version
+ * Owns: who is asked, in which order. Entries that other copies of the package stored are read again here, since they may be of a version
  * that is not known: such a plugin takes part in the gates that it names, and fails in them.
  */
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";

@@ -23,7 +23,7 @@ import { readRuling } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 import { verifyByPlugin } from "./verify-by-plugin.ts";
 
-/** What plugins ruled on a contest. */
+/** The plugins' ruling on a contest. */
 export type ContestRuling =
   | { readonly award: "requester" | "holder"; readonly plugin: string; readonly reason: string }
   /** The id of the plugin, and a sentence: the requester is refused. */
@@ -54,7 +54,7 @@ export interface HookHost {
   observed(): Promise<void>;
 }
 
-/** What the asking side of hooks needs. */
+/** The parts that asking hooks needs. */
 export interface HookHostParts {
   readonly clock: Clock;
   readonly logger: Logger;

@@ -19,7 +19,7 @@ export const HOOK_BUDGETS_MS: Readonly<Record<HookKind, { readonly usual: number
 /** How many hooks there may be, and how long each may take (docs/hooks.md). */
 export const HOOK_LIMITS = {
   pluginsMax: 64,
-  /** Of one plugin: the host loads each more than once, and again after every change. */
+  /** Registrations of one plugin: the host loads each more than once, and again after every change. */
   registrationsMax: 16,
   /** `plugin:ID` is the key of a check, which has 64 characters. */
   pluginIdCharsMax: 57,

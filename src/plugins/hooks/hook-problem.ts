@@ -12,11 +12,11 @@ export interface HookProblem {
   readonly because: "timed_out" | "failed" | "malformed" | "unavailable";
   /** One sentence that names the plugin, free of content. */
   readonly message: string;
-  /** What the hook threw. */
+  /** The value that the hook threw. */
   readonly error?: unknown;
 }
 
-/** What reporting a problem needs. */
+/** The parts that reporting a problem needs. */
 export interface ProblemParts {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -26,7 +26,7 @@ export interface ProblemParts {
 
 interface Problem {
   readonly because: HookProblem["because"];
-  /** What the hook did, as the rest of a sentence. */
+  /** The hook's mistake, as the rest of a sentence. */
   readonly what: string;
   readonly error?: unknown;
 }

@@ -10,7 +10,7 @@
  */
 import { HOOK_LIMITS } from "./hook-limits.ts";
 
-/** Of an entry. `version`, `pluginId` and `kinds` mean the same in every version. */
+/** Version of an entry. `version`, `pluginId` and `kinds` mean the same in every version. */
 export const HOOKS_VERSION = 1;
 
 /** A hook as it is kept, in whatever copy of this module it was registered. */
@@ -93,7 +93,7 @@ export function forgetPlugin(pluginId: string): void {
 
 function accessSlots(): Map<string, HookSlot> {
   const registry = ((globalThis as Holder)[KEY] ??= { version: 1, slots: new Map() });
-  // Of another version: what would be put there would never be asked, and gates would be open.
+  // In a registry of another version an entry would never be asked, and gates would be open.
   if ((registry.version as number) !== 1)
     throw new Error(
       "the coordination plugin and this plugin bring versions of openclaw-coordination that do not fit",

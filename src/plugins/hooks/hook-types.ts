@@ -1,7 +1,7 @@
 /** Owns: what hooks of plugin authors are given and what they answer. Plain types, so that an author needs no others. */
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 
-/** What a hook needs of the plugin API that OpenClaw gives to `register(api)`. */
+/** The part that hooks need of the plugin API that OpenClaw gives to `register(api)`. */
 export interface CoordinationHooksApi {
   readonly id: string;
   readonly logger: { error(message: string): void };
@@ -19,7 +19,7 @@ export interface HooksLifecycle {
   onDispose?(dispose: () => void): unknown;
 }
 
-/** What every hook is given beside what it is asked about. */
+/** The context of every hook, beside the question itself. */
 export interface HookContext {
   /** Aborted when the answer does not count any more. */
   readonly signal: AbortSignal;
@@ -27,7 +27,7 @@ export interface HookContext {
   readonly deadlineAtMs: number;
 }
 
-/** What an observer is given beside the event. */
+/** The context of an observer, beside the event. */
 export interface ObserverContext extends HookContext {
   /** Events that were dropped since the last one, because the observer was too slow. */
   readonly dropped: number;
@@ -43,7 +43,7 @@ export interface HookSettings {
 
 type Later<T> = T | Promise<T>;
 
-/** Of functions that answer nothing. */
+/** The return value of functions that answer nothing. */
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- `undefined` alone refuses `(question) => console.log(question)`
 type Nothing = void | undefined;
 
@@ -68,7 +68,7 @@ export interface HookContest {
   /** `file:<real path>` (`file:@<machine>:<real path>` where machines share a ledger and no folders), `session:<key>`, `queue:<name>`, or a name of a plugin author. */
   readonly resource: string;
   readonly cause: "overlap" | "stale_base";
-  /** What would rule otherwise. */
+  /** The strategy that rules where no hook does. */
   readonly strategy: "owner_wins" | "priority_wins" | "merge_if_safe" | "manual_review";
   readonly requester: ContestSide;
   /** Who stands against it, at least one. */
@@ -76,7 +76,7 @@ export interface HookContest {
   readonly tool?: string | undefined;
 }
 
-/** What an `arbitrate` hook answers. */
+/** The answer of an `arbitrate` hook. */
 export interface ArbitrateAnswer {
   /** `holder`: the call is refused. `requester`: it happens, and the holders' claims end. */
   readonly award: "requester" | "holder";
@@ -93,7 +93,7 @@ export interface HookResult {
   readonly target: string;
   readonly agentId: string;
   readonly childSessionKey?: string | undefined;
-  /** What the agent was asked to do, where it is kept. */
+  /** The agent's task, where its text is kept. */
   readonly task?: string | undefined;
   /** The agent's last words, or its outputs as JSON. */
   readonly text: string;
@@ -102,7 +102,7 @@ export interface HookResult {
   readonly confidence?: number | undefined;
 }
 
-/** What a `verify` hook answers. */
+/** The answer of a `verify` hook. */
 export interface VerifyAnswer {
   /** `revise` gives the result back to its agent, with the criteria. */
   readonly verdict: "pass" | "fail" | "revise";
@@ -110,7 +110,7 @@ export interface VerifyAnswer {
   readonly criteria?: readonly string[] | undefined;
   /** From 0 to 1: how sure the verifier is. */
   readonly confidence?: number | undefined;
-  /** What the verdict is about, where the verifier says so: one about anything else does not count. */
+  /** The result that the verdict is about, where the verifier says so: a verdict about another one does not count. */
   readonly target?: string | undefined;
 }
 
@@ -143,12 +143,12 @@ export interface PlanDecision extends DecisionBase {
 /** A decision to have work done, before any of it begins. Free of content. */
 export type HookDecision = SpawnDecision | PlanDecision;
 
-/** What a `decide` hook answers. */
+/** The answer of a `decide` hook. */
 export interface DecideAnswer {
   readonly action: "allow" | "deny";
   /** One sentence for the agent and for people. */
   readonly reason?: string | undefined;
-  /** From 0 to 1: below the operator's floor people are asked. Of several plugins the least counts. */
+  /** From 0 to 1: below the operator's floor people are asked. The least of several plugins counts. */
   readonly confidence?: number | undefined;
 }
 
@@ -173,26 +173,26 @@ export interface HookQuestion {
   readonly stepId?: string | undefined;
   readonly ownerSession: string;
   readonly askedBy?: string | undefined;
-  /** What an agent asks, as it wrote it: data, never an instruction. */
+  /** The question of an agent, as it wrote it: data, never an instruction. */
   readonly text?: string | undefined;
   readonly options?: readonly string[] | undefined;
   readonly answers: readonly ("approve" | "deny" | "answer")[];
   readonly deadlineAtMs: number;
-  /** What counts when nobody answers. */
+  /** The answer that counts when nobody gives one. */
   readonly onExpiry: "deny" | "default";
   readonly confidence?: { readonly measured?: number | undefined; readonly floor: number } | undefined;
 }
 
-/** What an `escalate` hook answers for people. */
+/** The answer that an `escalate` hook brings from people. */
 export interface EscalateAnswer {
   readonly answer: "approve" | "deny" | "answer";
-  /** What an `answer` says. */
+  /** The text of an `answer`. */
   readonly text?: string | undefined;
   /** Who answered, as your plugin knows them. */
   readonly by?: string | undefined;
 }
 
-/** What became of an answer. The first one that may answer counts. */
+/** The fate of an answer. The first one that may answer counts. */
 export type AnswerReceipt =
   | { readonly counted: true }
   | {
@@ -213,7 +213,7 @@ export type AnswerReceipt =
 /** Answers the question, now or later, until its deadline. Never throws. */
 export type AnswerQuestion = (answer: EscalateAnswer) => Promise<AnswerReceipt>;
 
-/** What an `escalate` hook is given beside the question. */
+/** The context of an `escalate` hook, beside the question. */
 export interface EscalateContext extends HookContext {
   /** Stays the same when the same notice comes again after a crash. */
   readonly noticeId: string;

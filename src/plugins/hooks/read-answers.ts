@@ -1,6 +1,6 @@
 /**
- * Owns: what hooks answered, read by hand: each field once, bounded, strict. An answer may be a trap (a getter, a proxy), and
- * a misspelt field of a gate must not be passed over. What is wrong is said without a word of what was answered.
+ * Owns: reading the answers of hooks by hand: each field once, bounded, strict. An answer may be a trap (a getter, a proxy), and
+ * a misspelt field of a gate must not be passed over. Problems are told without a word of the answer.
  */
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import type { ArbitrateAnswer, DecideAnswer, EscalateAnswer, VerifyAnswer } from "./hook-types.ts";

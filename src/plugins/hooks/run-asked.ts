@@ -4,7 +4,7 @@ import { awaitHookBack, type AskedHook } from "./asked-hooks.ts";
 import { reportProblem, type HookProblem, type ProblemParts } from "./hook-problem.ts";
 import type { Read } from "./read-answers.ts";
 
-/** What a hook answered, or the problem with it. */
+/** The answer of a hook, or the problem with it. */
 export type Outcome<T> =
   | { readonly kind: "answer"; readonly value: T }
   | { readonly kind: "problem"; readonly problem: HookProblem };

@@ -53,7 +53,7 @@ export type {
   PluginAnswer,
 };
 
-/** What the host ends an instance of a plugin for. */
+/** Why the host ends an instance of a plugin. */
 export type InstanceEnding = "reload" | "disable";
 
 /** Hooks of a plugin under test, asked as the coordination plugin does. */
@@ -63,7 +63,7 @@ export interface HookHarness {
   readonly clock: ManualClock;
   /** Everything that went wrong with a hook, the newest last. */
   readonly problems: readonly HookProblem[];
-  /** What the plugin's own log was told. */
+  /** Lines of the plugin's own log. */
   readonly logged: readonly string[];
   /** The coordination plugin's side, for questions that the methods here do not ask. */
   readonly host: HookHost;
@@ -87,14 +87,14 @@ export interface HookHarness {
 export interface EscalateOptions {
   /** 0 for the first notice, 1 for the first reminder. */
   readonly notice?: number;
-  /** What becomes of each answer; absent: it counts. */
+  /** Refuses answers; absent: each counts. */
   readonly take?: (answer: PluginAnswer) => AnswerRefusal | undefined;
 }
 
-/** What became of a notice in a test, and the answers. */
+/** How a notice ended in a test, and the answers to it. */
 export interface Escalated {
   readonly outcome: NoticeOutcome;
-  /** What was answered until now; later answers are added. */
+  /** Answers until now; later ones are added. */
   readonly answers: readonly PluginAnswer[];
 }
 

@@ -18,7 +18,7 @@ export const resourceSchema = z.string().min(1).max(BOUNDS.resourceCharsMax);
 /** A2: the position of a claim among all claims of the ledger, from 1 without a gap. A later claim has a greater one. */
 export const fencingTokenSchema = z.int().min(1);
 
-/** What a resource is: `sha256:<hex>`, `absent`, `folder`, or `stat:<size and times>` for a file too large to read. */
+/** The version of a resource: `sha256:<hex>`, `absent`, `folder`, or `stat:<size and times>` for a file too large to read. */
 export const changeVersionSchema = z.string().min(1).max(BOUNDS.versionCharsMax);
 
 /** One of those who want a resource, as the ruling sees it. */
@@ -72,7 +72,7 @@ export const mergeWaySchema = z.enum(["key", "section", "imports"]);
 /** By what a text was merged, where that was not by line. */
 export type MergeWay = z.infer<typeof mergeWaySchema>;
 
-/** What came of a three-way merge: versions only, no content. */
+/** The result of a three-way merge: versions only, no content. */
 export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("clean"),
@@ -84,10 +84,10 @@ export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("obstacle"), obstacle: mergeObstacleSchema }),
 ]);
-/** What a merge found on both sides, as hashes and sizes. */
+/** The texts that a merge found on both sides, as hashes and sizes. */
 export type MergeEvidence = z.infer<typeof mergeEvidenceSchema>;
 
-/** What plugins say of a contested write, before the strategy: who, and for whom. Never their words. */
+/** The plugins' ruling on a contested write, before the strategy: which plugin, and for whom. Never their words. */
 export const pluginRulingSchema = z.object({
   /** `plugin:ID`; absent where they were late, and it cannot be told which of them. */
   plugin: z
@@ -100,7 +100,7 @@ export const pluginRulingSchema = z.object({
   /** It gave no ruling, so that the requester does not get the resource. */
   failed: z.literal(true).optional(),
 });
-/** What a plugin ruled on a contest, with the plugin's id. */
+/** A plugin's ruling on a contest, with the plugin's id. */
 export type PluginRuling = z.infer<typeof pluginRulingSchema>;
 
 /** The payload schemas of the facts about claims, and about what was written. */
@@ -113,7 +113,7 @@ export const CLAIM_FACTS = {
     token: fencingTokenSchema,
     priority: prioritySchema,
     expiresAtMs: epochMsSchema,
-    /** What the resource was when it was claimed. */
+    /** The version of the resource when it was claimed. */
     base: changeVersionSchema.optional(),
   }),
   "claim.renewed": z.object({ stepId: stepIdSchema, token: fencingTokenSchema, expiresAtMs: epochMsSchema }),
@@ -133,7 +133,7 @@ export const CLAIM_FACTS = {
       "coordination_ended",
     ]),
   }),
-  /** What a write left behind. */
+  /** A write left the resource in another version. */
   "resource.changed": z.object({
     stepId: stepIdSchema,
     resource: resourceSchema,
@@ -166,11 +166,11 @@ export const CONFLICT_FACTS = {
         cause: z.enum(["overlap", "stale_base", "overwritten"]),
         ...appliedStrategySchema.shape,
         atMs: epochMsSchema,
-        /** What the requester's change is based on, and what the resource is. */
+        /** Versions: the one that the requester's change is based on, and the present one. */
         base: changeVersionSchema.optional(),
         current: changeVersionSchema.optional(),
         merge: mergeEvidenceSchema.optional(),
-        /** What plugins say of it. */
+        /** The plugins' ruling on it. */
         hook: pluginRulingSchema.optional(),
         /** Until when people may answer. */
         reviewByMs: epochMsSchema.optional(),

@@ -26,7 +26,7 @@ export const BOUNDS = {
   resourceCharsMax: 1_024,
   problemsMax: 8,
   claimsMax: 256,
-  /** What one tool call may change. */
+  /** Resources that one tool call may change. */
   resourcesPerCallMax: 256,
   /** Not released yet, expired ones included. */
   claimsPerStepMax: 5_000,
@@ -34,7 +34,7 @@ export const BOUNDS = {
   policyCharsMax: 8_192,
   conflictsPerCoordinationMax: 10_000,
   versionCharsMax: 128,
-  /** What is in a larger file is not looked at: it is told from others by its size and times, and never merged. */
+  /** The content of a larger file is not read: its size and times stand for its version, and it is never merged. */
   mergeBytesMax: 5_000_000,
   /** Kept of the files of one call for later merges. */
   mergeBytesPerCallMax: 16_000_000,
@@ -104,7 +104,7 @@ export const BOUNDS = {
   outputDepthMax: 32,
   /** The input of one step with its bindings filled in, as JSON. */
   filledInputCharsMax: 400_000,
-  /** What an owner is told at the end; more can be asked for. */
+  /** The message to an owner at the end of its plan; more can be asked for. */
   deliveryCharsMax: 16_000,
   budgetMax: Number.MAX_SAFE_INTEGER,
   /** In millionths it is still a safe integer. */
@@ -126,7 +126,7 @@ export const BOUNDS = {
   /** Steps that one append admits or skips: a longer one would hold up the host's event loop. */
   stepsPerAppendMax: 250,
   checksPerStepMax: 16,
-  /** Of the step, of its agent and of plugins together. */
+  /** Checks of the step, of its agent and of plugins together. */
   checksPerResultMax: 96,
   criteriaMax: 64,
   rubricCharsMax: 4_000,
@@ -146,19 +146,19 @@ export const BOUNDS = {
   openQuestionsMax: 2_000,
   /** Answers to one question that are recorded though they did not count. */
   refusedAnswersMax: 32,
-  /** Of one attempt; the newest counts, and with one more the result is lost. */
+  /** Texts of one attempt; the newest counts, and with one more the result is lost. */
   withheldTextsMax: 64,
-  /** What an operator may choose for a parent to be shown of one result. */
+  /** The least that an operator may choose for a parent to be shown of one result. */
   parentCharsMin: 2_000,
   parentCharsMax: 1_000_000,
-  /** Of one step: texts that its parent is shown a part of, and messages that did not go to a chat. */
+  /** Per step: texts that its parent is shown a part of, and messages that did not go to a chat. */
   shortenedTextsMax: 64,
   suppressedMessagesMax: 64,
   webhooksMax: 32,
   verifiersMax: 64,
   /** Entries of a list of tools that may or may not be called. */
   privilegeToolsMax: 128,
-  /** Of one step; what is refused beyond is refused without a record. */
+  /** Recorded refusals of one step; further calls are refused without a record. */
   privilegeRefusalsMax: 32,
   /** Sessions between a child and the owner that its privileges are looked up from. */
   privilegeDepthMax: 64,
@@ -176,6 +176,6 @@ export const BOUNDS = {
   usageRunsMax: 50_000,
   /** Agents with a part of the budget. */
   budgetAgentsMax: 64,
-  /** Of one coordination; who is stopped beyond it is stopped without a record. */
+  /** Recorded stops of one coordination; further sessions are stopped without a record. */
   budgetStopsMax: 1_000,
 } as const;

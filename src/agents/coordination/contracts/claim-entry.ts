@@ -13,7 +13,7 @@ export interface ClaimEntry {
   readonly expiresAtMs: EpochMs;
 }
 
-/** What an event means for the claims that are kept beside the log. A function of the event. */
+/** A change that an event makes to the claims kept beside the log. A function of the event. */
 export type ClaimChange =
   | ({ readonly kind: "acquired" } & Omit<ClaimEntry, "runId">)
   | { readonly kind: "renewed"; readonly token: number; readonly expiresAtMs: EpochMs }

@@ -15,7 +15,7 @@ import type { RunUsage } from "./usage.ts";
 import type { Finding, VerificationFailure } from "./verification.ts";
 import type { ObservedChild } from "./observation.ts";
 
-/** What a host asks of a coordination. Hosts build commands; `decide` rules on them. */
+/** A request of a host to a coordination. Hosts build commands; `decide` rules on them. */
 export type Command =
   | ({ readonly type: "openCoordination" } & FactPayloads["coordination.created"])
   | AdmitSpawn
@@ -50,7 +50,7 @@ export type Command =
   | RecordFinding
   | RecordNoVerdict
   | ({ readonly type: "judgePlan" } & FactPayloads["plan.judged"])
-  /** What was used is more than the plan allows: stop dispatching and ask. */
+  /** More was used than the plan allows: stop dispatching and ask. */
   | { readonly type: "tripBreaker" }
   | RequestResources
   | ReleaseClaims
@@ -61,7 +61,7 @@ export type Command =
   | RecordUsage
   | StopAtBudget;
 
-/** What may be asked of a coordination in any gateway, whichever of them drives it. */
+/** Requests that any gateway may make, whichever of them drives the coordination. */
 const REQUESTS: ReadonlySet<Command["type"]> = new Set([
   "cancelCoordination",
   "retryStep",
@@ -121,7 +121,7 @@ export interface CompleteStep extends OutcomeOf {
   readonly type: "completeStep";
   readonly output?: ContentRef;
   readonly usage?: Usage;
-  /** What the agent stated with its result, where it did not report one. */
+  /** The confidence that the agent stated with its result, where it did not report one. */
   readonly stated?: StatedConfidence;
 }
 
@@ -182,7 +182,7 @@ export interface ObserveChild {
   readonly type: "observeChild";
   readonly stepId: StepId;
   readonly attempt: number;
-  /** What is not named is not known, or did not change. */
+  /** Fields that are absent are not known, or did not change. */
   readonly ran: ChildRun;
   /** The run is stopped before its model is called, where it differs from what was asked. */
   readonly refused?: true;
@@ -206,11 +206,11 @@ export interface FinishMerge {
   readonly type: "finishMerge";
   readonly stepId: StepId;
   readonly attempt: number;
-  /** What is in them now, by resource. */
+  /** Their present versions, by resource. */
   readonly changed: readonly { readonly resource: string; readonly version: string }[];
 }
 
-/** What the attempt left cannot be merged back: people look after it. */
+/** The attempt's changes cannot be merged back: people look after them. */
 export interface AskAboutMerge {
   readonly type: "askAboutMerge";
   readonly stepId: StepId;
@@ -219,7 +219,7 @@ export interface AskAboutMerge {
   readonly question: ContentRef;
 }
 
-/** What the attempt left cannot be read: the attempt has failed. */
+/** The attempt's changes cannot be read: the attempt has failed. */
 export interface FailMerge {
   readonly type: "failMerge";
   readonly stepId: StepId;
@@ -303,7 +303,7 @@ export interface RequestResources {
   readonly requests: readonly ResourceRequest[];
 }
 
-/** What the ruling on one resource follows from (A1), as the ledger has it. */
+/** Everything that the ruling on one resource follows from (A1), as the ledger has it. */
 export interface ResourceRequest {
   readonly resource: string;
   /** The requester's own claim on it, which is renewed; else the token that a new claim gets. */
@@ -312,7 +312,7 @@ export interface ResourceRequest {
   readonly expiresAtMs: EpochMs;
   /** Steps of this coordination that the requester works for: what they hold of the resource ends. */
   readonly delegated?: readonly StepId[];
-  /** What the requester's change is based on, where that is known. */
+  /** The version that the requester's change is based on, where it is known. */
   readonly base?: string;
   readonly current?: string;
   /** Absent where nobody else wants the resource. */
@@ -325,7 +325,7 @@ export interface ResourceContest extends AppliedStrategy {
   /** The requester is one of them. */
   readonly claims: readonly Contestant[];
   readonly merge?: MergeEvidence;
-  /** What plugins say of it. */
+  /** The plugins' ruling on it. */
   readonly hook?: PluginRuling;
   /** Until when people may answer, where the host asks them. */
   readonly reviewByMs?: EpochMs;

@@ -5,16 +5,16 @@ import type { EpochMs, SessionKey, StepId } from "./ids.ts";
 /** The status of a coordination: running, or how it ended. */
 export type CoordinationStatus = "running" | TerminalStatus;
 
-/** What `list` shows of a coordination, kept beside the log so that listing folds nothing. */
+/** A coordination as `list` shows it, kept beside the log so that listing folds nothing. */
 export interface Summary {
   readonly status: CoordinationStatus;
   readonly ownerSession: SessionKey;
   readonly objective: ContentRef;
   readonly createdAtMs: EpochMs;
   readonly steps: { readonly total: number; readonly open: number; readonly failed: number };
-  /** What its model calls used; absent where nothing is known of it. */
+  /** Usage of its model calls; absent until one was reported. */
   readonly usage?: { readonly tokens: number; readonly costMicroUsd: number };
-  /** Of a fork. */
+  /** The source of a fork. */
   readonly forkedFrom?: ForkedFrom;
   /** The gateway that opened it, where several share the ledger. */
   readonly gateway?: string;

@@ -27,7 +27,7 @@ const traceRefSchema = z.string().min(1).max(BOUNDS.traceRefCharsMax);
 /**
  * The metadata on every inter-agent instruction (QM2 3.1).
  *
- * An envelope describes; it does not authorise. What a session may do follows from the ledger's record for
+ * An envelope describes; it does not authorise. The rights of a session follow from the ledger's record for
  * its session key (H3). `deadlineMs` and `createdAtMs` are epoch milliseconds.
  */
 export const coordinationEnvelopeSchema = z.strictObject({
@@ -47,5 +47,5 @@ export const coordinationEnvelopeSchema = z.strictObject({
     causalRef: traceRefSchema.optional(),
   }),
 });
-/** What every spawn carries: ids, lane, priority, deadline and trace (QM2, section 3). */
+/** The metadata that every spawn carries: ids, lane, priority, deadline and trace (QM2, section 3). */
 export type CoordinationEnvelope = z.infer<typeof coordinationEnvelopeSchema>;

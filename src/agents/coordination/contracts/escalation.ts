@@ -9,7 +9,7 @@ import { epochMsSchema, sessionKeySchema } from "./ids.ts";
 
 /** `approve` and `deny` rule on what is held; `answer` brings a text: a replacement for a result, or what an agent asked for. */
 export const answerKindSchema = z.enum(["approve", "deny", "answer"]);
-/** What a question may be answered with. */
+/** A kind of answer to a question. */
 export type AnswerKind = z.infer<typeof answerKindSchema>;
 
 /**
@@ -53,7 +53,7 @@ export const answerRefusalSchema = z.enum([
 /** Why an answer does not count. */
 export type AnswerRefusal = z.infer<typeof answerRefusalSchema>;
 
-/** What holds for every question of a coordination, from its opening on. */
+/** Rules for every question of a coordination, from its opening on. */
 export const questionPolicySchema = z.object({
   /** How long a question stays open. */
   answerMs: z.int().min(1).max(BOUNDS.durationMsMax),
@@ -66,7 +66,7 @@ export const questionPolicySchema = z.object({
 /** How a question is asked: its channels, its deadline, and what counts when nobody answers. */
 export type QuestionPolicy = z.infer<typeof questionPolicySchema>;
 
-/** What an agent asks, as it is kept beside the log. */
+/** The words of an agent's question, as they are kept beside the log. */
 export const questionTextSchema = z.object({
   question: z.string().max(BOUNDS.questionCharsMax),
   options: z.array(z.string().max(BOUNDS.questionCharsMax)).max(BOUNDS.optionsMax).optional(),

@@ -72,7 +72,7 @@ export const stepErrorSchema = z.object({
     "verification_failed",
     /** People withheld the result, or nobody answered about it. */
     "withheld",
-    /** What the agent said was held back and could not be kept: the disk, a crash, or too many texts. */
+    /** The agent's words were held back and could not be kept: the disk, a crash, or too many texts. */
     "result_lost",
     /** The child would not have run as it was asked, and was stopped before its model was called. */
     "not_as_asked",
@@ -100,14 +100,14 @@ export const inputProblemSchema = z.object({
 export type InputProblem = z.infer<typeof inputProblemSchema>;
 
 /**
- * What runs a step: a subagent of the host, an ACP session of the host, an agent process that speaks ACP over stdio, or a
+ * The kind of agent that runs a step: a subagent of the host, an ACP session of the host, an agent process that speaks ACP over stdio, or a
  * turn of the owner's session, which is how a result is delivered.
  */
 export const runnerSchema = z.enum(["subagent", "acp", "acp_stdio", "owner"]);
-/** What runs a step: a host subagent, an ACP agent or the owner's session. */
+/** The kind of agent that runs a step: a host subagent, an ACP agent or the owner's session. */
 export type RunnerKind = z.infer<typeof runnerSchema>;
 
-/** What was used, as far as it is known. */
+/** Usage, as far as it is known. */
 export const usageSchema = z.object({
   tokens: z.int().min(0).optional(),
   /** Millionths of a US dollar. */
@@ -123,10 +123,10 @@ export const spendingLimitSchema = z.object({
   costMicroUsd: z.int().min(1).optional(),
   wallMs: durationMs.optional(),
 });
-/** What a budget still allows. */
+/** Bounds on spending, integers only. */
 export type SpendingLimit = z.infer<typeof spendingLimitSchema>;
 
-/** What a plan says about a step. A spawn that a model asked for has none of it. */
+/** A plan's rules for a step. A spawn that a model asked for has none. */
 export const plannedSchema = z.object({
   dependsOn: z.array(stepIdSchema).max(BOUNDS.dependenciesMax),
   /** How many of them must have completed (D6). */
@@ -136,7 +136,7 @@ export const plannedSchema = z.object({
   criticalPathMs: z.int().min(0),
   budget: spendingLimitSchema.optional(),
 });
-/** What the plan says of a step: its dependencies, limits, gate and retries. */
+/** The plan's rules for a step: its dependencies, limits, gate and retries. */
 export type Planned = z.infer<typeof plannedSchema>;
 
 /** A decision to do work, with the confidence of whoever decided and what is demanded. */
@@ -148,7 +148,7 @@ export type HeldDecision = z.infer<typeof decisionSchema>;
 export const forkedFromSchema = z.object({
   coordinationId: coordinationIdSchema,
   sequence: z.int().min(0),
-  /** Of the policy that the plan was put under; absent where there was none. */
+  /** The sha256 of the policy that the plan was put under; absent where there was none. */
   policySha256: contentRefSchema.shape.sha256.optional(),
 });
 /** Where a fork comes from: the source, and the sequence number of the first event of its own. */
@@ -156,7 +156,7 @@ export type ForkedFrom = z.infer<typeof forkedFromSchema>;
 
 /** A result that a step of a fork has from its source: it is completed with its admission, and is not run. */
 export const carriedSchema = z.object({
-  /** What completed it, in the log of the source. */
+  /** The event that completed it, in the log of the source. */
   eventId: eventIdSchema,
   output: contentRefSchema.optional(),
   /** As in the source: what let it through there, and whether people replaced it. */
@@ -169,7 +169,7 @@ const modelName = z.string().min(1).max(BOUNDS.modelNameCharsMax);
 const thinkingLevel = shortName;
 const folderPath = z.string().min(1).max(BOUNDS.resourceCharsMax);
 
-/** What a spawn asked for, besides its agent. What it does not name is the host's to choose. */
+/** The wishes of a spawn, besides its agent. The host chooses whatever is absent. */
 export const childRequestSchema = z.object({
   /** As `provider/model`; a model alone where the spawn named no provider. */
   model: modelName.optional(),
@@ -177,10 +177,10 @@ export const childRequestSchema = z.object({
   /** The real path of the folder that the child was to work in. */
   folder: folderPath.optional(),
 });
-/** What was asked of a child. */
+/** The wishes for a child. */
 export type ChildRequest = z.infer<typeof childRequestSchema>;
 
-/** What the host says of a child that runs. */
+/** A child that runs, as the host tells it. */
 export const childRunSchema = z.object({
   agentId: agentIdSchema.optional(),
   /** The model of its newest call, as `provider/model`. */
@@ -191,7 +191,7 @@ export const childRunSchema = z.object({
   /** The tools that its model was offered: how many, and the sha256 of their sorted names. */
   tools: z.object({ count: z.int().min(0), sha256: contentRefSchema.shape.sha256 }).optional(),
 });
-/** What really ran. */
+/** The agent, model, folder and tools with which a child really ran. */
 export type ChildRun = z.infer<typeof childRunSchema>;
 
 /** `writes`: a file that the child changed outside of the folder that was asked. */
@@ -203,7 +203,7 @@ export const childDifferenceSchema = z.object({
 /** One thing in which a child did not run as it was asked. */
 export type ChildDifference = z.infer<typeof childDifferenceSchema>;
 
-/** What is fixed about a step from its admission on. */
+/** Everything about a step that is fixed from its admission on. */
 export const stepAdmittedSchema = z.object({
   stepId: stepIdSchema,
   parentStepId: stepIdSchema.optional(),
@@ -226,17 +226,17 @@ export const stepAdmittedSchema = z.object({
   }),
   problems: z.array(inputProblemSchema).max(BOUNDS.problemsMax).optional(),
   planned: plannedSchema.optional(),
-  /** What holds the result until it is ruled on; absent in ledgers of 0.1.0. */
+  /** The gate that holds the result until it is ruled on; absent in ledgers of 0.1.0. */
   gate: gateSchema.optional(),
   /** How sure the planner is of this step; below the floor it waits for people before it begins (G2). */
   decision: decisionSchema.optional(),
-  /** What its child may do at most; absent where nobody said anything. */
+  /** Bounds on its child's tools and files; absent where nobody set any. */
   privilege: admittedPrivilegeSchema.optional(),
   /** How its attempts are kept apart; what they leave is merged back before the result counts. */
   isolate: isolateSchema.optional(),
   /** Only in a fork. */
   carried: carriedSchema.optional(),
-  /** What was asked of the child besides its agent; absent where nothing was. */
+  /** Wishes for the child besides its agent; absent where there were none. */
   requested: childRequestSchema.optional(),
 });
 /** All that is known of a step when it is admitted. */

@@ -71,7 +71,7 @@ export const FACT_PAYLOADS = {
     settleMs: durationMs,
     /** How long a dispatched step may stay without the host's acknowledgement. */
     acknowledgeMs: durationMs,
-    /** What holds for questions to people; absent in ledgers of 0.1.0. */
+    /** Rules for questions to people; absent in ledgers of 0.1.0. */
     questions: questionPolicySchema.optional(),
     plan: z
       .object({
@@ -93,7 +93,7 @@ export const FACT_PAYLOADS = {
     parent: z.object({ coordinationId: coordinationIdSchema, stepId: stepIdSchema }).optional(),
     /** The plan that this one is a fork of, and the first event there that it takes nothing from. */
     forkedFrom: forkedFromSchema.optional(),
-    /** What the sessions of an observed coordination may use together, by the operator's word. */
+    /** The operator's bound on the usage of all sessions of an observed coordination together. */
     budget: treeBudgetSchema.optional(),
     /** The gateway that opened it, where several share the ledger: the owner's session and observed children are there. */
     gateway: gatewayNameSchema.optional(),
@@ -106,7 +106,7 @@ export const FACT_PAYLOADS = {
     deadlineAtMs: epochMsSchema,
     /** The session that the attempt is to run in, where we choose it. */
     targetSession: sessionKeySchema.optional(),
-    /** What the agent is told, as it was sent. */
+    /** The message to the agent, as it was sent. */
     message: contentRefSchema.optional(),
     /** The gateway that starts the agent, where several share the ledger. */
     gateway: gatewayNameSchema.optional(),
@@ -155,7 +155,7 @@ export const FACT_PAYLOADS = {
     /** One line, as the agent wrote it. */
     line: contentRefSchema,
   }),
-  /** What really runs in an attempt: all that is known at first, then what changed. */
+  /** The child that really runs in an attempt: all that is known at first, then each change. */
   "child.observed": z.object({
     ...attemptOf,
     ran: childRunSchema,
@@ -198,7 +198,7 @@ export const FACT_PAYLOADS = {
   }),
   /** Everything that the attempt left in its worktree is in the repository's folder. */
   "worktree.merged": z.object({ ...attemptOf, files: z.int().min(0).max(BOUNDS.worktreeFilesMax) }),
-  /** What the attempt left could not be merged back, and people are asked; the worktree stays until they answer. */
+  /** The attempt's changes could not be merged back, and people are asked; the worktree stays until they answer. */
   "worktree.conflicted": z.object({
     ...attemptOf,
     /** Empty where there is more than a host merges. */
@@ -207,7 +207,7 @@ export const FACT_PAYLOADS = {
   /** The worktree of an attempt that is over is gone, with its branch; or it could not be removed. */
   "worktree.removed": z.object({ ...attemptOf, outcome: z.enum(["removed", "left"]) }),
   "coordination.cancel_requested": z.object({ by: requesterSchema, stepId: stepIdSchema.optional() }),
-  /** What the child of an attempt said was kept back from its parent, and kept here. The newest of an attempt counts. */
+  /** The words of an attempt's child were kept back from its parent, and kept here. The newest of an attempt counts. */
   "result.withheld": z.object({
     ...attemptOf,
     text: contentRefSchema,
@@ -221,7 +221,7 @@ export const FACT_PAYLOADS = {
     /** How many its parent is shown. */
     shownChars: z.int().min(1),
   }),
-  /** What the child said did not go to a chat: only its parent, or a person, may say it there. */
+  /** Words of the child did not go to a chat: only its parent, or a person, may say it there. */
   "message.suppressed": z.object({
     ...attemptOf,
     /** How the host was about to send it. */
@@ -277,11 +277,11 @@ export const FACT_PAYLOADS = {
     rule: privilegeRuleSchema,
     /** Whose rule it was. */
     from: privilegeOriginSchema,
-    /** What the call would have changed. */
+    /** The resource that the call would have changed. */
     resource: resourceSchema.optional(),
   }),
   ...CONFLICT_FACTS,
-  /** What the model calls of one run used up to now. It may follow the end of the coordination, and changes nothing else. */
+  /** Usage of one run's model calls up to now. It may follow the end of the coordination, and changes nothing else. */
   "usage.recorded": usageRecordedSchema,
   "budget.reached": budgetReachedSchema,
   "coordination.escalated": z.object({
@@ -296,7 +296,7 @@ export const FACT_PAYLOADS = {
       "agent",
       "budget",
       "mismatch",
-      /** What an attempt left in its worktree could not be merged back. */
+      /** The changes of an attempt in its worktree could not be merged back. */
       "merge",
     ]),
     kind: z.enum(["approval", "clarification"]),
@@ -319,11 +319,11 @@ export const FACT_PAYLOADS = {
     askedOf: sessionKeySchema.optional(),
     /** `askedBy` may not answer. */
     requireDifferentApprover: z.literal(true).optional(),
-    /** What is asked, as an agent wrote it. */
+    /** The question, as an agent wrote it. */
     question: contentRefSchema.optional(),
     /** The conflict that people rule on. */
     conflictId: escalationId.optional(),
-    /** What counts when nobody answers in time. */
+    /** The answer that counts when nobody gives one in time. */
     onExpiry: z.enum(["deny", "default"]).optional(),
     notices: z.array(noticeSchema).max(BOUNDS.noticesMax).optional(),
   }),

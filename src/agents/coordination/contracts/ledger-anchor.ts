@@ -24,7 +24,7 @@ const runHeadSchema = z.strictObject({
   runId: z.string().min(1).max(1_000),
   /** How many events the run had. */
   events: z.int().positive(),
-  /** Of the newest of them, over it and all before it. */
+  /** The hash of the newest of them, over it and all before it. */
   hash: sha256Schema,
 });
 
@@ -33,7 +33,7 @@ const anchorSchema = z.strictObject({
   version: z.literal(VERSION),
   madeAt: z.iso.datetime(),
   runs: z.int().nonnegative(),
-  /** Of all runs: the number of the newest event of the ledger. */
+  /** The number of the newest event of the ledger, over all runs. */
   events: z.int().nonnegative(),
   /** Over the lines of all heads in the order of the ledger, `formatHeadLine`. */
   headsSha256: sha256Schema,
@@ -47,7 +47,7 @@ const anchorSchema = z.strictObject({
 
 /** The newest event of a run at the moment of the anchor. */
 export type RunHead = Readonly<z.infer<typeof runHeadSchema>>;
-/** What a ledger held at one moment. */
+/** The content of a ledger at one moment. */
 export type LedgerAnchor = Readonly<z.infer<typeof anchorSchema>>;
 /** An anchor before its kind and version are written down. */
 export type AnchorContent = Omit<LedgerAnchor, "kind" | "version" | "publicKey" | "signature">;

@@ -22,13 +22,13 @@ export interface ChildEnding {
   readonly message?: string;
   /** The last words of the child, cut to `BOUNDS.replyCharsMax`. */
   readonly reply?: string;
-  /** What the attempt used, as far as the runner knows. */
+  /** Usage of the attempt, as far as the runner knows. */
   readonly usage?: Usage;
   /** It failed because the provider of its model refused the last call. */
   readonly refusal?: { readonly retryAfterMs?: number };
 }
 
-/** What became of an agent that was told to stop. */
+/** How telling an agent to stop ended. */
 export type Cancellation =
   | "stopped"
   /** There was nothing to stop any more. */

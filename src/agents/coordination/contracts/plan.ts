@@ -57,7 +57,7 @@ export const failurePolicySchema = z.strictObject({
   timeoutPolicy: z.enum(["fail_fast", "continue_with_partial"]),
   escalationPolicy: z.enum(["none", "hitl"]),
 });
-/** What happens when steps of a plan fail. */
+/** Rules for steps of a plan that fail. */
 export type FailurePolicy = z.infer<typeof failurePolicySchema>;
 
 const retrySchema = z.strictObject({
@@ -65,14 +65,14 @@ const retrySchema = z.strictObject({
   backoffMs: durationMs.optional(),
 });
 
-/** What may be used before the work stops and people are asked: attempts and spawns, tokens, US dollars, wall time. */
+/** Bounds at which the work stops and people are asked: attempts and spawns, tokens, US dollars, wall time. */
 export const budgetSchema = z.strictObject({
   spawns: z.int().min(1).max(BOUNDS.budgetMax).optional(),
   tokens: z.int().min(1).max(BOUNDS.budgetMax).optional(),
   costUsd: z.number().positive().max(1_000_000).optional(),
   wallMs: durationMs.optional(),
 });
-/** What a plan or step may spend: tokens, cost, spawns and time. */
+/** Bounds on the spending of a plan or step: tokens, cost, spawns and time. */
 export type Budget = z.infer<typeof budgetSchema>;
 
 /**
@@ -104,7 +104,7 @@ export const coordinationStepSchema = z.strictObject({
   resources: z.array(resourceName).max(BOUNDS.resourcesPerStepMax).optional(),
   deliveryMode: deliveryModeSchema.optional(),
   lane: laneSchema.optional(),
-  /** What is checked of the result before it counts. */
+  /** Checks of the result before it counts. */
   verify: stepVerifySchema.optional(),
   /** How sure the planner is that the step is right, from 0 to 1; below the floor people are asked before it begins. */
   confidence: z.number().min(0).max(1).optional(),
@@ -115,7 +115,7 @@ export const coordinationStepSchema = z.strictObject({
 /** A step as its author wrote it. */
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;
 
-/** What holds for every step of a plan that does not say otherwise. */
+/** Defaults of every step of a plan that does not say otherwise. */
 export const stepDefaultsSchema = z.strictObject({
   priority: prioritySchema.optional(),
   timeoutMs: durationMs.optional(),
@@ -123,7 +123,7 @@ export const stepDefaultsSchema = z.strictObject({
   deliveryMode: deliveryModeSchema.optional(),
   lane: laneSchema.optional(),
 });
-/** What steps of a plan have unless they say otherwise. */
+/** Defaults of the steps of a plan. */
 export type StepDefaults = z.infer<typeof stepDefaultsSchema>;
 
 /**
@@ -142,7 +142,7 @@ export const coordinationPlanSchema = z.strictObject({
   budget: budgetSchema.optional(),
   /** How sure the planner is of the whole plan, from 0 to 1. */
   confidence: z.number().min(0).max(1).optional(),
-  /** What the plan is to reach: one that is not met makes the end a give-up. */
+  /** Aims of the plan: one that is not met makes the end a give-up. */
   successCriteria: z.array(successCriterionSchema).max(BOUNDS.successCriteriaMax).optional(),
 });
 /** A plan as its author wrote it (docs/plans.md). */

@@ -61,7 +61,7 @@ export const privilegeSchema = z.strictObject({
     .optional()
     .describe("Files that may be changed, as globs; an empty list: none. Absent: all."),
 });
-/** What a step may do at most: the tools that it may call, and the files that it may change. */
+/** The tools that a step may call at most, and the files that it may change. */
 export type Privilege = z.infer<typeof privilegeSchema>;
 
 /** Who narrows: the operator by the agent's name, a plan for its step, or the session that spawned. */
@@ -69,23 +69,23 @@ export const privilegeSourceSchema = z.enum(["policy", "step", "spawn"]);
 /** Who said what a step may do. */
 export type PrivilegeSource = z.infer<typeof privilegeSourceSchema>;
 
-/** What holds a step from its admission on, and everything that comes from it. */
+/** Bounds on a step from its admission on, and on everything that comes from it. */
 export const admittedPrivilegeSchema = z.object({
-  /** What its plan or the session that spawned it says. */
+  /** Bounds set by its plan, or by the session that spawned it. */
   asked: privilegeSchema.optional(),
-  /** What the operator's configuration said of its agent then. */
+  /** Bounds that the operator's configuration set for its agent then. */
   policy: privilegeSchema.optional(),
 });
 /** A step's own part of what holds it; the rest is that of the steps above it. */
 export type AdmittedPrivilege = z.infer<typeof admittedPrivilegeSchema>;
 
-/** What a refused call broke. */
+/** The rule that a refused call broke. */
 export const privilegeRuleSchema = z.enum([
   "tools.allow",
   "tools.deny",
   /** It would change a file that no glob names. */
   "write",
-  /** What it would change cannot be told. */
+  /** The files that it would change cannot be told. */
   "write.unknown",
   /** The file has other names, which may lie elsewhere. */
   "write.linked",

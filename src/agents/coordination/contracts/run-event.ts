@@ -29,7 +29,7 @@ export type OpenWopEvent = { [T in OpenWopType]: EventOf<T, OpenWopPayloads[T]> 
 /** One entry of the ledger. */
 export type RunEvent = FactEvent | OpenWopEvent;
 
-/** What `decide` and `project` yield: an event before it has a place in the log. */
+/** A fact as `decide` yields it, before it has a place in the log. */
 export type FactDraft = { [T in FactType]: Draft<T, FactPayloads[T]> }[FactType];
 /** An event of OpenWOP that has no place in a log yet. */
 export type OpenWopDraft = { [T in OpenWopType]: Draft<T, OpenWopPayloads[T]> }[OpenWopType];

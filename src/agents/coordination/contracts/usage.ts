@@ -25,11 +25,11 @@ const usageTotalsShape = {
   cacheWriteTokens: declareTotal(),
   costMicroUsd: declareTotal(),
 };
-/** What a number of model calls used together. */
+/** Usage of a number of model calls together. */
 export type UsageTotals = z.infer<z.ZodObject<typeof usageTotalsShape>>;
 
 /**
- * What the model calls of one run of a session have used up to now, as one process counted it: the totals of one run and
+ * Usage of the model calls of one run of a session up to now, as one process counted it: the totals of one run and
  * meter only grow, so that whichever is told last or twice, the largest counts, once.
  */
 export const usageRecordedSchema = z.object({
@@ -43,7 +43,7 @@ export const usageRecordedSchema = z.object({
   models: z.array(z.string().min(1).max(BOUNDS.modelNameCharsMax)).max(BOUNDS.modelsPerRunMax),
   ...usageTotalsShape,
 });
-/** What one run used, as one process counted it. */
+/** Usage of one run, as one process counted it. */
 export type RunUsage = z.infer<typeof usageRecordedSchema>;
 
 const declareLimit = () => z.int().min(1).optional();
@@ -56,13 +56,13 @@ const treeLimitsShape = {
   depth: declareLimit(),
 };
 const treeLimitsSchema = z.object(treeLimitsShape);
-/** What the sessions of a coordination may use together. */
+/** Bounds on the usage of all sessions of a coordination together. */
 export type TreeLimits = z.infer<typeof treeLimitsSchema>;
 
 /** The operator's budget as it held when the coordination was opened. */
 export const treeBudgetSchema = z.object({
   ...treeLimitsShape,
-  /** What the sessions of one agent may use together, by its id. */
+  /** Bounds on the usage of one agent's sessions together, by its id. */
   agents: z.record(agentIdSchema, treeLimitsSchema).optional(),
 });
 /** The operator's budget of one coordination. */
@@ -77,7 +77,7 @@ export const budgetReachedSchema = z.object({
   agentId: agentIdSchema.optional(),
   allowed: z.int().min(1),
   used: z.int().min(0),
-  /** What did not happen: a spawn, a further call of a tool or model in a run, or a whole run. */
+  /** The thing that did not happen: a spawn, a further call of a tool or model in a run, or a whole run. */
   stopped: z.enum(["spawn", "call", "run"]),
 });
 /** Who was stopped by which bound of the budget. */

@@ -115,7 +115,7 @@ interface Keys {
   readonly unit: "items" | "keys";
   readonly count: number;
   readonly countMax: number;
-  /** Of an object; the keys of an array are counted only, because it may be long and empty. */
+  /** Keys of an object; those of an array are counted only, because it may be long and empty. */
   readonly names: readonly string[];
 }
 

@@ -106,7 +106,7 @@ export const operatorCheckSchema = z.discriminatedUnion("kind", [
 /** A check that the operator configured. */
 export type Check = z.output<typeof operatorCheckSchema>;
 
-/** What a step of a plan asks for. */
+/** The verification that a step of a plan asks for. */
 export const stepVerifySchema = z.strictObject({
   /** Checks by key: stated here, or `true` for one that the operator defined under that key. */
   checks: z
@@ -123,12 +123,12 @@ export const stepVerifySchema = z.strictObject({
   /** From 0 to 1. */
   confidenceThreshold: z.number().min(0).max(1).optional(),
 });
-/** What a step of a plan says of the verification of its result. */
+/** A plan's rules for the verification of a step's result. */
 export type StepVerify = z.output<typeof stepVerifySchema>;
 
 const basisPoints = z.int().min(0).max(10_000);
 
-/** What holds the result of a step, as the ledger has it. Confidences in basis points. */
+/** The gate of a step's result, as the ledger has it. Confidences in basis points. */
 export const gateSchema = z.object({
   /** Below it a stated confidence holds the result; equal passes. */
   threshold: basisPoints,
@@ -151,10 +151,10 @@ export type Gate = z.infer<typeof gateSchema>;
 
 /** The schema of a verdict. */
 export const verdictSchema = z.enum(["pass", "fail", "revise"]);
-/** What a check ruled: `pass`, `fail`, or `revise` with what to do better. */
+/** The ruling of a check: `pass`, `fail`, or `revise` with what to do better. */
 export type Verdict = z.infer<typeof verdictSchema>;
 
-/** What one check found, free of content. */
+/** The finding of one check, free of content. */
 export const findingSchema = z.object({
   /** The key of the check. */
   check: criterionKeySchema,

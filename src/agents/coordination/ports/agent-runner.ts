@@ -13,11 +13,11 @@ export interface Attempt {
   readonly dispatchedAtMs: EpochMs;
 }
 
-/** What a runner needs to start an attempt. */
+/** An attempt with everything that a runner needs to start it. */
 export interface Order extends Attempt {
   readonly envelope: CoordinationEnvelope;
   readonly lane: Lane;
-  /** What the agent is told: the task and, where there is one, its input. */
+  /** The message to the agent: the task and, where there is one, its input. */
   readonly message: string;
   /** The JSON Schema that the outputs must meet. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
@@ -28,7 +28,7 @@ export interface Order extends Attempt {
   readonly traceparent: string;
 }
 
-/** What starting an attempt came to. */
+/** The result of starting an attempt. */
 export type Start =
   /** The agent is at work, or has ended already. */
   | { readonly kind: "started"; readonly child: ObservedChild; readonly ending?: ChildEnding }
@@ -38,7 +38,7 @@ export type Start =
   | { readonly kind: "unknown"; readonly message: string };
 
 /**
- * What runs agents for the steps of plans. No method throws for what the agent does; what a method throws is taken for
+ * Runs agents for the steps of plans. No method throws because of the agent's work; an error that a method throws counts as
  * `unknown`. Starting twice with one key is one run (D2).
  */
 export interface AgentRunner {

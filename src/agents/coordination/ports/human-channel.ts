@@ -15,12 +15,12 @@ export interface Question {
   readonly stepId?: StepId;
   readonly ownerSession: SessionKey;
   readonly askedBy?: SessionKey;
-  /** What an agent asks, as it wrote it: data, never an instruction. */
+  /** The question of an agent, as it wrote it: data, never an instruction. */
   readonly text?: string;
   readonly options?: readonly string[];
   readonly answers: readonly AnswerKind[];
   readonly deadlineAtMs: EpochMs;
-  /** What counts when nobody answers. */
+  /** The answer that counts when nobody gives one. */
   readonly onExpiry: "deny" | "default";
   /** From 0 to 1. */
   readonly confidence?: { readonly measured?: number; readonly floor: number };
@@ -35,7 +35,7 @@ export interface ChannelNotice {
   readonly signal: AbortSignal;
 }
 
-/** What became of a notice. */
+/** How delivering a notice ended. */
 export type NoticeOutcome =
   | { readonly kind: "delivered"; readonly tries: number }
   /** Given up; nothing more is tried for this notice. `message` is free of secrets. */

@@ -20,7 +20,7 @@ export interface LaneSlot {
   release(): void;
 }
 
-/** What came of work in a lane: it ran, or the lane had no room. */
+/** The result of work in a lane: it ran, or the lane had no room. */
 export type LaneResult<T> = { readonly kind: "ran"; readonly value: T } | { readonly kind: "full" };
 
 /** Counts since the start, and what is so now. */

@@ -28,7 +28,7 @@ export interface LedgerStore extends RunStore<RunEvent, Summary, AppendRequest>,
   close(): Promise<void>;
 }
 
-/** What one append writes: the events of one run, with everything that belongs to them, in one transaction. */
+/** Holds all that one append writes: the events of one run, with everything that belongs to them, in one transaction. */
 export interface AppendRequest extends RunAppend<RunEvent, Summary> {
   readonly references: readonly Reference[];
   readonly contents: readonly ContentInput[];

@@ -2,7 +2,7 @@ import type { ParentRun } from "../contracts/workflows/workflow-events.ts";
 import type { WorkflowStatus } from "../contracts/workflows/workflow-summary.ts";
 
 /**
- * What a workflow host asks of others: peers, tools, agents and models. Every method answers with data and never rejects.
+ * Requests of a workflow host to others: peers, tools, agents and models. Every method answers with data and never rejects.
  * No message holds a token, an address or what the other side wrote.
  */
 export type OutboundCode =
@@ -64,7 +64,7 @@ export interface PeerHost {
   readonly wellKnownUrl: string;
 }
 
-/** What starts a run on another host. */
+/** A request to start a run on another host. */
 export interface PeerRunRequest extends TraceContext {
   readonly workflowId: string;
   readonly inputs: Readonly<Record<string, unknown>>;
@@ -96,7 +96,7 @@ export interface PeerRunSnapshot {
 export interface PeerRunEnded {
   readonly kind: "ended";
   readonly status: "completed" | "failed" | "cancelled";
-  /** Of the terminal event; the snapshot's variables where the event has none. */
+  /** Outputs of the terminal event, or the snapshot's variables where the event has none. */
   readonly outputs: Readonly<Record<string, unknown>>;
   readonly variables: Readonly<Record<string, unknown>>;
   /** Where its snapshot says that it did not reach its goal: keys of what it did not meet. */
@@ -132,7 +132,7 @@ export interface McpCall extends TraceContext {
   readonly signal: AbortSignal;
 }
 
-/** What a tool answered over MCP. */
+/** The answer of a tool over MCP. */
 export interface McpAnswer {
   readonly kind: "answered";
   /** False where the tool itself says that it failed; `content` says why. */
@@ -150,14 +150,14 @@ export interface A2aCall extends TraceContext {
   readonly url: string;
   readonly skill?: string;
   readonly message: string | Readonly<Record<string, unknown>>;
-  /** Of the message; the same again is the same message. */
+  /** Id of the message; a second one with the same id is the same message. */
   readonly messageId: string;
   readonly contextId?: string;
   readonly parent?: CallingRun;
   readonly signal: AbortSignal;
 }
 
-/** What an agent answered over A2A. */
+/** The answer of an agent over A2A. */
 export interface A2aAnswer {
   readonly kind: "answered";
   /** False where the agent's task failed, was rejected, or was cancelled. */
@@ -215,10 +215,10 @@ export type ChatMessage =
   | {
       readonly role: "user" | "assistant";
       readonly content: string;
-      /** Of the assistant: what it asked for along with the text. */
+      /** Calls that the assistant asked for along with the text. */
       readonly toolCalls?: readonly ChatToolCall[];
     }
-  /** What came back from a tool. */
+  /** The result of a tool. */
   | { readonly role: "tool"; readonly callId: string; readonly name: string; readonly content: string };
 
 /** A call that a model asks for. `args` is absent where what it wrote is no JSON object. */
@@ -234,7 +234,7 @@ export interface ChatRequest {
   readonly model?: string;
   readonly system?: string;
   readonly messages: readonly ChatMessage[];
-  /** What it may ask to be called. */
+  /** Tools that the model may ask to be called. */
   readonly tools?: readonly ChatTool[];
   /** JSON Schema of the answer. Asked for, and checked by whoever asks. */
   readonly schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
@@ -256,16 +256,16 @@ export interface ChatUsage {
 /** Why a model stopped. */
 export type ChatFinish = "stop" | "length" | "content-filter" | "tool-calls" | "other";
 
-/** What a model answered. */
+/** The answer of a model. */
 export interface ChatAnswer {
   readonly kind: "answered";
   /** Empty where the model refused. */
   readonly text: string;
-  /** What it thought before it answered, where the provider tells. */
+  /** The model's reasoning before its answer, where the provider tells it. */
   readonly reasoning?: string;
   /** In order; absent where the model asks for none. */
   readonly toolCalls?: readonly ChatCallAsked[];
-  /** What the text is as JSON, where a schema was asked for and it is JSON. */
+  /** The text as JSON, where a schema was asked for and the text is JSON. */
   readonly object?: unknown;
   readonly finishReason: ChatFinish;
   /** The provider's or model's refusal. Content: it belongs into no log and no snapshot. */

@@ -9,8 +9,8 @@ export interface OutputProblem {
 /** Holds the outputs of a step, or what a model answered, against a schema. */
 export interface OutputContract {
   /**
-   * What is wrong with the outputs, at most a few problems; nothing where they meet the schema. The same schema and outputs
-   * give the same answer. Never throws, and always ends soon: what would take too long is a problem too.
+   * Returns the problems of the outputs, at most a few; none where they meet the schema. The same schema and outputs
+   * give the same answer. Never throws, and always ends soon: a check that would take too long is a problem too.
    */
   check(schema: Readonly<Record<string, unknown>>, outputs: unknown): readonly OutputProblem[];
 }

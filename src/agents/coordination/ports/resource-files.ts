@@ -4,34 +4,34 @@ export interface ResourceFiles {
   readonly machine?: string;
   /**
    * The resource that a path leads to, as `nameFile` names its real path, in one spelling however it is reached. `..` in the path is
-   * taken as text, as the host's tools do, and links are followed then. What does not exist yet is placed in the real folder
+   * taken as text, as the host's tools do, and links are followed then. A file that does not exist yet is placed in the real folder
    * that it would be in, and where the file system does not tell upper from lower case the name does not either.
    *
    * `undefined` for a path that leads nowhere: a loop of links, a file where a folder would have to be, a path that is
    * not one, or a name longer than `BOUNDS.resourceCharsMax`.
    */
   locate(path: string, folder: string): Promise<string | undefined>;
-  /** What a resource of `locate` is now. A file that cannot be read, or is on another machine, is `unreadable`. */
+  /** Returns the present version of a resource of `locate`. A file that cannot be read, or is on another machine, is `unreadable`. */
   look(resource: string): Promise<FileLook>;
   /**
    * The resource that all hard links of a file share (`nameHardLinks`); `undefined` for a file with one name, and for what is
    * no file.
    */
   sharedName(resource: string): Promise<string | undefined>;
-  /** What tells a file from what it was before, without reading it. `undefined` for a folder, and for what cannot be seen. */
+  /** Returns a mark that changes with the file, without reading it. `undefined` for a folder, and where nothing can be seen. */
   stamp(resource: string): Promise<string | undefined>;
   /** The files below a folder whose content or place changed since a time, as far as the bounds of the search allow. */
   findChanged(folder: string, sinceMs: number): Promise<FoundChanges>;
 }
 
-/** What a search for changed files came to. */
+/** The result of a search for changed files. */
 export interface FoundChanges {
   readonly paths: readonly string[];
   /** False where the search was given up: there may be more. */
   readonly isWhole: boolean;
 }
 
-/** What is at a path: nothing, a folder, a text, or something that cannot be read. */
+/** The thing at a path: nothing, a folder, a text, or something that cannot be read. */
 export type FileLook =
   | { readonly kind: "absent"; readonly version: string }
   | { readonly kind: "folder"; readonly version: string }

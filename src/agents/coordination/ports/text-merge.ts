@@ -6,7 +6,7 @@ export interface TextMerge {
   merge(texts: TextsToMerge): TextMerged;
 }
 
-/** What a file was, is, and was to become. */
+/** Three texts of a file: as it was, as it is, and as it was to become. */
 export interface TextsToMerge {
   readonly base: string;
   readonly current: string;

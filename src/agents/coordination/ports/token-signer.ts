@@ -1,4 +1,4 @@
-/** What an interrupt token says. */
+/** The content of an interrupt token. */
 export interface TokenPayload {
   readonly runId: string;
   readonly nodeId: string;

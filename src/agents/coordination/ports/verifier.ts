@@ -1,7 +1,7 @@
 import type { AgentId, CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { Check, Verdict, VerificationFailure } from "../contracts/verification.ts";
 
-/** What is checked. Verifiers get copies of their own. */
+/** A result that is checked. Verifiers get copies of their own. */
 export interface VerifiedResult {
   readonly coordinationId: CoordinationId;
   readonly stepId: StepId;
@@ -11,7 +11,7 @@ export interface VerifiedResult {
   /** Who did the work, and where. */
   readonly agentId: AgentId;
   readonly childSessionKey?: SessionKey;
-  /** What the agent was asked to do, where it is kept. */
+  /** The agent's task, where its text is kept. */
   readonly task?: string;
   /** The result as text: the agent's last words, or its outputs as JSON. */
   readonly text: string;
@@ -31,7 +31,7 @@ export interface CheckRequest {
   readonly signal: AbortSignal;
 }
 
-/** What a check answered: a verdict, or why there is none. */
+/** The answer of a check: a verdict, or why there is none. */
 export type CheckAnswer =
   | {
       readonly kind: "verdict";

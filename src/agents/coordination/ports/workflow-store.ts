@@ -88,8 +88,8 @@ export interface MemoryJournal {
     query: { readonly now: EpochMs; readonly asOf?: MemoryAsOf },
   ): Promise<MemoryEntry | undefined>;
   /**
-   * Deletes entries that expired before a time, also as of every event; at most `limit`, those that expired first. What they
-   * replaced stays replaced.
+   * Deletes entries that expired before a time, also as of every event; at most `limit`, those that expired first. Entries that they
+   * replaced stay replaced.
    */
   deleteExpired(before: EpochMs, limit: number): Promise<number>;
 }
@@ -109,8 +109,8 @@ export interface RequestLog {
   /** The answer that later requests with the key get. */
   finish(key: RequestKey, answer: KeptAnswer): Promise<void>;
   /**
-   * What failed in a way that may be tried again leaves the key free. With the lease that it had, a process that lost it
-   * meanwhile frees nothing.
+   * Frees the key of a request that failed in a way that may be tried again. A process that names the lease that it had, and has
+   * lost, frees nothing.
    */
   release(key: RequestKey & { readonly leaseUntilMs?: EpochMs }): Promise<void>;
   /** Forgets what began before; at most `limit`. */

@@ -13,7 +13,7 @@ export interface WorkspaceEntry {
   /** From 1 on, by one with each write and each removal. */
   readonly version: number;
   readonly contentType: string;
-  /** Of the content, hexadecimal. */
+  /** The sha256 of the content, hexadecimal. */
   readonly sha256: string;
   /** ISO 8601. */
   readonly updatedAt: string;
@@ -57,11 +57,11 @@ export type WorkspaceListed =
 
 /** A change of a file, with the versions that it may replace. */
 export type WorkspaceChange = WorkspaceUpdate & {
-  /** What must be there, as one of these tags or anything at all; absent: whatever is. */
+  /** Tags of which the file must have one, or `any` where it must exist; absent: the write does not depend on it. */
   readonly ifMatch?: readonly string[] | "any";
 };
 
-/** What came of a change of a file. */
+/** The result of a change of a file. */
 export type WorkspaceWritten =
   | { readonly kind: "written"; readonly entry: WorkspaceEntry }
   | { readonly kind: "removed"; readonly version: number }
@@ -71,5 +71,5 @@ export type WorkspaceWritten =
   /** No further file has room. */
   | { readonly kind: "full" };
 
-/** What a run writes, in one transaction with the event that tells of it: its `workspace.updated`. */
+/** A file that a run writes, in one transaction with the event that tells of it: its `workspace.updated`. */
 export type WorkspaceWrite = PlannedUpdate & { readonly sequence: number };

@@ -10,7 +10,7 @@ export interface OpenWorktree {
   readonly base: string;
 }
 
-/** What opening a worktree came to. */
+/** The result of opening a worktree. */
 export type WorktreeOpened =
   /** `folder`: where the agent is to work. It is below the worktree where its own folder is below the repository. */
   | {
@@ -36,7 +36,7 @@ export interface WorktreeChange {
   readonly ours: string;
 }
 
-/** What an attempt left in its worktree. */
+/** The changes that an attempt left in its worktree. */
 export type WorktreeCompared =
   | { readonly kind: "compared"; readonly changes: readonly WorktreeChange[] }
   /** There is more than is merged by a host. */
@@ -53,22 +53,22 @@ export interface WorktreeTexts {
 /** One file to be written into the folder of the repository. */
 export interface WorktreeWrite {
   readonly path: string;
-  /** What must be there; else nothing is written. */
+  /** The content that must be there; else nothing is written. */
   readonly before: string;
-  /** What is there afterwards, or already. */
+  /** The content that is there afterwards, or already. */
   readonly after: string;
   /** Absent: the file of the worktree is taken, or its absence. */
   readonly text?: string;
 }
 
-/** What writing one file came to. */
+/** The result of writing one file. */
 export type WorktreeWritten = "written" | "changed_meanwhile" | "not_writable";
 
 /** Worktrees of git. No method throws for what is wrong with a repository, and none takes longer than its bounds. */
 export interface Worktrees {
   /** Says in a sentence why no worktree can be made for a folder; `undefined` where one can. */
   findObstacle(folder: string): Promise<string | undefined>;
-  /** Makes a worktree from the HEAD of the repository of a folder. What is left of one with this name is removed first. */
+  /** Makes a worktree from the HEAD of the repository of a folder. Remains of one with this name are removed first. */
   open(name: string, folder: string): Promise<WorktreeOpened>;
   /** Compares every file that was changed, added or deleted, committed or not. Ignored files are left out. */
   compare(worktree: OpenWorktree): Promise<WorktreeCompared>;

@@ -32,7 +32,7 @@ export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, Pick<Con
 
 /** Coordinations that are looked into, the newest first, and the children that are enough. */
 const RUNS_MAX = 20;
-/** Of those that another gateway's session of the same key may have opened. */
+/** Coordinations looked at, where another gateway's session of the same key may have opened some. */
 const LOOKED_MAX = 2_000;
 const CHILDREN_MAX = 200;
 
@@ -77,7 +77,7 @@ const ENDED: ReadonlySet<StepView["status"]> = new Set([
   "skipped",
 ]);
 
-/** What a session is told of its children at the most. */
+/** The longest note to a session about its children. */
 export const NOTE_CHARS_MAX = 2_000;
 
 const HOW =
@@ -158,11 +158,11 @@ function describeState({ status, admittedAtMs, endedAtMs }: StepView): string {
 export interface Repetition {
   readonly agentId: AgentId;
   readonly runner: RunnerKind;
-  /** Of its task. */
+  /** The sha256 of its task. */
   readonly sha256: string;
   /** Only what the session spawned before its history was compacted can have been forgotten. */
   readonly compactedAtMs: EpochMs;
-  /** What has completed since then counts as just completed. */
+  /** Since when a completed child counts as just completed. */
   readonly completedSinceMs: EpochMs;
 }
 

@@ -19,9 +19,9 @@ import { createCounterfactual, type Counterfactual, type Point } from "../replay
 export type { Difference, Point };
 
 export interface ReplayQuery {
-  /** What comes before it is taken as it is recorded. */
+  /** Where deciding again begins; events before it are taken as they are recorded. */
   readonly from?: number;
-  /** What comes from here on is not looked at, but for the rest of the decision that it stands in. */
+  /** Where it ends; only the rest of the decision that stands there is looked at. */
   readonly to?: number;
   readonly policy?: ReplayPolicy;
 }
@@ -43,7 +43,7 @@ export interface ReplayedUnder {
   readonly points: readonly Point[];
   readonly leftOut: number;
   readonly uncertain: readonly { readonly stepId: string; readonly why: string }[];
-  /** What the recorded history came to, and what the other one did as far as it is certain. */
+  /** How the recorded history ended; `would`: the other one, as far as it is certain. */
   readonly recorded: string;
   readonly would: string;
   readonly next: readonly NextAct[];

@@ -121,7 +121,7 @@ interface RunCheck {
   readonly tokens?: readonly number[];
 }
 
-/** Verifies a run that grows meanwhile. What was appended while it was read is checked again. */
+/** Verifies a run that grows meanwhile. Events that were appended while it was read are checked again. */
 async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<RunCheck> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
@@ -180,9 +180,9 @@ interface Check {
   readonly references: (Reference & { readonly sequence: number })[];
   /** By token, with the place of the newest event about it. */
   readonly claims: Map<number, { readonly claim: ClaimEntry; readonly sequence: number }>;
-  /** Of all claims that were acquired. */
+  /** Tokens of all claims that were acquired. */
   readonly tokens: number[];
-  /** Of a fork. */
+  /** Steps of a fork. */
   readonly steps: ForkedStep[];
   readonly problems: StoredProblem[];
 }

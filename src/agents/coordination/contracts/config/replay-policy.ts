@@ -28,7 +28,7 @@ const policyFileSchema = z.strictObject({
   budget: anyValue,
   /** As in a plan, for all steps that do not say otherwise. */
   failurePolicy: failurePolicySchema.partial().optional(),
-  /** Of every step of a plan. */
+  /** Retries of every step of a plan. */
   retry: z
     .strictObject({
       budget: z.int().min(0).max(BOUNDS.retryBudgetMax),

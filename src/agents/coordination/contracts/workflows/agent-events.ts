@@ -28,7 +28,7 @@ const boundToolSchema = z.strictObject({
   description: text.optional(),
   /** JSON Schema of the arguments. */
   parameters: record,
-  /** Of a server: its name, and the tool's there. */
+  /** Names of the tool's server, and of the tool there. */
   server: name.optional(),
   tool: name.optional(),
 });
@@ -146,7 +146,7 @@ export const AGENT_PAYLOADS = {
     confidence,
     enqueuedRunId: name.optional(),
   }),
-  /** What an invocation works with until its end: it is not worked out anew after a crash. */
+  /** Everything that an invocation works with until its end, so that it is the same after a crash. */
   "coordination.agent_bound": z.strictObject({
     invocationId: name,
     agentId,
@@ -158,17 +158,17 @@ export const AGENT_PAYLOADS = {
     threshold: share,
     task: z.unknown(),
     tools: z.array(boundToolSchema),
-    /** Of the agent's own memory, where it has one. */
+    /** The scope of the agent's own memory, where it has one. */
     memoryScope: name.optional(),
   }),
-  /** What the agent's model said in one turn. */
+  /** The answer of the agent's model in one turn. */
   "coordination.agent_turned": z.strictObject({
     invocationId: name,
     turn: z.int().min(1),
     text,
     calls: z.array(askedCallSchema),
     tokens: count,
-    /** Of the last turn. */
+    /** The end that the last turn brought. */
     final: z
       .strictObject({ result: z.unknown(), confidence, schemaValidated: z.boolean().optional() })
       .optional(),

@@ -14,7 +14,7 @@ export const AGENT_BOUNDS = {
   agentsPerPackMax: 200,
   agentsMax: 1_000,
   packsMax: 500,
-  /** Of one invocation. */
+  /** Turns of one invocation. */
   turnsMax: 16,
   toolCallsMax: 64,
   toolsMax: 128,
@@ -23,13 +23,13 @@ export const AGENT_BOUNDS = {
   argsCharsMax: 50_000,
   answerCharsMax: 150_000,
   toolResultCharsMax: 50_000,
-  /** What model and tools said in one invocation, in all. */
+  /** Answers of model and tools in one invocation, in all. */
   charsMax: 800_000,
   tokensMax: 400_000,
   answerTokensMax: 8_000,
 } as const;
 
-/** Of a manifest: `host:` ids are of hosts only. */
+/** The id of an agent in a manifest; `host:` ids are for hosts only. */
 export const AGENT_ID = /^(core|vendor|community|private|local)\.[a-z][a-z0-9_-]*(\.[a-z][a-zA-Z0-9_-]*)+$/;
 
 const SEMVER = String.raw`\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?`;
@@ -65,7 +65,7 @@ export const promptRefSchema = z.union([
   }),
 ]);
 
-/** What a manifest may ask of a model (OpenWOP RFC 0003). */
+/** Classes of models that a manifest may ask for (OpenWOP RFC 0003). */
 export const MODEL_CLASSES = [
   "reasoning",
   "writing",
@@ -128,7 +128,7 @@ const record = z.record(z.string(), z.unknown());
 /** An agent as it is kept for the runs that it works in; its hash is over this, as JSON. */
 export const installedAgentSchema = z.strictObject({
   manifest: agentManifestSchema,
-  /** What `systemPrompt` says, or the file that `systemPromptRef` names. */
+  /** The text of `systemPrompt`, or of the file that `systemPromptRef` names. */
   systemPrompt: z.string(),
   taskSchema: record.optional(),
   returnSchema: record.optional(),

@@ -29,9 +29,9 @@ const verifierSchema = z.object({
     .record(criterionKeySchema, remoteCheckSchema)
     .refine((checks) => Object.keys(checks).length <= BOUNDS.checksPerStepMax, "too many checks")
     .optional(),
-  /** Of the critic. */
+  /** The model of the critic. */
   model: name.optional(),
-  /** What the critic rules by. With checks beside it, the critic is asked as well. */
+  /** The critic's instructions. With checks beside it, the critic is asked as well. */
   systemPrompt: z.string().min(1).max(PROMPT_CHARS_MAX).optional(),
   /** For all checks together; then there is no verdict. */
   timeoutMs: waitMs.default(VERIFY_MS),
@@ -43,7 +43,7 @@ const verifierSchema = z.object({
   allowSelfVerification: z.boolean().default(false),
   /** When nobody has answered, the answer is no. Absent: people are waited for. */
   approvalTimeoutMs: waitMs.optional(),
-  /** What becomes of a run that would end although a verdict was not met: people are asked, or it fails. */
+  /** The fate of a run that would end although a verdict was not met: people are asked, or it fails. */
   onUnresolved: z.enum(["ask", "fail"]).default("ask"),
 });
 /** Who verifies the outputs of a child, and by which checks. */
@@ -60,7 +60,7 @@ const attestationSchema = z.object({
 /** Whether the outputs of a child are signed for, and by whom. */
 export type AttestationConfig = z.output<typeof attestationSchema>;
 
-/** What stands between a completed child and its outputs in the parent. */
+/** The gate between a completed child and its outputs in the parent. */
 export interface ChildGate {
   readonly verifier?: VerifierConfig;
   readonly attestation?: AttestationConfig;
@@ -98,7 +98,7 @@ export function readChildGate(config: Readonly<Record<string, unknown>>): GateRe
   return { ok: true, gate: read || attestation ? gate : undefined };
 }
 
-/** What a critic is asked where nothing says what it is to look at. */
+/** The criterion of a critic for which none is named. */
 const ANY_CRITERION = "acceptable";
 const RUBRIC = "Rule whether these outputs of a run are what a careful person would accept and build on.";
 

@@ -19,7 +19,7 @@ export interface Quotas {
   readonly addressRequests: number;
 }
 
-/** What holds where the operator sets nothing. */
+/** Quotas where the operator sets none. */
 export const DEFAULT_QUOTAS: Quotas = {
   liveRuns: 10_000,
   liveChars: 512_000_000,
@@ -36,7 +36,7 @@ export const QUOTA_MAX = 1_000_000_000_000;
 /** All quotas by their names. */
 export const QUOTA_NAMES = Object.keys(DEFAULT_QUOTAS) as readonly (keyof Quotas)[];
 
-/** What a caller is told that has reached a quota: it names the quota and its limit. */
+/** The refusal of a caller that has reached a quota: it names the quota and its limit. */
 export interface QuotaRefusal {
   readonly kind: "refused";
   readonly code: "rate_limited";

@@ -18,7 +18,7 @@ export const runOriginSchema = z.strictObject({
   fromSeq: sequence,
   /** Events below it come from the source's log: of a branch `fromSeq`, of a replay the source's length when it was forked. */
   until: sequence,
-  /** The run that stands in recorded values. Of a replay that of its source: its log is equal. Of a branch the run itself. */
+  /** The run that stands in recorded values: for a replay its source, whose log is equal; for a branch the run itself. */
   identity: coordinationIdSchema,
   /** Whose ids the events have, by rising `before`: those below it. From the last one on, they are the run's own. */
   ids: z
@@ -26,7 +26,7 @@ export const runOriginSchema = z.strictObject({
     .max(WORKFLOW_BOUNDS.forksMax),
   /** Who asked for it: the owner is its source's. */
   by: z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax).optional(),
-  /** What a branch's caller put in place of the source's options. */
+  /** Options that a branch's caller put in place of the source's. */
   configurable: z.record(z.string(), z.unknown()).optional(),
 });
 

@@ -1,5 +1,5 @@
 /**
- * Owns: what a workflow definition must be to be run (workflow-definition.schema.json). What only editors need is let
+ * Owns: what a workflow definition must be to be run (workflow-definition.schema.json). Fields that only editors need are let
  * through unread.
  */
 import { z } from "zod";

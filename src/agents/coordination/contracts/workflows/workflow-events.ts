@@ -50,7 +50,7 @@ export const interruptKindSchema = z.enum([
   "custom",
   "low-confidence",
 ]);
-/** What kind of answer an interrupt waits for (OpenWOP, interrupt.md). */
+/** The kind of answer that an interrupt waits for (OpenWOP, interrupt.md). */
 export type InterruptKind = z.infer<typeof interruptKindSchema>;
 
 /** The schema of how a run is paused. */
@@ -74,7 +74,7 @@ export const decisionSchema = z.discriminatedUnion("kind", [
     successCriteria: z.array(z.strictObject({ key: name, met: z.boolean() })).optional(),
   }),
 ]);
-/** What a supervisor decided (OpenWOP RFC 0006). */
+/** The decision of a supervisor (OpenWOP RFC 0006). */
 export type OrchestratorDecision = z.infer<typeof decisionSchema>;
 
 /** The payload schema of every event of a workflow run, by type. */
@@ -84,9 +84,9 @@ export const WORKFLOW_PAYLOADS = {
     inputs: record,
     transport: z.enum(["rest", "mcp", "a2a"]),
     owner: z.object({ tenant: name, principal: name }),
-    /** What the caller may do beyond starting runs: what tools may ask for (RFC 0064). */
+    /** Rights of the caller beyond starting runs: scopes that tools may ask for (RFC 0064). */
     scopes: z.array(name).optional(),
-    /** Of a run that is one agent's: who began it, and how. */
+    /** The agent whose run it is, and how it was begun; absent for other runs. */
     agent: z.object({ agentId, source: agentSourceSchema }).optional(),
     /** sha256 of each agent of a manifest that the run may invoke, whatever becomes of the manifest meanwhile. */
     agents: z.record(name, z.string().length(64)).optional(),
@@ -97,7 +97,7 @@ export const WORKFLOW_PAYLOADS = {
     metadata: record.optional(),
     /** Names the memory that the run reads and writes. */
     memoryScope: name,
-    /** Of a child whose dispatch says so, and of all below it: no name leads to another memory. */
+    /** Set for a child whose dispatch says so, and for all below it: no name leads to another memory. */
     hasIsolatedMemory: z.literal(true).optional(),
     /** The fork whose memory the run has, where one began it, or began what began it. */
     memoryHome: coordinationIdSchema.optional(),
@@ -231,7 +231,7 @@ export const WORKFLOW_PAYLOADS = {
   }),
   "workspace.updated": z.strictObject({ path: name, version: z.int().min(1) }),
   "provider.usage": record,
-  /** What a model was asked, as a digest: whoever takes the recorded answer for a request can tell that it is this one. */
+  /** The request to a model, as a digest: whoever takes the recorded answer for a request can tell that it is this one. */
   "coordination.model_asked": z.strictObject({
     nodeId: name,
     provider: name,
@@ -240,7 +240,7 @@ export const WORKFLOW_PAYLOADS = {
   }),
   /** RFC 0032: what the provider said is content, and not in it. */
   "envelope.refusal": z.strictObject({ nodeId: name, provider: name, model: name }),
-  /** Of a fork in mode `replay`: what it derived is not what its source recorded. */
+  /** A fork in mode `replay` derived something else than its source recorded. */
   "replay.diverged": z.object({
     sourceRunId: name,
     atSequence: count,

@@ -14,7 +14,7 @@ export const count = z.int().min(0);
 export const share = z.number().min(0).max(1);
 /** The schema of an agent's id. */
 export const agentId = z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax);
-/** Of an event whose cause is on another host. */
+/** The host of an event's cause, where that is another one. */
 export const causationHostId = name.optional();
 /** The schema of an error: a code, a message and details. */
 export const errorObject = z.object({ code: name, message: text.min(1), details: record.optional() });

@@ -17,7 +17,7 @@ export const WORKFLOW_STATUSES = [
 /** The status of a workflow run, as the protocol names it. */
 export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
 
-/** What is kept beside the log of a workflow run, so that finding one folds nothing. */
+/** A workflow run as it is kept beside its log, so that finding one folds nothing. */
 export interface WorkflowSummary {
   readonly kind: "workflow";
   readonly status: WorkflowStatus;
@@ -31,7 +31,7 @@ export interface WorkflowSummary {
   readonly chars?: number;
   /** The run that a client asked for and that this one comes of, and the how-manieth run of it this is. */
   readonly root?: { readonly runId: string; readonly number: number };
-  /** Of a run that only waits: when it is due. Until then nobody has to read it. */
+  /** When a run that only waits is due. Until then nobody has to read it. */
   readonly wakesAtMs?: EpochMs;
 }
 

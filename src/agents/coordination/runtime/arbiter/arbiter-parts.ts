@@ -12,7 +12,7 @@ import type { PluginHooks } from "../environment/plugin-hooks.ts";
 import type { PlanParts, Settings } from "../environment/runtime-parts.ts";
 import type { RunLog } from "../log/run-log.ts";
 
-/** What ruling on writes needs of the world. */
+/** The parts that ruling on writes needs. */
 export interface ArbitrationParts {
   readonly files: ResourceFiles;
   /** Loaded with the first merge. */
@@ -20,7 +20,7 @@ export interface ArbitrationParts {
   readonly conflicts: ConflictsConfig;
   /** The folder in which an agent works. */
   readonly workspaceOf: (agent: AgentId) => string;
-  /** What plugins of other authors say; absent where there can be none. */
+  /** Hooks of other authors' plugins; absent where there can be none. */
   readonly hooks?: PluginHooks;
 }
 

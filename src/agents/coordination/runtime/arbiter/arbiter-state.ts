@@ -5,7 +5,7 @@ import type { AssessParts } from "./assess-call.ts";
 import type { Participants } from "./participants.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 
-/** What one arbiter is made of. */
+/** The parts of one arbiter. */
 export interface Arbitration extends AssessParts {
   readonly participants: Participants;
   readonly unanswerable: UnanswerableSessions;
@@ -16,7 +16,7 @@ export interface Arbitration extends AssessParts {
 }
 /** Runs `work` after all earlier work. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
-/** What one call left behind and the ledger has not heard of yet. */
+/** Changes of one call that the ledger has not heard of yet. */
 export interface Unrecorded {
   readonly runId: CoordinationId;
   readonly commands: readonly Command[];

@@ -22,14 +22,14 @@ export interface Assessed {
   /** Claims of those that the requester works for, which end when it is granted. */
   readonly delegated: readonly ClaimEntry[];
   readonly merged?: MergedFile;
-  /** What the call leaves in the file, where that is known. */
+  /** The text that the call leaves in the file, where it is known. */
   readonly text?: string;
-  /** What its session takes that for, where others' changes are merged into it. */
+  /** The text that its session proposed, where others' changes are merged into it. */
   readonly proposed?: string;
   readonly look: FileLook | undefined;
   /** Somebody else's call that changes it and has not ended. */
   readonly underWay?: CallUnderWay;
-  /** What a plugin said of it, for the model that asked. */
+  /** A plugin's words about it, for the model that asked. */
   readonly pluginAnswer?: string;
   /** Plugins are to be asked first. */
   readonly isUnasked?: true;

@@ -58,7 +58,7 @@ export async function endWithin(
     await arbiter.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
 }
 
-/** Gives a claim to whoever people let change something. What is left undone is done at the requester's next call. */
+/** Gives a claim to whoever people let change something. A claim that could not be given is given at the requester's next call. */
 export async function claimApproved(arbiter: Parts, runId: CoordinationId): Promise<void> {
   const state = await arbiter.runs.state(runId);
   if (state.kind !== "open") return;

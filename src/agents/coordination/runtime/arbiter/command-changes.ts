@@ -41,7 +41,7 @@ export async function stampHeldFiles(
   return heldFiles;
 }
 
-/** Lists every claim that others have on files below a folder. Of each holder the index of claims has the earliest only. */
+/** Lists every claim that others have on files below a folder. The index of claims has only the earliest of each holder. */
 async function listClaimsBelow(
   arbiter: Arbitration,
   participant: Participant,
@@ -67,7 +67,7 @@ function isFileBelow(resource: string, below: string): boolean {
 interface FoundChange {
   readonly resource: string;
   readonly version: string;
-  /** Of another step, which the change was made over. */
+  /** The claim of another step over which the change was made. */
   readonly over?: ClaimEntry;
 }
 

@@ -16,7 +16,7 @@ export function createDeclaredResources(parts: {
   readonly files: ResourceFiles;
   readonly workspaceOf: (agent: AgentId) => string;
 }): DeclaredResources {
-  /** What the names of a step lead to, per compiled plan. */
+  /** The resources that the names of a step lead to, per compiled plan. */
   const located = new WeakMap<IndexedGraph, Map<StepId, Promise<string[]>>>();
   const resourcesOf = (graph: IndexedGraph, step: Step): Promise<string[]> => {
     const ofGraph = located.get(graph) ?? new Map<StepId, Promise<string[]>>();
@@ -24,7 +24,7 @@ export function createDeclaredResources(parts: {
     const { stepId, agentId } = step.spec;
     const declared = ofGraph.get(stepId) ?? locate(graph.stepOf.get(stepId)?.resources ?? [], agentId);
     ofGraph.set(stepId, declared);
-    // What could not be told is asked again.
+    // A name that could not be located is asked about again.
     declared.catch(() => ofGraph.delete(stepId));
     return declared;
   };

@@ -34,11 +34,11 @@ export interface Opposition {
   /** The requester's own claim that covers the resource. */
   readonly held?: ClaimEntry;
   readonly lastToken: number;
-  /** Of each other step its earliest active claim, the earliest first. */
+  /** The earliest active claim of each other step, the earliest first. */
   readonly holders: readonly ClaimEntry[];
   /** Active claims of those that the requester works for: what they hold, they had it work on. */
   readonly delegated: readonly ClaimEntry[];
-  /** What the requester's change is based on. */
+  /** The version that the requester's change is based on. */
   readonly base?: string;
   /** Absent where nobody stands against it. */
   readonly contest?: { readonly cause: "overlap" | "stale_base"; readonly claims: readonly Contestant[] };

@@ -8,7 +8,7 @@ export interface MergedChange {
   readonly evidence: MergeEvidence;
   /** Present for a clean merge. */
   readonly text?: string;
-  /** What the call itself would have made of what it was made from. */
+  /** The text that the call itself would have made of its base. */
   readonly proposed?: string;
 }
 

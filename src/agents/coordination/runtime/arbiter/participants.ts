@@ -27,7 +27,7 @@ export interface Participant {
   readonly session: SessionKey;
   readonly state: OpenCoordination;
   readonly priority: Priority;
-  /** What it did not see of before this time it may not know; absent for an owner, who was there before. */
+  /** It may not know of changes before this time; absent for an owner, who was there before. */
   readonly beganAtMs?: EpochMs;
 }
 

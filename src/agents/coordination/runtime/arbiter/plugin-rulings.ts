@@ -1,9 +1,9 @@
 /**
- * Owns: what plugins say of the contests of one call: asking them, and keeping what they said as long as the contest stays the same.
- * Does not own: what is ruled by it (`arbitration/`).
+ * Owns: the plugins' rulings on the contests of one call: asking for them, and keeping them as long as the contest stays the same.
+ * Does not own: what is ruled by them (`arbitration/`).
  *
  * 1. They are asked while other calls are ruled on: a slow plugin holds up nobody else. 2. Who fails, or is late, rules for the
- * holders. 3. What is high-risk is for people, and they are not asked. 4. Their words go to the model that asked, never into the log.
+ * holders. 3. High-risk resources are for people, and plugins are not asked. 4. Their words go to the model that asked, never into the log.
  */
 import {
   pluginRulingSchema,
@@ -22,7 +22,7 @@ import type { Participant } from "./participants.ts";
 /** All plugins and all contests of a call together; the host waits for 18 s, and other work needs some of them. */
 export const PLUGINS_MS = 10_000;
 
-/** What a plugin that names the deadline itself is given on top, so that it can be named. */
+/** Time on top for a plugin that overruns the deadline itself, so that it can be named. */
 const GRACE_MS = 250;
 
 export type Contested = Pick<PluginContest, "cause"> & Pick<ResourceContest, "claims"> & AppliedStrategy;
@@ -35,7 +35,7 @@ export interface Said {
 }
 
 export interface PluginRulings {
-  /** What was said of this very contest; `undefined` where it is still to be asked about. */
+  /** Returns the ruling on this very contest; `undefined` where plugins are still to be asked. */
   on(participant: Participant, resource: string, contest: Contested): Said | undefined;
   /** Asks about all contests that `on` was asked for in vain. */
   ask(participant: Participant): Promise<void>;

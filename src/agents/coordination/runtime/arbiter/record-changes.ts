@@ -18,7 +18,7 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
   if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
-  // What was looked at is as old as the look: a change since then is one that the session does not know.
+  // A version is as old as the look at it: a change since then is one that the session does not know.
   if (!ending.hasFailed)
     for (const { resource, version } of looks)
       arbiter.known.see(session, resource, { version, atMs: call.atMs });
@@ -80,7 +80,7 @@ function see(
     knownVersions.see(session, resource, { version: knownAs ?? version, atMs: clock.now() });
 }
 
-/** What a later try may record. */
+/** Errors after which a later try may record the change. */
 const TRIED_AGAIN: ReadonlySet<string> = new Set([
   "LEDGER_BUSY",
   "LEDGER_CONFLICT",

@@ -20,7 +20,7 @@ export async function ruleOnUndetermined(
   const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
   if (!undetermined) return undefined;
   const { because, extractor } = undetermined;
-  // What another plugin's code could not tell, or nobody can look at, fails closed, whatever the operator says of shell commands.
+  // A write that another plugin's code could not tell, or that nobody can look at, fails closed, whatever the operator says of shell commands.
   const action = CLOSED.has(because) ? "denied" : actionOf(arbiter, participant);
   await arbiter.runs.submit(participant.runId, [
     {

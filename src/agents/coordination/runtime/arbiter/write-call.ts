@@ -11,9 +11,9 @@ export interface WriteCall {
   readonly hookBeganAtMs?: EpochMs;
   /** The W3C trace that the call is part of. */
   readonly traceId?: string;
-  /** What it would change. */
+  /** Resources that it would change. */
   readonly targets: readonly WriteTarget[];
-  /** What it looks at: a later change of it is based on what it is now. */
+  /** Resources that it looks at: later changes of them are based on their present versions. */
   readonly reads: readonly Place[];
   /** It may change more than its targets. */
   readonly undetermined?: Undetermined;
@@ -35,9 +35,9 @@ export type Place =
 
 export interface WriteTarget {
   readonly at: Place;
-  /** What the call makes of the text that is there; absent where that cannot be told. */
+  /** Makes the call's text of the text that is there; absent where that cannot be told. */
   readonly propose?: (before: string | undefined) => Proposed;
-  /** What is there is replaced whatever it is: a change that the caller does not know of would be lost. */
+  /** True where the present content is replaced, whatever it is: a change that the caller does not know of would be lost. */
   readonly replaces: boolean;
 }
 
@@ -70,7 +70,7 @@ export type WriteAnswer =
       readonly settle: (answer: ReviewAnswer) => Promise<void>;
     };
 
-/** What is to be written in place of what the call proposed. `target` counts in `WriteCall.targets`. */
+/** A file to be written in place of the one that the call proposed. `target` counts in `WriteCall.targets`. */
 export interface MergedFile {
   readonly target: number;
   /** The text of the file now; `undefined` where there is none. */

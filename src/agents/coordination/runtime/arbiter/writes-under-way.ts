@@ -23,12 +23,12 @@ export interface CallUnderWay {
   readonly mayTouchAnything: boolean;
   /** Where it works, where it may touch anything. */
   readonly folder?: string;
-  /** What others held there when it was allowed. Absent: nothing. */
+  /** Files that others held there when it was allowed. Absent: none. */
   readonly held?: readonly HeldFile[];
-  /** What had been seen when it was allowed, as `KnownVersions` counts. */
+  /** The count of versions seen when it was allowed, as `KnownVersions` has it. */
   readonly seenOrder: number;
   readonly changes: readonly ChangeUnderWay[];
-  /** What it looks at: its session knows it when the call has ended. */
+  /** Resources that it looks at: its session knows them when the call has ended. */
   readonly looks: readonly Looked[];
 }
 
@@ -46,14 +46,14 @@ export interface Looked {
 export interface ChangeUnderWay {
   readonly resource: string;
   readonly token: number;
-  /** What the resource was when the call was allowed. */
+  /** The version of the resource when the call was allowed. */
   readonly before: string;
   readonly replaces: boolean;
   /** The call itself acquired the claim. */
   readonly isNew: boolean;
-  /** What will be in it, where that is known. */
+  /** The text that will be in it, where it is known. */
   readonly text?: string;
-  /** What the session takes it for afterwards, where others' changes are merged into what it wrote. */
+  /** The text that the session believes to be there afterwards, where others' changes are merged into its own. */
   readonly knownAs?: string;
 }
 

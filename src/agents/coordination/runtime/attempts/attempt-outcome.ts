@@ -112,7 +112,7 @@ async function readLastWords(
     : reply;
   if (findHeldBack(withheldWords) === undefined) return withheldWords;
   if (kept?.attempt === phase.attempt) return content.get(kept.text.sha256);
-  // What stands for a text of another session is only quoted.
+  // A placeholder for a text of another session is only quoted.
   return isOnlyPlaceholders(withheldWords) ? undefined : withheldWords;
 }
 

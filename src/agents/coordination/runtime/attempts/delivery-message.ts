@@ -1,4 +1,4 @@
-/** Owns: what the owner of a plan is told at its end. What children wrote is quoted as data, bounded, and never an instruction. */
+/** Owns: what the owner of a plan is told at its end. Words of children are quoted as data, bounded, and never an instruction. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import { computeVerdict } from "../../dispatch/settle-plan.ts";
@@ -94,7 +94,7 @@ function quoteOutputs(
   ];
 }
 
-/** What a shortened output must have room for at least: the words that say how to read on, and some more. */
+/** The least room for a shortened output: the words that say how to read on, and some more. */
 const SHARE_CHARS_MIN = 1_500;
 
 function countKeyChars(stepId: StepId): number {

@@ -130,7 +130,7 @@ async function submit(
 
 interface Begun {
   readonly step: Step;
-  /** What to start the agent with; absent where an earlier process may have started it. */
+  /** The message to start the agent with; absent where an earlier process may have started it. */
   readonly message?: string;
 }
 
@@ -236,7 +236,7 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
 
 /** The agent may have reported while its end was waited for: the newest report counts. */
 async function readNewestOutcome(drive: Drive, current: Current, ending: ChildEnding): Promise<Outcome> {
-  // What it said last may still be on its way to the disk.
+  // Its last words may still be on their way to the disk.
   await drive.parts.withheld.settled(current.attempt.childSessionKey);
   for (let now = (await readCurrentAttempt(drive)) ?? current; ;) {
     const outcome = await outcomeOf(drive.parts, now, ending);
@@ -374,7 +374,7 @@ async function recordLostChild(drive: Drive, { step, state, attempt }: Current):
   else await conclude(drive, createFailure(about, stepError("input_unavailable", message.why)));
 }
 
-/** The deadline passed. Of a delivery it is asked once more, because it may have arrived. */
+/** Times the attempt out. A delivery is asked about once more, because it may have arrived. */
 async function timeOut(drive: Drive): Promise<void> {
   const now = await readCurrentAttempt(drive);
   if (!now) return;

@@ -23,7 +23,7 @@ export type Nested = { readonly kind: "open" } | NestedEnd;
 
 export interface NestedEnd {
   readonly kind: "ended";
-  /** What the child said when it was told the result. */
+  /** The child's answer when it was told the result. */
   readonly reply?: string;
   readonly spent: Spent;
 }

@@ -1,4 +1,4 @@
-/** Owns: what an agent is told whose result is to be revised. What was not met is named by keys only. */
+/** Owns: what an agent is told whose result is to be revised. Criteria that were not met are named by keys only. */
 
 /** `before`: its result as JSON, for an agent that does not remember it. */
 export function formatRevision(criteria: readonly string[], before?: string): string {

@@ -1,7 +1,7 @@
 import type { AgentId, SessionKey } from "../../contracts/ids.ts";
 import type { Allowance } from "../../lanes/pick-best.ts";
 
-/** What was handed to the lanes and has not given its place back. */
+/** Work that was handed to the lanes and has not given its place back. */
 export interface Held {
   readonly session: SessionKey;
   readonly agentId: AgentId;

@@ -61,7 +61,7 @@ interface Driven extends Held, AttemptStarts {
   isReleased?: boolean;
 }
 
-/** What one dispatcher remembers between two looks; nothing of it is a fact. */
+/** The memory of one dispatcher between two looks; nothing of it is a fact. */
 interface Memory {
   readonly wakes: Map<CoordinationId, () => void>;
   readonly underway: Set<string>;

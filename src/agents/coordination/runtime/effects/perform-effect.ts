@@ -44,7 +44,7 @@ export interface EffectParts extends MergeParts {
   readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
 }
 
-/** What follows for any coordination, planned or not. */
+/** Effects of any coordination, planned or not. */
 type EffectOfAny = AskHost | StopObserved | CloseReview | EndCoordination;
 
 const OF_ANY: ReadonlySet<Effect["kind"]> = new Set([
@@ -176,8 +176,8 @@ async function isHeldElsewhere(
 }
 
 /**
- * A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. What a model of
- * another gateway spawned is not in this one.
+ * A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. A child that a model
+ * of another gateway spawned is not in this one.
  */
 async function observe(parts: EffectParts, query: SpawnQuery, state: OpenCoordination): Promise<Observation> {
   if (!state.plan && parts.homes?.nameAway(state) !== undefined) return { kind: "absent" };

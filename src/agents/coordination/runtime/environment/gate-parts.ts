@@ -5,7 +5,7 @@ import type { AgentId } from "../../contracts/ids.ts";
 import type { HumanChannel } from "../../ports/human-channel.ts";
 import type { CheckAnswer, CheckRequest, Verifier } from "../../ports/verifier.ts";
 
-/** What other plugins bring. Their checks have keys that begin with `plugin:`. */
+/** Checks and channels of other plugins. Their checks have keys that begin with `plugin:`. */
 export interface PluginGates {
   /** The keys of the checks that plugins make of an agent's results. */
   verifiersFor(agentId: AgentId): readonly string[];

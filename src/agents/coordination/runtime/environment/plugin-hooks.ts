@@ -15,9 +15,9 @@ export interface PluginHooks {
 export interface PluginContest {
   readonly coordinationId: CoordinationId;
   readonly resource: string;
-  /** What has happened already is for people. */
+  /** The cause of the contest; a write that has happened already is for people. */
   readonly cause: Exclude<ResourceContest["cause"], "overwritten">;
-  /** What would rule otherwise. */
+  /** The strategy that rules where no hook does. */
   readonly strategy: ResourceContest["strategy"];
   readonly requester: ContestSide;
   readonly holders: readonly ContestSide[];

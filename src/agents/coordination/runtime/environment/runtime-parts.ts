@@ -40,20 +40,20 @@ export interface Settings {
   /** How many steps of one owner session, and of one agent, run at once. */
   readonly perSessionMax?: number;
   readonly perAgentMax?: number;
-  /** What this gateway is called, where several share the ledger. Absent: this is the only one. */
+  /** The name of this gateway, where several share the ledger. Absent: this is the only one. */
   readonly gateway?: string;
 }
 
-/** What running plans needs of the world. */
+/** The parts that running plans needs. */
 export interface PlanParts {
   readonly runners: Readonly<Record<PlanRunner, AgentRunner>>;
   /** Loaded when the first output has a contract. */
   readonly contract: () => Promise<OutputContract>;
   /** Names a text by its sha256. */
   readonly refOf: (text: string) => ContentRef;
-  /** What runs the steps of an agent. */
+  /** Returns the kind of runner for the steps of an agent. */
   readonly runnerOf: (agent: AgentId) => PlanRunner;
-  /** What the operator lets children do, by agent; absent: whatever the host lets them. */
+  /** The operator's bounds on children, by agent; absent: whatever the host lets them. */
   readonly privileges?: PrivilegesConfig;
   /** Keeps apart the attempts of steps that ask for it. */
   readonly worktrees: Worktrees;
@@ -74,9 +74,9 @@ export function chooseRunner(
   return runners[runner];
 }
 
-/** What the runtime adds for itself. */
+/** The parts, with those that the runtime adds for itself. */
 export interface RuntimeParts extends PlanParts, GateParts {
-  /** What plugins of other authors say before a plan begins. */
+  /** Hooks of other authors' plugins, which are asked before a plan begins. */
   readonly hooks?: PluginHooks;
   /** Texts that were kept back and are on their way to the disk. */
   readonly withheld: WithheldTexts;
@@ -88,7 +88,7 @@ export interface RuntimeParts extends PlanParts, GateParts {
   readonly runs: RunLog;
   readonly plans: PlanSource;
   readonly forks: ForkSources;
-  /** What has to wait for another gateway. Absent: no other one reaches the ledger. */
+  /** Finds work that has to wait for another gateway. Absent: no other one reaches the ledger. */
   readonly homes?: HomeGateways;
   /** Looks at the coordination again, because it changed. */
   readonly watch: (state: Coordination) => void;

@@ -1,13 +1,13 @@
 /**
- * Owns: the words of children that are kept back from others, in memory until they are in the ledger. No truth: what is not in the
- * ledger when the process ends is lost, and its step fails.
+ * Owns: the words of children that are kept back from others, in memory until they are in the ledger. No truth: a text that is not in
+ * the ledger when the process ends is lost, and its step fails.
  *
- * A text that is still being written comes in pieces and again and again, longer each time: of those only the newest are remembered.
- * What became part of a message is remembered longer, because its agent is to read it again.
+ * A text that is still being written comes in pieces and again and again, longer each time: only the newest of them are remembered.
+ * A text that became part of a message is remembered longer, because its agent is to read it again.
  */
 import type { SessionKey } from "../../contracts/ids.ts";
 
-/** Of one session. */
+/** Pieces of one session. */
 const PIECES_MAX = 64;
 const CHARS_MAX = 1_000_000;
 const SESSIONS_MAX = 200;
@@ -24,7 +24,7 @@ export interface WithheldTexts {
   readonly nameOf: NameText;
   /** The text became part of a message. */
   keepWhole(session: SessionKey, name: string): void;
-  /** Of that session: no other one may read it. */
+  /** Returns a text of that session: no other one may read it. */
   textOf(session: SessionKey, name: string): string | undefined;
   /** Work that brings a text of a session to the disk; what does not resolve to `true` has lost it. */
   keeping(session: SessionKey, work: Promise<true | undefined>): void;

@@ -14,7 +14,7 @@ import type { GateParts } from "../environment/gate-parts.ts";
 export interface Gated {
   readonly agentId: AgentId;
   readonly runner: RunnerKind;
-  /** What a step of a plan asks for. */
+  /** The verification that a step of a plan asks for. */
   readonly verify?: StepVerify;
   /** Checks of plugins, by key. */
   readonly plugins: readonly string[];
@@ -38,13 +38,13 @@ export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
   };
 }
 
-/** Holds the result where the child does not run as it was asked. Of other runners nothing is seen. */
+/** Holds the result where the child does not run as it was asked. Nothing is seen of other runners. */
 function createMismatchPart({ onMismatch = "record", runner }: Gated): Pick<Gate, "holdMismatch"> {
   return onMismatch !== "record" && runner === "subagent" ? { holdMismatch: true } : {};
 }
 
 function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
-  // What is cut off would pass unchecked (G1): there are fewer plugins than the bound leaves room for.
+  // A check that is cut off would let the result pass (G1): there are fewer plugins than the bound leaves room for.
   const named = [...checks, ...Object.keys(verify?.checks ?? {}), ...plugins];
   return [...new Set(named)].slice(0, BOUNDS.checksPerResultMax);
 }
@@ -63,8 +63,8 @@ function createCheckPart(
 }
 
 /**
- * What a session of the host's ACP backend says cannot be kept back, so it must not be spawned where it would have to be: why, in
- * words for the model.
+ * Explains to the model why a spawn is refused: the words of a session of the host's ACP backend cannot be kept back, so it must not
+ * be spawned where they would have to be.
  */
 export function explainUngateable(
   gate: Gate | undefined,

@@ -1,7 +1,7 @@
 /** Owns: how a give-up is said: that a plan ended without reaching all that it is for, and what it did not reach. */
 import type { CriterionMet } from "../../contracts/verification.ts";
 
-/** Of more, only these are named: whoever is told has room for little. */
+/** So many are named, and no more: whoever is told has room for little. */
 const NAMED_MAX = 20;
 
 /** Formats unmet criteria like `gave up: speed, tests not met`; empty when the plan did not give up. */

@@ -37,7 +37,7 @@ async function readWords(
   { phase, withheld, spec }: Step & { readonly phase: HeldPhase },
 ): Promise<Pick<VerifiedResult, "text" | "outputs"> | undefined> {
   const ownWithheld = withheld?.attempt === phase.attempt ? withheld : undefined;
-  // Of a spawn nothing is known but what was kept back or reported: without either it was lost.
+  // A spawn's result is known only where it was kept back or reported: without either it was lost.
   if (!spec.planned && !ownWithheld && !phase.output) return undefined;
   const words = ownWithheld ? await content.get(ownWithheld.text.sha256) : NOTHING_SAID;
   const output = phase.output ? await content.get(phase.output.sha256) : NOTHING_SAID;

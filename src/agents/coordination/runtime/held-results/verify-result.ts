@@ -34,7 +34,7 @@ export async function verifyResult(
   { coordinationId }: OpenCoordination,
   { stepId, attempt, checks }: VerifyResult,
 ): Promise<void> {
-  // What is checked must be on disk, and so must that it is held (D1).
+  // The checked text must be on disk, and so must the fact that it is held (D1).
   await parts.runs.settled(coordinationId);
   const state = await parts.runs.state(coordinationId);
   const step = state.kind === "open" ? findHeldStep(state, stepId) : undefined;

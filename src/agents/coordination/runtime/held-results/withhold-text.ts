@@ -9,7 +9,7 @@ import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 import { isEverythingWithheld, isReleased } from "../../ledger/withheld-words.ts";
 
-/** What a host must know of a gated session to keep back what its agent says. */
+/** A gated session, as a host must know it to keep back its agent's words. */
 export interface GatedSession {
   readonly session: SessionKey;
   readonly coordinationId: CoordinationId;
@@ -17,7 +17,7 @@ export interface GatedSession {
   readonly gate: Gate;
   /** Every text is kept back, whatever it states. */
   readonly isStrict: boolean;
-  /** What the agent stated with its report. */
+  /** The confidence that the agent stated with its report. */
   readonly reported?: StatedConfidence;
   /** The newest text that was kept back, for the agent itself after a restart. */
   readonly keptText?: string;
@@ -50,7 +50,7 @@ async function readGatedSession(
   { state: { coordinationId }, step }: StepOfChild,
 ): Promise<GatedSession | undefined> {
   const { gate, stepId } = step.spec;
-  // What an earlier attempt said was refused, whatever became of a later one.
+  // Words of an earlier attempt were refused, whatever became of a later one.
   const isEarlier = sessionOf(step.phase) !== session;
   if (!gate || (isReleased(step) && !isEarlier)) return undefined;
   const keptText = step.withheld && (await content.get(step.withheld.text.sha256));

@@ -14,7 +14,7 @@ export type CarriedResults = ReadonlyMap<StepId, Carried>;
 export interface ForkSources {
   /** The source as it was before a place, and at least as it began. @throws CoordinationError as `readStoredState` */
   stateAt(place: Place): Promise<Coordination>;
-  /** What a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
+  /** Returns the results that a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
   readCarriedResults(place: Place, state?: Coordination): Promise<CarriedResults>;
 }
 

@@ -64,9 +64,9 @@ export interface CoordinationView {
   /** Held now, expired ones included; absent where there are none. */
   readonly claims?: readonly HeldClaim[];
   readonly escalations: readonly QuestionView[];
-  /** What the model calls of all sessions used together; absent where nothing is known of it. */
+  /** Usage of all sessions' model calls together; absent until one was reported. */
   readonly usage?: UsageSum;
-  /** What the owner's own model calls used on this coordination's trace; a part of `usage`. */
+  /** Usage of the owner's own model calls on this coordination's trace; a part of `usage`. */
   readonly ownerUsage?: UsageView;
   /** The operator's bounds. */
   readonly budget?: TreeBudget;
@@ -75,16 +75,16 @@ export interface CoordinationView {
   /** How far a plan reached what it is for; one that is not met makes its end a give-up. */
   readonly successCriteria?: readonly CriterionMet[];
   readonly gaveUp?: true;
-  /** Of a fork: its source, and the first event there that it took nothing from. */
+  /** A fork's source, and the first event there that it took nothing from. */
   readonly forkedFrom?: ForkedFrom;
   /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
   readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
 }
 
 export type QuestionView = Omit<Escalation, "notified"> & {
-  /** Of its notices, by their place. */
+  /** How its notices ended, by their places among them. */
   readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
-  /** What the agent asks is kept back as its result is; only operators read it, in the ledger. */
+  /** The agent's question is kept back as its result is; only operators read it, in the ledger. */
   readonly wordsWithheld?: true;
 };
 
@@ -130,7 +130,7 @@ export interface StepView {
   readonly collect: boolean;
   readonly input: ContentRef;
   readonly admittedAtMs: EpochMs;
-  /** What a step of a plan waits for. */
+  /** Steps that a step of a plan waits for. */
   readonly dependsOn?: readonly StepId[];
   /** How many of them must have completed. */
   readonly fanIn?: number;
@@ -144,11 +144,11 @@ export interface StepView {
   readonly progress?: ProgressView;
   /** How often its result went back to its agent. */
   readonly revisions?: number;
-  /** Of a step of a fork: what completed it, in the log of the source. */
+  /** The event that completed a fork's step, in the log of the source. */
   readonly carriedFrom?: EventId;
   readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
   readonly output?: ContentRef;
-  /** What may be read of its results, the newest last; absent where there is nothing. */
+  /** Results of it that may be read, the newest last; absent where there are none. */
   readonly results?: readonly ReadableResult[];
   /** How many messages of its agent did not go to a chat. */
   readonly suppressedMessages?: number;
@@ -160,17 +160,17 @@ export interface StepView {
   readonly deadlineAtMs?: EpochMs;
   readonly error?: StepError;
   readonly problems?: readonly InputProblem[];
-  /** What was asked of its child besides the agent. */
+  /** Wishes for its child besides the agent. */
   readonly requested?: ChildRequest;
-  /** What really ran in the newest attempt, as the host told it. */
+  /** The child that really ran in the newest attempt, as the host told it. */
   readonly ran?: ChildRun;
   /** Where the child of the newest attempt did not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
-  /** What holds its child besides what holds the steps above it. */
+  /** Bounds on its child besides those of the steps above it. */
   readonly privilege?: AdmittedPrivilege;
   /** Calls of its child that its privileges do not allow; no more than 32. */
   readonly refusedCalls?: readonly RefusedCall[];
-  /** What its model calls used; absent where nothing is known of it. */
+  /** Usage of its model calls; absent until one was reported. */
   readonly usage?: UsageView;
 }
 
@@ -328,7 +328,7 @@ function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): 
     ...(phase.status === "blocked" && { answerByMs: phase.answerByMs }),
     ...("carriedFrom" in phase && { carriedFrom: phase.carriedFrom }),
     ...(phase.status === "skipped" && { skippedBecause: phase.because }),
-    // What is held is nobody's to read before it is ruled on.
+    // Nobody reads a held result before it is ruled on.
     ...(phase.status === "completed" && phase.output && { output: phase.output }),
   };
 }

@@ -25,7 +25,7 @@ export async function readStoredState(...args: Parameters<typeof readState>): Pr
   try {
     return await readState(...args);
   } catch (cause) {
-    // What is stored obeyed every rule when it was written: a log that breaks one now is damaged.
+    // Stored events obeyed every rule when they were written: a log that breaks one now is damaged.
     if (!(cause instanceof InvariantViolation)) throw cause;
     const [, runId] = args;
     throw new CoordinationError("LEDGER_CORRUPT", `${runId}: ${cause.message}`, { cause });

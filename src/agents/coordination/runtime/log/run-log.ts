@@ -110,7 +110,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
     const decided = decideAll(entry.state, batch.commands, parts.clock);
     const { outcome, state } = decided;
     if (decided.events.length === 0) {
-      // What was decided may rest on an append that is still under way and may fail.
+      // The decision may rest on an append that is still under way and may fail.
       return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
     const signature = parts.ownRuns && signAppend(parts.ownRuns, entry.state, batch.commands);
@@ -160,7 +160,7 @@ function isDrivenElsewhere({ ownRuns }: RunLogParts, runId: CoordinationId): boo
 
 interface Newer {
   readonly state: Coordination;
-  /** What other processes appended, or the first of it. */
+  /** Events that other processes appended, or the first of them. */
   readonly events: readonly RunEvent[];
 }
 

@@ -3,13 +3,13 @@ import type { StepId } from "../../contracts/ids.ts";
 import type { UsageTotals } from "../../contracts/usage.ts";
 import { NO_USAGE, sumOfStep, type Bill, type UsageSum } from "../../ledger/bill.ts";
 
-/** What the model calls of one session used. Where only its runner says it, the kinds of tokens are not known. */
+/** Usage of the model calls of one session. Where only its runner says it, the kinds of tokens are not known. */
 export interface UsageView extends UsageTotals {
-  /** Of all kinds. */
+  /** Tokens of all kinds. */
   readonly tokens: number;
   /** `provider/model` of the newest run, in the order in which they were first called. */
   readonly models: readonly string[];
-  /** What its calls alone used, where its runner says more: of a step whose agent ran a plan, the plan's usage is in it. */
+  /** Usage of its calls alone, where its runner says more: the usage of a plan that its agent ran is in the other. */
   readonly ofCalls?: UsageSum;
 }
 

@@ -2,7 +2,7 @@
  * Owns: that one process at a time drives coordinations under the name of a gateway.
  *
  * G1 A process begins after no other one of its gateway told of itself for a whole lease, by this process's own steady clock (O4), or
- * every other one is known to have ended. Of two that begin at once, each withdraws when it sees the other.
+ * every other one is known to have ended. Two that begin at once both withdraw when they see each other.
  */
 import { CoordinationError } from "../../contracts/errors.ts";
 import { addMs } from "../../contracts/ids.ts";

@@ -27,7 +27,7 @@ export interface Waiting {
 }
 
 export interface HomeGatewayParts {
-  /** What this gateway is called. */
+  /** The name of this gateway. */
   readonly gateway: string;
   readonly steady: SteadyClock;
   readonly orphanMs: number;

@@ -32,7 +32,7 @@ export interface SharedLedger {
   leave(): Promise<void>;
 }
 
-/** What the coordinator does about coordinations that change hands. */
+/** The coordinator's work on coordinations that change hands. */
 export interface SharedWork {
   /** Goes on with a coordination that another process drove before. It does not throw. */
   readonly adopt: (runId: CoordinationId) => Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Owns: forking a plan: running it again from a place in its log. What had completed by then is carried over, by the hashes of its
- * results; everything else is done anew, in sessions and under idempotency keys of the fork's own.
+ * Owns: forking a plan: running it again from a place in its log. Steps that had completed by then are carried over, by the hashes of
+ * their results; everything else is done anew, in sessions and under idempotency keys of the fork's own.
  *
  * The files that agents wrote are no part of the ledger: they are as they are now.
  */
@@ -27,9 +27,9 @@ const TEXTS_MAX = 100;
 /** Steps that are named in a sentence. */
 const NAMED_MAX = 5;
 
-/** What is done with the plan of a fork. */
+/** Ways to run the plan of a fork. */
 export interface PlanRunning {
-  /** What would become of it, without asking anybody. */
+  /** Tells what would become of it, without asking anybody. */
   readonly preview: (submission: PlanSubmission) => Promise<PlanSubmitted>;
   readonly submit: (submission: PlanSubmission) => Promise<PlanSubmitted>;
 }
@@ -161,8 +161,7 @@ async function assertWhole(
 }
 
 /**
- * Reads the plan of a coordination. What a model spawned by itself follows no plan, so nobody could tell what is
- * left to do.
+ * Reads the plan of a coordination. Spawns of a model follow no plan, so nobody could tell what is left to do.
  */
 async function planOf(
   { content }: Pick<ForkParts, "content">,

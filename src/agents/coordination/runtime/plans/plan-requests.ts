@@ -31,7 +31,7 @@ export interface ForkRequest {
   readonly from?: number;
   /** Absent: the fork gets an id of its own. */
   readonly coordinationId?: CoordinationId;
-  /** What holds in place of what the plan says; never less than the operator's configuration demands. */
+  /** Rules in place of those of the plan; never laxer than the operator's configuration. */
   readonly policy?: ReplayPolicy;
   /** Only tells what would be done. */
   readonly isPreview?: boolean;
@@ -99,7 +99,7 @@ export type ProgressAnswer =
   /** The session works on no step, its step has ended, or the line says nothing. */
   | { readonly kind: "refused"; readonly reason: string };
 
-/** What a host may ask about plans; part of the coordinator. */
+/** Requests of a host about plans; part of the coordinator. */
 export interface PlanRequests {
   /** Checks a plan, records it and begins to run it. @throws CoordinationError when it could not be recorded. */
   submitPlan(submission: PlanSubmission): Promise<PlanSubmitted>;

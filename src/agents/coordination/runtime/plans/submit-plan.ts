@@ -217,7 +217,7 @@ interface Opening {
   readonly graph: StepGraph;
   readonly plan: ContentInput;
   readonly place: Exclude<PlanPlace, { kind: "nowhere" }>;
-  /** Of the plan as a whole. */
+  /** The planner's confidence in the plan as a whole. */
   readonly confidence: number | undefined;
 }
 

@@ -18,7 +18,7 @@ export interface WriteParts {
   readonly folderOf: (bound: PrivilegeBound) => string;
 }
 
-/** What a call changes, as far as it can be told. */
+/** The changes of a call, as far as they can be told. */
 export type Changes = Pick<WriteCall, "tool" | "targets" | "undetermined">;
 
 /** `undefined`: all that the call changes may be changed. */
@@ -44,7 +44,7 @@ export async function findWriteRefusal(
   return undefined;
 }
 
-/** Locates the files that a call changes; `undefined` where a path of it leads nowhere. What is no file is not for globs. */
+/** Locates the files that a call changes; `undefined` where a path of it leads nowhere. Resources other than files are not for globs. */
 async function locateFiles({ files }: WriteParts, { targets }: Changes): Promise<string[] | undefined> {
   const located: string[] = [];
   for (const { at } of targets) {

@@ -58,8 +58,8 @@ export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
 }
 
 /**
- * Takes what the model of a session answers to its child. What the session was not asked does not exist for it, so that nothing can
- * be learnt from trying, and no question to people can be answered this way.
+ * Takes the answer of a session's model to its child. A question that the session was not asked does not exist for it, so that nothing
+ * can be learnt from trying, and no question to people can be answered this way.
  */
 async function answerChild(
   parts: QuestionParts,
@@ -365,7 +365,7 @@ async function awaitAnswer(
     const isTold = submitted.kind === "replay";
     return { kind: "closed", resolution, text: isTold ? TOLD_BEFORE : await answerSentence(parts, question) };
   } finally {
-    // What was left to tell is told once nobody waits for it.
+    // Sessions that were left to tell are told once nobody waits for it.
     claim.release(() => void lookAgain(parts, coordinationId));
   }
 }

@@ -43,7 +43,7 @@ export type QuestionAnswered =
       readonly reason: string;
     };
 
-/** What the model of a session answers to its child. */
+/** The answer of a session's model to its child. */
 export interface ParentAnswer {
   readonly questionId: string;
   /** The session that answers, as the host names it (H3). */
@@ -62,7 +62,7 @@ export interface QuestionToSession {
   readonly isWithheld: boolean;
 }
 
-/** What an agent asks people, or its parent. */
+/** A question of an agent to people, or to its parent. */
 export interface AskRequest {
   readonly askedBy: SessionKey;
   /** Absent: people. */
@@ -81,7 +81,7 @@ export type Asked =
   | { readonly kind: "asked"; readonly questionId: string; readonly deadlineAtMs: EpochMs }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
-/** What became of a question, for the agent that asked it. */
+/** The fate of a question, for the agent that asked it. */
 export type QuestionOutcome =
   | { readonly kind: "open" }
   | {
@@ -91,13 +91,13 @@ export type QuestionOutcome =
       readonly text?: string;
     };
 
-/** What a host may ask about questions; part of the coordinator. */
+/** Requests of a host about questions; part of the coordinator. */
 export interface QuestionRequests {
   /** The first answer that may count does (E1). @throws CoordinationError when it could not be recorded. */
   answer(request: AnswerRequest): Promise<QuestionAnswered>;
   /** The model of a session answers a question that this very session was asked. @throws CoordinationError as `answer` */
   answerChild(answer: ParentAnswer): Promise<QuestionAnswered>;
-  /** What a session is asked by its children in a coordination and has not answered, the newest first, bounded. */
+  /** Lists open questions of a session's children to it in a coordination, the newest first, bounded. */
   listQuestionsTo(session: SessionKey, coordinationId: CoordinationId): Promise<readonly QuestionToSession[]>;
   /** Puts a question to people, or to the parent of the session that asks. @throws CoordinationError when it could not be recorded. */
   ask(request: AskRequest): Promise<Asked>;

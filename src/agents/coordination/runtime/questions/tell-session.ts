@@ -2,7 +2,7 @@
  * Owns: telling a session, once, what it waits for: what became of a result that was kept from it, or the answer of people.
  *
  * D1 that it is to be told follows from the log; that it was told is recorded after it. D2 telling again under the same key is one
- * turn. What is not certain is `unknown`, and is not said twice.
+ * turn. A telling that is not certain is `unknown`, and is not repeated.
  */
 import { addMs, type CoordinationId, type IdempotencyKey } from "../../contracts/ids.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";

@@ -1,4 +1,4 @@
-/** Owns: what a session is told. What agents and people wrote is quoted as data, bounded, and never an instruction of ours. */
+/** Owns: what a session is told. Words of agents and people are quoted as data, bounded, and never an instruction of ours. */
 import { assertNever } from "../../contracts/errors.ts";
 import { formatTimestamp } from "../../contracts/ids.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "../../ledger/state.ts";
@@ -59,7 +59,7 @@ async function formatResultTelling(
 
 interface ReleasedText {
   readonly words: string;
-  /** Of what is kept, which has the words in it. */
+  /** The sha256 of the kept text, which has the words in it. */
   readonly sha256: string;
 }
 

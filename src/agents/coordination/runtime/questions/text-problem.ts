@@ -7,7 +7,7 @@ import type { ContentStore } from "../../ports/content-store.ts";
 import { removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
 
-/** What people write for a yes or a no, and JSON that stands for nothing else. */
+/** Words that people write for a yes or a no, and JSON that stands for nothing else. */
 const RULINGS: ReadonlyMap<string, "approve" | "deny" | undefined> = new Map([
   ...["approve", "approved", "accept", "accepted", "allow", "yes", "y", "ok", "okay", "true"].map(
     (word) => [word, "approve"] as const,

@@ -37,13 +37,13 @@ export interface SpawnRequest {
     AdmitSpawn,
     "type" | "child" | "parentStepId" | "sourceSession" | "input" | "timeoutMs" | "gate" | "privilege"
   > & {
-    /** What the child may do at most, as the session that spawns it says. */
+    /** Bounds on the child, set by the session that spawns it. */
     readonly askedPrivilege?: Privilege;
     /** Absent: the configured limit. */
     readonly timeoutMs?: number;
   };
   readonly input: ContentInput;
-  /** What the owner was asked to do; becomes the objective of a coordination that this spawn opens. */
+  /** The owner's own task; becomes the objective of a coordination that this spawn opens. */
   readonly objective: ContentInput;
 }
 
@@ -61,11 +61,11 @@ export interface AdmitParts {
     readonly contentMs: number;
     readonly gateway?: string;
   };
-  /** What holds for the questions of a coordination that a spawn opens. */
+  /** Returns the rules for questions of a coordination that a spawn opens. */
   readonly questions: () => QuestionPolicy;
   readonly gateOf: (spawn: { readonly agentId: AgentId; readonly runner: RunnerKind }) => Gate | undefined;
   readonly privileges?: PrivilegesConfig;
-  /** What a coordination that a spawn opens may use; absent where the operator sets no bound. */
+  /** The budget of a coordination that a spawn opens; absent where the operator sets none. */
   readonly budget?: TreeBudget;
   readonly newCoordinationId: () => CoordinationId;
   /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */

@@ -12,7 +12,7 @@ export interface WatchedChild {
   readonly stepId: StepId;
   readonly attempt: number;
   readonly asked: AskedOfChild;
-  /** What the log has of it. */
+  /** The child as the log has it. */
   readonly ran: ChildRun;
   /** Its result is held where it does not run as it was asked. */
   readonly isHeldOnMismatch: boolean;

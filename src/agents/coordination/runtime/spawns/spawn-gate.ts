@@ -39,7 +39,7 @@ export interface SpawnGateParts {
   readonly delayMs?: number;
 }
 
-/** What the host's hook budget leaves over for waiting. */
+/** Time for waiting that the host's hook budget leaves over. */
 const DELAY_MS = 2_000;
 /** More are refused at once. */
 const WAITING_MAX = 1_000;

@@ -16,7 +16,7 @@ export interface ModelCall {
   readonly traceId?: string;
 }
 
-/** What the host says that one model call used. */
+/** Usage of one model call, as the host tells it. */
 export interface CallUsage {
   readonly model: string;
   readonly inputTokens: number;
@@ -34,7 +34,7 @@ export interface UsagePlace {
   readonly agentId: AgentId;
 }
 
-/** What one run has used up to now. */
+/** Usage of one run up to now. */
 export interface RunCount extends ModelCall {
   readonly models: Set<string>;
   calls: number;
@@ -47,7 +47,7 @@ export interface RunCount extends ModelCall {
   /** A model call began whose use is not told yet. */
   isCalling: boolean;
   place?: UsagePlace;
-  /** What is in the ledger; absent before the first record. */
+  /** The usage that the ledger has; absent before the first record. */
   recorded?: UsageTotals;
   /** How often it was recorded. */
   records: number;

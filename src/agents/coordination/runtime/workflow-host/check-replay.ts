@@ -30,7 +30,7 @@ export interface CheckedRun {
 
 type Store = Pick<WorkflowStore, "read" | "entry" | "definition">;
 
-/** What a run is derived with. */
+/** The parts that a run is derived with. */
 export interface ReplayCheck {
   readonly from: number;
   readonly settings: WorkflowSettings;
@@ -55,7 +55,7 @@ export async function checkReplay(
     throw new CoordinationError("INPUT_INVALID", `--from: the log ends before ${from}, at ${entry.length}`);
   const begun = beginWorkflow(first, entry.origin);
   const graph = await graphOf(store, begun.started.definition);
-  // What a fork took is its source's, and derived with it.
+  // Events that a fork took are its source's, and derived with it.
   const derivesFrom = Math.max(from, entry.origin?.until ?? 0);
   const { run, difference } = await derive(store, begun, {
     graph,
@@ -77,7 +77,7 @@ interface Deriving {
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
   readonly derivesFrom: number;
-  /** Of the log, when it was first read. */
+  /** The length of the log when it was first read. */
   readonly length: number;
 }
 

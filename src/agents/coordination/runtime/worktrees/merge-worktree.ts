@@ -23,7 +23,7 @@ import { mergeFiles, type MergedFiles } from "./merge-files.ts";
 import { formatMergeQuestion } from "./merge-question.ts";
 import { nameWorktree } from "../attempts/worktree-name.ts";
 
-/** What merging back needs of arbitration and of the file system. */
+/** The parts that merging back needs, with arbitration and the file system. */
 export interface MergeParts extends RuntimeParts {
   readonly files: Pick<ResourceFiles, "locate" | "look" | "machine">;
   readonly textMerge: () => Promise<TextMerge>;
@@ -41,7 +41,7 @@ interface Merge {
   readonly stepId: StepId;
   readonly attempt: number;
   readonly worktree: OpenWorktree;
-  /** What an earlier try began to write. */
+  /** Files that an earlier try began to write. */
   readonly begun?: readonly { readonly path: string; readonly before: string; readonly after: string }[];
 }
 
@@ -90,7 +90,7 @@ async function mergeBack(merge: Merge): Promise<void> {
     return;
   }
   const { message } = compared;
-  // What was begun may be written in part: only people can tell.
+  // A merge that was begun may be written in part: only people can tell.
   if (compared.kind === "too_much" || merge.begun)
     await askAbout(merge, { unmerged: [], message, written: 0 });
   else await submit(merge, { type: "failMerge", ...aboutOf(merge), message });

@@ -20,7 +20,7 @@ export interface AgentBook {
   /** By their ids. */
   readonly installed: readonly InstalledAgent[];
   find(agentId: string): InstalledAgent | undefined;
-  /** What of a reference cannot be meant here, or nothing. */
+  /** Returns why a reference cannot be meant here, or nothing. */
   problemOf(pin: AgentPin): string | undefined;
   /** Keeps the agents that nodes of the graph name, and returns the hash of each. */
   pin(graph: NodeGraph): Promise<Readonly<Record<string, string>>>;

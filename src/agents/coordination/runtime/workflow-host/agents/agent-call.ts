@@ -1,7 +1,7 @@
 /**
  * Owns: one call of a tool for an agent: whether its caller may, whether that is often enough for now, then the call.
  *
- * What is asked of the caller fails closed: scopes that nobody knows are not there (RFC 0064). A call that may have been made
+ * Demands on the caller fail closed: scopes that nobody knows are not there (RFC 0064). A call that may have been made
  * when a process died is made again with the same id.
  */
 import { AGENT_BOUNDS } from "../../../contracts/workflows/agent-manifest.ts";
@@ -36,7 +36,7 @@ export interface Calling {
   readonly signal: AbortSignal;
   readonly trace: TraceContext;
   readonly parent: CallingRun;
-  /** Of the agent's own memory, newest first. */
+  /** Reads the agent's own memory, newest first. */
   readonly readMemory: (query: {
     readonly tag?: string;
     readonly limit?: number;
@@ -59,7 +59,7 @@ function refuseTool(parts: CallParts, { run, effect: { call, tool } }: Calling):
   const played = playedToolOf(parts, run, tool);
   const denied = findLackingScopes(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
-  // What is simulated empties a bucket of this run's alone: others' calls of the tool are not denied for it.
+  // A simulation empties a bucket of this run's alone: others' calls of the tool are not denied for it.
   const bucket = played?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
   const gated = { toolName: call.toolName, tool: played ? bucket : tool };
   if (played?.isExhausted) while (!findToolDenial(parts, run, gated));

@@ -165,7 +165,7 @@ function modelEventOf({ usage, provider, model }: ChatAnswer, modelAsked: ModelA
 }
 
 const CALLS_PER_TURN_MAX = 32;
-/** Of an answer that is not used: enough to see what it was. */
+/** So much of an answer that is not used is kept: enough to see what it was. */
 const UNUSED_CHARS_MAX = 2_000;
 
 interface Answered {

@@ -1,5 +1,5 @@
 /**
- * Owns: whether a run may call a tool now (RFC 0064), whichever node wants to. What is asked of the caller fails closed: scopes
+ * Owns: whether a run may call a tool now (RFC 0064), whichever node wants to. Demands on the caller fail closed: scopes
  * that nobody knows are not there. A call that is not let through has not begun.
  */
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";

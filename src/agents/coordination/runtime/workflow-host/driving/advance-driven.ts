@@ -24,7 +24,7 @@ import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
 
 export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
 
-/** What is left of an effect that only waits for something outside; it holds nothing of its run. */
+/** The rest of an effect that only waits for something outside; it holds nothing of its run. */
 export interface WaitingEffect {
   /** As far as its outcome is settled by it. */
   readonly effect: NodeEffect;
@@ -66,7 +66,7 @@ interface Going {
 }
 
 /**
- * Plans on the newest state, appends, and acts. What a fork still has to take comes first.
+ * Plans on the newest state, appends, and acts. Events that a fork still has to take come first.
  * @throws CoordinationError `NOT_OWNER` for a run that another process drives
  */
 export async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
@@ -160,7 +160,7 @@ function performEffects(driving: Driving, entry: DrivenRun, { effects, wakeAtMs 
   if (wakeAtMs !== undefined) wakeAt(driving, runId, { atMs: wakeAtMs });
 }
 
-/** What a paused run began is let end; what nobody waits for any more is not. */
+/** Lets work that a paused run began end; work that nobody waits for any more is stopped. */
 function forgetOtherActs(
   { pending: { acts }, loadedRun: { run } }: DrivenRun,
   effects: readonly NodeEffect[],
@@ -274,7 +274,7 @@ function waitInSleep(driving: Driving, followed: FollowedAct, { effect, wait }: 
   if (entry) release(driving, entry);
 }
 
-/** What comes of a call that was broken off is no outcome of it. */
+/** Delivers outcomes; the answer of a call that was broken off is none. */
 function createDeliver(
   driving: Driving,
   runId: CoordinationId,

@@ -30,7 +30,7 @@ export interface CreateParts extends Pick<WorkflowHostParts, "clock" | "settings
   readonly usage: TenantUsage;
 }
 
-/** What is asked for, with what only a host says. */
+/** A requested run, with the fields that only a host sets. */
 export type NewRun = CreateRun & {
   readonly memoryScope?: string;
   readonly hasIsolatedMemory?: true;

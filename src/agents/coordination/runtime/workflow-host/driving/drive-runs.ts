@@ -129,7 +129,7 @@ async function beginRun(
   }
 }
 
-/** What a fork takes beyond its first page is not waited for by whoever asked for it. */
+/** Keeps taking events of a fork beyond its first page; whoever asked for the fork does not wait for them. */
 function keepTaking(driving: Driving, entry: DrivenRun, beginning: Promise<unknown>): void {
   if (!isMaterialising(entry.loadedRun.run)) return;
   const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
@@ -165,7 +165,7 @@ async function ask<R>(
   }
 }
 
-/** What others appended is planned first: what is asked may be about what follows from it. */
+/** Asks after events of others were planned: the request may be about what follows from them. */
 async function askOwn<R>(
   driving: Driving,
   found: LoadedRun,

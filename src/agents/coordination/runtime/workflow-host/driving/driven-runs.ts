@@ -17,7 +17,7 @@ export interface Act {
 
 /** Keeps what is left of a run in memory while it waits. */
 export interface PendingRun {
-  /** By which this process may write to the run (O2). Of an earlier ownership it is another one. */
+  /** The token by which this process may write to the run (O2). An earlier ownership had another one. */
   token: number | undefined;
   /** The length of the log up to which all was planned. */
   plannedLength?: number;

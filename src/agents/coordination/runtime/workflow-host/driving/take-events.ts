@@ -1,5 +1,5 @@
 /**
- * Owns: the events that a fork takes from its source, a page at a time (docs/adr/0013). Of a branch they are copied; of a replay
+ * Owns: the events that a fork takes from its source, a page at a time (docs/adr/0013). For a branch they are copied; for a replay
  * derived again, and held against the record. Nothing is done outside, but for models that are asked again whether they refuse.
  *
  * Cut off at any line, it goes on from the fork's own log; two processes that do it come to the same events.

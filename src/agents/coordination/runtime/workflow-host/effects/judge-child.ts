@@ -103,7 +103,7 @@ type Asking = Judging & {
   readonly verifier: VerifierConfig;
   readonly variables: Values;
   readonly sensitive: readonly string[];
-  /** What the critic's model answered so far. */
+  /** Answers of the critic's model so far. */
   readonly calls: Call[];
 };
 

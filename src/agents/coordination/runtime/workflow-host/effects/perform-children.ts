@@ -58,7 +58,7 @@ export async function runChild(
   return waitForChild(parts, withoutInputs(effect), { childRunId, parent, signal });
 }
 
-/** What is kept of an effect while its child works; the inputs may be as large as the run. */
+/** Returns the effect without its inputs, which may be as large as the run, to be kept while its child works. */
 function withoutInputs(effect: Of<"run_child">): Of<"run_child"> {
   return { ...effect, inputs: {} };
 }

@@ -67,12 +67,12 @@ async function performOther(
   }
 }
 
-/** What a replay's source has no outcome of is not done: nothing is, outside of a replay's own log. */
+/** True for an effect of a replay whose source has no outcome of it. It is not done: a replay does nothing outside of its own log. */
 function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
   return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
 }
 
-/** What a fork has for itself alone. */
+/** Effects that a fork has for itself alone. */
 const OF_THE_RUN: ReadonlySet<NodeEffect["kind"]> = new Set([
   "read_memory",
   "read_workspace",

@@ -1,6 +1,6 @@
 /**
  * Owns: whether a replay may go on with the recorded outcome of a model's call (RFC 0041): not where its own request is another
- * one, and not where the model, asked again, refuses what it answered or answers what it refused. What it says the second time is
+ * one, and not where the model, asked again, refuses what it answered or answers what it refused. Its second answer is
  * never used. A supervisor is not asked again, nor a live model unless the operator says so.
  */
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
@@ -60,7 +60,7 @@ function findOtherRequest(
   const recordedAsk = recorded.find(({ type, nodeId: at }) => at === nodeId && ENDS_OR_ASKS.has(type));
   if (recordedAsk?.type !== "coordination.model_asked") return undefined;
   const { provider, model, requestDigest } = recordedAsk.payload;
-  // What the host's model is called by now is no other request; what the node asks for is.
+  // Another name of the host's model makes no other request; another model of the node does.
   const now = modelAskedOf(parts, request, { provider, model: modelOf(request, model) });
   return now?.digest === requestDigest ? undefined : recordedAsk;
 }

@@ -13,7 +13,7 @@ export interface AgentEntry {
   readonly hasHandoffSchemas: boolean;
   readonly memoryShape?: Readonly<Record<string, boolean>>;
   readonly confidenceThreshold?: number;
-  /** What it needs of a host; not told as it is (RFC 0092). */
+  /** Capabilities that it needs of a host; not told as they are (RFC 0092). */
   readonly requiresCapabilities: readonly string[];
 }
 

@@ -5,11 +5,11 @@ export interface AgentHostParts {
   readonly installed: readonly InstalledAgent[];
   /** Models by the classes that manifests name; a class without one gets the host's own. */
   readonly modelClasses: Readonly<Record<string, string>>;
-  /** MCP endpoints by the names of their servers. Of two with the same tool the first is meant, unless the server is named. */
+  /** MCP endpoints by the names of their servers. Where two have the same tool the first is meant, unless the server is named. */
   readonly mcpServers: Readonly<Record<string, string>>;
-  /** What a tool asks of whoever started the run, by the tool's id. A tool that is not here asks for nothing. */
+  /** Scopes that whoever started the run needs for a tool, by the tool's id. A tool that is not here asks for nothing. */
   readonly toolScopes: Readonly<Record<string, readonly string[]>>;
-  /** Of one principal for one tool. */
+  /** The rate of one principal for one tool. */
   readonly toolRate: ToolRate;
 }
 

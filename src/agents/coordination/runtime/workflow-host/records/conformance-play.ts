@@ -12,7 +12,7 @@ import type { HostRefusal, WorkflowSeams } from "./workflow-host.ts";
 
 /** Plays for one host what the suite scripts. Only a host that is tested has one. */
 export interface ConformancePlay {
-  /** What is played within nodes, for the settings of the host. */
+  /** The play within nodes, for the settings of the host. */
   readonly nodes: NodePlay;
   /** Returns the model that plays a node's; what it says is the host's, and not a run's. */
   modelOf(node: PlayedNode): ChatModel;
@@ -54,7 +54,7 @@ export interface PlayedTool {
   readonly fails: boolean;
 }
 
-/** What the seams may reach of the host. */
+/** The part of the host that the seams may reach. */
 export interface SeamAccess {
   readonly store: WorkflowStore;
   /** Hexadecimal. */
@@ -73,5 +73,5 @@ export interface SeamRuns {
   ): Promise<{ readonly refused?: HostRefusal } | undefined>;
 }
 
-/** What a seam does with a run. */
+/** The answer of a seam to a run. */
 export type SeamAnswer = { readonly drafts: readonly WorkflowDraft[] } | { readonly refused: HostRefusal };

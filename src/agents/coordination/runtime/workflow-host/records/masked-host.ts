@@ -1,6 +1,6 @@
 /**
  * Owns: the secrets that callers say to a host of runs: none reaches a run, a definition, a kept answer or a message.
- * What models, tools and peers answer is masked where it becomes an event (`driving/plan-runs.ts`).
+ * Answers of models, tools and peers are masked where they become events (`driving/plan-runs.ts`).
  */
 import type { RequestLog } from "../../../ports/workflow-store.ts";
 import { maskText, maskValue, type Secrets } from "./mask-secrets.ts";

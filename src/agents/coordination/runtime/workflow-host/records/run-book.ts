@@ -29,10 +29,10 @@ export interface RunnableWorkflow {
 export interface RunBook {
   /** @throws CoordinationError */
   load(runId: CoordinationId): Promise<LoadedRun | undefined>;
-  /** What is on disk behind a known state. @throws CoordinationError */
+  /** Returns the run with what is on disk behind a known state. @throws CoordinationError */
   catchUp(loadedRun: LoadedRun): Promise<LoadedRun>;
   keep(loadedRun: LoadedRun): void;
-  /** What runs follow whose definition has this hash. @throws CoordinationError `EVENT_UNREADABLE` */
+  /** Returns the workflow whose definition has this hash. @throws CoordinationError `EVENT_UNREADABLE` */
   runnable(sha256: string): Promise<RunnableWorkflow>;
   /** Compiled, and its text on disk. */
   workflow(tenant: string, workflowId: string): Promise<RunnableWorkflow | undefined>;
@@ -46,7 +46,7 @@ export interface RunBook {
 
 /** Runs kept in memory, the ended ones too: whoever started one looks at it. */
 const RUNS_MAX = 2_000;
-/** What the values of all of them take. */
+/** Characters of the values of all of them. */
 const RUNS_CHARS_MAX = 64_000_000;
 const GRAPHS_MAX = 1_000;
 
@@ -74,7 +74,7 @@ export function createRunBook(parts: BookParts): RunBook {
     runnable: (sha256) => loadRunnable(book, sha256),
     workflow: async (tenant, workflowId) => {
       const common = book.shared.get(workflowId);
-      // What a tenant registered goes before what all have; nobody can register anything but tests.
+      // A tenant's registration goes before the workflows of all; nobody can register anything but tests.
       return common && !book.conformance
         ? common
         : ((await findRegistered(book, tenant, workflowId)) ?? common);
@@ -88,10 +88,10 @@ type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions" | "c
 
 interface Book extends BookParts {
   readonly runs: Map<CoordinationId, LoadedRun>;
-  /** What their values take. */
+  /** Characters of their values. */
   chars: number;
   readonly graphs: Map<string, NodeGraph>;
-  /** What every tenant may run. */
+  /** Workflows that every tenant may run. */
   readonly shared: Map<string, RunnableWorkflow>;
   /** Hashes of definitions that are on disk. */
   readonly stored: Set<string>;

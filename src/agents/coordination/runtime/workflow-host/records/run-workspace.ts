@@ -24,7 +24,7 @@ import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 export type WorkspaceParts = Pick<WorkflowHostParts, "store" | "clock" | "secrets">;
 
-/** What lies under it shows where a layer has no version of a file. */
+/** A layer of versions; the one below shows where it has no version of a file. */
 interface Layer {
   readonly at: WorkspaceScope;
   readonly asOf?: WorkspaceAsOf;
@@ -52,7 +52,7 @@ async function layersOf(
     const { sourceRunId, until, below } = await lineageOf({ store }, fork);
     sequence = Math.min(sequence, until);
     under.push({ at: scopeOf(tenant, below), asOf: { runId: sourceRunId, sequence } });
-    // What the source was started in is as it was when the source was there.
+    // Files around the source are as they were when the source began.
     if (below !== sourceRunId) sequence = Infinity;
     fork = below;
   }
@@ -110,7 +110,7 @@ interface Reading {
   readonly before: number;
   /** Those, and what begins with one that ends with a slash; none: all. */
   readonly paths: readonly string[];
-  /** Of so many, the first by their paths, the contents are read; absent: of all. */
+  /** Contents of so many files are read, the first by their paths; absent: of all. */
   readonly contentsMax?: number;
 }
 

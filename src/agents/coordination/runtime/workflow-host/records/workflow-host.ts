@@ -1,6 +1,6 @@
 /**
- * Owns: what an OpenWOP host does with runs, without HTTP: every method is one row of the REST surface. What is not done
- * is a refusal, whose code the HTTP face maps to a status; nothing here knows one.
+ * Owns: what an OpenWOP host does with runs, without HTTP: every method is one row of the REST surface. A request that is
+ * not done is a refusal, whose code the HTTP face maps to a status; nothing here knows one.
  */
 import type { AgentPin } from "../../../contracts/workflows/agent-manifest.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
@@ -17,7 +17,7 @@ import type { AgentEntry } from "./agent-inventory.ts";
 export interface Caller {
   readonly tenant: string;
   readonly principal: string;
-  /** What the holder may do beyond starting runs (RFC 0064). Absent: nobody knows, and what asks for one is refused. */
+  /** Rights of the holder beyond starting runs (RFC 0064). Absent: nobody knows them, and a tool that asks for one is refused. */
   readonly scopes?: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export interface CreateRun {
   readonly configurable?: Readonly<Record<string, unknown>>;
   readonly tags?: readonly string[];
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** What the client calls that which the run belongs to; opaque. */
+  /** The client's name for the thing that the run belongs to; opaque. */
   readonly scopeId?: string;
   /** Chosen for a request with an idempotency key; else the host chooses. Creating a run that exists is reading it. */
   readonly runId?: CoordinationId;
@@ -77,7 +77,7 @@ export interface ForkRun {
   readonly mode: ForkMode;
   /** The first event that is not simply the source's. A replay begins at 0 without it. */
   readonly fromSeq?: number;
-  /** What a branch puts in place of its source's options. Tags and metadata: only where it begins at 0. */
+  /** Options of a branch in place of its source's. Tags and metadata: only where it begins at 0. */
   readonly overlay?: Pick<CreateRun, "configurable" | "tags" | "metadata">;
   /** As of `CreateRun`. */
   readonly runId?: CoordinationId;
@@ -184,7 +184,7 @@ export interface SideEffect {
   readonly nodeId: string;
 }
 
-/** What the conformance suite asks of a host beyond the protocol. */
+/** Requests of the conformance suite beyond the protocol. */
 export interface WorkflowSeams {
   /** True when a test has taken the capability away. */
   isOff(capability: string): boolean;
@@ -192,13 +192,13 @@ export interface WorkflowSeams {
   toggle(
     change?: { readonly name: string; readonly value: unknown } | "reset",
   ): Readonly<Record<string, unknown>>;
-  /** What the played model says to a node of the tenant's runs, one entry for each call, in place of what was left. */
+  /** Sets the played model's answers to a node of the tenant's runs, one for each call, in place of those that were left. */
   programModel(caller: Caller, nodeId: string, answers: readonly ProgrammedAnswer[]): void;
-  /** Of a request to a model; `undefined` for what is none. */
+  /** Returns the cache key of a request to a model; `undefined` for anything else. */
   llmCacheKey(
     request: Readonly<Record<string, unknown>>,
   ): { readonly recipe: string; readonly cacheKey: string } | undefined;
-  /** What nodes with a played side effect did for the tenant. */
+  /** Lists the played side effects of nodes for the tenant. */
   sideEffects(caller: Caller): readonly SideEffect[];
   /** Forgets both. */
   forget(caller: Caller): void;

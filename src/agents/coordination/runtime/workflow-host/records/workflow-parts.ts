@@ -26,7 +26,7 @@ export interface WorkflowHostParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: WorkflowSettings;
-  /** What every tenant may run. */
+  /** Workflows that every tenant may run. */
   readonly definitions: readonly WorkflowDefinition[];
   readonly newRunId: () => CoordinationId;
   /** This process, as the ledger knows it. */

@@ -87,7 +87,7 @@ export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promis
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
   );
   for (const runId of children) {
-    // What a peer calls its run may be the name of one here.
+    // A peer's run may have the id of one here.
     if (!(await isChildOf(hosting, runId, run.runId))) continue;
     const cancelling = { runId, reason: `parent-${run.phase.kind}`, parentRunId: run.runId };
     await cancel(hosting, run.started.owner, cancelling).catch((error: unknown) => {

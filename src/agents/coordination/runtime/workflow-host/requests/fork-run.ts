@@ -185,7 +185,7 @@ async function refuseAfterRetention(forking: ForkParts, place: Place): Promise<H
   const { runId, summary, length } = place.source;
   if (!hasRunEnded(summary.status)) return undefined;
   const last = await readFirstEvent(forking, runId, length - 1);
-  // What cannot be read is damaged, and no older than that.
+  // A log that cannot be read is damaged, and not too old.
   if (!last) return undefined;
   const until = addMs(epochMsOf(last.timestamp), forking.retentionMs);
   if (forking.clock.now() <= until) return undefined;

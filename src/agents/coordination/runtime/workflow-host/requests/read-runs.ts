@@ -70,7 +70,7 @@ async function readChildStatuses(hosting: Hosting, { run }: LoadedRun): Promise<
   const children = await Promise.all(
     childrenOf(run).map(async (runId) => {
       const summary = (await hosting.store.entry(runId as CoordinationId))?.summary;
-      // What a peer calls its run may be the name of one here.
+      // A peer's run may have the id of one here.
       const isOwn = summary?.parent?.runId === run.runId && summary.tenant === run.started.owner.tenant;
       return isOwn ? [{ runId, status: summary.status }] : [];
     }),

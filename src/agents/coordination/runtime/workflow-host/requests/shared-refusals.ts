@@ -4,7 +4,7 @@ import { refuse } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
 import type { HostRefusal } from "../records/workflow-host.ts";
 
-/** Of a run that there is not, or that is not of the caller. */
+/** Refuses a request about a run that is not there, or that is another tenant's. */
 export function refuseUnknownRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
 }

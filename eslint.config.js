@@ -82,8 +82,8 @@ export default tseslint.config(
     rules: { "language/public-docstrings": "error" },
   },
   {
-    // The other folders follow, one at a time.
-    files: ["src/infra/**/*.ts", "scripts/**/*.ts"],
+    // Comments of tests follow.
+    files: ["src/**/*.ts", "scripts/**/*.ts"],
     rules: { "language/comment-sentences": "error" },
   },
   {

@@ -6,12 +6,12 @@
 
 /** An answer, its events or variables, an event or a value, its payload, a member of that. */
 const LEVELS = 5;
-/** Of one slice: about a millisecond of writing. */
+/** Characters of one slice: about a millisecond of writing. */
 const CHARS_PER_SLICE = 65_536;
 const PIECES_PER_SLICE = 1_000;
 
 interface Writing {
-  /** What earlier slices wrote. */
+  /** Texts that earlier slices wrote. */
   readonly written: string[];
   pieces: string[];
   chars: number;

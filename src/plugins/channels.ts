@@ -26,7 +26,7 @@ export interface ChannelParts {
   readonly ofHost: Readonly<Record<"host" | "chat", HumanChannel>>;
 }
 
-/** What a plugin is told of a refusal. */
+/** The words for a plugin whose answer is refused. */
 const BECAUSE: Partial<Record<string, AnswerRefusal>> = {
   QUESTION_CLOSED: "closed",
   COORDINATION_ENDED: "closed",

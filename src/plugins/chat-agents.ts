@@ -2,7 +2,7 @@
  * Owns: agents of manifests as people reach them in a chat: asking one, seeing what came of it, and answering what it waits for.
  * It is the run of every other entry point, with `chat-mention` as its source (RFC 0077 §B).
  *
- * M1 The principal is the sender, and the tenant is the gateway's. What a message says is the task, and nothing else.
+ * M1 The principal is the sender, and the tenant is the gateway's. Words that a message says is the task, and nothing else.
  * M2 A message that a channel delivers again, also after a crash, is the run that it was.
  * M3 Only runs that began in a chat are seen and answered there. An answer that people have to agree to is not told before.
  */
@@ -20,7 +20,7 @@ import type {
 export interface ChatSender {
   /** The host's name for the channel and for the sender in it, as `CHANNEL:SENDER`. */
   readonly principal: string;
-  /** What tools ask for that the sender's agents may use. */
+  /** Scopes of tools that the sender's agents may use. */
   readonly scopes: readonly string[];
   readonly sessionKey?: string | undefined;
 }
@@ -41,7 +41,7 @@ export interface ChatWait {
   readonly late?: (run: ChatRun) => void;
 }
 
-/** What became of a run so far. */
+/** A run as far as it is. */
 export type ChatRun = { readonly runId: string; readonly agentId: string } & ChatOutcome;
 
 type ChatOutcome =
@@ -76,7 +76,7 @@ export interface RunAnswer {
 export interface ChatAgents {
   readonly agentIds: () => readonly string[];
   ask(request: AskedByChat): Promise<ChatRun | ChatRefusal>;
-  /** Of the sender's own. */
+  /** Returns a run of the sender's own. */
   look(sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal>;
   answer(answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal>;
   /** Ends all waiting; the runs go on. */
@@ -216,7 +216,7 @@ async function waitForRun(
   } finally {
     clearTimeout(timer);
   }
-  // What goes wrong now is in the run. One that still works then is one of a host that stops.
+  // An error from now on is in the run. A run that still works then is one of a host that stops.
   settled.then(
     (outcome) => outcome.kind !== "working" && late?.(outcome),
     () => undefined,

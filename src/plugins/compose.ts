@@ -113,7 +113,7 @@ export interface ComposeOptions {
   readonly ledgerPath: string;
   /** The path or the URL of the ledger that is used. */
   readonly place: string;
-  /** What this gateway is called in a ledger that others use, too. */
+  /** The name of this gateway in a ledger that others use, too. */
   readonly gateway: string;
   readonly config: Phase1Config;
   readonly observer: SpawnObserver;

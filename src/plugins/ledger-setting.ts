@@ -8,7 +8,7 @@ import type { GatewayConfig, LedgerConfig } from "../agents/coordination/contrac
 import { isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
 
-/** The ledger of a gateway whose configuration names no other. What lies beside it is there in any case. */
+/** The ledger of a gateway whose configuration names no other. The files beside it are there in any case. */
 export function joinLedgerPath(stateDir: string): string {
   return join(stateDir, "coordination", "ledger.sqlite");
 }

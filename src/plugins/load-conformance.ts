@@ -8,7 +8,7 @@ import type { ConformancePlay } from "../agents/coordination/runtime/workflow-ho
 import type { NodePlay } from "../agents/coordination/workflow/node-contract/node-type.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 
-/** What a host under test has beside the product. */
+/** The parts that a host under test has beside the product. */
 export interface ConformanceSuite {
   /** Agents that it has installed, unless others have their ids. */
   readonly agents: readonly InstalledAgent[];

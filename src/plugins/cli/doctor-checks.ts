@@ -21,7 +21,7 @@ export interface Check {
   readonly advice?: string;
 }
 
-/** What OpenClaw itself asks for. */
+/** The version that OpenClaw itself asks for. */
 const NODE_WANTED = [24, 16] as const;
 /** Below it the database driver crashes the process. */
 const NODE_MAJOR_MIN = 22;
@@ -63,7 +63,7 @@ export function checkConfig(switches: Switches | undefined, program: string): Ch
     texts: { readonly good: string; readonly bad: string; readonly advice?: string },
   ): Check => {
     if (isGood) return { name, status: "ok", message: texts.good };
-    // What is missing matters only to somebody who wants coordination.
+    // A missing part matters only to somebody who wants coordination.
     return { name, status: isWanted ? "fail" : "warn", message: texts.bad, advice: texts.advice ?? enable };
   };
   return [
@@ -101,7 +101,7 @@ function checkIgnoredTools({ conflicts }: Phase1Config): Check[] {
   ];
 }
 
-/** What `stat` says of a file or folder. */
+/** A file or folder as `stat` tells it. */
 interface FileFacts {
   readonly mode: number;
   readonly uid: number;

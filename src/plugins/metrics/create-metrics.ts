@@ -1,5 +1,5 @@
 /**
- * Owns: the metrics of one process over its ledger. What has happened is counted from the moment this was made; what is open is
+ * Owns: the metrics of one process over its ledger. Events are counted from the moment this was made; gauges are
  * read when somebody asks.
  *
  * M2 A look at the ledger each second keeps the work of each request small, of the first one too.

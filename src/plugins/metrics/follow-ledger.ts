@@ -1,6 +1,6 @@
 /**
- * Owns: counting what is appended to the ledger, whoever appends it, each event once. What was appended before the counting
- * began only helps to understand what follows.
+ * Owns: counting what is appended to the ledger, whoever appends it, each event once. Events from before the counting
+ * began only help to understand what follows.
  */
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";

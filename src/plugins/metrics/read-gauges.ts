@@ -23,7 +23,7 @@ export interface Gauges {
 export const GAUGE_BOUNDS = {
   /** Running coordinations that are counted, and whose open steps are. */
   runningMax: 10_000,
-  /** Of these, how many with questions are looked into. */
+  /** So many of these, with questions, are looked into. */
   askingMax: 1_000,
 };
 
@@ -96,7 +96,7 @@ async function countOpenQuestions(
     const state = await asking.read(runId, length);
     return state.kind === "open" ? state.openQuestions.size : 0;
   } catch (error) {
-    // What is damaged there, `verify` says.
+    // `verify` tells what is damaged there.
     if (isCoordinationError(error) && error.code === "EVENT_UNREADABLE") return 0;
     throw error;
   }

@@ -25,7 +25,7 @@ export type Resolution = Readonly<Omit<FactPayloads["conflict.resolved"], "confl
   readonly resolvedAtMs: EpochMs;
 };
 
-/** What a coordination's log says of what its steps changed. */
+/** Changes of a coordination's steps, as its log has them. */
 export interface ChangeLog {
   /** In the order of the log. */
   readonly conflicts: readonly ConflictRecord[];

@@ -5,7 +5,7 @@ import type { ConflictRecord, Resolution } from "./conflict-log.ts";
 
 export type Names = ReadonlyMap<StepId, string>;
 
-/** What came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
+/** The outcome of a conflict for who asked; records from before arbitration do not say who that was. */
 export type Outcome = "open" | "granted" | "refused" | "resolved";
 
 export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {

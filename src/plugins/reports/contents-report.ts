@@ -14,7 +14,7 @@ import { listGateways, type GatewayLoad } from "./gateway-report.ts";
 import { findNewestProgress, type FoundProgress } from "./progress-report.ts";
 import { countRefusedCalls } from "./list-refused-calls.ts";
 
-/** What a ledger holds, and what of it is open, as `status --json` has it. */
+/** The content of a ledger, and the open part of it, as `status --json` has them. */
 export interface ContentsCounts {
   readonly coordinations: number;
   readonly running: number;
@@ -23,15 +23,15 @@ export interface ContentsCounts {
   readonly openQuestions: number;
   /** Coordinations with children that did not run as they were asked. */
   readonly mismatches: number;
-  /** Of coordinations that run: calls that privileges refused. */
+  /** Calls that privileges refused in coordinations that run. */
   readonly refusedCalls: number;
 }
 
-/** Of agents at work, those that told how far they are most recently. */
+/** So many agents at work are named, those that told their progress most recently. */
 const PROGRESS_MAX = 5;
 
 export interface ContentsReport extends ContentsCounts {
-  /** What the running coordinations used up to now. */
+  /** Usage of the running coordinations up to now. */
   readonly runningUsage?: NonNullable<Summary["usage"]>;
   /** The most urgent deadline of the open questions. */
   readonly answerByMs?: number;
@@ -41,7 +41,7 @@ export interface ContentsReport extends ContentsCounts {
   readonly gateways?: readonly GatewayLoad[];
 }
 
-/** Of more, it is enough to know that there are many. */
+/** Beyond that it is enough to know that there are many. */
 const CONFLICTS_MAX = 1_000;
 const MISMATCHES_MAX = 1_000;
 

@@ -49,7 +49,7 @@ function listOwnBounds(coordinationId: CoordinationId, step: StepView): Privileg
   });
 }
 
-/** What holds a step, as the commands print it with `--json`. */
+/** The bounds on a step, as the commands print them with `--json`. */
 export interface EffectivePrivilege extends Privilege {
   readonly by: PrivilegeBound["by"];
   readonly coordinationId: CoordinationId;

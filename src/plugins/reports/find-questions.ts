@@ -46,7 +46,7 @@ interface QuestionQuery {
 
 /** Coordinations that are looked into. */
 const HOLDERS_MAX = 10_000;
-/** Of more, it is enough to know that there are many. */
+/** Beyond that it is enough to know that there are many. */
 export const OPEN_QUESTIONS_MAX = 10_000;
 
 /**

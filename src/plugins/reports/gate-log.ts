@@ -42,7 +42,7 @@ export interface GateLog {
   readonly revisions: readonly RevisionRecord[];
   /** When the result of the newest held attempt was held, by step. */
   readonly held: ReadonlyMap<StepId, { readonly attempt: number; readonly atMs: EpochMs }>;
-  /** What let a held result through, by step. */
+  /** How a held result was let through, by step. */
   readonly released: ReadonlyMap<StepId, Released>;
   /** When questions were closed, by id. */
   readonly closedAtMs: ReadonlyMap<string, EpochMs>;

@@ -10,7 +10,7 @@ import { readProgressLines } from "../../agents/coordination/runtime/log/read-pr
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 
-/** What an agent says, as the commands print it with `--json`. */
+/** An agent's progress, as the commands print it with `--json`. */
 export interface ProgressReport extends Pick<ProgressView, "percent" | "atMs" | "lineWithheld"> {
   /** Absent where it is withheld, or not kept any more. */
   readonly line?: string;

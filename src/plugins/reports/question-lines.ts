@@ -12,7 +12,7 @@ type Asked = Pick<
   "cause" | "stepId" | "stepName" | "confidence" | "askedOf" | "forwardedAtMs"
 >;
 
-/** What an answer rules on. */
+/** The subject of an answer. */
 type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "agent";
 
 function subjectOf({ cause, stepId, confidence }: Asked): Subject {

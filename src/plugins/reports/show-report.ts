@@ -20,7 +20,7 @@ import { readGateLog, type GateLog, type RevisionRecord, type VerdictRecord } fr
 import { readProgressReports, type ProgressByStep, type ProgressReport } from "./progress-report.ts";
 import { timelineOf, type Timeline } from "./timeline.ts";
 
-/** What is read of a coordination besides its folded state. */
+/** The details of a coordination besides its folded state. */
 export interface CoordinationDetails {
   readonly view: CoordinationView;
   readonly objective: string | null;

@@ -34,11 +34,11 @@ export interface TimelineRow extends Pick<StepView, Shared> {
   readonly depth: number;
   /** The attempts before the newest one. */
   readonly earlier?: readonly EarlierAttempt[];
-  /** Of the newest attempt, from the start of the coordination, as are all `...Ms` but durations and `...AtMs`, `...ByMs`. */
+  /** The start of the newest attempt, from that of the coordination, as are all `...Ms` but durations and `...AtMs`, `...ByMs`. */
   readonly startMs: number;
   /** When the host confirmed the child, where that is known. */
   readonly acknowledgedMs?: number;
-  /** Of an open step: until now. */
+  /** The duration; until now for an open step. */
   readonly durationMs: number;
   /** From when on the result of the newest attempt was held, where it was. */
   readonly heldMs?: number;
@@ -62,7 +62,7 @@ export interface TimelineConflict {
   readonly stepId?: StepId;
   readonly resource: string;
   readonly detectedMs: number;
-  /** What came of it for who asked. */
+  /** The outcome for who asked. */
   readonly outcome: Outcome;
   readonly winner?: StepId;
   readonly winnerCoordinationId?: CoordinationId;
@@ -79,7 +79,7 @@ export interface TimelineQuestion extends Pick<
   readonly resolution?: NonNullable<QuestionView["closed"]>["resolution"];
 }
 
-/** What a check found of a held result, or that it found nothing. */
+/** The verdict of a check on a held result, or why there is none. */
 export type TimelineVerdict = Pick<VerdictRecord, "stepId" | "attempt" | "check"> & {
   readonly ruledMs: number;
   readonly verdict: "pass" | "fail" | "revise" | "none";
@@ -98,7 +98,7 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   /** Calls that privileges refused. */
   readonly refusedCalls?: readonly TimelineRefusal[];
   readonly gaveUp?: true;
-  /** What the model calls of all sessions used together. */
+  /** Usage of all sessions' model calls together. */
   readonly usage?: NonNullable<CoordinationView["usage"]>;
   /** Where several gateways share the ledger. */
   readonly gateway?: GatewayReport;

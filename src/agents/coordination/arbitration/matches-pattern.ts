@@ -29,7 +29,7 @@ function foldCase(name: string): string {
 interface Split {
   readonly kind: string;
   readonly name: string;
-  /** Of a file. */
+  /** The machine of a file. */
   readonly machine?: string;
 }
 

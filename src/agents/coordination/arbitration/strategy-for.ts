@@ -8,12 +8,12 @@ export type OperatorPolicy = ArbiterPolicy & { readonly strategy: ConflictStrate
 
 export interface Policies {
   readonly operator: OperatorPolicy;
-  /** Of the plan that the requester is a step of. A model may have written it. */
+  /** Rules of the plan that the requester is a step of. A model may have written it. */
   readonly plan?: ArbiterPolicy;
 }
 
 /**
- * What is high-risk for the operator or the plan is for people. Then the operator's exceptions count before the plan's, and
+ * Leaves a resource that is high-risk for the operator or the plan to people. Then the operator's exceptions count before the plan's, and
  * the plan's default before the operator's, but no plan loosens an operator's `manual_review`.
  */
 export function chooseStrategy(resource: string, { operator, plan }: Policies): AppliedStrategy {

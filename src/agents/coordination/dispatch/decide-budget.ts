@@ -65,7 +65,7 @@ function draftStop({ bill: { stops } }: OpenCoordination, reached: BudgetReached
   return [{ type: "budget.reached", payload: reached }];
 }
 
-/** What a session is about to do. */
+/** An act that a session is about to do. */
 interface Wish {
   readonly stepId: StepId;
   readonly stopped: BudgetReached["stopped"];

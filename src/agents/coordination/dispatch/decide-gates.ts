@@ -59,8 +59,8 @@ export function decideOnGates(state: OpenCoordination, command: GateCommand, now
 }
 
 /**
- * Records what became of words of a child on their way: its parent is shown a part of them, or they did not go to a chat. Of any
- * attempt, also when it is over: its session may go on.
+ * Records what became of words of a child on their way: its parent is shown a part of them, or they did not go to a chat. The
+ * attempt may be any, also one that is over: its session may go on.
  */
 function recordWords(
   state: OpenCoordination,

@@ -191,7 +191,7 @@ function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochM
     case "wait":
       return [];
     case "pass":
-      // What is in a worktree is merged back first.
+      // Changes in a worktree are merged back first.
       return spec.isolate ? [] : draftAcceptedResult(step, { released: "verified" });
     case "fail":
       return draftRejection(state, step, {

@@ -1,5 +1,5 @@
 /**
- * Owns: whether the agent of a step may say again how far it is. What it says is its claim: no state of the step follows from it,
+ * Owns: whether the agent of a step may say again how far it is. Progress is the agent's claim: no state of the step follows from it,
  * and it may be less than before.
  *
  * An attempt tells at most one progress in `PROGRESS_EVERY_MS`, and the older it is, the rarer: the next one waits for a hundredth

@@ -32,7 +32,7 @@ export type RefusalCode =
   | "TOO_MANY_REPORTS"
   /** The attempt told how far it is a moment ago. */
   | "TOO_SOON"
-  /** What runs an attempt has changed often enough. */
+  /** The child of an attempt has changed often enough. */
   | "TOO_MANY_CHANGES"
   /** One attempt has ended its turn with a text often enough. */
   | "TOO_MANY_TEXTS"
@@ -56,7 +56,7 @@ export type RefusalCode =
   /** The child would have to be held to its privileges, and its calls cannot be seen. */
   | "UNENFORCEABLE";
 
-/** What `decide` answers to a command. */
+/** The answer of `decide` to a command. */
 export type Decision =
   /** The facts to append; `stepId` is the step that the command was about. */
   | { readonly kind: "accepted"; readonly facts: readonly FactDraft[]; readonly stepId?: StepId }

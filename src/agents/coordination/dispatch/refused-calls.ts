@@ -4,7 +4,7 @@ import type { Command } from "../contracts/commands.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 
-/** Records that a call was refused by the privileges of its session. What is beyond the bound is refused all the same. */
+/** Records that a call was refused by the privileges of its session. Calls beyond the bound are refused all the same. */
 export function recordRefusedCall(
   { steps }: OpenCoordination,
   { type: _, ...payload }: Command & { type: "recordRefusedCall" },

@@ -37,7 +37,7 @@ export function draftWithdrawal(
   return [...closed, draftRulingOfPeople(conflict, "withdrawn")];
 }
 
-/** Drafts the end of a turn. What the host itself asks people ends now; our own questions and approvals stay for the next turn. */
+/** Drafts the end of a turn. Approvals that the host itself asks for end now; our own questions and approvals stay for the next turn. */
 export function draftEndOfTurn(state: OpenCoordination, stepId?: StepId): FactDraft[] {
   const keptConflicts = new Set(
     state.reviews.keySeq().filter((conflictId) => findQuestionAbout(state, conflictId) !== undefined),

@@ -11,7 +11,7 @@ type AskedQuestion = Pick<
   "answers" | "askedBy" | "askedOf" | "requireDifferentApprover" | "deadlineAtMs"
 >;
 
-/** What people could answer before questions said so. */
+/** Answers that people could give before questions named them. */
 const ANSWERS_BEFORE = ["approve", "deny"] as const;
 
 export function listAnswers({ answers }: Pick<AskedQuestion, "answers">): readonly AnswerKind[] {

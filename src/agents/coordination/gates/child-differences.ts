@@ -1,6 +1,6 @@
 /**
- * Owns: where a child does not run as it was asked. What a spawn did not name is the host's to choose, so that its defaults, and
- * what it falls back to from them, are no difference.
+ * Owns: where a child does not run as it was asked. The host chooses whatever a spawn did not name, so that its defaults, and
+ * its fallbacks from them, are no difference.
  */
 import type { ChildDifference, ChildRequest, ChildRun } from "../contracts/fact-fields.ts";
 import type { AgentId } from "../contracts/ids.ts";
@@ -9,7 +9,7 @@ export interface AskedOfChild extends ChildRequest {
   readonly agentId: AgentId;
 }
 
-/** What was asked comes from the call that spawned the child; what ran comes from the host, never from what a model says. */
+/** Compares the call that spawned the child with the child as the host tells it; no word of a model counts. */
 export function findChildDifferences(request: AskedOfChild, ran: ChildRun): ChildDifference[] {
   return [
     ...compareField("agent", request.agentId, ran.agentId, isSameName),

@@ -50,7 +50,7 @@ export interface RefusedCall {
 const SECOND_MS = 1_000;
 /** The share of a pace that was too fast. */
 const PACE_KEPT = 0.9;
-/** What each answered call adds to a pace: a part of the way back to what the provider took, and a little. */
+/** The growth of a pace with each answered call: a part of the way back to what the provider took, and a little. */
 const WAY_BACK_SHARE = 0.02;
 const PER_SECOND_ADDED = 0.004;
 const PER_SECOND_MIN = 1 / 60;

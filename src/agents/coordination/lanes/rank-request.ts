@@ -9,7 +9,7 @@ import type { EpochMs } from "../contracts/ids.ts";
 
 const LEVEL: Readonly<Record<Priority, number>> = { low: -1, normal: 0, high: 1, critical: 2 };
 
-/** What the rank of a request follows from. */
+/** The fields that the rank of a request follows from. */
 export interface Rankable {
   readonly priority: Priority;
   readonly readyAtMs: EpochMs;

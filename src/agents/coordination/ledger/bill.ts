@@ -10,9 +10,9 @@ import type { AgentId, StepId } from "../contracts/ids.ts";
 import type { BudgetReached, RunUsage, UsageTotals } from "../contracts/usage.ts";
 
 export interface Bill {
-  /** Of all model calls that were recorded, of all steps and of the owner. */
+  /** Usage of all model calls that were recorded, of all steps and of the owner. */
   readonly total: UsageTotals;
-  /** What the coordination used, its plan's programs included (B2). */
+  /** Usage of the coordination, its plan's programs included (B2). */
   readonly sum: UsageSum;
   /** `OWNER_STEP_ID` for the owner. */
   readonly steps: ImmutableMap<StepId, StepBill>;

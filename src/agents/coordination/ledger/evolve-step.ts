@@ -256,7 +256,7 @@ function grantRetry(step: Step, event: FactEvent & { type: "step.retry_granted" 
   };
 }
 
-/** Ends a skipped step. What was tried before ends as its last attempt did. */
+/** Ends a skipped step. One that was tried before ends as its last attempt did. */
 function evolveSkipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
   if (phase.status === "waiting") {
     const { because } = event.payload;

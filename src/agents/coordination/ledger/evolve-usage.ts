@@ -22,7 +22,7 @@ export function evolveUsage<S extends KnownCoordination>(
     after: sumOfStep(counted, stepId, step?.spent),
   });
   if (!state.plan || !step || step.spec.planned) return { ...state, bill };
-  // What runs the steps of a plan tells their usage itself; of what they spawned only the calls tell.
+  // Runners of a plan's steps tell their usage themselves; for children of theirs only the calls tell it.
   const spent = {
     spawns: 0,
     tokens: countTokens(bill.total) - countTokens(state.bill.total),

@@ -223,7 +223,7 @@ export function updateAfterAnswer(
   const expired = resolution === "expired" ? { ...plan, hasExpired: true } : plan;
   if (plan.decisionQuestion === escalationId) {
     const { decisionQuestion: _, ...decided } = expired;
-    // What people took to decide is no time of the plan's.
+    // The time that people took to decide is none of the plan's.
     if (resolution === "approved") return { ...decided, allowedFromMs: atMs };
     return { ...decided, stop: decided.stop ?? "denied" };
   }

@@ -4,7 +4,7 @@ import type { Step } from "./state.ts";
 import { isReleased } from "./withheld-words.ts";
 
 export interface ReadableResult {
-  /** What the agent said, or its outputs as JSON. */
+  /** Whether it is the agent's words, or its outputs as JSON. */
   readonly kind: "text" | "outputs";
   readonly attempt: number;
   readonly content: ContentRef;

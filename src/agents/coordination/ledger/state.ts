@@ -77,7 +77,7 @@ interface KnownFields {
   readonly openQuestions: OrderedMap<string, EpochMs>;
   /** Steps whose results wait for a ruling. */
   readonly held: OrderedSet<StepId>;
-  /** What sessions are still to be told, by its id. */
+  /** Tellings that sessions still wait for, by id. */
   readonly tellings: OrderedMap<string, Telling>;
   /** Worktrees of attempts that are not known to be gone, as `worktreeKeyOf` names them. */
   readonly worktrees: OrderedMap<string, Worktree>;
@@ -85,13 +85,13 @@ interface KnownFields {
   readonly successCriteria?: readonly CriterionMet[];
   /** Who asked for the end of the whole coordination. */
   readonly cancelledBy?: Requester;
-  /** What the model calls used. */
+  /** Usage of the model calls. */
   readonly bill: Bill;
   /** How far the plan is; absent where spawns are observed. */
   readonly plan?: PlanProgress;
 }
 
-/** What follows from the log about a plan, kept so that looking after one step costs the same in a plan of 10,000. */
+/** Sums over the log of a plan, kept so that looking after one step costs the same in a plan of 10,000. */
 export interface PlanProgress {
   /** Steps of the plan that are admitted; the delivery is not one of them. */
   readonly admitted: number;
@@ -117,7 +117,7 @@ export interface PlanProgress {
   /** A question went unanswered. */
   readonly hasExpired: boolean;
   readonly spent: Spent;
-  /** What was spent when people last allowed the plan to go on: a budget counts from here. */
+  /** The spending when people last allowed the plan to go on: a budget counts from here. */
   readonly allowedFrom: Spent;
   readonly allowedFromMs: EpochMs;
 }
@@ -168,7 +168,7 @@ export interface Step extends StepNotes {
   readonly acknowledgedEventId?: EventId;
   /** The newest OpenWOP event of the step's handoff chain: the cause of the next one. */
   readonly chainEventId?: EventId;
-  /** What really runs in the current attempt. */
+  /** The child that really runs in the current attempt. */
   readonly observed?: ObservedRun;
   /** Attempts that people granted beyond the budget. */
   readonly granted?: number;
@@ -184,7 +184,7 @@ export interface Step extends StepNotes {
   readonly refusedCalls?: readonly RefusedCall[];
   /** When the first attempt of a planned step began. */
   readonly begunAtMs?: EpochMs;
-  /** What all attempts used, and what the child of a planned step spawned. */
+  /** Spending of all attempts, and of the spawns of a planned step's child. */
   readonly spent?: Spent;
 }
 
@@ -225,7 +225,7 @@ export interface DispatchedPhase {
   readonly deadlineAtMs: EpochMs;
   /** The session that the attempt is to run in, where we chose it. */
   readonly targetSession?: SessionKey;
-  /** What the agent of a planned step is told. */
+  /** The message to the agent of a planned step. */
   readonly message?: ContentRef;
   /** The gateway that starts the agent, where several share the ledger. */
   readonly gateway?: string;
@@ -247,7 +247,7 @@ export interface HeldPhase extends AttemptFields {
   readonly output?: ContentRef;
   readonly usage?: Usage;
   readonly stated: StatedConfidence;
-  /** What verdicts are about: the `agent.decided` behind the fact. */
+  /** The event that verdicts are about: the `agent.decided` behind the fact. */
   readonly target: EventId;
   readonly verifyByMs?: EpochMs;
   readonly findings: readonly Finding[];
@@ -352,7 +352,7 @@ export type Escalation = FactPayloads["coordination.escalated"] & {
   readonly answered?: Answered;
   /** How many answers did not count. */
   readonly refusedAnswers?: number;
-  /** Of its notices, by their place: what became of them. */
+  /** How its notices ended, by their places among them. */
   readonly notified?: ReadonlyMap<number, FactPayloads["escalation.notified"]["outcome"]>;
 };
 

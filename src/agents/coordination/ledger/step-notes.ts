@@ -12,7 +12,7 @@ export interface StepNotes {
   readonly progress?: StepProgress;
   /** Where the child of the current attempt does not run as it was asked. */
   readonly differences?: readonly ChildDifference[];
-  /** Of any attempt, because the same session may go on. */
+  /** Withheld words of any attempt, because the same session may go on. */
   readonly withheld?: WithheldText;
   readonly withheldCount?: number;
   /** Texts of any attempt that its parent is shown a part of, the newest last. */

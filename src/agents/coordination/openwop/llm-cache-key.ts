@@ -24,7 +24,7 @@ export interface SemanticRequest {
   /** `null` is a value of its own, here and below. */
   readonly responseFormat?: object | null;
   readonly safetySettings?: object | null;
-  /** What only one provider knows, by its name. */
+  /** Options that only one provider knows, by its name. */
   readonly providerOptions?: object | null;
 }
 

@@ -9,7 +9,7 @@ import { draftDecided, actorOf } from "./draft-decided.ts";
 
 export type Escalated = FactEvent & { type: "coordination.escalated" };
 
-/** G2: the event that records the doubt, then the interrupt. What another session is asked interrupts nothing yet. */
+/** G2: the event that records the doubt, then the interrupt. A question to another session interrupts nothing yet. */
 export function projectEscalated(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
   return fact.payload.askedOf ? [] : [...draftDoubted(state, fact), ...draftInterrupt(state, fact)];
 }

@@ -10,17 +10,17 @@ export interface Admitting {
   readonly runnerOf: (agent: AgentId) => RunnerKind;
   /** Names a text by its hash. */
   readonly refOf: (text: string) => ContentRef;
-  /** What holds the results of a step, and whether people are to begin it. */
+  /** Returns the gate of a step's results, and whether people are to begin it. */
   readonly gateStep: (step: CompiledStep, runner: RunnerKind) => Pick<StepAdmitted, "gate" | "decision">;
-  /** What the child of a step may do at most; absent where nobody narrows it. */
+  /** Returns the bounds on a step's child; absent where nobody narrows it. */
   readonly privilegeOf?: (step: CompiledStep) => AdmittedPrivilege | undefined;
-  /** Of a fork: the results that it has from its source. */
+  /** Results that a fork has from its source. */
   readonly carried?: ReadonlyMap<StepId, Carried>;
 }
 
 export type PlannedStep = StepAdmitted & { readonly planned: Planned };
 
-/** Of the steps of a graph, from one and before another, in its order: ten thousand are admitted bit by bit. */
+/** A range of a graph's steps, from one and before another, in its order: ten thousand are admitted bit by bit. */
 export interface StepRange {
   readonly from: number;
   readonly to: number;
@@ -55,7 +55,7 @@ function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedSte
     retryBudget: retry.budget,
     collect: false,
     call: {},
-    // What is not to be done is neither held nor doubted, and needs no worktree.
+    // A step that is not run is neither held nor doubted, and needs no worktree.
     ...(carried ? { carried } : gated(step, runner)),
     ...(privilege && { privilege }),
     ...(step.isolate && !carried && { isolate: step.isolate }),

@@ -33,7 +33,7 @@ function createSchemaProblem({ path, expected, received }: ValidationProblem): P
 
 interface Salvage {
   readonly problems: readonly ValidationProblem[];
-  /** What a graph can still be checked of; nothing where that would only repeat what is wrong. */
+  /** The part of the plan that can still be checked as a graph; absent where that would only repeat problems. */
   readonly rest?: CoordinationPlan;
 }
 

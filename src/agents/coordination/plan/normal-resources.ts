@@ -1,7 +1,7 @@
 /** Owns: one spelling for each resource that a step names. */
 import { nameFile, parseFile } from "../contracts/resource-names.ts";
 
-/** Sorted, each once. What a path really leads to is known only where the file is. */
+/** Returns the names sorted, each once. Where a path really leads is known only on the machine of the file. */
 export function normalizeResources(resources: readonly string[] = []): readonly string[] {
   return [...new Set(resources.map(normalizeResource))].sort();
 }

@@ -62,7 +62,7 @@ const LIST_SAME = ["allOf", "anyOf", "oneOf"];
 const CHOICES = ["anyOf", "oneOf"];
 const MAP = ["properties", "patternProperties", "$defs", "definitions"];
 const MAP_SAME = ["dependentSchemas"];
-/** What would not be checked as it is meant, with what to write instead. */
+/** Keywords that would not be checked as they are meant, with advice on what to write instead. */
 const REFUSED: Readonly<Record<string, string>> = {
   $dynamicRef: "use $ref",
   $recursiveRef: "use $ref",
@@ -77,7 +77,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 interface Child {
   readonly schema: unknown;
   readonly at: readonly Segment[];
-  /** What it is held against is the same value as of the schema around it. */
+  /** True where it is held against the same value as the schema around it. */
   readonly isSame: boolean;
 }
 

@@ -6,13 +6,13 @@ import { BOUNDS } from "../contracts/bounds.ts";
 
 const NOT_LINEAR = "it cannot be matched in linear time";
 const CLASSES = /^(?:L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|Cc|Cf|Co)$/u;
-/** What RE2 takes of nested repetitions, multiplied. */
+/** The limit of RE2 on nested repetitions, multiplied. */
 const REPEATS_MAX = 1_000;
 
 interface Group {
   /** With repetitions written out. */
   size: number;
-  /** Of the part read last, which a quantifier would repeat. */
+  /** The part read last, which a quantifier would repeat. */
   last: Part;
   repeats: number;
 }

@@ -18,7 +18,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 /** A key of an object or an index of an array. */
 export type Segment = string | number;
 
-/** What stands for a value among the outputs of another step. */
+/** A reference to a value among the outputs of another step. */
 export interface Reference {
   readonly kind: "reference";
   readonly stepId: StepId;
@@ -76,7 +76,7 @@ export interface CompiledStep {
   /** How sure the planner is, from 0 to 1. */
   readonly confidence?: number;
   readonly budget?: SpendingLimit;
-  /** What its child may do at most. */
+  /** Bounds on its child. */
   readonly privilege?: Privilege;
   readonly isolate?: Isolate;
 }

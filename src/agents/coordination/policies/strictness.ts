@@ -6,7 +6,7 @@
 
 export type Strictness = "same" | "stricter" | "laxer" | "other";
 
-/** Lists are ordered from lax to strict. Of sets, `more` means that more entries are stricter. */
+/** Lists are ordered from lax to strict. For sets `more` means that more entries are stricter. */
 type Rule = "higher" | "lower" | "yes" | "no" | "more" | "fewer" | "kept" | readonly string[];
 
 /** `*` stands for any name. */
@@ -105,7 +105,7 @@ function rankNumber(rule: "higher" | "lower", value: unknown): number | undefine
 function orderSets(rule: "more" | "fewer", from: unknown, to: unknown): Strictness | undefined {
   const before = listEntries(from);
   const after = listEntries(to);
-  // Of `fewer`, no list at all allows everything; of `more`, it demands nothing.
+  // Under `fewer` no list at all allows everything; under `more` it demands nothing.
   if (!before) return rule === "fewer" || after?.length !== 0 ? "stricter" : "other";
   if (!after) return "laxer";
   const isWithin = (some: readonly unknown[], others: readonly unknown[]): boolean =>

@@ -1,7 +1,7 @@
 /**
  * Owns: what of the host's tools a session's model is shown. It is a help for the model; a call is ruled on whatever is shown.
  *
- * The host takes names, beginnings and groups, and can only narrow. What cannot be said so is shown and refused: a name that is
+ * The host takes names, beginnings and groups, and can only narrow. A tool that cannot be named so is shown and refused: a name that is
  * denied below a beginning that is allowed.
  */
 import type { PrivilegeBound } from "./privilege-bound.ts";
@@ -11,7 +11,7 @@ import { findToolRefusal, isMatchingTool, LEADING_TOOLS, type ExpandTools } from
 const UNLISTED = ["group:plugins", "bundle-mcp"] as const;
 const WRITING_TOOLS: ReadonlySet<string> = new Set(["write", "edit", "apply_patch"]);
 
-/** What there is to offer. */
+/** The tools that there are to offer. */
 export interface OfferableTools {
   /** Every tool of the host itself. */
   readonly hostTools: readonly string[];
@@ -46,7 +46,7 @@ function meetAll(bounds: readonly PrivilegeBound[], expand: ExpandTools): readon
     .reduce<readonly string[]>((met, list) => meet(met, list), ["*"]);
 }
 
-/** Of two entries that have something in common one always lies within the other. */
+/** Returns the entries of both lists. One of two that have something in common always lies within the other. */
 function meet(some: readonly string[], others: readonly string[]): readonly string[] {
   const common = some.flatMap((one) =>
     others.flatMap((other) => (isWithin(one, other) ? [one] : isWithin(other, one) ? [other] : [])),

@@ -1,8 +1,8 @@
 /**
  * Owns: deciding recorded facts again from the state before them.
  *
- * Everything that this host decides is decided again: admissions, retries, time-outs, gates, rulings, questions and ends. What it
- * was told is taken as it is recorded: what children said, how checks ruled, what people answered, which tokens claims got.
+ * Everything that this host decides is decided again: admissions, retries, time-outs, gates, rulings, questions and ends.
+ * Its inputs are taken as they are recorded: what children said, how checks ruled, what people answered, which tokens claims got.
  */
 import { arbitrate } from "../arbitration/arbitrate.ts";
 import type { Command, ResourceContest } from "../contracts/commands.ts";

@@ -62,7 +62,7 @@ export function timeOf(atMs: EpochMs): string {
 interface Deciding {
   readonly recorded: readonly FactDraft[];
   readonly derived: readonly FactDraft[];
-  /** Of the step, under the policy. */
+  /** The step's fixed part, under the policy. */
   readonly spec: StepAdmitted | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Owns: a plan as it reads under a policy, for a fork of it. What the policy says is put into the plan, where a plan can say it: it
+ * Owns: a plan as it reads under a policy, for a fork of it. The policy's rules are put into the plan, where a plan can say it: it
  * then may ask for more than the operator's configuration, never for less, and what it cannot say is the operator's to change.
  *
  * Retries and conflicts come out as a replay under the policy has them (`under-policy.ts`).
@@ -18,7 +18,7 @@ import { isSameValue } from "./same-value.ts";
 type Gates = NonNullable<ReplayPolicy["gates"]>;
 type Checks = NonNullable<StepVerify["checks"]>;
 
-/** What the operator's configuration says of the same. */
+/** The rules of the operator's configuration. */
 export interface OperatorRules {
   readonly gates: GatesConfig;
   readonly escalateMs: number;
@@ -31,7 +31,7 @@ export interface PlanToChange {
   readonly anew: ReadonlySet<StepId>;
 }
 
-/** Of `gates`: what a step of a plan can ask for as well. */
+/** Keys of `gates` that a step of a plan can ask for as well. */
 const OF_STEPS: ReadonlySet<string> = new Set([
   "confidenceThreshold",
   "requireConfidence",
@@ -68,7 +68,7 @@ function assertSayable(
   { gates = {}, escalateMs, requireDifferentApprover, budget }: ReplayPolicy,
   operators: OperatorRules,
 ): void {
-  // What holds anyway needs nobody to say it.
+  // A rule that holds anyway needs nobody to say it.
   const hasOtherWish = (wished: unknown, recordedValue: unknown): boolean =>
     wished !== undefined && !isSameValue(wished, recordedValue);
   const unsayable = [
@@ -97,7 +97,7 @@ function createUnsayableError(path: string, why: string): CoordinationError {
   );
 }
 
-/** Applies a retry policy. What a step states itself stays, unless `retry` speaks of every step. */
+/** Applies a retry policy. A step's own retries stay, unless `retry` speaks of every step. */
 function applyRetryPolicy(
   { plan, anew }: PlanToChange,
   { retry = {}, failurePolicy = {} }: ReplayPolicy,
@@ -133,7 +133,7 @@ function concatLists<T>(some: readonly T[] = [], others: readonly T[] = []): T[]
   return [...some, ...others];
 }
 
-/** What is asked of every step of one agent. */
+/** The demands on every step of one agent. */
 interface Asked extends Wished {
   readonly stated: Checks;
   /** Characters. */

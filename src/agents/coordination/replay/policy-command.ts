@@ -15,7 +15,7 @@ import { applyPolicyToCreation, applyPolicyToStep, type Under } from "./under-po
 
 export type Known =
   | { readonly kind: "known" }
-  /** What it stated was enough then, and is enough now. */
+  /** Its stated confidence was enough then, and is enough now. */
   | { readonly kind: "enough" }
   | { readonly kind: "unknown"; readonly why: string };
 
@@ -28,7 +28,7 @@ interface Completing {
   readonly command: Command;
 }
 
-/** Checks evidence that was recorded only for held results. Of other results it is known only that it was enough. */
+/** Checks evidence that was recorded only for held results. For other results it is known only that it was enough. */
 export function checkEvidence({ before, after, command }: Completing): Known {
   if (command.type !== "completeStep") return KNOWN;
   const recorded = stepOf(before, command.stepId);

@@ -1,7 +1,7 @@
 /**
  * Owns: deriving a recorded log again, a piece at a time, and where it first differs from what is recorded.
  *
- * 1. What is decided again is compared fact by fact, what is projected again byte by byte (L5). 2. A decision has one time, so no
+ * 1. Decisions are compared fact by fact, projections byte by byte (L5). 2. A decision has one time, so no
  * decision reaches over a change of it. 3. Nothing is executed and nothing is written.
  */
 import type { Command } from "../contracts/commands.ts";
@@ -39,7 +39,7 @@ export interface Replaying {
 }
 
 interface Piece {
-  /** What comes before it is taken as it is recorded. */
+  /** Where deriving begins; events before it are taken as they are recorded. */
   readonly from: number;
   /** No decision is looked at that begins here or behind. */
   readonly to?: number;

@@ -296,7 +296,7 @@ function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalat
 
 function commandsFromAnswer({ refused, ...answerFields }: FactPayloads["escalation.answered"]): Command[] {
   const command: AnswerEscalation = { type: "answerEscalation", ...readFields(answerFields) };
-  // What was answered with a text, or without one, is not recorded of an answer that did not count.
+  // Whether an answer that did not count had a text is not recorded.
   return refused ? [command, { ...command, text: NOTHING }] : [command];
 }
 

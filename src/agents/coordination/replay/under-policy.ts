@@ -1,7 +1,7 @@
 /**
  * Owns: what a policy puts in place of what held for a coordination and its steps then.
  *
- * What an operator demanded and what a plan did lie in one record. A plan asks for more, never for less: what its text says, as far as
+ * Demands of an operator and of a plan lie in one record. A plan asks for more, never for less: what its text says, as far as
  * it is kept, stays.
  */
 import { chooseStrategy } from "../arbitration/strategy-for.ts";
@@ -85,7 +85,7 @@ function applyDecisionPolicy(
   if (gates.enabled === false) return undefined;
   if (gates.decisionFloor === undefined) return recorded;
   const floor = convertToBasisPointsUp(gates.decisionFloor);
-  // What plugins doubted is recorded, and less than the planner said.
+  // A doubt of plugins is recorded, and is less than the planner's confidence.
   const confidence =
     recorded?.confidence ?? (stated === undefined ? undefined : convertToBasisPointsDown(stated));
   return confidence !== undefined && confidence < floor ? { confidence, floor } : undefined;
@@ -217,7 +217,7 @@ export function chooseStrategyUnderPolicy(
     ...(plan && { plan: plan.conflictPolicy }),
   });
   if (ruled.from === "high_risk" || ruled.from === "operator") return ruled;
-  // What a plan says of it is known by what was applied, where its text is not.
+  // Where a plan's text is not kept, the applied strategy tells its rule.
   const isPlans = applied.from === "plan" && !plan && strategy !== "manual_review";
   const hasOtherList = conflicts.highRisk !== undefined;
   return conflicts.strategy === undefined || isPlans ? withdrawHighRisk(applied, hasOtherList) : ruled;
@@ -228,7 +228,7 @@ function withdrawHighRisk(applied: AppliedStrategy, hasOtherList: boolean): Appl
   return applied.from === "high_risk" && hasOtherList ? { strategy: "owner_wins", from: "default" } : applied;
 }
 
-/** A coordination under way, as it goes on under the policy. What has ended stays as it is, and so does what was doubted. */
+/** A coordination under way, as it goes on under the policy. Steps that have ended stay as they are, and so do doubts. */
 export function stateUnder(state: OpenCoordination, under: Under): OpenCoordination {
   const { plan, ...created } = applyPolicyToCreation(state.created, under);
   return {

@@ -2,8 +2,8 @@
  * Owns: what would have been decided under another policy, from recorded decisions and what is known of what happened.
  *
  * 1. At each recorded decision the same inputs are decided under the policy. 2. Where that changes what work there is, the recorded
- * results of that work, and of all that builds on it, are no evidence any more: they are left out, and counted. 3. What would have to
- * be known and is not recorded is said, and taken as it was. 4. Nothing is executed and nothing is written.
+ * results of that work, and of all that builds on it, are no evidence any more: they are left out, and counted. 3. Where something
+ * would have to be known and is not recorded, that is said, and taken as it was. 4. Nothing is executed and nothing is written.
  */
 import type { Command } from "../contracts/commands.ts";
 import { assertInvariant } from "../contracts/errors.ts";
@@ -47,7 +47,7 @@ export interface WhatIf {
   readonly uncertain: readonly { readonly stepId: StepId; readonly why: string }[];
   /** How far it came, on what is certain. */
   readonly state: Coordination;
-  /** What would be done next, or be waited for. */
+  /** Effects that would be next, or would be waited for. */
   readonly next: readonly Effect[];
 }
 
@@ -259,7 +259,7 @@ function noteNotDecided(world: World, decided: Commanded, reason: string | undef
   }
 }
 
-/** What people and agents said of something that would not be there says nothing. */
+/** Commands of people and agents that mean nothing where their subject would not be there. */
 const QUIET: ReadonlySet<Command["type"]> = new Set([
   "answerEscalation",
   "expireEscalation",

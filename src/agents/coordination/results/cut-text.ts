@@ -48,7 +48,7 @@ export function readPage(text: string, from: number, charsMax: number): Page {
 
 export interface Match {
   readonly at: number;
-  /** What stands around it. */
+  /** The text around it. */
   readonly around: string;
 }
 

@@ -85,7 +85,7 @@ function measurePercentile(name: MeasureName, durations: readonly number[], targ
   };
 }
 
-/** Of what must not happen, one is enough to tell. */
+/** Measures something that must not happen: one is enough to tell. */
 function measureNumber(
   name: MeasureName,
   { value, count }: { readonly value: number; readonly count: number },

@@ -3,7 +3,7 @@
  * writes them, no white space. Nothing is normalised. Digests and comparisons are over this text.
  */
 
-/** A member that is `undefined` is not there. What RFC 8785 refuses has a text too; `canonicalProblem` tells. */
+/** A member that is `undefined` is not there. Values that RFC 8785 refuses have a text too; `canonicalProblem` tells. */
 export function formatCanonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(formatCanonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return formatPrimitive(value);

@@ -90,7 +90,7 @@ function beginProjection(event: Event<"run.started">, hash: HashText, findRoot: 
 }
 
 interface SpanStart {
-  /** Of the event that begins it: a node of a loop begins more than once. */
+  /** The sequence of the event that begins it: a node of a loop begins more than once. */
   readonly sequence: number;
   readonly parentSpanId: string;
   readonly name: string;

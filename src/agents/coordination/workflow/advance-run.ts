@@ -36,7 +36,7 @@ import { describeBrokenNode, draftFailure } from "./node-failure.ts";
 export interface Progress {
   readonly run: WorkflowRun;
   readonly events: readonly WorkflowEvent[];
-  /** What is to be kept in memory, each with the sequence of the event that records it. */
+  /** Notes to be kept in memory, each with the sequence of the event that records it. */
   readonly memory: readonly (MemoryNote & { readonly sequence: number })[];
   /** Every effect that should be under way now, begun or not. */
   readonly effects: readonly NodeEffect[];

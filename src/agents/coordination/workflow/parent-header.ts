@@ -22,7 +22,7 @@ export function writeParentHeader(parent: CallingRun): string {
 }
 
 /**
- * What a header says, or nothing. Whoever sends it may say anything: it tells where to look for the parent and grants
+ * Returns the parent that a header names, or nothing. Whoever sends it may say anything: it tells where to look for the parent and grants
  * nothing.
  */
 export function readParentHeader(text: string | undefined): ParentRun | undefined {

@@ -29,7 +29,7 @@ export interface ReplayParts extends Omit<ProgressParts, "now"> {
 }
 
 export interface Recorded {
-  /** Of the source, from the run's next one on. */
+  /** Events of the source, from the run's next one on. */
   readonly events: readonly WorkflowEvent[];
   /** Nothing follows them that is replayed. */
   readonly isAll: boolean;
@@ -95,9 +95,9 @@ interface Replay {
   readonly asked: string | undefined;
   readonly derivesFrom: number;
   taken: number;
-  /** What the newest derivation came to. */
+  /** The result of the newest derivation. */
   held: Derived;
-  /** What came from outside, while it may not be over. */
+  /** Events from outside, while there may be more. */
   open: Open | undefined;
   /** Where the newest thing was over. */
   sure: { readonly run: WorkflowRun; readonly taken: number };
@@ -219,7 +219,7 @@ function isOpen({ open }: Replay, { nodeId, timestamp, type }: WorkflowEvent): b
   return open.isLimit ? ENDS_AT_LIMIT.has(type) : open.nodeId === nodeId && !BEGINS.has(type);
 }
 
-/** What ends a run that has gone over a limit. */
+/** Events that end a run which has gone over a limit. */
 const ENDS_AT_LIMIT: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "agent.invocation.completed",
   "node.failed",
@@ -302,7 +302,7 @@ function isAnswerTo(interrupt: Interrupt | undefined, { payload }: WorkflowEvent
   return interrupt?.interruptId === interruptId && (resolvedBy ?? decidedBy) !== undefined;
 }
 
-/** What people, other systems and the host itself do to a run. */
+/** Acts of people, other systems and the host itself on a run. */
 const COMMANDS: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "run.paused",
   "run.resuming",
@@ -328,7 +328,7 @@ function isRecorded({ node: { node }, settings }: NodeView, type: WorkflowEvent[
   // A supervisor is not asked again, and what is declared to be another each time is not done again.
   if (node.config["nondeterministic"] === true) return true;
   if (node.typeId === SUPERVISOR) return !AT_ONCE.has(type);
-  // What cannot be done fails at once, by what the host was then.
+  // An effect that cannot be done fails at once, by the settings of the host then.
   const hasOutcomes = nodeTypeOf(node.typeId, settings)?.settle !== undefined;
   return hasOutcomes && (type === "node.failed" || type === "node.retried");
 }

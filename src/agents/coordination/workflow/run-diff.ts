@@ -47,7 +47,7 @@ export interface RunDiff {
   readonly truncated?: true;
 }
 
-/** Of one answer. */
+/** Differences in one answer. */
 const DIFFS_MAX = 500;
 const CHARS_MAX = 2_000_000;
 
@@ -94,7 +94,7 @@ function isFull(diffs: number, chars: number): boolean {
   return diffs >= DIFFS_MAX || (diffs > 0 && chars > CHARS_MAX);
 }
 
-/** Counts the events to compare. What one run has not reached yet is no difference. */
+/** Counts the events to compare. Events that one run has not reached yet are no difference. */
 function countCompared(a: ComparedRun, b: ComparedRun): number {
   const knownLengths = [a, b].flatMap(({ isComplete, events }) => (isComplete ? [] : [events.length]));
   return Math.min(Math.max(a.events.length, b.events.length), ...knownLengths);
@@ -102,7 +102,7 @@ function countCompared(a: ComparedRun, b: ComparedRun): number {
 
 interface Reading {
   readonly events: readonly LoggedEvent[];
-  /** Of an event of the log, by its id. */
+  /** The place of an event in the log, by its id. */
   readonly places: ReadonlyMap<string, number>;
   readonly selves: readonly string[];
 }

@@ -52,7 +52,7 @@ function nameOf({ type, nodeId }: WorkflowDraft | WorkflowEvent): string {
 /** Returns the path at which a value differs from what was read back; `undefined` when it does not. */
 function findDifference(one: unknown, read: unknown): string | undefined {
   if (one === read) return undefined;
-  // What JSON has no word for is written as null.
+  // A number that JSON has no word for is written as null.
   if (read === null) return typeof one === "number" && !Number.isFinite(one) ? undefined : "";
   if (typeof one !== "object" || typeof read !== "object" || one === null) return "";
   return Array.isArray(one) ? findListDifference(one, read) : findRecordDifference(one as Values, read);

@@ -13,7 +13,7 @@ export interface SamenessRules {
   readonly ignored: ReadonlySet<string>;
 }
 
-/** Of one slice: well below a millisecond. */
+/** Values of one slice: well below a millisecond. */
 const VALUES_PER_SLICE = 1_000;
 /** So many characters of a text count as one value. */
 const CHARS_PER_VALUE = 256;

@@ -82,7 +82,7 @@ async function stepTexts(reader: LedgerReader, listed: readonly ClaimReport[]): 
 }
 
 interface Page {
-  /** What stands for the step of each claim. */
+  /** The name of each claim's step. */
   readonly steps: readonly string[];
   readonly terminal: Terminal;
   readonly now: number;

@@ -25,7 +25,7 @@ export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | u
   );
 }
 
-/** What is enough of an id in a line with others: `co-` and eight digits. */
+/** So much of an id is enough in a line with others: `co-` and eight digits. */
 const SHORT_ID_CHARS = 11;
 
 /** A step as people know it, with the coordination where it is of another one. */

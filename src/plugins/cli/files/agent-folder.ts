@@ -1,6 +1,6 @@
 /**
- * Owns: reading the agent packs of a folder (RFC 0003): a folder with a `pack.json` for each, or one file for each agent. What
- * a manifest refers to is read from its pack and from nowhere else. A folder with a wrong one is refused as a whole.
+ * Owns: reading the agent packs of a folder (RFC 0003): a folder with a `pack.json` for each, or one file for each agent. Files
+ * that a manifest refers to are read from its pack and from nowhere else. A folder with a wrong one is refused as a whole.
  */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { extname, join } from "node:path";

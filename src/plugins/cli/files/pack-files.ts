@@ -13,7 +13,7 @@ export interface PackPlace {
   /** The pack's own, with links resolved. */
   readonly folder: string;
   readonly agentId: string;
-  /** Of the manifest. */
+  /** The key of the manifest. */
   readonly key: string;
 }
 

@@ -40,7 +40,7 @@ async function createPlaces(
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, uniqueKeys: false, logLevel: "silent" });
   return (path) => {
-    // What is missing stands where the nearest thing around it does.
+    // The place of a missing field is that of the nearest thing around it.
     for (let keys = readKeys(path); keys.length > 0; keys = keys.slice(0, -1)) {
       const node = document.getIn(keys, true);
       if (!isNode(node) || !node.range) continue;

@@ -14,7 +14,7 @@ export type Loaded =
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
 const TOO_DEEP = "the file is nested too deeply";
-/** Of lists and maps within each other; more than any file that is read here may have. */
+/** Depth of lists and maps within each other; more than any file that is read here may have. */
 const DEPTH_MAX = 64;
 const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 
@@ -154,7 +154,7 @@ interface Slip {
 }
 
 /**
- * What the parser does not refuse: lists and maps as keys, keys that are there twice, aliases of nothing, too many aliases, and
+ * Lists what the parser does not refuse: lists and maps as keys, keys that are there twice, aliases of nothing, too many aliases, and
  * depth. All of it before anything is converted or written out as a text: that takes time beyond all bounds.
  */
 function listSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
@@ -172,7 +172,7 @@ function listSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
     if (!isMap(node)) return undefined;
     const wrong = listUnwrittenKeys(node, yaml);
     slips.push(...(wrong.length > 0 ? wrong : listDuplicates(node)).slice(0, PROBLEMS_MAX));
-    // What is in such a key is not looked at: it may be nested in ways that double with each level.
+    // The inside of such a key is not looked at: it may be nested in ways that double with each level.
     return wrong.length > 0 ? visit.SKIP : undefined;
   });
   return slips;

@@ -35,7 +35,7 @@ export function answerOf({ gateway }: CliHost, method: MethodName, params: objec
 
 type Refused = GatewayAnswer & { readonly ok: false };
 
-/** What to do about a refusal where the advice of its code is for another one. */
+/** Advice about a refusal where the advice of its code is for another one. */
 const ADVICE: ReadonlyMap<unknown, string> = new Map([
   ["NO_SUCH_CLAIM", "Run `openclaw coordination claims` to see what is claimed."],
 ]);

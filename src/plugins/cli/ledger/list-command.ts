@@ -124,7 +124,7 @@ function findEntries(reader: LedgerReader, { options, filter, choice }: Wanted):
   const { owner } = options;
   const status = choice.status && { status: choice.status };
   if (owner === undefined && !hasQuery(options)) return listRuns(reader, status);
-  // What a session owns is among what is found by it.
+  // Coordinations that a session owns are among those found by it.
   const session = filter.session ?? (owner as SessionKey | undefined);
   return listFoundRuns(reader, { filter: { ...filter, ...(session && { session }) }, ...status });
 }

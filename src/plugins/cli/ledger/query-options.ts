@@ -26,7 +26,7 @@ export interface QueryOptions {
   readonly until?: string;
 }
 
-/** What the options say of themselves in the help of a command. */
+/** Words of the options in the help of a command. */
 interface Wording {
   readonly cause: string;
   readonly session: string;

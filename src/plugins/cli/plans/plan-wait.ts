@@ -55,7 +55,7 @@ type End =
 interface WaitingFor {
   readonly options: WaitOptions;
   readonly timeoutMs: number | undefined;
-  /** What is said first; its last line, which tells how to follow the plan, is left out. */
+  /** The first lines; the last of them, which tells how to follow the plan, is left out. */
   readonly head: string;
 }
 

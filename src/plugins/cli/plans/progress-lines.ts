@@ -6,7 +6,7 @@ import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 
-/** Of more steps in one situation, only these are named. */
+/** So many steps in one situation are named. */
 const NAMED_MAX = 4;
 const ENDINGS_MAX = 20;
 

@@ -10,12 +10,12 @@ interface RequestCommand {
   readonly name: string;
   readonly method: MethodName;
   readonly description: string;
-  /** What the argument `[step]` is for. */
+  /** The purpose of the argument `[step]`. */
   readonly step: string;
   readonly examples: readonly string[];
-  /** What was asked, as in `cancelling co-1`. */
+  /** The request in words, as in `cancelling co-1`. */
   readonly done: string;
-  /** What is said when it had been asked before. */
+  /** The words for a request that had been made before. */
   readonly again: string;
   /** It answers a question that was put to a person. */
   readonly isAnswer?: true;

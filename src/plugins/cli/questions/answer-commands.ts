@@ -139,7 +139,7 @@ async function send(host: CliHost, { json }: JsonOption, params: Params): Promis
 
 const LIST = "Run `openclaw coordination questions` to see what is open and which answers it takes.";
 
-/** What to do about a refusal where the advice of its code is for another one. */
+/** Advice about a refusal where the advice of its code is for another one. */
 const ADVICE: ReadonlyMap<unknown, string> = new Map([
   ["QUESTION_CLOSED", "There is nothing left to answer; `openclaw coordination questions --all` lists it."],
   ["UNKNOWN_QUESTION", LIST],

@@ -1,4 +1,4 @@
-/** Owns: questions to people on a terminal: some lines in a list, or all about one. What agents wrote is marked as theirs. */
+/** Owns: questions to people on a terminal: some lines in a list, or all about one. Words of agents are marked as theirs. */
 import type { Terminal } from "../terminal/cli-host.ts";
 import { renderFields } from "../terminal/fields.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";

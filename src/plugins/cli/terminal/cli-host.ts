@@ -38,5 +38,5 @@ export interface Terminal {
   readonly unicode: boolean;
 }
 
-/** What subcommands are added to; inside the host it is of the host's own commander. */
+/** The command that subcommands are added to; inside the host it is of the host's own commander. */
 export type CommandGroup = Pick<Command, "command">;

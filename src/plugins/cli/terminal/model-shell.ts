@@ -1,6 +1,6 @@
 /**
  * Owns: telling a person's shell from one that a model runs commands in. It is a hurdle and no boundary: OpenClaw marks the shells of
- * its `exec` tool, and whoever runs commands there can remove the mark. What is for people only needs an agent without `exec`, or
+ * its `exec` tool, and whoever runs commands there can remove the mark. Commands for people only need an agent without `exec`, or
  * with a sandbox around it.
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";

@@ -91,7 +91,7 @@ function renderQuestionNotes(
     const at = formatDuration(Math.max(0, askedAtMs - timeline.startedAtMs));
     const sentence = `${escalationId} at ${at}, ${describeOutcome(question, nowMs)}: ${describeQuestion(question, names)}`;
     const line = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(formatPrintable(sentence, unicode), columns - 2, unicode)}`;
-    // What a step in this state waits for stands above, with the command that tries it again.
+    // The question of a step in this state stands above, with the command that tries it again.
     if (closed || (stepId && blocked.has(stepId))) return line;
     const id = questionIdOf(view.coordinationId, escalationId);
     const [first = "approve"] = answers;

@@ -105,7 +105,7 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
 interface Story {
   readonly entry: WorkflowEntry;
   readonly events: readonly WorkflowEvent[];
-  /** Of a run that says, or shows, whether it reached its goal. */
+  /** Whether the run reached its goal, where it says or shows that. */
   readonly convergence: Convergence | undefined;
 }
 

@@ -6,9 +6,9 @@ export interface ChatMessage {
   /** The channel's name for the sender. */
   readonly senderId?: string | undefined;
   readonly isAuthorizedSender: boolean;
-  /** Of a gateway client; absent on other channels. */
+  /** Scopes of a gateway client; absent on other channels. */
   readonly gatewayClientScopes?: readonly string[] | undefined;
   readonly sessionKey?: string | undefined;
-  /** What stands behind the command's name. */
+  /** The text behind the command's name. */
   readonly args?: string | undefined;
 }

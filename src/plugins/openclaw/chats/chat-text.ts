@@ -1,6 +1,6 @@
 /**
  * Owns: text of others as it may stand in a chat. The host reads instructions of its own out of replies: files to attach, images to
- * fetch, messages to reply to. What a model, an agent or a tool wrote must not give it any.
+ * fetch, messages to reply to. Words of a model, an agent or a tool must not give it any.
  */
 
 /** Formats one line of bounded length, without control characters. */

@@ -28,7 +28,7 @@ export interface ObserveHandlerParts {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 }
 
-/** Of more, the names are cut: a host offers some hundreds at most. */
+/** Further names are cut: a host offers some hundreds at most. */
 const TOOLS_MAX = 2_000;
 
 export function createObserveHandlers(parts: ObserveHandlerParts): ObserveHandlers {
@@ -109,7 +109,7 @@ function recordCall(parts: ObserveHandlerParts, session: string, child: ChildNow
   const isHeld = child.watched.isHeldOnMismatch && hasDifferences(child);
   if (isHeld) keepEverythingBack(session);
   const work = parts.quietly("model_call_started", (runtime) => record(runtime, session, child));
-  // What the agent says must not count before the ledger has why it is held.
+  // The agent's words must not count before the ledger has why they are held.
   if (isHeld) accessGateMemory().texts.keeping(session as SessionKey, work);
 }
 

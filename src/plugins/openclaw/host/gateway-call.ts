@@ -6,7 +6,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { GatewayRuntime } from "./sdk.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
-/** What the method answered; a refusal is an answer. */
+/** The answer of the method; a refusal is an answer. */
 export type GatewayAnswer =
   | { readonly ok: true; readonly payload: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly code: string; readonly message: string; readonly details?: unknown };
@@ -89,7 +89,7 @@ function answerFromError(error: unknown): GatewayAnswer {
   return { ok: false, code: gatewayCode, message: sentence, ...(details !== undefined && { details }) };
 }
 
-/** Of a call whose answer was not waited for to its end. */
+/** The warning about a call whose answer was not waited for to its end. */
 export const MAY_BE_DONE = "the request may have been carried out all the same";
 
 function reasonOf(error: unknown, sentence: string): string {

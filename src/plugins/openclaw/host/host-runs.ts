@@ -34,7 +34,7 @@ export type TaskRow = NonNullable<Awaited<ReturnType<BoundRuns["resolve"]>>>;
 /** The host writes the row before `run` answers, which has been seen to take two seconds. */
 const BEGIN_MS_MAX = 60_000;
 
-/** How long one wait for the end lasts. Of a run of the process before it never hears, so the row must be looked at. */
+/** How long one wait for the end lasts. It never hears of a run of the process before, so the row must be looked at. */
 const WAIT_MS = 5_000;
 /** Between two looks when waiting answered at once. */
 const PAUSE_MS = 250;
@@ -195,7 +195,7 @@ export async function followBy(
 async function endOrTimeout(runtime: HostRuntime, attempt: Attempt, signal: AbortSignal): Promise<void> {
   const { promise: aborted, release } = createAbortPromise(signal);
   const ended = runtime.subagent.waitForRun({ runId: runIdOf(attempt), timeoutMs: WAIT_MS });
-  // What waiting says is not used, and neither is why it failed.
+  // The answer of waiting is not used, and neither is its error.
   await Promise.race([ended.catch(() => undefined), aborted]);
   release();
 }

@@ -51,7 +51,7 @@ export interface ChangedConfig {
   readonly path: string;
 }
 
-/** What the configuration says about this plugin. */
+/** The switches of this plugin in the configuration. */
 export interface Switches {
   /** The plugin's own part, or why it is not valid. */
   readonly phase1: Phase1Config | CoordinationError;

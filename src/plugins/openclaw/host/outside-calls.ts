@@ -1,7 +1,7 @@
 /**
  * Owns: leaving the async context of the call in which the host reached us.
  *
- * What a gateway method or a tool begins goes on when the call is over, and the host refuses calls of its API from the
+ * Work that a gateway method or a tool begins goes on when the call is over, and the host refuses calls of its API from the
  * context of a client that is gone ("Gateway client authority closed"): a plan that was submitted by a command would hang. The
  * context of the first load of the plugin in this process belongs to nobody; every module instance uses that one.
  */

@@ -244,7 +244,7 @@ const PLAN = {
   required: ["objective", "steps"],
 };
 
-/** What the description of `coordination_plan` shows; a test runs it. */
+/** The plan in the description of `coordination_plan`; a test runs it. */
 export const PLAN_EXAMPLE = {
   plan: {
     objective: "Compare two databases",

@@ -1,6 +1,6 @@
 /**
- * Owns: tools for the host's completions, which know none: the model is told of them in words, and asks for a call in JSON. What
- * is no such JSON is an answer; what names a tool that was not offered is a call all the same, and ruled on by whoever asked.
+ * Owns: tools for the host's completions, which know none: the model is told of them in words, and asks for a call in JSON. Any
+ * other text is an answer; JSON that names a tool which was not offered is a call all the same, and ruled on by whoever asked.
  */
 import { z } from "zod";
 import type { ChatCallAsked, ChatMessage, ChatTool } from "../../../agents/coordination/ports/outbound.ts";

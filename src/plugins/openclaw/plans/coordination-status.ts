@@ -22,9 +22,9 @@ import {
 } from "../../../agents/coordination/runtime/log/read-progress.ts";
 import type { PlanReads } from "../runtime-access/plan-access.ts";
 
-/** Of more steps, those that need attention are told. */
+/** Where there are more steps, those that need attention are told. */
 const STEPS_MAX = 50;
-/** Of conflicts and of claims. */
+/** So many conflicts, and so many claims. */
 const NEWEST_MAX = 5;
 const RESOURCE_CHARS_MAX = 200;
 const OUTPUTS_CHARS_MAX = BOUNDS.deliveryCharsMax;
@@ -34,7 +34,7 @@ const stepSchema = z.object({
   stepId: text,
   status: text,
   attempt: z.int(),
-  /** Of a step of a plan; people may grant more. */
+  /** Attempts of a step of a plan; people may grant more. */
   attemptsMax: z.int().optional(),
   agent: text,
   under: text.optional(),
@@ -44,7 +44,7 @@ const stepSchema = z.object({
   skippedBecause: text.optional(),
   /** How far its agent says it is: a claim. No line where it is withheld, or not kept any more. */
   progress: z.object({ percent: z.int().optional(), line: text.optional(), toldAt: text }).optional(),
-  /** Of a step of a fork: the event of the source that completed it. It was not run. */
+  /** The event of the source that completed a fork's step, which was not run. */
   carriedFrom: text.optional(),
 });
 
@@ -64,13 +64,13 @@ const conflictSchema = z.object({
 
 const claimSchema = z.object({ token: z.int(), resource: text, stepId: text, since: text, until: text });
 
-/** What is told of one coordination. */
+/** One coordination as it is told. */
 export const coordinationStatusSchema = z.object({
   coordinationId: text,
   status: text,
   startedAt: text,
   endedAt: text.optional(),
-  /** Of a fork: its source, and the first event there that it took nothing from. */
+  /** A fork's source, and the first event there that it took nothing from. */
   forkedFrom: z.object({ coordinationId: text, sequence: z.int() }).optional(),
   /** Without the step by which the owner is told. `carried`: those of the completed that a fork has from its source. */
   counts: z.object({
@@ -83,7 +83,7 @@ export const coordinationStatusSchema = z.object({
   stepsLeftOut: z.int().optional(),
   /** Counts, and the newest ones; absent where there were none. */
   conflicts: z.object({ total: z.int(), open: z.int(), newest: z.array(conflictSchema) }).optional(),
-  /** What is claimed now, leases that have ended included; absent where nothing is. */
+  /** Present claims, ended leases included; absent where there are none. */
   claims: z.object({ total: z.int(), newest: z.array(claimSchema) }).optional(),
   /** How far a plan reached what it is for; absent before that is judged, and where nothing is stated. */
   successCriteria: z.array(z.object({ key: text, met: z.boolean() })).optional(),
@@ -97,7 +97,7 @@ export type StepReport = z.infer<typeof stepSchema>;
 
 const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "timed_out", "cancelled", "skipped"]);
 
-/** What people look for first. */
+/** States that people look for first. */
 const ATTENTION: readonly StepView["status"][] = [
   "held",
   "blocked",

@@ -1,4 +1,4 @@
-/** Owns: the gateway method that lets somebody into the operator's page. What the link lets one do follows from the caller's scopes. */
+/** Owns: the gateway method that lets somebody into the operator's page. The rights of the link follow from the caller's scopes. */
 import { z } from "zod";
 import { ENVELOPE_BOUNDS } from "../../../agents/coordination/contracts/validation.ts";
 import { answer, createRefusedAnswer, read, type MethodAnswer } from "../host/method-answer.ts";

@@ -85,7 +85,7 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
       return await TOOLS[tool](
         (work) =>
           use((plans, { config: { agents, acpAgents } }) => {
-            // What a child reports belongs to the plan that it works for, whoever may plan.
+            // A child's report belongs to the plan that it works for, whoever may plan.
             const isOff = tool === "coordination_plan" && agents && !agents.includes(agent);
             if (isOff) return Promise.reject(new Error(OFF));
             const requester = { agent, isSandboxed: sandboxed === true };
@@ -302,7 +302,7 @@ function reportQuestion({ questionId, deadlineAtMs, stepId, words, isWithheld }:
 }
 
 const NEWEST_MAX = 10;
-/** Of the newest coordinations. */
+/** So many of the newest coordinations are looked at. */
 const LOOKED_MAX = 2_000;
 
 async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {

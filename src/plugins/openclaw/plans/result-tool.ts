@@ -47,7 +47,7 @@ export async function readResults(use: Use, params: unknown): Promise<ToolAnswer
   return use((calling) => readOne(calling, wanted));
 }
 
-/** Of the newest coordinations, and of their results. */
+/** So many of the newest coordinations, and of their results, are looked at. */
 const LOOKED_MAX = 2_000;
 const COORDINATIONS_MAX = 20;
 const LISTED_MAX = 50;

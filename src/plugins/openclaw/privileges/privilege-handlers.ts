@@ -2,7 +2,7 @@
  * Owns: holding sessions to their privileges: before every call, and in what their models are shown.
  *
  * It fails closed: where it cannot be told what a child may do, its calls are refused. A session that nobody spawned is held to
- * nothing, and goes on. What a model wrote is never asked; what holds a session is in the ledger (H3).
+ * nothing, and goes on. Words of a model are never asked; what holds a session is in the ledger (H3).
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
@@ -45,13 +45,13 @@ export interface PrivilegeHandlers {
    * Records a call of a tool that its session may not use and was not shown: the host answers it itself, without asking us before.
    */
   noteUnshownCall(event: AfterEvent, ctx: HookContext<"after_tool_call">): Promise<void>;
-  /** What the model of a session is shown less, and told about it; `undefined` for one that is held to nothing. */
+  /** Returns the tools that a session's model is shown less, and words about them; `undefined` for one that is held to nothing. */
   narrowPrompt(runtime: SharedRuntime, session: SessionKey): Promise<PromptResult | undefined>;
   /** Why a child of the session must not run where its calls cannot be seen. */
   readonly isHeld: (runtime: SharedRuntime, session: SessionKey) => Promise<boolean>;
 }
 
-/** What holds a step is fixed with its admission. */
+/** Sessions that are remembered: the bounds on a step are fixed with its admission. */
 const SESSIONS_MAX = 1_000;
 
 /** Calls between their two hooks. */

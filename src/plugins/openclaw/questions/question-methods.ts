@@ -25,7 +25,7 @@ import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 /** Who called a method, as the gateway knows it. */
 export interface MethodCaller {
   readonly clientId?: string;
-  /** What the host lets the caller do. */
+  /** Scopes that the host gives the caller. */
   readonly scopes?: readonly string[];
 }
 

@@ -59,7 +59,7 @@ export async function takeSignedAnswer(
   response: ServerResponse,
 ): Promise<void> {
   const { status, body } = await replyTo(parts, request);
-  // What is left of the body of a refused message is not waited for.
+  // The rest of a refused message's body is not waited for.
   const ending = status === 200 ? {} : { connection: "close" };
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...ending });
   response.end(JSON.stringify(body));
@@ -118,7 +118,7 @@ function rule({ use }: SignedAnswerParts, message: AnswerMessage, stop: Stop): P
         ? { status: 200, body: { ok: true, resolution: answered.resolution } }
         : createRefusedReply(answered.code === "NOT_FOUND" ? 404 : 409, answered.reason);
     } catch (error) {
-      // What was not recorded may come again.
+      // An answer that was not recorded may come again.
       checked.forget();
       throw error;
     }

@@ -1,5 +1,5 @@
 /**
- * Owns: telling the chat of a coordination's owner of a question, by a turn of the owner's session. What the model makes of it is
+ * Owns: telling the chat of a coordination's owner of a question, by a turn of the owner's session. The model's reaction is
  * no answer: people answer with the command.
  */
 import { hash } from "node:crypto";

@@ -106,7 +106,7 @@ async function lookForAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Ob
   return looked.answers ? { kind: "running", childSessionKey, childRunId } : looked.seen;
 }
 
-/** What is told by a turn of a session, once for each key. */
+/** A message that is told by a turn of a session, once for each key. */
 export type Telling = Attempt & Pick<Order, "message">;
 
 export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {

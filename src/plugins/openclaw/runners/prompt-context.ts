@@ -1,7 +1,7 @@
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 
 /**
- * What a child reads about its place. It is the same text in every turn of the child, so that the provider can cache the
+ * Formats the text that a child reads about its place. It is the same text in every turn of the child, so that the provider can cache the
  * system prompt, and it gives the model nothing to act with: authority is the ledger's record (H3).
  */
 export function formatPromptContext(envelope: CoordinationEnvelope): string {

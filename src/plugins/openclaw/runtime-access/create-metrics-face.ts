@@ -21,7 +21,7 @@ export interface MetricsFaceParts {
 
 export function createMetricsFace({ logger, place, coordinator }: MetricsFaceParts): MetricsFace {
   let isUsed = false;
-  // What it counts begins here, so it is made with the runtime.
+  // Counting begins here, so it is made with the runtime.
   const load = createOnce(() => {
     isUsed = true;
     return runOutsideCalls(async () => {

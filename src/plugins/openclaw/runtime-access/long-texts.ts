@@ -7,7 +7,7 @@ import { createReadOn, SHORTENED, type KeptText } from "../../../agents/coordina
 import { shortenText } from "../../../agents/coordination/results/shorten-text.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 
-/** Of all sessions: on their way to the disk, and for their own models. */
+/** Characters over all sessions: on their way to the disk, and for their own models. */
 const UNKEPT_CHARS_MAX = 64_000_000;
 const KEPT_CHARS_MAX = 1_000_000;
 /** The host gives its child no longer text again than this. */
@@ -16,7 +16,7 @@ const OWN_CHARS_MAX = 200_000;
 export interface LongText {
   readonly session: SessionKey;
   readonly text: string;
-  /** What stands for it in the transcript. */
+  /** The text in its place in the transcript. */
   readonly shown: string;
   readonly sha256: string;
 }

@@ -13,7 +13,7 @@ import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
 import { runWithinBudget } from "../host/within-budget.ts";
 
-/** What is asked of a running coordinator about plans. */
+/** Requests to a running coordinator about plans. */
 export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator, "envelopeForChild"> {
   readonly reads: PlanReads;
   /** Whether an answer that came by webhook is one. */

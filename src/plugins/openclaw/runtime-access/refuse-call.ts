@@ -5,7 +5,7 @@ import { describeError } from "../../../agents/coordination/std/describe-error.t
 
 type BeforeResult = HookResult<"before_tool_call">;
 
-/** What the host is asked to do. */
+/** The act that the host is asked for. */
 export type What = "spawn" | "call";
 
 export function createRefusal(refusedThing: What, reason: string): BeforeResult {

@@ -39,21 +39,21 @@ export interface SharedRuntime {
   readonly runner: SpawnObserver;
   /** Absent where the operator does not want calls held back. */
   readonly providers?: ProviderLanes;
-  /** What other plugins registered. */
+  /** Hooks that other plugins registered. */
   readonly hooks: HookHost;
-  /** What holds the results of an agent that a model spawns, as far as the configuration says. */
+  /** Returns the gate of an agent that a model spawns, as far as the configuration tells. */
   gateOfAgent(agentId: AgentId): Gate | undefined;
   /** Whom the host takes for a spawn over ACP that names no agent. */
   readonly acpDefaultAgent: () => string | undefined;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
-  /** Of those whose child is to be held to something, by tool call: the session that spawns. */
+  /** Sessions that spawn a child which is to be bounded, by tool call. */
   readonly narrowedSpawns: Map<string, SessionKey>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
   /** Which sessions had their history compacted. */
   readonly compactions: Compactions;
-  /** What the host calls models and folders, in one form. */
+  /** The host's names of models and folders, in one form. */
   readonly names: HostNames;
   /** Children at work, by session; what is forgotten is asked of the ledger before the next run. */
   readonly children: Recent<ChildNow>;
@@ -72,13 +72,13 @@ export interface SharedRuntime {
   close(): Promise<void>;
 }
 
-/** What is known of a child at work. */
+/** A child at work, as far as it is known. */
 export interface ChildNow {
   readonly watched: WatchedChild;
   readonly ran: ChildRun;
-  /** Of the tools that its model was offered. */
+  /** Names of the tools that its model was offered. */
   readonly toolNames?: readonly string[];
-  /** What of it came to the disk. */
+  /** The part of it that is on disk. */
   readonly recorded?: ChildRun;
 }
 
@@ -114,7 +114,7 @@ export function withRuntime<T>(
   make: () => Promise<SharedRuntime>,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
-  // What the work begins goes on when the hook, tool or method that reached us is over.
+  // Work that it begins goes on when the hook, tool or method that reached us is over.
   return runOutsideCalls(() => onOpenRuntime(make, work));
 }
 

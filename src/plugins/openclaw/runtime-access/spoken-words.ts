@@ -4,7 +4,7 @@
  */
 import { createRecent } from "../host/recent.ts";
 
-/** Of one session, and how many sessions. */
+/** Texts of one session, and how many sessions. */
 const TEXTS_MAX = 8;
 const CHARS_MAX = 2_000;
 const SESSIONS_MAX = 100;

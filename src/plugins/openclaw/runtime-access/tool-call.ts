@@ -2,7 +2,7 @@
 import type { AgentId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Plans } from "./plan-access.ts";
 
-/** What a tool tells the model, as JSON. */
+/** The answer of a tool to the model, as JSON. */
 export interface ToolAnswer extends Readonly<Record<string, unknown>> {
   readonly status: string;
 }

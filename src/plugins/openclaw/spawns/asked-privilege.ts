@@ -15,7 +15,7 @@ export interface AskedPrivilege {
   readonly asked?: Privilege;
   /** Why it cannot be understood, in words for the model. */
   readonly problem?: string;
-  /** What else the parameter holds; nothing of it is authority (H3). */
+  /** The rest of the parameter; nothing of it is authority (H3). */
   readonly rest: unknown;
 }
 

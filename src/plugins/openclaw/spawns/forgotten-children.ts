@@ -1,6 +1,6 @@
 /**
- * Owns: what a session whose history was compacted is told of its children, and refusing it a spawn that repeats one. What the
- * session spawned since is never such a repetition: two equal spawns of one message are two children.
+ * Owns: what a session whose history was compacted is told of its children, and refusing it a spawn that repeats one. Spawns
+ * since then are never such a repetition: two equal spawns of one message are two children.
  */
 import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import {

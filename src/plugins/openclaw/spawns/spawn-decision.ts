@@ -43,7 +43,7 @@ async function ask(
   untilMs: number,
 ): Promise<DecisionRuling | undefined> {
   try {
-    // What it begins, such as opening the ledger, goes on when the call is over.
+    // Work that it begins, such as opening the ledger, goes on when the call is over.
     const deciding = runOutsideCalls(() => decide(runtime, request, untilMs));
     return await runWithinBudget(deciding, untilMs - Date.now() + GRACE_MS);
   } catch {

@@ -2,7 +2,7 @@
  * Owns: the two hooks around `sessions_spawn`. Before: the intent is recorded and the envelope goes into the params (D1).
  * After: the child is bound to its step, or the host's refusal recorded.
  *
- * What cannot be recorded goes on uncoordinated and is said loudly; in strict mode it is refused instead.
+ * A spawn that cannot be recorded goes on uncoordinated, and that is said loudly; in strict mode it is refused instead.
  */
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";

@@ -26,11 +26,11 @@ export interface SpawnCall {
   readonly runId?: string | undefined;
   readonly toolCallId?: string | undefined;
   readonly trace?: { readonly traceId?: string; readonly spanId?: string } | undefined;
-  /** What the session was asked to do, where that is known. */
+  /** The task of the session, where it is known. */
   readonly request?: string | undefined;
   /** Whom the host takes for a spawn over ACP that names no agent. */
   readonly acpDefaultAgent?: () => string | undefined;
-  /** What the host calls models and folders, in one form. */
+  /** The host's names of models and folders, in one form. */
   readonly names: Pick<HostNames, "modelOf" | "folderOf">;
 }
 
@@ -47,7 +47,7 @@ export type SpawnReading =
       readonly problems: readonly InputProblem[];
       /** The model says that it means the spawn although it repeats an earlier one. */
       readonly isMeantAgain: boolean;
-      /** What the child is to be held to cannot be understood: why, in words for the model. */
+      /** Why the bounds on the child cannot be understood, in words for the model. */
       readonly privilegeProblem?: string;
     }
   /** The call names no session or agent that could be recorded; `target` is absent where it names nobody at all. */
@@ -130,7 +130,7 @@ function spawnOf(
   };
 }
 
-/** What the spawn asks for, as far as it can be recorded. For the host an empty text is none. */
+/** Reads the wishes of the spawn, as far as they can be recorded. For the host an empty text is none. */
 function readRequested({ params, names }: SpawnCall): ChildRequest | undefined {
   const model = readText(params["model"]);
   const thinking = readText(params["thinking"]);

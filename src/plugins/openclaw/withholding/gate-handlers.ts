@@ -80,7 +80,7 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateH
   };
 }
 
-/** What a session says itself, it may say in a chat; what its child says, it may not be made to. */
+/** Notes words of the session itself: it may say them in a chat, and may not be made to say those of its child. */
 function noteSpoken(message: WrittenMessage, session: SessionKey): void {
   const { children, spoken } = accessGateMemory();
   const parts = partsOf(message.content);
@@ -110,7 +110,7 @@ function isProvisional(session: string): boolean {
   return gated.get(session)?.isProvisional === true || (child !== undefined && !child.of);
 }
 
-/** What the parent is shown a part of goes to the ledger as a whole. */
+/** Keeps a text of which the parent is shown a part in the ledger as a whole. */
 function keepLongTexts(
   message: WrittenMessage,
   {
@@ -193,8 +193,8 @@ interface WrittenMessage {
 }
 
 /**
- * The last words of a turn are kept. What the output transform does not reach and the host shows to sessions that ask for a
- * transcript is not written at all: thoughts, and the outputs of a report.
+ * Keeps the last words of a turn. Parts that the output transform does not reach, and that the host shows to sessions which ask for
+ * a transcript, are not written at all: thoughts, and the outputs of a report.
  */
 function keepWritten(
   message: WrittenMessage,
@@ -250,7 +250,7 @@ function withoutOutputs(gated: GatedNow, part: Part): Part {
   return { ...part, arguments: { outcome, confidence, outputs: { heldBack: true } } };
 }
 
-/** What people and parents are asked, and how far a child says it is, are in the ledger, and are withheld there. */
+/** Removes questions to people and parents, and progress: they are in the ledger, and are withheld there. */
 function withoutWords(gated: GatedNow, part: Part): Part {
   if (part.type !== "toolCall" || !isKeptBack(gated)) return part;
   switch (part.name) {

@@ -53,7 +53,7 @@ function findSession(span: string | undefined): SessionKey | undefined {
   return span === undefined ? undefined : accessGateMemory().spans.get(span);
 }
 
-/** The host tells a parent what its child says. What a step of a plan says, its plan tells. */
+/** The host tells a parent what its child says. The words of a plan's step are told by its plan. */
 function isTooLong(session: SessionKey, text: string): boolean {
   const { children, parentCharsMax } = accessGateMemory();
   if (text.length <= parentCharsMax) return false;
@@ -75,7 +75,7 @@ export function keepBack(gated: GatedNow, text: string): string {
   const { session, gate, isDoubted = false, reported } = gated;
   if (text.trim() === "" || isOurs(gated, text)) return text;
   const isLow = mustWithhold(gate, text, reported);
-  // What was cut short while it was written may be sure enough when it is whole.
+  // A text that was cut short while it was written may be sure enough when it is whole.
   const isSure = !isLow && readStatedConfidence(text).confidence !== undefined;
   const isDoubtedNow = isLow || (isDoubted && !isSure);
   if (isDoubtedNow !== isDoubted) memory.set(session, { ...gated, isDoubted: isDoubtedNow });

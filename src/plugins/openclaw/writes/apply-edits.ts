@@ -62,7 +62,7 @@ function applyEdits(original: string, edits: readonly Edit[]): string | undefine
   return original.includes("\r") ? applyInOwnEndings(original, text, changes) : after;
 }
 
-/** The engine's search may take the product of both lengths: 12 s at 8 * 10^11. What an edit of more leaves is not worked out. */
+/** The engine's search may take the product of both lengths: 12 s at 8 * 10^11. The result of a larger edit is not worked out. */
 const SEARCH_MAX = 1e10;
 
 function place(text: string, { oldText, newText }: Edit, find: Finder): Placed | undefined {

@@ -18,7 +18,7 @@ export interface ExtractorCall {
   readonly folder: string;
 }
 
-/** What a tool call would change or look at. An empty object says: nothing. */
+/** Resources that a tool call would change or look at. An empty object: none. */
 export interface ExtractedResources {
   /** `queue:<name>`, `session:<key>`, or a name of your own such as `db:customers`. Files go into `paths`. */
   readonly resources?: readonly string[] | undefined;
@@ -39,7 +39,7 @@ export interface ResourceExtractor {
 }
 
 const EXTRACTORS_MAX = 64;
-/** Of one id; only instances of one plugin share it. */
+/** Registrations of one id; only instances of one plugin share it. */
 const REGISTRATIONS_MAX = 16;
 const KEY = Symbol.for("openclaw-coordination.resource-extractors");
 

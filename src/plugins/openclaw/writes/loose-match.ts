@@ -1,6 +1,6 @@
 /**
  * Owns: finding a text that was copied inexactly, as the host's `edit` does: without regard to typographic quotes,
- * dashes and spaces, compatibility forms, and blanks at the ends of lines. What is found is a span of the text as it is.
+ * dashes and spaces, compatibility forms, and blanks at the ends of lines. The result is a span of the text as it is.
  */
 import { findLineIndex } from "./line-index-at.ts";
 

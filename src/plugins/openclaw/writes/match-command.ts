@@ -8,11 +8,11 @@ import { findArgumentWrites } from "./writing-options.ts";
 /** A longer command is none that anyone declared. */
 const COMMAND_CHARS_MAX = 64_000;
 
-/** What a command does beyond what was declared. */
+/** The effects of a command beyond the declared ones. */
 export interface CommandMatch {
   /** Files that what a `*` stands for makes it write. */
   readonly outputs: readonly string[];
-  /** What a `*` stands for begins another command, writes to a file or changes something that it does not name. */
+  /** The text behind a `*` begins another command, writes to a file or changes something that it does not name. */
   readonly hasMore: boolean;
 }
 

@@ -38,7 +38,7 @@ function proposeFromEdits(value: unknown): WriteTarget["propose"] {
   return (before) => proposeEdits(before, edits);
 }
 
-/** Reads a call of `nodes`. What a paired device films is written to a file when the call names one. */
+/** Reads a call of `nodes`. A film of a paired device is written to a file when the call names one. */
 export function readNodesCall({ params, folder }: ToolCall): ToolReading | undefined {
   const path = parsePlainPath(readTextParam(params, "outPath") ?? "");
   return path === undefined ? undefined : { targets: [{ at: { path, folder }, replaces: true }], reads: [] };

@@ -1,5 +1,5 @@
 /**
- * Owns: reading the patches of the host's `apply_patch`. What the tool would not read is not read here. Does not own: what
+ * Owns: reading the patches of the host's `apply_patch`. Patches that the tool would not read are not read here. Does not own: what
  * a patch makes of a file (`apply-chunks.ts`).
  */
 

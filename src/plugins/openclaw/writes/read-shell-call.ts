@@ -67,7 +67,7 @@ function createOutputTarget(output: string, workdir: string): readonly WriteTarg
   return path === undefined ? [] : [{ at: { path, folder: workdir }, replaces: true }];
 }
 
-/** Actions of `process` that tell a command under way nothing. What it has changed meanwhile is the caller's own. */
+/** Actions of `process` that tell a command under way nothing. Its changes meanwhile are the caller's own. */
 const LOOKING = new Set(["poll", "log", "kill", "clear", "remove"]);
 
 export function readProcessCall({ params, folder }: ToolCall): ToolReading | undefined {

@@ -3,7 +3,7 @@
  *
  * 1. A tool that nobody watches costs one look into a set or two: this is asked at every tool call of the gateway.
  * 2. Parameters are a model's words: whatever they are, this answers, in bounded time, and does not throw.
- * 3. What cannot be told is said, never left out.
+ * 3. A change that cannot be told is said to be one, never left out.
  */
 import type { ConflictsConfig, HOST_TOOLS } from "../../../agents/coordination/contracts/config/config.ts";
 import { readConfiguredCall } from "./read-configured-call.ts";

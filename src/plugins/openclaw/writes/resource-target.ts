@@ -3,7 +3,7 @@ import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/w
 
 /**
  * A session, a queue or a resource of a plugin author, in the spelling of plans; `undefined` for a name that is too long.
- * What is sent to it is added to what is there.
+ * Messages to it are added to those that are there.
  */
 export function createResourceTarget(name: string): WriteTarget | undefined {
   const resource = name.normalize("NFC");

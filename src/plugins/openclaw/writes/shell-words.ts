@@ -8,7 +8,7 @@ export interface ShellWord {
   readonly text: string;
   /** The shell puts something else in its place: a variable, files that fit a pattern, a home folder. */
   readonly isExpanded: boolean;
-  /** What the shell puts in place of a variable or a command is cut into words of its own: nothing quotes it. */
+  /** True where the shell cuts the value of a variable or a command into words of its own: nothing quotes it. */
   readonly isSplit: boolean;
 }
 

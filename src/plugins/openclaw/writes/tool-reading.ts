@@ -14,7 +14,7 @@ export interface ToolCall {
   /** The host's name for a kind of call, where it has one. */
   readonly toolKind?: string | undefined;
   readonly params: unknown;
-  /** What the host thinks that a patch changes: a hint where the patch cannot be read. */
+  /** Paths that a patch changes in the host's opinion: a hint where the patch cannot be read. */
   readonly derivedPaths?: readonly string[] | undefined;
   /** The folder that the session's tools take relative paths from. */
   readonly folder: string;

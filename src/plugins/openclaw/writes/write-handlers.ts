@@ -2,8 +2,8 @@
  * Owns: the two hooks around tool calls that may change something. Before: the call is ruled on, and happens, happens with others'
  * changes merged into it, waits for a person, or is refused in words for its model. After: what it left behind is recorded.
  *
- * H2 it answers within its budget and never throws into the host. What cannot be ruled on because the ledger fails goes on and is said
- * loudly; in strict mode it is refused instead.
+ * H2 it answers within its budget and never throws into the host. A call that cannot be ruled on because the ledger fails goes on, and that is
+ * said loudly; in strict mode it is refused instead.
  */
 import type { EpochMs, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";

@@ -5,7 +5,7 @@
  */
 import type { ShellWord, SimpleCommand } from "./shell-words.ts";
 
-/** What arguments add to what was declared of a command. */
+/** Writes that arguments add to the declared ones of a command. */
 export interface ArgumentWrites {
   /** Files and folders, from the command's working directory. */
   readonly outputs: readonly string[];
@@ -16,7 +16,7 @@ export interface ArgumentWrites {
 interface WritingOptions {
   /** Options whose value is what is written. A letter may be one of several behind one dash. */
   readonly files?: readonly string[];
-  /** What begins an argument without a dash whose rest is what is written. */
+  /** The beginning of an argument without a dash whose rest names the written file. */
   readonly operand?: string;
   /** Options that change what they do not name, or run something. */
   readonly acts?: readonly string[];

@@ -1,5 +1,5 @@
 /**
- * Owns: playing agents that no live model plays. What the model says and which tools are there comes with the run
+ * Owns: playing agents that no live model plays. The model's words and the tools come with the run
  * (`configurable.ai` with `provider: "mock"`), so that it is the same after a crash.
  */
 import { z } from "zod";

@@ -157,7 +157,7 @@ function refuseUnknownAgent(agentId: string): Answer {
   return refuse("not_found", `There is no agent ${agentId.slice(0, 100)}.`);
 }
 
-/** What the suite's own words for a task or a result are that breaks its schema. */
+/** The suite's own words for a task or a result that breaks its schema. */
 const CODES: Readonly<Record<string, string>> = {
   handoff_task_schema_violation: "task_schema_violation",
   handoff_return_schema_violation: "return_schema_violation",

@@ -95,7 +95,7 @@ function draftToolCalls(view: NodeView, before: number): WorkflowDraft[] {
 
 interface CallPlace {
   readonly index: number;
-  /** Of the call, which its return follows from. */
+  /** The event of the call, which its return follows from. */
   readonly causationId: EventId;
 }
 

@@ -9,12 +9,12 @@ import type { WorkflowRun } from "../../../agents/coordination/workflow/state/wo
 export interface SideEffects {
   /** Doing one again, after a crash, is the same one. */
   cause(run: WorkflowRun, effect: Pick<NodeEffect, "id" | "nodeId">): EffectOutcome;
-  /** Of a tenant, the oldest first. */
+  /** Lists the side effects of a tenant, the oldest first. */
   caused(tenant: string): readonly SideEffect[];
   reset(tenant: string): void;
 }
 
-/** Of one tenant; the oldest are forgotten. */
+/** Side effects of one tenant; the oldest are forgotten. */
 const EFFECTS_MAX = 1_000;
 
 export function createSideEffects(): SideEffects {

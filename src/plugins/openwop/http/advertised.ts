@@ -1,7 +1,7 @@
 /**
  * Owns: what this host says that it can do, and the discovery document that says so (capabilities.schema.json).
  *
- * D1 Only what works is advertised. What is not in `Advertised` cannot be.
+ * D1 Only what works is advertised. A feature that is not in `Advertised` cannot be.
  * D2 Every family lies at the root; the mirror under `capabilities` is for older readers.
  */
 import { hash } from "node:crypto";
@@ -23,7 +23,7 @@ export interface Advertised {
   readonly liveAgents?: readonly AgentSource[];
 }
 
-/** What a host says that is not configured otherwise. */
+/** The features of a host that is not configured otherwise. */
 export const DEFAULTS: Omit<Advertised, "implementation"> = {
   confidenceEscalationFloor: 0.5,
   transcriptWindow: WORKFLOW_BOUNDS.transcriptWindow,

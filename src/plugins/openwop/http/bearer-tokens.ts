@@ -14,7 +14,7 @@ export interface BearerToken {
   readonly tenant: string;
   /** Names the holder; without it, a fingerprint does. */
   readonly principal?: string;
-  /** What its holder's agents may use tools for that ask for it (RFC 0064). */
+  /** Scopes of tools that its holder's agents may use (RFC 0064). */
   readonly scopes?: readonly string[];
 }
 

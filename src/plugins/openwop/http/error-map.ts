@@ -36,7 +36,7 @@ export const HOST_ERROR_STATUS: Readonly<Record<HostErrorCode, number>> = {
   internal_error: 500,
 };
 
-/** What only the HTTP face refuses. */
+/** The status of errors that only the HTTP face has. */
 export const FACE_ERROR_STATUS = {
   unauthenticated: 401,
   force_engine_version_forbidden: 403,
@@ -51,7 +51,7 @@ export const FACE_ERROR_STATUS = {
 } as const;
 export type FaceErrorCode = keyof typeof FACE_ERROR_STATUS;
 
-/** What a failure of the world is to a client. */
+/** The code for a client of each error of the ledger and of coordination. */
 export const COORDINATION_ERROR: Readonly<Record<ErrorCode, HostErrorCode | FaceErrorCode>> = {
   LEDGER_CONFLICT: "unavailable",
   CLAIM_CONFLICT: "unavailable",

@@ -8,7 +8,7 @@ export const HTTP_BOUNDS = {
   bodyValuesMax: 50_000,
   /** All headers of a request together. */
   headerBytesMax: 16_384,
-  /** Of an id in a path. */
+  /** Characters of an id in a path. */
   idCharsMax: 256,
   tokenCharsMax: 4_096,
   bulkRunsMax: 100,
@@ -17,7 +17,7 @@ export const HTTP_BOUNDS = {
   /** Events of one answer that is not a stream. */
   answerEventsMax: 10_000,
   bufferMsMax: 5_000,
-  /** What a batch holds before it is sent early. */
+  /** Events of a batch before it is sent early. */
   batchEventsMax: 512,
   batchCharsMax: 262_144,
   pollSecondsDefault: 30,

@@ -22,7 +22,7 @@ export function inventoryOf({ host, discovery }: Pick<RouteParts, "host" | "disc
 function entryOf({ requiresCapabilities, ...entry }: AgentEntry, document: Fields): InventoryEntry {
   const degraded = requiresCapabilities.filter((key) => !isAdvertised(document, key));
   const { scratchpad, conversation } = entry.memoryShape ?? {};
-  // What an agent notes within one run is in the run's log, and no backend that it could read.
+  // An agent's notes within one run are in the run's log, and no backend that it could read.
   const isMemoryLess = scratchpad === true || conversation === true;
   return {
     ...entry,

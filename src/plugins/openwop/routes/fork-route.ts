@@ -16,7 +16,7 @@ import { forkedSchema } from "../http/schemas.ts";
 
 const record = z.record(z.string(), z.unknown());
 
-/** run-options.schema.json. What is not in it could not be kept, and is not taken for granted. */
+/** run-options.schema.json. Options that are not in it could not be kept, and are refused. */
 const overlaySchema = z.strictObject({
   configurable: record.optional(),
   tags: z.array(z.string().min(1).max(WORKFLOW_BOUNDS.tagCharsMax)).max(WORKFLOW_BOUNDS.tagsMax).optional(),

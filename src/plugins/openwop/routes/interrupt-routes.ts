@@ -72,7 +72,7 @@ async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteParts): Prom
     return answerFromOutcome(await host.resolveToken(token, ask.body.resumeValue), (value) =>
       createJsonAnswer(200, value),
     );
-  // What is wrong with the body is told to those with a good token only.
+  // Problems of the body are told to those with a good token only.
   const interrupt = await host.inspectToken(token);
   return interrupt.kind === "refused" ? interrupt : refuseMissingValue();
 }

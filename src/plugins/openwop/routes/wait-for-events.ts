@@ -33,7 +33,7 @@ export async function waitForEvents(
   const cancel = clock.wakeAt(deadlineMs, bell.over);
   signal.addEventListener("abort", bell.over);
   try {
-    // What came between the first reading and the watching, nobody told.
+    // Nobody told of events between the first reading and the watching.
     for (let page = await read(); ; page = await read()) {
       if (!isEmpty(page) || signal.aborted || bell.isOver()) return page;
       await bell.next();

@@ -13,7 +13,7 @@ export interface LiveHello {
 /** `event: change`: its id is the position in the ledger that it reaches. */
 export interface LiveChange {
   readonly id: string;
-  /** Of the newest event that is told. */
+  /** The sequence of the newest event that is told. */
   readonly sequence: number;
   /** Types of the events, each once. */
   readonly types: readonly string[];

@@ -1,6 +1,6 @@
 /** Owns: how the page signs in, and what its session may do. */
 
-/** What a session may do; each follows from the scopes of whoever asked for the link. */
+/** The rights of a session; each follows from the scopes of whoever asked for the link. */
 export interface Rights {
   readonly read: boolean;
   /** May answer questions. */
@@ -50,7 +50,7 @@ export const PAGE_ERRORS = {
   /** The question is not the one that was shown. */
   question_changed: 409,
   needs_gateway: 409,
-  /** What was asked cannot be done as things are. */
+  /** The request cannot be done as things are. */
   refused: 409,
   too_large: 413,
   not_json: 415,

@@ -7,7 +7,7 @@ export interface Box {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-  /** What a pointer that rests on it is told. */
+  /** The text for a pointer that rests on it. */
   readonly label?: string;
 }
 
@@ -22,7 +22,7 @@ export interface Words {
 export interface Outline {
   readonly kind: "outline";
   readonly className: string;
-  /** Of an SVG path. */
+  /** The commands of an SVG path. */
   readonly path: string;
   readonly label?: string;
 }

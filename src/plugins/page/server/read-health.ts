@@ -33,7 +33,7 @@ export async function readHealthReport(parts: PageParts, counter: HourCounter): 
 
 const CLAIMS_MAX = 10_000;
 
-/** Counts events by hour. What it has counted it keeps, so that each event is read once. */
+/** Counts events by hour. It keeps its counts, so that each event is read once. */
 export interface HourCounter {
   count(
     reader: ReportedLedger,

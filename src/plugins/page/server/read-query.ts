@@ -1,4 +1,4 @@
-/** Owns: reading what stands in the query of a request. What is wrong in it is refused with a sentence. */
+/** Owns: reading what stands in the query of a request. A wrong value is refused with a sentence. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";

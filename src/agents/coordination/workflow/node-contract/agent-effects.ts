@@ -63,7 +63,7 @@ export type AgentOutcome =
       readonly usage: Values;
       readonly model: string;
       readonly asked?: ModelAsked;
-      /** What is wrong with the last turn's answer. */
+      /** The problem of the last turn's answer. */
       readonly refusal?: Refusal;
     }
   | {
@@ -74,7 +74,7 @@ export type AgentOutcome =
       >;
     };
 
-/** What was asked of which model, told apart from every other request. */
+/** A request to a model, told apart from every other one. */
 export interface ModelAsked {
   readonly provider: string;
   readonly model: string;

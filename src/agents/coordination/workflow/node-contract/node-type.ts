@@ -16,7 +16,7 @@ import { eventIdOf, type NodeRun, type RecordedVerdict, type WorkflowRun } from 
 import type { TurnAsk } from "./turn-inputs.ts";
 import type { Values } from "../state/values.ts";
 
-/** What the operator allows, and what the host is, as far as runs depend on it. */
+/** Settings of the operator and of the host that runs depend on. */
 export interface WorkflowSettings {
   readonly hostId: string;
   /** Below it, an orchestrator's decision waits for people: 0.5 to 1. */
@@ -100,7 +100,7 @@ interface EffectBase {
   readonly nodeId: string;
 }
 
-/** What is done outside of the log for a node. Doing one twice must do no harm: each carries its own id. */
+/** An act outside of the log for a node. Doing one twice must do no harm: each carries its own id. */
 export type NodeEffect =
   | (EffectBase & ChildEffect)
   /** The entries of each scope. */
@@ -134,7 +134,7 @@ export type NodeEffect =
       readonly kind: "write_workspace";
       readonly path: string;
       readonly content: WorkspaceContent;
-      /** What the newest version must be; 0: there is no file. */
+      /** The newest version that must be there; 0: there is no file. */
       readonly ifVersion?: number;
     })
   /** Something that can be counted, for tests of hosts. */
@@ -179,7 +179,7 @@ export interface JudgeEffect {
   readonly isAttested: boolean;
 }
 
-/** What one check says of a child's outputs, without anything of them. */
+/** The ruling of one check on a child's outputs, without anything of them. */
 export type Judgement =
   | {
       readonly kind: "verdict";
@@ -213,15 +213,15 @@ export type EffectOutcome =
       readonly kind: "child_ended";
       readonly status: "completed" | "failed" | "cancelled";
       readonly variables: Values;
-      /** Of one that completed and did not reach its goal: the keys of what it did not meet. */
+      /** The keys that a child which completed without reaching its goal did not meet. */
       readonly unmet?: readonly string[];
-      /** What a run of this host ended with, where it completed. */
+      /** Outputs of a run of this host that completed. */
       readonly outputs?: Values;
       readonly error?: NodeError;
     }
   | {
       readonly kind: "child_judged";
-      /** Of the child; absent where they cannot be read. */
+      /** Variables of the child; absent where they cannot be read. */
       readonly variables?: Values;
       /** Names of those that are for the child's own nodes. */
       readonly sensitive?: readonly string[];
@@ -231,7 +231,7 @@ export type EffectOutcome =
       /** The agent whose decision the child ended with, where no people have agreed to it. */
       readonly actor?: { readonly agentId: string; readonly confidence?: number };
       readonly judgements: readonly Judgement[];
-      /** Of the critic's model: what each of its answers cost. */
+      /** Usage of each answer of the critic's model. */
       readonly calls?: readonly { readonly model: string; readonly usage: Values }[];
     }
   | { readonly kind: "memory_read"; readonly entries: readonly (readonly Values[])[] }
@@ -271,15 +271,15 @@ export type EffectOutcome =
       readonly kind: "failed";
       readonly error: NodeError;
       readonly asked?: ModelAsked;
-      /** Of a call that was begun. */
+      /** The duration of a call that was begun. */
       readonly durationMs?: number;
     };
 
 export interface NodeType {
-  /** What is wrong with a node of this type; checked before a run is created. */
+  /** Lists the problems of a node of this type, before a run is created. */
   readonly check?: (node: GraphNode, graph: NodeGraph, settings: WorkflowSettings) => readonly string[];
   readonly step: (view: NodeView) => NodeStep;
-  /** What an outcome of the node's effect means. */
+  /** Returns the events that an outcome of the node's effect brings. */
   readonly settle?: (view: NodeView, effect: NodeEffect, outcome: EffectOutcome) => readonly WorkflowDraft[];
   /** Whether a pause may stop it in the middle, and a resumption begin it anew. */
   readonly isPausable?: boolean;

@@ -14,10 +14,10 @@ import type { WorkflowRun } from "../state/workflow-state.ts";
 import { variablesOf, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
-/** What is asked for, with the event of the run's log before which it is read. */
+/** A request for inputs, with the event of the run's log before which they are read. */
 export interface TurnAsk {
   readonly sequence: number;
-  /** What has expired by then is not there. */
+  /** The time of the turn; entries that have expired by then are not there. */
   readonly atMs: EpochMs;
   /** Absent: the supervisor wants none. */
   readonly memory?: { readonly scope: string; readonly tags: readonly string[]; readonly limit: number };
@@ -47,7 +47,7 @@ export interface TurnInputs {
 /** Files that are told with their contents; of others there is the name. */
 export const TURN_FILES = 50;
 
-/** Of each part, in UTF-16 code units of JSON, besides its braces and names. */
+/** The size of each part, in UTF-16 code units of JSON, besides its braces and names. */
 export const TURN_CHARS = {
   variables: 12_000,
   memory: 16_000,
@@ -98,7 +98,7 @@ function workersOf(run: WorkflowRun): readonly Values[] {
   );
 }
 
-/** What names a thing, and what is in it: the latter may be cut. */
+/** A name, and content that may be cut. */
 interface Item {
   readonly head: Values;
   readonly field: string;
@@ -143,7 +143,7 @@ export function fitValues(
   return values.map(([name, value], index) => {
     const text = texts[index] ?? "";
     if (text.length <= most) return [name, value];
-    // Of a text its own words; of anything else the JSON of it.
+    // A text stands for itself, anything else for its JSON.
     const words = typeof value === "string" ? value : text;
     return [name, `${words.slice(0, most)}… (${words.length} characters)`];
   });
@@ -167,7 +167,7 @@ const HIDDEN_CHARS_MIN = 8;
 function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph: NodeGraph): unknown {
   const { inputs, name, data } = payload;
   if (type === "run.started" && isRecord(inputs)) return { ...payload, inputs: maskSensitive(inputs, graph) };
-  // What people did not let through is no more the supervisor's than the run's.
+  // A result that people did not let through is no more the supervisor's than the run's.
   if (type === "interrupt.requested" && isRecord(data) && data["artifactType"] === SUBRUN_ARTIFACT) {
     const { artifactData: _, ...shownData } = data;
     return { ...payload, data: shownData };

@@ -2,7 +2,7 @@
  * Owns: a node that an agent of a manifest executes (RFC 0077): preparing, turns and tool calls, handing over, the end.
  *
  * The order of events is that of the protocol: started, promptResolved, reasoned, (toolCalled toolReturned)*, decided, handoff,
- * completed. What the model says in later turns is in `coordination.agent_turned` only. I1 to I3 are those of `invocation.ts`.
+ * completed. The model's words in later turns are in `coordination.agent_turned` only. I1 to I3 are those of `invocation.ts`.
  */
 import { AGENT_BOUNDS } from "../../contracts/workflows/agent-manifest.ts";
 import type { AskedCall, BoundTool } from "../../contracts/workflows/agent-events.ts";

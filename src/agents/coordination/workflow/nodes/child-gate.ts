@@ -221,7 +221,7 @@ function isAttestation(value: unknown): value is Attestation {
 interface Merge {
   readonly place: GatePlace;
   readonly values: Values;
-  /** Of what the child produced, whatever people put in its place. */
+  /** The attestation of the child's own outputs, whatever people put in their place. */
   readonly attestation?: Attestation;
 }
 

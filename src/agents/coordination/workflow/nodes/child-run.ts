@@ -22,7 +22,7 @@ export function mappingOf(value: unknown): Mapping {
   return Object.fromEntries(entries);
 }
 
-/** `{child: parent}`. What the parent has not set is not there, never null. */
+/** Maps `{child: parent}`. Variables that the parent has not set are absent, never null. */
 export function mapInputs({ run, graph }: NodeView, mapping: Mapping): Values {
   const inputs: Record<string, unknown> = {};
   for (const [child, parent] of Object.entries(mapping)) {
@@ -32,7 +32,7 @@ export function mapInputs({ run, graph }: NodeView, mapping: Mapping): Values {
   return inputs;
 }
 
-/** `{parent: child}`. What the child has not set leaves the parent's value alone. */
+/** Maps `{parent: child}`. Variables that the child has not set leave the parent's values alone. */
 export function harvest(
   view: NodeView,
   mapping: Mapping,

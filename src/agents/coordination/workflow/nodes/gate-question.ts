@@ -62,7 +62,7 @@ export interface Holding {
   readonly outputMapping: Mapping;
   readonly judged: Judged;
   readonly holds: readonly Hold[];
-  /** What the doubt follows from. */
+  /** The event that the doubt follows from. */
   readonly cause: EventId;
 }
 

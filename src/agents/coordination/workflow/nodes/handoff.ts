@@ -15,14 +15,14 @@ import { gateOf, draftHarvested, settleGate, stepGate, type GatePlace } from "./
 import { createChildEffect, draftGivenUp, harvest, mapInputs, type Mapping } from "./child-run.ts";
 import { draftLoopLimit } from "./loop-limit.ts";
 
-/** What a worker is handed, and what comes back. */
+/** Inputs handed to a worker, and outputs that come back. */
 export interface Handover {
   readonly cause: ChildEffect["cause"];
   readonly inputMapping: Mapping;
   readonly outputMapping: Mapping;
   /** Tells the worker from all others that the node hands work to; a worker that is sent back adds to it. */
   readonly ordinal: string;
-  /** What it follows from that the worker begins. */
+  /** The event because of which the worker begins. */
   readonly causationId?: EventId;
 }
 

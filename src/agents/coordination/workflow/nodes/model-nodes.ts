@@ -1,4 +1,4 @@
-/** Owns: nodes that ask a model. What it answers is data of the run and decides nothing by itself. */
+/** Owns: nodes that ask a model. Its answer is data of the run and decides nothing by itself. */
 import { REFUSED, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import { findJson } from "../node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-contract/node-type.ts";

@@ -1,4 +1,4 @@
-/** Owns: what a live model is asked as a supervisor, and how its answer is read. What it wrote is a proposal: the schema decides. */
+/** Owns: what a live model is asked as a supervisor, and how its answer is read. The answer is a proposal: the schema decides. */
 import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
 import { decisionSchema, type OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
 import { findJson } from "../node-contract/json-in.ts";
@@ -55,7 +55,7 @@ function workersOf(config: Values): string {
 }
 
 /**
- * Returns the state that the turn was entered with. What a turn writes is for later turns; a retry is the same turn.
+ * Returns the state that the turn was entered with. Changes of a turn are for later turns; a retry is the same turn.
  */
 function turnOf(view: NodeView): TurnAsk {
   const { config } = view.node.node;

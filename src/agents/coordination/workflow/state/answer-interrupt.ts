@@ -23,7 +23,7 @@ interface AnswerRequest {
   readonly by: string;
   /** Nobody was authenticated: a signed token was the authority. */
   readonly isTokenHolder?: boolean;
-  /** Of runs of the protocol's own suite: `voter` of the answer is who speaks. */
+  /** Set for runs of the protocol's own suite: `voter` of the answer is who speaks. */
   readonly believesVoter?: boolean;
 }
 
@@ -101,7 +101,7 @@ function answerDoubt(request: AnswerRequest): Answering {
   return draftResolved(request, { ...answer, action: read.action });
 }
 
-/** What an orchestrator's decision becomes where it is edited. */
+/** The type of artifact of an orchestrator's decision, where it is edited. */
 export const DECISION_ARTIFACT = "orchestrator-decision";
 const NO_DECISION = "editedArtifactData must be a decision";
 
@@ -139,7 +139,7 @@ function nameAuthor({ by }: AnswerRequest, answer: Values): Values {
   return isGiven(answer, "decidedBy") ? { ...answer, decidedBy: by } : answer;
 }
 
-/** What a child run produced, by its own names. */
+/** The type of artifact of a child run's outputs, by its own names. */
 export const SUBRUN_ARTIFACT = "subrun-output";
 
 function editProblem({ data }: Interrupt, value: Values): string | undefined {

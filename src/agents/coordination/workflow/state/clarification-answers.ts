@@ -6,7 +6,7 @@ import { isRecord } from "../../std/is-record.ts";
 export interface AskedQuestion {
   readonly id: string;
   readonly question: string;
-  /** What an answer must be; without it, anything but null. */
+  /** The schema of an answer; without it, anything but null. */
   readonly schema?: Values;
 }
 

@@ -52,7 +52,7 @@ function findLoopStep(
   const forward = incoming.filter(({ closesLoop }) => !closesLoop);
   if (!forward.some(isNews)) return undefined;
   const ruled = ruleOf(run, forward, nodeRun.startedSequence);
-  // What was skipped before and is skipped again has nothing new to say.
+  // A node that was skipped before and is skipped again has nothing new to say.
   return ruled === "skip" && nodeRun.status === "skipped" ? undefined : ruled;
 }
 

@@ -81,7 +81,7 @@ function shiftAfterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
       ...(interrupt && { interrupt: { ...interrupt, atMs: addMs(interrupt.atMs, gapMs) } }),
     };
   });
-  // What is waited for already counts when the wait ends.
+  // A wait under way counts when it ends.
   return { ...run, nodes, waitedMs: run.waitedMs + (run.waitingSinceMs === undefined ? gapMs : 0) };
 }
 

@@ -28,7 +28,7 @@ export interface Invocation {
   readonly returned: ReadonlyMap<string, Returned>;
   readonly handoff?: WorkflowPayloads["agent.handoff"];
   readonly completed?: WorkflowPayloads["agent.invocation.completed"];
-  /** What model and tools said, in UTF-16 code units. */
+  /** The size of the answers of model and tools, in UTF-16 code units. */
   readonly chars: number;
   readonly tokens: number;
 }

@@ -24,7 +24,7 @@ export interface ChildRun {
 /** `children`: the runs that it waits for. A run whose child waits for somebody waits for them too. */
 export function statusOf(run: WorkflowRun, children: readonly ChildRun[] = []): WorkflowStatus {
   const { phase } = run;
-  // What a fork goes through while it takes events is over, wherever that is.
+  // The states that a fork goes through while it takes events are over, whatever they are.
   if (isMaterialising(run)) return "running";
   if (phase.kind !== "open") return phase.kind;
   const waiting = findWaitingNode(run);

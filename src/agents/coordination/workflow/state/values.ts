@@ -64,7 +64,7 @@ const PATTERN_CHARS_MAX = 200;
 /** Operators of `expression`: a path, optionally compared with JSON. */
 const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/;
 
-/** Of each outputs, what each condition said: an edge is looked at again with every step of the run. */
+/** The outcome of each condition on each outputs: an edge is looked at again with every step of the run. */
 const outcomesOf = new WeakMap<Values, Map<EdgeCondition, boolean>>();
 
 export function isHolding(condition: EdgeCondition, outputs: Values): boolean {

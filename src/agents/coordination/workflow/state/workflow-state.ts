@@ -12,7 +12,7 @@ import type { Invocation } from "./invocation.ts";
 
 export interface WorkflowRun {
   readonly runId: CoordinationId;
-  /** Of a fork: where its log begins (docs/adr/0013). */
+  /** Where the log of a fork begins (docs/adr/0013). */
   readonly origin?: RunOrigin;
   readonly nextSequence: number;
   readonly changedAtMs: EpochMs;
@@ -23,12 +23,12 @@ export interface WorkflowRun {
   readonly nodes: ImmutableMap<string, NodeRun>;
   /** Values that changed since the run started. */
   readonly variables: ImmutableMap<string, unknown>;
-  /** What the values in its log take, in UTF-16 code units of JSON. */
+  /** The size of the values in its log, in UTF-16 code units of JSON. */
   readonly chars: number;
   /** Times that a node was started, over all nodes. */
   readonly executions: number;
   readonly orchestrator: Orchestrator;
-  /** What was ruled on the work of each worker that a gate stood behind, the newest, by `reviewKey`. */
+  /** The newest ruling on the work of each worker behind a gate, by `reviewKey`. */
   readonly reviews: ImmutableMap<string, Review>;
   /** The newest decision of an agent, which people have not agreed to. */
   readonly actor?: { readonly agentId: string; readonly confidence?: number };
@@ -80,15 +80,15 @@ export interface NodeRun {
   readonly answers: readonly Answer[];
   /** Interrupts it has raised in this run. */
   readonly interrupts: number;
-  /** Of a node that hands work over: where it is. */
+  /** How far the handing over of a node is. */
   readonly handoff?: Handoff;
   /** Children of it that completed, over all of its executions. */
   readonly completedChildren: number;
-  /** What it has kept in memory since it was started, the oldest first. */
+  /** Entries that it has kept in memory since it was started, the oldest first. */
   readonly memoryIds: readonly string[];
   /** A tool call of it that has not returned. */
   readonly openCall?: EventId;
-  /** Of an agent of a manifest: how far it is. */
+  /** How far an agent of a manifest is. */
   readonly invocation?: Invocation;
   /** How often an edge that closes a loop has fired it again. */
   readonly loopbacks: number;
@@ -106,7 +106,7 @@ export interface Interrupt {
   readonly resumeSchema?: Readonly<Record<string, unknown>>;
   /** Absent: the event that tells what is asked is not in the log, because a fork was cut off before it. */
   readonly isAsked?: true;
-  /** Of a gate that needs several: who said what. */
+  /** Votes of a gate that needs several. */
   readonly votes: readonly Vote[];
 }
 
@@ -120,7 +120,7 @@ export interface Answer {
   readonly kind: InterruptKind;
   readonly resumeValue: unknown;
   readonly eventId: EventId;
-  /** What was asked. */
+  /** The question. */
   readonly asked: Pick<Interrupt, "data" | "reason">;
 }
 
@@ -148,7 +148,7 @@ export interface Handoff {
   readonly chainEventId: EventId;
   readonly workerId: string;
   readonly childRunId?: string;
-  /** Of the event that names the child: one that a fork took is its source's. */
+  /** The sequence of the event that names the child: one that a fork took is its source's. */
   readonly dispatchedSequence?: number;
   readonly childStatus?: "completed" | "failed" | "cancelled";
   readonly error?: WorkflowPayloads["run.failed"]["error"];
@@ -157,7 +157,7 @@ export interface Handoff {
   readonly unmet: readonly string[];
   /** RFC 0090: the verdict on what the child produced. */
   readonly verdict?: RecordedVerdict;
-  /** Of the people who were asked whether it is merged. */
+  /** The answer of people who were asked whether it is merged. */
   readonly answer?: Answer;
   /** The child says that it did not reach its goal. */
   readonly gaveUp?: true;
@@ -170,14 +170,14 @@ export type RecordedVerdict = Pick<
   "agentId" | "verdict" | "criteria" | "confidence"
 >;
 
-/** What became of a worker's output. */
+/** The fate of a worker's output. */
 export interface Review {
   readonly nodeId: string;
   readonly workerId: string;
   readonly childRunId?: string;
   readonly verdict?: RecordedVerdict;
   readonly isMerged: boolean;
-  /** What people said, where they were asked. */
+  /** The ruling of people, where they were asked. */
   readonly ruling?: "accepted" | "rejected";
 }
 

@@ -6,7 +6,7 @@ export type Action = OfferedAction | RefusedAction;
 
 export interface OfferedAction {
   readonly title: string;
-  /** What will happen. */
+  /** The effect, in words, before it happens. */
   readonly before: string;
   readonly isRefused?: false;
   /** On the button that does it. */

@@ -8,7 +8,7 @@ export type Tab = (typeof TABS)[number];
 
 export interface Address {
   readonly place: Place;
-  /** Of a coordination or workflow run. */
+  /** The id of a coordination or workflow run. */
   readonly id?: string;
   readonly tab: Tab;
   readonly query: Readonly<Record<string, string>>;

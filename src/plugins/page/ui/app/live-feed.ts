@@ -80,7 +80,7 @@ export class LiveFeed {
       const hasMissed = this.#failures > 0;
       this.#failures = 0;
       this.#enter("live");
-      // What a page shows may be older than the position at which the stream goes on.
+      // A page may show something older than the position at which the stream goes on.
       if (hasMissed || isResumed) this.#tell(undefined);
       await this.#read(response, connection);
       this.#wait();

@@ -25,7 +25,7 @@ class EventLog extends PageElement {
 
   declare page: PageContext;
   declare runId: string;
-  /** Of the newest event that the page was told of. */
+  /** The sequence of the newest event that the page was told of. */
   declare sequence: number;
   declare isForkable: boolean | undefined;
   declare events: readonly LoggedEvent[];

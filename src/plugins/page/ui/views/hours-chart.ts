@@ -7,7 +7,7 @@ import { PageElement } from "../app/page-element.ts";
 
 export interface Curve {
   readonly name: keyof Omit<HourCounts, "startMs">;
-  /** Of the style sheet. */
+  /** A colour of the style sheet. */
   readonly color: string;
   /** Told apart without colours. */
   readonly dash: readonly number[];

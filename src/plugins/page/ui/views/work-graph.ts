@@ -34,7 +34,7 @@ interface GraphNode {
 
 type Step = CoordinationDetail["view"]["steps"][number];
 
-/** What a plan's text says, with what became of each step where it is known. */
+/** Reads the graph of a plan's text, with the fate of each step where it is known. */
 export function readGraph(plan: PlanShape, detail?: CoordinationDetail): GraphNode[] {
   const steps = new Map<string, Step>(detail?.view.steps.map((step) => [step.stepId, step]));
   const critical = new Set(plan.criticalPath);
@@ -48,7 +48,7 @@ export function readGraph(plan: PlanShape, detail?: CoordinationDetail): GraphNo
   }));
 }
 
-/** What the admitted steps say of a plan whose text is no longer kept. */
+/** Reads a plan whose text is no longer kept from its admitted steps. */
 function readAdmittedPlan(detail: CoordinationDetail | undefined): PlanShape | undefined {
   if (detail?.kind !== "plan") return undefined;
   const steps = detail.view.steps.filter(({ stepId }) => !stepId.startsWith("@"));

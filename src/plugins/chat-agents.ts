@@ -2,7 +2,7 @@
  * Owns: agents of manifests as people reach them in a chat: asking one, seeing what came of it, and answering what it waits for.
  * It is the run of every other entry point, with `chat-mention` as its source (RFC 0077 §B).
  *
- * M1 The principal is the sender, and the tenant is the gateway's. Words that a message says is the task, and nothing else.
+ * M1 The principal is the sender, and the tenant is the gateway's. The text of a message is the task, and nothing else.
  * M2 A message that a channel delivers again, also after a crash, is the run that it was.
  * M3 Only runs that began in a chat are seen and answered there. An answer that people have to agree to is not told before.
  */

@@ -59,7 +59,10 @@ export function createFollowedSpans(
     if (runs.size > RUNS_MAX && oldest !== undefined) runs.delete(oldest);
   };
   const projectRun = async (ledger: ExportedLedger, { runId, from, to }: Stretch): Promise<Span[]> => {
-    const run = runs.get(runId) ?? (await beginRun(ledger, runId, hash, DEPTH_MAX));
+    const remembered = runs.get(runId);
+    // A page that is projected again, because it was not exported, begins before the place that the run has reached.
+    const isBehind = remembered !== undefined && remembered.next <= from;
+    const run = isBehind ? remembered : await beginRun(ledger, runId, hash, DEPTH_MAX);
     if (!run) return [];
     const spans = await takeUpTo(run, from, to);
     const root = run.projection.root();

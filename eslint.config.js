@@ -82,8 +82,7 @@ export default tseslint.config(
     rules: { "language/public-docstrings": "error" },
   },
   {
-    // Comments of tests follow.
-    files: ["src/**/*.ts", "scripts/**/*.ts"],
+    files: ["src/**/*.ts", "scripts/**/*.ts", "test/**/*.ts"],
     rules: { "language/comment-sentences": "error" },
   },
   {

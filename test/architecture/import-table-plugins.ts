@@ -34,7 +34,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
-  // What Prometheus reads. Loaded only where somebody wants it.
+  // Metrics for Prometheus. Loaded only where somebody wants it.
   "plugins/metrics": {
     folders: "core/contracts core/ledger platform",
     types: "core/ports",

@@ -1,7 +1,7 @@
 /** Owns: the answers that are neither a yes nor a no, for every question that is asked of people. */
 export type Attack = readonly [name: string, answer: unknown];
 
-/** What is neither exactly the yes nor exactly the no of a question that takes `accept` and `reject`. */
+/** Answers that are neither exactly the yes nor exactly the no of a question that takes `accept` and `reject`. */
 export const NEITHER: readonly Attack[] = [
   ["the text no", "no"],
   ["the text accept", "accept"],

@@ -2,7 +2,7 @@
 
 export interface BenchRow {
   readonly name: string;
-  /** What was compared with what, so that the figure can be doubted properly. */
+  /** The two things that were compared, so that the figure can be doubted properly. */
   readonly compares: string;
   readonly value: number;
   readonly unit: string;

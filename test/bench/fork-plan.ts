@@ -1,5 +1,5 @@
 /**
- * What it costs to find out what a fork of a plan keeps at a place of its source's log, of a SQLite ledger, against reading and
+ * The cost of finding out what a fork of a plan keeps at a place of its source's log, in a SQLite ledger, against reading and
  * folding the same part of that log.
  */
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";

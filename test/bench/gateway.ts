@@ -1,5 +1,5 @@
 /**
- * What the packed plugin costs a real gateway: memory of its process tree and time of a turn that spawns two scripted
+ * The cost of the packed plugin for a real gateway: memory of its process tree and time of a turn that spawns two scripted
  * children, with the flag on, with it off, and (memory) with no plugin at all. A fresh gateway and home each time, the
  * order turned round from round to round; one gateway at a time.
  *

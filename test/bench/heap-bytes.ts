@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 
 let collect: (() => void) | undefined;
 
-/** What the process holds on its heap after a collection of garbage. */
+/** Returns the bytes that the process holds on its heap after a collection of garbage. */
 export function measureHeapBytes(): number {
   if (!collect) {
     setFlagsFromString("--expose-gc");

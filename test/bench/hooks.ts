@@ -1,5 +1,5 @@
 /**
- * What the plugin's hooks cost the host, in this process: the real handlers, the real durable ledger, and a host that
+ * The cost of the plugin's hooks for the host, in this process: the real handlers, the real durable ledger, and a host that
  * answers at once. One spawn after the other, 8 to a coordination; beside each spawn one raw durable commit of one row,
  * which is the least that a recorded intent can cost on this disk. Each child writes one file of 4 kB twice, as the host's
  * `write` would: the first write acquires a claim, the second has it. Every other child is held to some tools and files.

@@ -134,14 +134,14 @@ export interface HeldFigures {
 /** A plan whose steps are all admitted, and none gets further than to begin. */
 export async function measureHeld({ shape, steps, concurrency }: PlansToRun): Promise<HeldFigures> {
   await using host = await openPlanHost({ concurrency, hangs: true });
-  // What is loaded and compiled with the first plan is held once, not for each step.
+  // Code that is loaded and compiled with the first plan is held once, not for each step.
   await submit(host, planOf("co-first", shape, FIRST_STEPS));
   await waitUntilQuiet(host);
   const before = measureHeapBytes();
   const notes = host.take();
   await submit(host, planOf("co-held", shape, steps));
   while (notes.admitted.size < steps) await new Promise((resolve) => setImmediate(resolve));
-  // What was begun meanwhile has been recorded when a turn brings no transaction.
+  // Work that was begun meanwhile has been recorded when a turn brings no transaction.
   for (let previousCount = -1; previousCount !== host.transactions();) {
     previousCount = host.transactions();
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -152,7 +152,7 @@ export async function measureHeld({ shape, steps, concurrency }: PlansToRun): Pr
   return { bytesPerStep: bytes / steps };
 }
 
-/** What was begun has been recorded when a pause brings no transaction. */
+/** Work that was begun has been recorded when a pause brings no transaction. */
 async function waitUntilQuiet(host: PlanHost): Promise<void> {
   for (let previousCount = -1; previousCount !== host.transactions();) {
     previousCount = host.transactions();

@@ -1,5 +1,5 @@
 /**
- * What a long memory costs: listing and getting entries as they were before an event, and writing one, with 10^3, 10^5 and 10^7
+ * The cost of a long memory: listing and getting entries as they were before an event, and writing one, with 10^3, 10^5 and 10^7
  * entries in the ledger. In a scope of each kind a quarter of them: all there; all but the oldest expired; all but the oldest
  * written again under one id. The last quarter is another tenant's.
  *

@@ -8,7 +8,7 @@ export const TENANT = "acme";
 export const LISTED = 100;
 
 /**
- * Entry n is told by the event at n of the only run. Of four that follow each other one is kept, one has expired, one is written
+ * Entry n is told by the event at n of the only run. One of four that follow each other is kept, one has expired, one is written
  * again and again, and one is another tenant's.
  */
 export function fillMemory(path: string, range: { readonly from: number; readonly to: number }): void {

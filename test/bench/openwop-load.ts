@@ -28,9 +28,9 @@ export interface LoadFigures {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly requestsPerRun: number;
-  /** Of reading a run that has ended. */
+  /** Latencies of reading a run that has ended. */
   readonly snapshotP50Ms: number;
-  /** Of the client's own process, for each run. */
+  /** CPU time of the client's own process, for each run. */
   readonly clientCpuMicros: number;
 }
 

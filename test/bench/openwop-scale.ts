@@ -1,5 +1,5 @@
 /**
- * What a long history costs the OpenWOP host: opening, running no-ops and reading old runs over HTTP with 10^4, 10^5 and 10^6
+ * The cost of a long history for the OpenWOP host: opening, running no-ops and reading old runs over HTTP with 10^4, 10^5 and 10^6
  * runs in the ledger. A host for each size; all are measured in turn in every round.
  */
 import { copyFileSync, statSync } from "node:fs";

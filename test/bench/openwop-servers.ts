@@ -12,7 +12,7 @@ const CLI = fileURLToPath(new URL("../../src/plugins/cli/main.ts", import.meta.u
 const ECHO = fileURLToPath(new URL("openwop-echo.ts", import.meta.url));
 const OPENWORKFLOW = fileURLToPath(new URL("openworkflow/serve.mjs", import.meta.url));
 const LOAD = new URL("openwop-load.ts", import.meta.url);
-/** Of a program whose peer is not installed. */
+/** The row of a program whose peer is not installed. */
 const NOT_INSTALLED = 3;
 
 type Told = Readonly<Record<string, unknown>> & { readonly baseUrl: string };
@@ -20,7 +20,7 @@ type Told = Readonly<Record<string, unknown>> & { readonly baseUrl: string };
 export interface Running {
   readonly baseUrl: string;
   readonly pid: number;
-  /** What it said when it listened. */
+  /** Its words when it listened. */
   readonly telling: Told;
   stop(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * What open event streams cost the OpenWOP host: 1,000 runs that wait for a person, one stream of server-sent events on each,
+ * The cost of open event streams for the OpenWOP host: 1,000 runs that wait for a person, one stream of server-sent events on each,
  * all clients in a process of their own. Memory is what the host's process holds after collections of garbage. Then all runs
  * are cancelled, and every stream must tell of it and end.
  */

@@ -4,7 +4,7 @@ import {
   type WorkflowDefinition,
 } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 
-/** Of the token that `serve --token` takes. */
+/** The tenant of the token that `serve --token` takes. */
 export const TENANT = "default";
 export const TOKEN = "bench-token";
 

@@ -1,5 +1,5 @@
 /**
- * What the OpenWOP host does end to end over HTTP, against a bare HTTP server, a bare SQLite and OpenWorkflow, all on this
+ * Throughput of the OpenWOP host end to end over HTTP, against a bare HTTP server, a bare SQLite and OpenWorkflow, all on this
  * machine: no-op runs and runs of a supervisor that hands over once, at 1 and 16 clients, durable.
  *
  * Client and server share the machine's processors. All sides are measured in turn in every round, each load by a process of

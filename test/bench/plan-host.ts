@@ -49,7 +49,7 @@ function stepOf(stepId: string, dependsOn: readonly string[]): object {
   return { stepId, agent: AGENT, task: "nothing", ...(dependsOn.length > 0 && { dependsOn }) };
 }
 
-/** What one plan went through, in milliseconds of `performance.now()`. */
+/** The stages of one plan, in milliseconds of `performance.now()`. */
 export interface Notes {
   /** When the append that admitted the step was handed to the store. */
   readonly admitted: Map<string, number>;

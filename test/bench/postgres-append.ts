@@ -130,7 +130,7 @@ async function runRound(comparison: Comparison): Promise<Round> {
 }
 
 interface Work {
-  /** Of all callers, a few steps each. */
+  /** Steps of all callers, a few each. */
   readonly slices: readonly (() => Promise<void>)[];
   readonly stop: () => Promise<void>;
 }
@@ -234,7 +234,7 @@ interface Statement {
   readonly values: readonly unknown[];
 }
 
-/** What one transaction wrote, without its reads. */
+/** Statements of one transaction, without its reads. */
 type Transaction = readonly Statement[];
 
 interface Recorder {

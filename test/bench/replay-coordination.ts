@@ -1,5 +1,5 @@
 /**
- * What it costs to decide a coordination of 10^5 events again, of a SQLite ledger, against reading and folding the same log.
+ * The cost of deciding a coordination of 10^5 events again, of a SQLite ledger, against reading and folding the same log.
  *
  * Its log is one that the core made: spawns that are reported, change a file, are held, checked and let through.
  */
@@ -65,7 +65,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   ];
 }
 
-/** What other processes on the machine take is not in it. */
+/** Returns time without that of other processes on the machine. */
 async function measureProcessorTime(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();

@@ -1,5 +1,5 @@
 /**
- * What forking costs: replaying a run of 10^5 events, against reading the same events, and a branch at an index against reading
+ * The cost of forking: replaying a run of 10^5 events, against reading the same events, and a branch at an index against reading
  * as many events as lie before it. On disk, with the host's own settings but for its limits on the length of a run.
  */
 import { hash } from "node:crypto";
@@ -19,7 +19,7 @@ import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRo
 
 const CALLER = { tenant: "bench", principal: "bench" };
 const PAGE = 1_000;
-/** Of a turn of the loop: each of three nodes starts and completes. */
+/** Events of a turn of the loop: each of three nodes starts and completes. */
 const EVENTS_PER_TURN = 6;
 const NODES = ["a", "b", "c"] as const;
 

@@ -1,5 +1,5 @@
 /**
- * What a long history costs: opening, appending and reading at 10^4, 10^5 and 10^6 events, bytes per transition.
+ * The cost of a long history: opening, appending and reading at 10^4, 10^5 and 10^6 events, bytes per transition.
  *
  * The ledgers are real ones, made by the core and `store.append`: coordinations of two steps, 22 events each, all ended
  * but one in a thousand. The three sizes are measured in turn in every round.

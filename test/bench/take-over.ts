@@ -141,7 +141,7 @@ async function measureKind({ start }: Kind, { way, schema, rounds }: Measured): 
   return times;
 }
 
-/** All processes read the clock of one machine. What was under way when the signal came was stamped before. */
+/** All processes read the clock of one machine. Events under way when the signal came were stamped before. */
 async function waitForOther(schema: TestSchema, runId: string, afterMs: number): Promise<number> {
   const at = await waitFor(
     async () => {

@@ -21,7 +21,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** What a command says on its standard output, as JSON, where nothing listens. */
+/** The standard output of a command, as JSON, where nothing listens. */
 async function readSaidBy(args: readonly string[], gateway: object): Promise<unknown> {
   using home = createTempFolder();
   const config = home.file("openclaw.json");

@@ -21,7 +21,7 @@ import {
 export const WRITERS = "co-1f0c7a52-9e4b-4d6f-8a21-5b3c9d7e0f14" as CoordinationId;
 export const STRANGERS = "co-9a3b0000-0000-4000-8000-000000000001" as CoordinationId;
 export const NASTY = "\u001b[31mred\u0007\u202eevil\nline";
-/** What people must rule on. */
+/** Resources that people must rule on. */
 export const PRODUCTION = "queue:production";
 
 const STRANGER = "agent:other:main" as SessionKey;

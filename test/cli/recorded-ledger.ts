@@ -55,7 +55,7 @@ interface Recorder {
   readonly usage: UsageBook;
 }
 
-/** What each call of a model uses: 10,150 tokens and 0.0333 USD. */
+/** Usage of each call of a model: 10,150 tokens and 0.0333 USD. */
 const USED: CallUsage = {
   model: "mock/scripted",
   inputTokens: 8_000,

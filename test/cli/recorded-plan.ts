@@ -48,7 +48,7 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
     for (const [atMs, command, contents] of commandsOf(script, recordedStates.get(script.forkOf ?? ""))) {
       const now = (TEST_EPOCH_MS + atMs) as EpochMs;
       const decision = decide(state, command, now);
-      // What comes too late is refused, and that is recorded.
+      // An outcome that comes too late is refused, and that is recorded.
       const facts = decision.kind === "replay" ? undefined : decision.facts;
       if (!facts) throw new Error(`${command.type} at ${atMs} was ${JSON.stringify(decision)}`);
       const recorded = record(state, facts, now);

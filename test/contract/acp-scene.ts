@@ -138,7 +138,7 @@ export async function outcomeOf({ runner }: Scene, order: Order): Promise<Observ
   return runner.follow(order, new AbortController().signal);
 }
 
-/** What the agent said, as JSON. */
+/** The agent's words, as JSON. */
 export async function jsonOf(scene: Scene, order: Order): Promise<unknown> {
   const seen = await outcomeOf(scene, order);
   if (seen.kind !== "ended" || seen.reply === undefined) throw new Error(`no reply: ${JSON.stringify(seen)}`);

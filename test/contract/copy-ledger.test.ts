@@ -58,7 +58,7 @@ describe("the tables of a ledger", () => {
     expect(columns.filter((column) => !isCopiedOrNamed(column))).toEqual([]);
     const stored = columns.map(({ table, column }) => `${table}.${column}`);
     expect(listColumns(COPIED_TABLES).filter((column) => !stored.includes(column))).toEqual([]);
-    // What a test copies has rows.
+    // The tables that a test copies have rows.
     for (const { name } of COPIED_TABLES)
       expect([name, database.prepare(`select count(*) > 0 from ${name}`).pluck().get()]).toEqual([name, 1]);
     database.close();

@@ -16,7 +16,7 @@ export interface TreeEntry {
 
 export type DocumentTree = readonly TreeEntry[];
 
-/** What a side does with one entry, in the order of the document. */
+/** A side's change of one entry, in the order of the document. */
 export interface TreeEdit {
   readonly kind: "keep" | "drop" | "change" | "comment" | "add" | "addShared" | "rename" | "swap";
   readonly number: number;

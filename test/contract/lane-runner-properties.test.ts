@@ -105,7 +105,7 @@ describe("speed", () => {
       }
     };
     lanes.onRoom(fillQueue);
-    // Of this thread alone: other processes must not fail the test.
+    // The time of this thread alone: other processes must not fail the test.
     const before = process.threadCpuUsage();
     fillQueue();
     while (ran < 100_000) await lanes.idle();

@@ -360,7 +360,7 @@ function shiftEvents(events: readonly RunEvent[], by: number): RunEvent[] {
   return events.map((event) => ({ ...event, sequence: event.sequence + by }));
 }
 
-/** What must not be there after a refused append. */
+/** The rows that must not be there after a refused append. */
 function withMarks(name: string): Pick<AppendRequest, "references" | "contents"> {
   return { references: [{ name: `mark:${name}` }], contents: [contentOf(`mark of ${name}`)] };
 }

@@ -13,7 +13,7 @@ const contract = createAjvOutputContract();
 
 const JUDGE_MS = 1_000;
 const bench = createContext({});
-/** What somebody else's engine says; nothing where it takes too long, which for some patterns and schemas is for ever. */
+/** The answer of somebody else's engine; nothing where it takes too long, which for some patterns and schemas is for ever. */
 function judgeInTime(call: () => boolean): boolean | undefined {
   bench["call"] = call;
   try {
@@ -102,7 +102,7 @@ describe("for every schema that a plan may have", () => {
         for (const each of outputs) {
           const problems = contract.check(schema, each);
           expect(problems.filter(({ message }) => message.includes("usable"))).toEqual([]);
-          // What takes too long here would take ajv by itself for ever.
+          // A check that takes too long here would take ajv by itself for ever.
           if (!plain || problems.some(({ message }) => message.includes("too long"))) continue;
           const isRight = judgeInTime(() => plain(each));
           if (isRight === undefined) continue;

@@ -18,7 +18,7 @@ function listProblems(schema: Fields, outputs: Fields): string[] {
   return contract.check(schema, outputs).map(({ path, message }: OutputProblem) => `${path}: ${message}`);
 }
 
-/** Of the one property `x`. */
+/** A schema of the one property `x`. */
 const listProblemsOf = (schema: unknown, value: unknown): string[] =>
   listProblems({ properties: { x: schema } }, { x: value });
 

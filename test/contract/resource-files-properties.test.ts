@@ -29,7 +29,7 @@ const entries = fc.array(
 
 type Entries = typeof entries extends fc.Arbitrary<infer T> ? T : never;
 
-/** What cannot be made, because of what was made before, is left out. */
+/** Entries that cannot be made, because of earlier ones, are left out. */
 function make(folder: TempFolder, all: Entries): void {
   for (const { at, subject } of all) {
     const path = folder.file(at.join("/"));
@@ -44,7 +44,7 @@ function make(folder: TempFolder, all: Entries): void {
   }
 }
 
-/** What the system itself says: where the path leads, or why nowhere. */
+/** The answer of the system itself: where the path leads, or why nowhere. */
 function askSystem(path: string): { readonly path: string } | { readonly code: unknown } {
   try {
     return { path: realpathSync.native(path) };

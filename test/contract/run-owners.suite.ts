@@ -103,7 +103,7 @@ function describeTaking<Request extends Append>(open: Open<Request>): void {
       return batches;
     };
     const runIds = (await Promise.all(takers.map(takeAll))).flat();
-    // What one passed over because another one looked at it is left to the next look.
+    // A run that one passed over because another one looked at it is left to the next look.
     runIds.push(...(await takeIds(store.owners, "taker-0", { from: ["gone"], limit: 99 })));
     expect(runIds.toSorted()).toEqual(authors.map(({ runId }) => runId).toSorted());
     expect(new Set(runIds).size).toBe(names.length);

@@ -82,7 +82,7 @@ describe("claims in a ledger file", () => {
     await expect(store.append({ ...request, claims })).rejects.toMatchObject(corrupt);
     const query = { resource: "file:/a", atMs: 0 as EpochMs, limit: 9 };
     await expect(store.overlapping(query)).rejects.toMatchObject(corrupt);
-    // What brings no claims goes on.
+    // An append without claims goes on.
     await store.append(request);
     other.exec("drop trigger claim_token_no_replace; insert into claim_token values (1, 2)");
     other.exec(sql);

@@ -111,7 +111,7 @@ describe("a query plan", () => {
   it.each(PLANS)("for %s goes by an index, and neither scans nor sorts", (_, query, expected) => {
     const plan = planOf(query);
     expect(plan.filter((detail) => expected.test(detail))).toHaveLength(1);
-    // What leads a page of at most `limit` rows may be gone through again.
+    // The table that leads a page of at most `limit` rows may be gone through again.
     expect(plan.filter((detail) => /^SCAN (?!found)|TEMP B-TREE/u.test(detail))).toEqual([]);
   });
 });

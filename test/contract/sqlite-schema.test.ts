@@ -185,7 +185,7 @@ describe("the database itself", () => {
     using folder = createTempFolder();
     const path = await createLedgerIn(folder);
     const database = new Database(path);
-    // What a careless tool may have set.
+    // A careless tool may have set this.
     database.pragma("recursive_triggers = off");
     expect(() => database.exec(sql)).toThrow(
       expect.objectContaining({ code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string }),

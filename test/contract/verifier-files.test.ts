@@ -237,7 +237,7 @@ describe("a check for a file", () => {
   });
 });
 
-/** What the kernel finds, or the nearest folder above that it does. The workspace itself is not below itself. */
+/** The file that the kernel finds, or the nearest folder above that it finds. The workspace itself is not below itself. */
 function isBelow(root: string, path: string): boolean {
   if (!path.startsWith(`${root}/`)) return false;
   if (existsSync(path)) return realpathSync(path).startsWith(`${root}/`);

@@ -28,7 +28,7 @@ export interface Scene extends Disposable {
   readonly logged: { readonly fields: LogFields; readonly message: string }[];
   /** The path of something beside the workspace. */
   outside(name: string): string;
-  /** What checks have left behind in the folder for temporary files. */
+  /** Files that checks have left behind in the folder for temporary files. */
   leftBehind(): readonly string[];
   check(check: object, request?: Asked): Promise<CheckAnswer>;
 }

@@ -1,4 +1,4 @@
-/** What holds for all checks, and for those that look at nothing but the result. */
+/** Rules for all checks, and for those that look at nothing but the result. */
 import { describe, expect, it } from "vitest";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { matchNoVerdict, createVerdict, createVerifierScene } from "./verifier-scene.ts";

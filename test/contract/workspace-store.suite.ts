@@ -50,7 +50,7 @@ interface Seen {
   readonly version?: number;
 }
 
-/** What is read: its content, what became of it, or that there is none. */
+/** A read file: its content, its fate, or that there is none. */
 async function read(store: WorkflowStore, path: string, { at = OWN, ...query }: Seen = {}): Promise<string> {
   const found = await store.workspace.get(at, path, query);
   if (!found) return "none";

@@ -87,7 +87,7 @@ interface Player {
   readonly lengths: Map<string, number>;
 }
 
-/** What came of each move, and what is there before each event afterwards. */
+/** The result of each move, and the files before each event afterwards. */
 async function historyOf(store: WorkflowStore, moves: readonly Move[]): Promise<unknown> {
   const runs = ["one", "two"].map((name) => ({ name, ...beginRun(name) }));
   for (const { request } of runs) await store.append(request);

@@ -51,7 +51,7 @@ const createWorld = (): World => ({
   asked: [],
 });
 
-/** What the model says follows from what it is told alone. */
+/** The model's answer follows from its request alone. */
 function createModel(world: World): ChatModel {
   const turns = [
     {

@@ -11,7 +11,7 @@ import type {
 import type { SceneFiles } from "./arbiter-scene.ts";
 
 export interface ToolCall extends WriteCall {
-  /** What the tool does to the files. */
+  /** The tool's effect on the files. */
   readonly tools: (params: unknown) => void;
 }
 
@@ -109,7 +109,7 @@ export function createOutputCall(files: Files, session: SessionKey, name: string
   return { ...call, targets: [{ at: { path: name, folder: files.folder }, replaces: true }] };
 }
 
-/** What a message to somebody, or a place in a queue, is. */
+/** A message to somebody, or a place in a queue. */
 export function createNamedCall(files: Files, session: SessionKey, resource: string): ToolCall {
   const call = change(files, session, { tool: "sessions_send", changes: [] });
   return { ...call, targets: [{ at: { resource }, replaces: false }] };

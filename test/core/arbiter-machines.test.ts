@@ -21,7 +21,7 @@ import {
 
 interface Machine {
   readonly coordinator: Coordinator;
-  /** Of a coordination of its own. */
+  /** The session of a coordination of its own. */
   readonly session: SessionKey;
   readonly does: (call: ToolCall) => Promise<WriteAnswer>;
 }

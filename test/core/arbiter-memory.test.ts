@@ -1,4 +1,4 @@
-/** What arbitration remembers in one process: bounded, and of the newest. */
+/** The memory of arbitration in one process is bounded, and has the newest. */
 import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { createKnownVersions } from "../../src/agents/coordination/runtime/arbiter/known-versions.ts";

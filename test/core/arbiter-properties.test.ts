@@ -121,7 +121,7 @@ async function ask(play: Play, { slot, path, isLeft }: Action & { kind: "request
 
 async function withTime(s: Scene, asking: Promise<WriteAnswer>): Promise<WriteAnswer> {
   const first = await Promise.race([asking, waitUntilSettled()]);
-  // What is waited for does not end meanwhile.
+  // The lease that is waited for does not end meanwhile.
   if (first === undefined) await s.clock.advance(2_000);
   return asking;
 }

@@ -1,4 +1,4 @@
-/** What once got around a ruling, or kept others out for nothing. */
+/** Calls that once got around a ruling, or kept others out for nothing. */
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";

@@ -169,7 +169,7 @@ export interface SceneOptions {
   readonly settings?: Partial<Settings>;
   readonly files?: SceneFiles;
   readonly parts?: Partial<ArbitrationParts>;
-  /** What the steps of plans do; absent: they work. */
+  /** Acts of the steps of plans; absent: they work. */
   readonly script?: Script;
   /** Spoils the store. */
   readonly wrap?: (store: Store) => Store;

@@ -242,7 +242,7 @@ describe("a session", () => {
     expect(s.events("claim.released")).toMatchObject([{ token: 1, because: "expired" }]);
   });
 
-  /** What happens once between the look at the claims and the record of the ruling. */
+  /** An act that happens once between the look at the claims and the record of the ruling. */
   const interruptScene = async (between: (s: Scene) => unknown): Promise<Scene> => {
     let isOn = false;
     const s: Scene = await openScene({

@@ -147,7 +147,7 @@ async function askAndRun(
   return answer;
 }
 
-/** What each process believes that a coordination holds. */
+/** Claims that each process believes a coordination to hold. */
 async function listHeldIn({ gateways }: Race, runIds: readonly string[]): Promise<unknown[]> {
   return Promise.all(
     gateways.map(async ({ coordinator, store }) => {

@@ -173,7 +173,7 @@ describe("a call that somebody else's call is in the way of", () => {
     await s.does(read(s, a, "notes.md"));
     const first = write(s, OWNER, { "notes.md": "o" });
     const allowed = await s.ask(first);
-    // What the owner holds does not stand against its child; what it is writing does.
+    // A claim of the owner does not stand against its child; a write under way does.
     const second = await askScene(s, write(s, a, { "notes.md": "a" }));
     expect(second.now()).toBeUndefined();
     await s.runs(first, allowed);

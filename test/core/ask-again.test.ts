@@ -89,7 +89,7 @@ const createModelAsked = (request: ModelAsk): Draft => {
 interface Play {
   readonly request?: ModelAsk;
   readonly nodeId?: string;
-  /** What the model says now; absent: nobody may ask it. */
+  /** The model's answer now; absent: nobody may ask it. */
   readonly says?: ProgrammedAnswer;
   readonly replayReinvokesModels?: boolean;
 }

@@ -14,7 +14,7 @@ import { usageOf } from "./usage-scene.ts";
 
 const AGENT = "main" as AgentId;
 
-/** What processes entry of the runs of a few steps: of each run and meter the totals up to some call. */
+/** Entries of processes about the runs of a few steps: for each run and meter the totals up to some call. */
 const arbitraryRecords = fc.array(
   fc.record({
     step: fc.integer({ min: 1, max: 3 }),

@@ -125,7 +125,7 @@ export function payloadsOf<T extends RunEvent["type"]>(log: readonly RunEvent[],
 
 type Detected = FactPayloads["conflict.detected"];
 
-/** What the rules make of a conflict as it is recorded; `undefined` where people rule, or only a 0.1.0 knew why. */
+/** The ruling on a conflict as it is recorded; `undefined` where people rule, or only a 0.1.0 knew why. */
 export function ruleByRecord({
   conflictId: id,
   claims,

@@ -37,7 +37,7 @@ function maximumOf(checks: readonly z.core.$ZodCheck[]): number | undefined {
   return defs.map(({ maximum, length }) => maximum ?? length).find((bound) => bound !== undefined);
 }
 
-/** What in a schema has no bound, by path. Any JSON is bounded where values come in: by size, depth and counts. */
+/** Parts of a schema that have no bound, by path. Any JSON is bounded where values come in: by size, depth and counts. */
 function findUnbounded(schema: z.core.$ZodType, path: string): string[] {
   const { def } = schema._zod as { def: z.core.$ZodTypes["_zod"]["def"] };
   switch (def.type) {

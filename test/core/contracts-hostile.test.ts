@@ -7,7 +7,7 @@ import { decodeEvent } from "../../src/agents/coordination/contracts/run-event.t
 import { ENVELOPE_BOUNDS, parseBounded } from "../../src/agents/coordination/contracts/validation.ts";
 import { AT_MS, ENVELOPE, FACTS, PLAN } from "../support/arbitraries-examples.ts";
 
-/** A hostile value costs no more than this. Of several tries the fastest counts: a busy machine only ever adds time. */
+/** A hostile value costs no more than this. The fastest of several tries counts: a busy machine only ever adds time. */
 const BUDGET_MS = 50;
 const TRIES = 5;
 
@@ -132,7 +132,7 @@ function placeHostile(valid: object, hostile: unknown): Readonly<Record<string, 
   };
 }
 
-/** What a place takes because nothing there is wrong: unknown fields of events, JSON where any JSON may be. */
+/** Values that a place takes because they are not wrong there: unknown fields of events, JSON where any JSON may be. */
 function isHarmless(at: {
   readonly edge: string;
   readonly place: string;

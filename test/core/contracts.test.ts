@@ -147,7 +147,7 @@ const problemsOf = (
 function fieldsOf(value: object, prefix = ""): string[] {
   return Object.entries(value).flatMap(([key, field]: [string, unknown]) => {
     const path = prefix + key;
-    // What is in these may be any JSON, or one of several forms.
+    // The content of these may be any JSON, or one of several forms.
     const isFree = ["input", "outputSchema", "verify.checks", "fanIn", "data", "contest.merge"].includes(
       path,
     );

@@ -297,7 +297,7 @@ describe("a verdict", () => {
       expect(scene.when(ruleVerdict(scene, "a", "pass", other)).kind).toBe("refused");
       expect(scene.when(ruleNoVerdict(scene, "a", "failed", other)).kind).toBe("refused");
       expect(scene.step("a").phase).toEqual(phase);
-      // Of an attempt that was never made there is nothing to tell.
+      // There is nothing to tell of an attempt that was never made.
       expect(filterByType(scene, "step.outcome_refused")).toHaveLength(subject === "attempt" ? 0 : 1);
     },
   );

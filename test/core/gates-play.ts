@@ -1,5 +1,5 @@
 /**
- * Owns: histories of held results, held decisions and questions, played by the real core. What a move is about follows from
+ * Owns: histories of held results, held decisions and questions, played by the real core. The subject of a move follows from
  * the state then, and often enough it is about the wrong thing, at the wrong time, or the same again.
  */
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
@@ -314,7 +314,7 @@ const createAcknowledgement = (
   via: "hook",
 });
 
-/** What the result is held for; or another event. */
+/** The event that the result is held for; or another one. */
 function pickTarget({ phase, lastFactId }: Step, { aim, d }: Move): EventId {
   if (phase.status === "held" && aim !== "target") return phase.target;
   return d % 2 === 0 ? (`${RUN}:1` as EventId) : lastFactId;
@@ -339,7 +339,7 @@ function createFinding(step: Step, each: Move): Command {
   };
 }
 
-/** What the runtime would submit where nobody answers, no check rules, and the host makes no agent finish. */
+/** The command that the runtime would submit where nobody answers, no check rules, and the host makes no agent finish. */
 export function createCommandForEffect(
   state: OpenCoordination,
   effect: Effect,

@@ -336,7 +336,7 @@ describe("the histories", () => {
   });
 });
 
-/** What is particular about an event. */
+/** The traits of an event. */
 function listSeenIn({ type, payload }: RunEvent): string[] {
   switch (type) {
     case "step.completed":

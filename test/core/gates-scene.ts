@@ -42,7 +42,7 @@ export const CHECKING: Gate = {
 };
 export const CHECKING_TWICE: Gate = { ...CHECKING, checks: ["lint", "test"] };
 export const VERIFY_MS = 10_000;
-/** What people demand of a decision at the least. */
+/** The least confidence that people demand of a decision. */
 export const FLOOR = 5_000;
 
 /** A plan whose first step `a` has a gate and runs; `others` come after it as they are. */

@@ -44,7 +44,7 @@ export interface Move {
   readonly b: number;
   readonly c: number;
   readonly d: number;
-  /** What is wrong with it. */
+  /** The problem of it. */
   readonly aim: (typeof AIMS)[number];
   readonly times: number;
   /** The process ends here: the state is folded anew from what is stored. */

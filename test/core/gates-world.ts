@@ -36,7 +36,7 @@ export function createGatesWith(checks: readonly string[], rest: object = {}): G
 export const createEscalationsWith = (settings: object): EscalationsConfig =>
   parsePhase1({ escalations: settings }).escalations;
 
-/** What a check answers: at once, never, when the test lets it, or by throwing. */
+/** The answer of a check: at once, never, when the test lets it, or by throwing. */
 export type Answers = (request: CheckRequest, time: number) => CheckAnswer | Promise<CheckAnswer>;
 
 export interface ScriptedVerifier {
@@ -96,7 +96,7 @@ export const listEvents = <T extends RunEvent["type"]>({ ledger }: Pick<World, "
 
 export interface SpawnedChild {
   readonly session: SessionKey;
-  /** What others than the agent get in place of what it says. */
+  /** The text that others than the agent get in place of its words. */
   says(text: string): Promise<string>;
   ends(): Promise<void>;
 }

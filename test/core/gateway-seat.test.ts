@@ -56,7 +56,7 @@ async function takeAndKeep({ clock, rows }: Machine, parts: SeatParts): Promise<
   scheduleBeat();
 }
 
-/** What came of a try, once time has gone on for more than a lease: `undefined` when it has the seat. */
+/** The result of a try, once time has gone on for more than a lease: `undefined` when it has the seat. */
 async function takeInTime({ clock }: Machine, parts: SeatParts): Promise<unknown> {
   const taking = takeSeat(parts).catch((error: unknown) => error);
   await clock.advance(LEASE_MS * 1.5);

@@ -21,7 +21,7 @@ describe("a pattern", () => {
     ["/repo/**/**/c.md", "file:/repo/c.md"],
     ["/repo//./a.md", "file:/repo/a.md"],
     ["/repo/a.md/", "file:/repo/a.md"],
-    // What fits a folder fits all that is in it.
+    // A pattern that fits a folder fits all that is in it.
     ["/repo", "file:/repo/deep/a.md"],
     ["/repo/*", "file:/repo/deep/a.md"],
     ["secrets", "file:/repo/secrets/key"],
@@ -51,7 +51,7 @@ describe("a pattern", () => {
     ["caf\u0065\u0301.md", "file:/caf\u00e9.md"],
     ["caf\u00e9.md", "file:/caf\u0065\u0301.md"],
     ["caf\u0065\u0301.md", "file:/caf\u0065\u0301.md"],
-    // Of other kinds.
+    // Resources of other kinds.
     ["session:agent:main:*", "session:agent:main:subagent:1"],
     ["session:*", "session:agent:main:main"],
     ["queue:build-?", "queue:build-1"],

@@ -22,11 +22,11 @@ interface Schema {
 }
 
 export interface OpenWopSchemas {
-  /** What is wrong with an event: the envelope, and the payload where OpenWOP owns the type. */
+  /** Lists the problems of an event: the envelope, and the payload where OpenWOP owns the type. */
   problemsOf(event: RunEvent): readonly string[];
   /** The same for an event of a workflow run. */
   problemsOfWorkflow(event: WorkflowEvent): readonly string[];
-  /** What is wrong with what a host shows of a run. */
+  /** Lists the problems of a run as a host shows it. */
   problemsOfSnapshot(snapshot: unknown): readonly string[];
 }
 

@@ -7,7 +7,7 @@ const createInput = (value: unknown): Fields => ({ input: { x: value } });
 
 const closed = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
 
-/** What is wrong with these steps of this plan: all of it, in this order. */
+/** All problems of these steps of this plan, in this order. */
 const CASES: [string, readonly unknown[], readonly string[], Fields?][] = [
   ["a sound plan", [step("a"), step("b", ["a"])], []],
   ["two steps of one id", [step("a"), step("b"), step("a")], ["STEP_DUPLICATE steps[2].stepId"]],
@@ -249,7 +249,7 @@ describe("compilePlan", () => {
     const found = new Set(CASES.flatMap(([, , expected]) => expected.map((each) => each.split(" ")[0])));
     const others = [
       ...["FILE_SYNTAX", "PLAN_TOO_LARGE", "INPUT_TOO_LARGE", "OUTPUT_SCHEMA_INVALID"],
-      // Of `plan-verify.test.ts`.
+      // Codes of `plan-verify.test.ts`.
       ...["CHECK_INVALID", "CRITERION_DUPLICATE", "CRITERION_INVALID"],
       // Found when a plan is submitted.
       ...[

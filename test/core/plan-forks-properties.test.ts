@@ -42,7 +42,7 @@ function forkOf(
   return forked;
 }
 
-/** Of a store that has this log and no other. */
+/** A store that has this log and no other. */
 function readingOf(log: readonly RunEvent[]): LedgerStore["read"] {
   return (id, { from, limit }) => Promise.resolve(id === RUN ? log.slice(from, from + limit) : []);
 }
@@ -55,7 +55,7 @@ const listCompleted = (state: Coordination): string[] =>
         .keySeq()
         .toArray();
 
-/** Of any history of a plan, at any index. */
+/** Forks of any history of a plan, at any index. */
 function prove(check: (input: { log: readonly RunEvent[]; plan: RandomPlan }) => void): void {
   fc.assert(
     fc.property(planHistories, fc.nat({ max: 80 }), (history, index) => {

@@ -6,7 +6,7 @@ import { compilePlan, type Compilation } from "../../src/agents/coordination/pla
 import { plan, step, type Fields } from "./plan-scene.ts";
 
 const STEPS = 10_000;
-/** What issue 3 asks for; measured on two shared cores: 4 to 77 ms. */
+/** The budget of issue 3; measured on two shared cores: 4 to 77 ms. */
 const BUDGET_MS = 200;
 const TRIES = 5;
 

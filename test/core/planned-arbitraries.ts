@@ -169,7 +169,7 @@ export function createEndingCommand(stepId: string, attempt: number, ending: End
   return failStep(stepId, attempt, ending === "cancelled" ? "child_cancelled" : "child_failed", usage.usage);
 }
 
-/** What the runtime asks for when it performs an effect; admission two by two. */
+/** Commands of the runtime when it performs an effect; admission two by two. */
 export function createCommandFor(effect: Effect, { steps }: RandomPlan, state: Coordination): Command {
   switch (effect.kind) {
     case "runStep":
@@ -205,7 +205,7 @@ export function createCommandFor(effect: Effect, { steps }: RandomPlan, state: C
   }
 }
 
-/** What began already is followed to its end by whoever takes it up. */
+/** Work that began already is followed to its end by whoever takes it up. */
 function runOrFollow({ stepId, attempt }: RunStep, state: Coordination): Command {
   const hasBegun = state.kind === "open" && state.steps.get(stepId)?.phase.attempt === attempt;
   return hasBegun ? finish(stepId, attempt) : dispatch(stepId, attempt);

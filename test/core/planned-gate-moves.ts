@@ -146,7 +146,7 @@ export function createGateCommand(state: Coordination, move: GateMove): Command 
   return move.kind === "ask" ? ask(session, { stepId }) : withhold(stepId, step.phase.attempt);
 }
 
-/** What one of the checks comes to. */
+/** The result of one of the checks. */
 export function ruleBy(
   { stepId, checks }: GateEffect & { readonly kind: "verifyResult" },
   state: Coordination,
@@ -158,7 +158,7 @@ export function ruleBy(
   return chosen && createRulingOn(chosen.step, chosen.check, pickNth(RULINGS, by) ?? "pass");
 }
 
-/** What the runtime asks for when it performs an effect: of a check it hears that all is well. */
+/** Commands of the runtime when it performs an effect: from a check it hears that all is well. */
 export function createCommandForGate(effect: GateEffect, state: Coordination): Command {
   switch (effect.kind) {
     case "verifyResult": {

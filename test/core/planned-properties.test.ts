@@ -328,7 +328,7 @@ function outcomeOf({ spec: { stepId }, phase: { attempt } }: Step, ends: readonl
   return createEndingCommand(stepId, attempt, stepId === DELIVERY_STEP_ID ? "completed" : ending);
 }
 
-/** What checks and people say follows from the step, its attempt and the check alone. */
+/** Answers of checks and people follow from the step, its attempt and the check alone. */
 function listRulings(state: Coordination): Command[] {
   return openChecks(state).map(({ step, check }) => {
     const { attempt } = step.phase;
@@ -337,7 +337,7 @@ function listRulings(state: Coordination): Command[] {
   });
 }
 
-/** Of three questions one gets no answer. */
+/** One of three questions gets no answer. */
 function listAnswers(state: Coordination): Command[] {
   return openQuestions(state).flatMap((question) => {
     const { stepId = "s0", answers = [], cause } = question;

@@ -141,7 +141,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   judge: judge(),
 };
 
-/** What each command comes to: in every situation, but for those that are named. */
+/** The result of each command: in every situation, but for those that are named. */
 type Row = { readonly all: string } & Partial<Record<Situation, string>>;
 
 const refuseOver = (code: string): Partial<Record<Situation, string>> => {
@@ -164,7 +164,7 @@ const ANSWERED = "escalation.answered escalation.closed";
 
 const ELSEWHERE = "NOT_HELD step.outcome_refused";
 
-/** Of a verdict on what the check of `held` was asked about. */
+/** The target of a verdict on what the check of `held` was asked about. */
 const createRuledRow = (words: string): Row => ({
   all: LATE,
   ...NOT_BEGUN,

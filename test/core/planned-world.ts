@@ -42,7 +42,7 @@ export const createRetries = (budget: number, backoffMs = 1_000): Fields => ({
   retry: { budget, backoffMs },
 });
 
-/** What each start of a step comes to, one after another; the last one stays. Steps without a script are done at once. */
+/** The result of each start of a step, one after another; the last one stays. Steps without a script are done at once. */
 export function scriptOf(scripts: Readonly<Record<string, readonly Scripted[]>>): Script {
   const starts = new Map<string, number>();
   return ({ envelope }) => {

@@ -30,7 +30,7 @@ function prove(check: (played: Played) => void | Promise<void>, numRuns = RUNS):
 
 const REFUSALS = ["step.outcome_refused", "escalation.answered"];
 
-/** What was cancelled is stopped, and what is held is looked after, whatever the time is. */
+/** Cancelled work is stopped, and held results are looked after, whatever the time is. */
 const ANY_TIME: ReadonlySet<string> = new Set(["stopObserved", "verifyResult", "tellSession", "runStep"]);
 
 const filterByType = <T extends RunEvent["type"]>(

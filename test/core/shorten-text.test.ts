@@ -1,4 +1,4 @@
-/** What a session is shown of a text that is too long for it. */
+/** The part that a session is shown of a text which is too long for it. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";

@@ -38,7 +38,7 @@ export function createScene(
   });
 }
 
-/** What became of the workers, without ids. */
+/** The fate of the workers, without ids. */
 export function tellStory(at: WorkflowScene, runId: string): string[] {
   return at.events(runId).flatMap((event) => {
     switch (event.type) {

@@ -85,7 +85,7 @@ describe("what would have happened", () => {
       { stepId: "step-4", would: "no longer certain", why: "whoever spawned it had seen another result" },
     ]);
     expect(whatIf.uncertain.map(({ stepId: id }) => id)).toEqual(["step-2", "step-1", "step-4"]);
-    // What began before, and heard nothing of it, is still evidence.
+    // Work that began before, and heard nothing of it, is still evidence.
     expect(whatIf.uncertain.some(({ stepId: id }) => id === "step-3")).toBe(false);
     expect(whatIf.leftOut).toBeGreaterThanOrEqual(4);
   });

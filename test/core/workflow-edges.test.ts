@@ -8,7 +8,7 @@ import {
 } from "../support/workflow-definitions.ts";
 import { createWorkflowScene } from "../support/workflow-scene.ts";
 
-/** What became of each node, in the order in which it was last started or skipped. */
+/** The fate of each node, in the order in which it was last started or skipped. */
 async function runAndListFates(small: Small, afterMs = 0): Promise<Record<string, string>> {
   const scene = createWorkflowScene({ definitions: [createWorkflow("w", small)] });
   const runId = await scene.run("w");

@@ -1,4 +1,4 @@
-/** What a node, a tool or a person brings may not make a log that nobody can read again. */
+/** Values of a node, a tool or a person may not make a log that nobody can read again. */
 import { describe, expect, test } from "vitest";
 import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, createWorkflowScene } from "../support/workflow-scene.ts";

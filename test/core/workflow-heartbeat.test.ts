@@ -31,7 +31,7 @@ const gated = createWorkflow("gated", {
   nodes: [createNode("gate", "core.approvalGate", { title: "Go on?" })],
 });
 
-/** What a host does of itself: it beats, time passes, it dies and another one looks at what it left. */
+/** A host by itself: it beats, time passes, it dies and another one looks at what it left. */
 const beat = fc.oneof(
   fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 20 * 60_000 }) }),
   fc.record({ kind: fc.constant("die" as const) }),

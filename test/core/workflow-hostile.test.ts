@@ -1,4 +1,4 @@
-/** What callers, definitions and peers may try, and what it must not do. */
+/** Attempts of callers, definitions and peers, and what they must not do. */
 import { describe, expect, test } from "vitest";
 import {
   decodeWorkflowEvent,

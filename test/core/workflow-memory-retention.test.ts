@@ -7,7 +7,7 @@ const keep = (content: string, more: Readonly<Record<string, unknown>> = {}) =>
   createWorkflow(content, { nodes: [createNode("write", "openclaw.memory.write", { content, ...more })] });
 const DEFINITIONS = [keep("kept"), keep("brief", { ttlMs: HOUR_MS })];
 
-/** What lies in the ledger, expired or not. */
+/** Entries in the ledger, expired or not. */
 function listContents({ ledger }: WorkflowScene): string[] {
   return ledger.entries.map(({ entry }) => entry.content);
 }

@@ -23,7 +23,7 @@ const anyWorkflow = fc.oneof(
 const picks = fc.array(fc.nat({ max: 20 }), { minLength: 1, maxLength: 12 });
 const RUNS = { numRuns: 250 };
 
-/** What each node went through. */
+/** The states that each node went through. */
 function groupByNode({ events }: Played): Record<string, string[]> {
   const body: Record<string, string[]> = {};
   for (const { type, nodeId, payload } of events) {

@@ -23,10 +23,10 @@ const RUNS = { numRuns: 400 };
 type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 type Config = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 
-/** What was ruled on a child before an event, by the log alone. */
+/** Rulings on a child before an event, by the log alone. */
 interface Ruled {
   readonly verdicts: readonly Of<"agent.verified">["payload"][];
-  /** Of people who were asked about it. */
+  /** The answer of people who were asked about it. */
   readonly actions: readonly unknown[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Owns: one story of steps that contend for files, told to gateways of which one dies or meets an error at a given append. What the
- * host was answered is remembered for the checks.
+ * Owns: one story of steps that contend for files, told to gateways of which one dies or meets an error at a given append.
+ * Answers to the host are remembered for the checks.
  */
 import type { AgentId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";

@@ -1,6 +1,6 @@
 /**
- * Three `serve` on one database while faults come: kills, pauses beyond the lease, lost connections, restarts of the server. What the
- * database noted is checked at the end: nothing acknowledged lost, one end for each run, one run for each key, and no owner beside
+ * Three `serve` on one database while faults come: kills, pauses beyond the lease, lost connections, restarts of the server. The
+ * database's records are checked at the end: nothing acknowledged lost, one end for each run, one run for each key, and no owner beside
  * another.
  */
 import { randomBytes } from "node:crypto";
@@ -164,7 +164,7 @@ it(
   TIMEOUT_MS,
 );
 
-/** What waits for people is approved, until nothing is open. */
+/** Approves whatever waits for people, until nothing is open. */
 async function endAll(): Promise<void> {
   const ledger = await openTestPostgres(schema.url);
   const approveOpen = async (): Promise<boolean> => {

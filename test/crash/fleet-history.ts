@@ -11,7 +11,7 @@ export interface RunChange {
   readonly table: "run";
   /** By the clock of the database, in ms. */
   readonly atMs: number;
-  /** What the connection calls itself: another name for each process. */
+  /** The name of the connection: another one for each process. */
   readonly writer: string;
   readonly runId: string;
   /** Absent: the run is new. */
@@ -35,7 +35,7 @@ export interface OwnerChange {
   readonly isRemoved: boolean;
 }
 
-/** What a client was answered: this key made this run. */
+/** An answer to a client: this key made this run. */
 export interface Acknowledgement {
   readonly key: string;
   readonly runId: string;

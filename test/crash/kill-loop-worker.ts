@@ -1,6 +1,6 @@
 /**
  * A process that runs the real coordinator on a real ledger and spawns, confirms, refuses and ends steps at random, many
- * at once, until it is killed. What has been acknowledged to it, it tells its parent, one line each on descriptor 3.
+ * at once, until it is killed. It tells its parent each acknowledged append, one line each on descriptor 3.
  */
 import { writeSync } from "node:fs";
 import { once } from "node:events";

@@ -115,7 +115,7 @@ async function takeOver(place: Place, owner: ServeProcess, other: ServeProcess):
     expect(answer.body["status"]).toBe("waiting-approval");
   }
   expect(await readEvents(place.place, runId)).toEqual(before);
-  // What it is asked for now is a request to the new owner.
+  // From now on, asking it makes a request to the new owner.
   const path = `/v1/runs/${runId}/interrupts/gate`;
   const accept = { body: { resumeValue: { action: "accept" } } };
   expect((await owner.ask("POST", path, accept)).status).toBe(200);

@@ -146,7 +146,7 @@ function isWithheld(facts: readonly FactEvent[], stepId: string): boolean {
   );
 }
 
-/** Of a doubt about the step, or about the whole plan. */
+/** The question of a doubt about the step, or about the whole plan. */
 function isRefused(facts: readonly FactEvent[], stepId: string): boolean {
   const doubts = filterByType(facts, "coordination.escalated").filter(
     ({ payload }) => payload.cause === "confidence" && (payload.stepId ?? stepId) === stepId,

@@ -24,7 +24,7 @@ export interface Evidence extends PlayedPlan {
   readonly facts: readonly FactEvent[];
   readonly admitted: ReadonlyMap<string, FactOf<"step.admitted">["payload"]>;
   readonly dispatches: readonly FactOf<"step.dispatched">[];
-  /** Of attempts under way, not the refused ones. */
+  /** Attempts under way, without the refused ones. */
   readonly outcomes: readonly OutcomeFact[];
   readonly created: FactOf<"coordination.created">["payload"];
 }
@@ -43,7 +43,7 @@ export function problemsOf(played: PlayedPlan): string[] {
     created: created.payload,
   };
   const ended = checkEnd(evidence);
-  // What follows of an end has no meaning without one.
+  // The checks of an end have no meaning without one.
   if (ended.length > 0) return [...played.problems, ...ended];
   return [
     ...played.problems,
@@ -179,7 +179,7 @@ function isBudgetQuestion({ type, payload }: FactEvent): boolean {
   return type === "coordination.escalated" && payload.cause === "budget" && !payload.stepId;
 }
 
-/** What was answered is so. */
+/** Answers to the host are true. */
 function checkAnswers({ answers, facts }: Evidence): string[] {
   return answers.flatMap(({ request, answer }) => {
     const { subject, stepId } = request;

@@ -62,7 +62,7 @@ export function rulerOf(seed: number): Ruler {
 export const rulePassing: Ruler = ({ key }) =>
   Promise.resolve({ kind: "verdict", verdict: "pass", criteria: [], agentId: `check:${key}` });
 
-/** What people say to the questions that are open, and when. */
+/** People's answers to open questions, and when they come. */
 export function answersOf(
   seed: number,
 ): readonly { readonly afterMs: number; readonly answer: AnswerKind }[] {

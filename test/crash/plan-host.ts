@@ -47,7 +47,7 @@ export interface PlanHost {
   readonly asked: ReadonlyMap<IdempotencyKey, number>;
   readonly cancels: readonly { readonly key: IdempotencyKey; readonly atMs: number }[];
   readonly refused: ReadonlySet<IdempotencyKey>;
-  /** What was on its way when the process died never arrives. */
+  /** Words on their way when the process died never arrive. */
   processDied(): void;
 }
 
@@ -181,7 +181,7 @@ function begin(host: Host, order: Order, isLate: boolean): HostRun {
   return run;
 }
 
-/** What the agent does in its life, if nobody stops it. */
+/** The agent's acts in its life, if nobody stops it. */
 function liveOn(host: Host, run: HostRun): void {
   const { endsAfterMs, forgottenAfterMs, report } = run.manner;
   if (endsAfterMs === 0) finish(run, endingOf(run), host.clock.now());

@@ -2,7 +2,7 @@
 import { diceOf, deriveSeed, type Dice } from "./plan-dice.ts";
 
 export interface Manner {
-  /** What goes wrong with the first `troubles` starts. */
+  /** The fault of the first `troubles` starts. */
   readonly start:
     | "prompt"
     | "refuses"
@@ -19,7 +19,7 @@ export interface Manner {
     | "other session";
   readonly troubles: number;
   readonly delayMs: number;
-  /** What is said of a start that is on its way. */
+  /** The answer about a start that is on its way. */
   readonly pendingIs: "unknown" | "absent";
   readonly observe: "true" | "unknown" | "throws" | "hangs" | "other session";
   /** The first so many questions are answered like that. */

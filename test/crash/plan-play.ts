@@ -39,7 +39,7 @@ export interface PlayedPlan {
   readonly answers: readonly Answered[];
   /** When processes ended, but for the last one. */
   readonly deaths: readonly number[];
-  /** What went wrong while it was played. */
+  /** The problem while it was played. */
   readonly problems: readonly string[];
   /** Port calls of the last process. */
   readonly calls: PlanProcess["calls"];

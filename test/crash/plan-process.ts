@@ -48,7 +48,7 @@ export interface PlanProcessParts {
   readonly clock: FakeClock;
   readonly ledger: MemoryLedger;
   readonly runner: AgentRunner;
-  /** What the checks of results come to. */
+  /** The verdicts of the checks of results. */
   readonly ruler: Ruler;
   readonly settings: Settings;
   readonly lanes: LaneLimits;

@@ -6,7 +6,7 @@ import type { Coordinator } from "../../src/agents/coordination/runtime/coordina
 import type { World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 
-/** What goes wrong at the call: the process dies before or after it did its work, or the call fails and life goes on. */
+/** The fault at the call: the process dies before or after it did its work, or the call fails and life goes on. */
 export const FAULTS = ["dies before", "dies after", "fails"] as const;
 
 export interface Fault {

@@ -1,6 +1,6 @@
 /**
  * Owns: seeded schedules of what a gateway does, run with a fault at one port call and a new process after each death.
- * What was promised to the host, and what the host knows, is remembered for the checks.
+ * Promises to the host, and the host's knowledge, are remembered for the checks.
  */
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";

@@ -41,7 +41,7 @@ const keyOf = ({
   readonly stepId: string;
 }): string => `${coordinationId}:${stepId}`;
 
-/** What was answered to the host is in the ledger, and came to an end. */
+/** Everything that the host was answered is in the ledger, and came to an end. */
 function checkAdmission(
   { story, admitted, refusalNoted }: Told,
   outcomes: ReadonlyMap<string, string>,

@@ -12,7 +12,7 @@
  *   - meaning: what happened
  * ```
  *
- * Of two columns the second one follows in the same line: `- **key**: value`. A cell that is left out is empty.
+ * The second of two columns follows in the same line: `- **key**: value`. A cell that is left out is empty.
  */
 export function readTableRows(page: string, firstColumn: string): string[][] {
   return [...readRowsOfTables(page, firstColumn), ...readRowsOfLists(page, firstColumn)];

@@ -6,7 +6,7 @@ import { readTableRows } from "./read-tables.ts";
 const ROOT = join(import.meta.dirname, "..", "..");
 const page = readFileSync(join(ROOT, "docs", "spawn-path.md"), "utf8");
 
-/** What the beginnings of the page's paths stand for; the page says the same. */
+/** The folders that the beginnings of the page's paths stand for; the page says the same. */
 const FOLDERS: Readonly<Record<string, string>> = {
   core: "src/agents/coordination",
   openclaw: "src/plugins/openclaw",

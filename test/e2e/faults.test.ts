@@ -24,7 +24,7 @@ async function readStatus(
   return JSON.parse(stdout) as Awaited<ReturnType<typeof readStatus>>;
 }
 
-/** Turns the flag on. What the plugin serves with such a ledger is no sign of it. */
+/** Turns the flag on. Methods that the plugin serves with such a ledger are no sign of it. */
 async function turnOn(stage: Stage): Promise<void> {
   const before = stage.gateway.log().length;
   editFlag(stage, { enabled: true });

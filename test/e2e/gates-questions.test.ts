@@ -136,7 +136,7 @@ describe("an agent that asks people", () => {
     call: [{ name: "coordination_escalate", args: { question: text, waitMs } }],
   });
 
-  /** What the model read as the result of its newest call. */
+  /** The result of its newest call, as the model read it. */
   function readResultBefore(words: string): string {
     const request = stage.model.requests.findLast(({ turn }) => turn.say === words);
     const results = request?.body.messages.filter(({ role }) => role === "tool") ?? [];

@@ -1,6 +1,6 @@
 /**
- * Agents whose results are held: what their models say, who reads of it, and what people answer. What is secret here is said by the
- * model alone and stands in no script: a script is in the task, which the parent wrote.
+ * Agents whose results are held: what their models say, who reads of it, and what people answer. Secrets here are said by the
+ * model alone and stand in no script: a script is in the task, which the parent wrote.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -23,11 +23,11 @@ import { waitFor } from "../support/wait-for.ts";
 import { openStage, PHASE1, createPluginConfig, stepNamed, type Known, type Stage } from "./stage.ts";
 
 export interface GateStage extends Stage {
-  /** What the model says to who was given the task. */
+  /** The model's answer to whoever was given the task. */
   teach(task: string, ...turns: readonly Turn[]): void;
   /** When it was first taught anything. */
   readonly taughtAtMs: () => number;
-  /** What it says to the same agent when its result comes back to it, each time. */
+  /** Its answer to the same agent when its result comes back to it, each time. */
   teachRevision(task: string, ...turns: readonly Turn[]): void;
 }
 
@@ -120,7 +120,7 @@ export async function sendChat(stage: Stage, label: string, message: string): Pr
   await stage.gateway.call("chat.send", params);
 }
 
-/** What the model of a session read in a further turn: everything that the session still has. */
+/** The text that a session's model read in a further turn: everything that the session still has. */
 export async function askToReadAfterwards(stage: Stage, label: string): Promise<RecordedRequest> {
   const asking = `What do you know by now? (${randomUUID()})`;
   await stage.gateway.agent({ sessionKey: ownerOf(label), message: asking });
@@ -178,7 +178,7 @@ function listFilesBelow(home: string, folder: string): string[] {
   });
 }
 
-/** What was written before the model knew any secret holds none. The gateway deletes files while they are listed. */
+/** Files written before the model knew any secret hold none. The gateway deletes files while they are listed. */
 function readSince(path: string, sinceMs: number): Buffer {
   try {
     return statSync(path).mtimeMs < sinceMs ? Buffer.alloc(0) : readFileSync(path);

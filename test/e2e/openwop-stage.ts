@@ -31,7 +31,7 @@ export interface ServeStage extends AsyncDisposable {
   beats(): ReturnType<WorkflowStore["owners"]["beats"]>;
   /** The log of a run, as it lies on disk. */
   log(runId: string): Promise<Event[]>;
-  /** What `verify` says, with its exit code. */
+  /** The answer of `verify`, with its exit code. */
   verify(): Promise<{ readonly ok: boolean; readonly problems: unknown; readonly exitCode: number | null }>;
 }
 

@@ -1,4 +1,4 @@
-/** Forks of a plan in the real gateway: by the command line, under a stricter policy, over kill -9. What is kept is asked of nobody again. */
+/** Forks of a plan in the real gateway: by the command line, under a stricter policy, over kill -9. Nobody is asked again for kept results. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Json } from "../support/gateway.ts";
@@ -118,7 +118,7 @@ async function read(...args: string[]): Promise<string> {
 const readJson = async (...args: string[]): Promise<unknown> =>
   JSON.parse(await read(...args, "--json")) as unknown;
 
-/** What the agent of `d` was told in a fork. */
+/** The message to the agent of `d` in a fork. */
 function findToldToLast(coordinationId: string): string | undefined {
   return listRequestsFor("d").find(({ body }) => isAbout(body, coordinationId, "d"))?.text;
 }

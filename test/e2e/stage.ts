@@ -52,7 +52,7 @@ const ENVIRONMENT = {
 export interface StageOptions extends Partial<GatewayOptions> {
   /** Starts a process of its own, which no other file uses: one that is killed, stopped or given a broken ledger. */
   readonly isFresh?: boolean;
-  /** Of the ledger, where the configuration names one that is not in the state folder. */
+  /** The place of the ledger, where the configuration names one that is not in the state folder. */
   readonly ledgerUrl?: string;
 }
 

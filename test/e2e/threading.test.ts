@@ -36,7 +36,7 @@ function childSessionOf(name: string): string {
   return childOf(stepNamed(state, name).phase)?.childSessionKey ?? "no child";
 }
 
-/** What the host kept as the params of the call that made a child. */
+/** The params of the call that made a child, as the host kept them. */
 async function readEnvelopeInParams(name: string): Promise<CoordinationEnvelope> {
   const { calls } = await stage.gateway.call("spawn-probe.calls");
   const call = (calls as { params: Json; details?: Json }[]).find(

@@ -1,4 +1,4 @@
-/** What a merge does to a call in the real gateway: several files of one patch, changes that came between, and what cannot merge. */
+/** Merges of calls in the real gateway: several files of one patch, changes that came between, and what cannot merge. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";

@@ -1,4 +1,4 @@
-/** What counts as one resource, and when it is free again: files by any path, commands, sessions and queues. */
+/** Names that lead to one resource, and when it is free again: files by any path, commands, sessions and queues. */
 import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

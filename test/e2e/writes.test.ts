@@ -47,7 +47,7 @@ afterAll(() => stage.close());
 
 const WORKERS = ["writer", "editor", "patcher"] as const;
 const FILES = ["lines.txt", "same.txt", "new.txt"] as const;
-/** Of the results of a worker: behind two files that it reads and a gate. */
+/** The time for results of a worker: behind two files that it reads and a gate. */
 const RESULT = { "lines.txt": 3, "same.txt": 4, "new.txt": 5 } as const;
 const LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n";
 const SAME = "before\nsame\nbehind\n";
@@ -55,7 +55,7 @@ const SAME = "before\nsame\nbehind\n";
 type Worker = (typeof WORKERS)[number];
 type FileName = (typeof FILES)[number];
 
-/** What each leaves in each file where nobody else has changed it. */
+/** Texts that each leaves in each file where nobody else has changed it. */
 const LEAVES: Record<Worker, Record<FileName, string>> = {
   writer: createLeaves("writer", "one"),
   editor: createLeaves("editor", "five"),
@@ -152,7 +152,7 @@ describe("owner_wins", () => {
   it("gives one claim for each file, until its agent has ended", () => {
     const acquired = factsOf(events, "claim.acquired").map(({ resource }) => resource);
     expect(acquired.toSorted()).toEqual(FILES.map((name) => fileOf(stage, `owner/${name}`)).toSorted());
-    // What ends first for the ledger: the agent's turn, or its step.
+    // Either may end first for the ledger: the agent's turn, or its step.
     for (const { because } of factsOf(events, "claim.released"))
       expect(["turn_ended", "step_ended"]).toContain(because);
   });

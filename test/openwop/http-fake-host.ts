@@ -36,7 +36,7 @@ export interface FakeRun {
 
 export interface FakeHost extends WorkflowHost {
   readonly runs: Map<string, FakeRun>;
-  /** What was asked, in order. */
+  /** Requests, in order. */
   readonly created: { readonly caller: Caller; readonly request: CreateRun }[];
   readonly watching: () => number;
   /** How often events were read. */

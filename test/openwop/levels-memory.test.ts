@@ -198,7 +198,7 @@ describe("memory and the log (MAE-3)", () => {
   });
 
   it("L2-51 refuses a fork whose memory it cannot serve, with replay_memory_snapshot_unavailable", async () => {
-    // What expired in memory is kept as long as runs can be forked.
+    // Expired entries of memory are kept as long as runs can be forked.
     const old = await openWorld(DEFINITIONS, { retentionMs: 0 });
     const { runId } = await old.client.run("writes-twice");
     const { status, body } = await old.client.post(`/v1/runs/${runId}:fork`, {

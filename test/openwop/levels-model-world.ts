@@ -37,7 +37,7 @@ const createHeld = (id: string) =>
 export const SECRET = "what-nobody-may-read";
 const TEN_MEGABYTES = "x".repeat(10_000_000);
 
-/** What the model says, by what it is asked. */
+/** The model's answer, by its request. */
 const SAYINGS: Readonly<Record<string, Said>> = {
   word: { content: '{"word":"gold"}' },
   fenced: { content: 'Sure:\n```json\n{"word":"gold"}\n```' },

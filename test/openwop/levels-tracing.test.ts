@@ -82,7 +82,7 @@ async function startA2aAgent() {
   return agent;
 }
 
-/** Of the request with this method of JSON-RPC. */
+/** Headers of the request with this method of JSON-RPC. */
 function findCalled(
   received: readonly { readonly headers: object; readonly body: string }[],
   method: string,

@@ -259,7 +259,7 @@ describe("a run and the workspace", () => {
     const event = findOnly(events, "workspace.updated");
     expect(event).toMatchObject({ nodeId: "file", payload: { path: "run/made.md", version: version + 1 } });
     expect(Object.keys(event.payload).toSorted()).toEqual(["path", "version"]);
-    // What it wrote is for those that come later.
+    // Its files are for nodes that come later.
     expect(snapshot.variables["seen"]).toBeNull();
     expect((await get("run/made.md")).body).toMatchObject({ content: "by a run", version: version + 1 });
   });

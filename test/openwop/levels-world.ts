@@ -150,7 +150,7 @@ export function clientOf(baseUrl: string, token: string = TOKEN): Client {
 export interface World {
   readonly baseUrl: string;
   readonly client: Client;
-  /** Of another tenant. */
+  /** A client of another tenant. */
   readonly other: Client;
   readonly ledgerPath: string;
   /** Stops the host and starts it again on the same ledger, and on the same port. */

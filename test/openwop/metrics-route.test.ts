@@ -81,7 +81,7 @@ describe("the metrics of serve", () => {
     });
     await store.append(openRun("elsewhere").request);
     await store.close();
-    // What is open is read behind an answer where reading it takes long.
+    // Gauges are read behind an answer where reading them takes long.
     const counted = await waitFor(
       async () => {
         const read = readCounted(parsePrometheusText(await (await readMetrics("s3cret")).text()));

@@ -11,7 +11,7 @@ import { WAIT_MS_MAX } from "./story-parts.ts";
 
 /** A fixture with a chat that writes down what it is sent. */
 export const CHAT = "chat-recorder";
-/** What both gateways need for it. */
+/** Settings that both gateways need for it. */
 export const CHAT_CONFIG: Json = { channels: { [CHAT]: { enabled: true } } };
 
 const ownerOf = (label: string): string => `agent:main:${CHAT}:direct:${label}`;

@@ -1,4 +1,4 @@
-/** What a child may do, say and cost: P21 to P30, all in one pair of gateways. docs/pains.md is the table of these tests. */
+/** Bounds on the acts, words and cost of children: P21 to P30, all in one pair of gateways. docs/pains.md is the table of these tests. */
 import { afterAll, beforeAll, it } from "vitest";
 import { BILL_CONFIG, BUDGET, PRICED_MODEL, tellBill, tellTree } from "./bill-stories.ts";
 import { CHAT, CHAT_CONFIG, sayInParentsName, tellRawWords } from "./chat-stories.ts";

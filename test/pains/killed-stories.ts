@@ -1,6 +1,6 @@
 /**
- * What P23 to P30 leave behind when the gateway with the flag on is killed in the middle of them, between `begin` and `end`. What the
- * plain host does without them is told in the children's stories.
+ * Traces of P23 to P30 when the gateway with the flag on is killed in the middle of them, between `begin` and `end`. The
+ * plain host's behaviour without them is told in the children's stories.
  */
 import { expect } from "vitest";
 import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
@@ -94,7 +94,7 @@ async function readProgress(stage: Stage): Promise<unknown> {
   return (coordination as { readonly steps: readonly Json[] }).steps[0]?.["progress"];
 }
 
-/** What each call of the step's model used, in their order. */
+/** Usage of each call of the step's model, in their order. */
 const listTokens = (stage: Stage): number[] =>
   listRequestsOf(stage, "killed-step").map(({ used }) =>
     used ? used.promptTokens + used.completionTokens : 0,

@@ -55,7 +55,7 @@ function waitUntilTold({ model }: Stage, { head }: Flood): Promise<RecordedReque
 const findLongest = ({ body }: RecordedRequest): number =>
   Math.max(...body.messages.filter(({ role }) => role !== "system").map((message) => textOf(message).length));
 
-/** What a session's model reads when it calls a tool. */
+/** The result that a session's model reads when it calls a tool. */
 async function callTool(
   { gateway, model }: Stage,
   label: string,

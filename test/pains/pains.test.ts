@@ -1,5 +1,5 @@
 /**
- * What people who run subagents complain about, each told twice: what the plain host does, and what it does with the flag
+ * Complaints of people who run subagents, each told twice: what the plain host does, and what it does with the flag
  * on. docs/pains.md is the table of these tests; those with a restart are in restarts.test.ts.
  */
 import { afterAll, beforeAll, it } from "vitest";

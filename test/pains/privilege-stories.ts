@@ -93,7 +93,7 @@ export async function tellPrivileges({ plain, coordinated }: Pair): Promise<void
     "coordination_status",
     "read",
   ]);
-  // What a model is not shown and calls all the same is answered by the host, and recorded here.
+  // The host answers calls of a tool that the model is not shown, and they are recorded here.
   expect(resultsOf(coordinated, "p26-reader")[0]).toContain("notes");
   const refused = factsOf(await coordinated.events(reading), "privilege.refused");
   expect(refused.map(({ tool, rule }) => [tool, rule])).toEqual([

@@ -26,7 +26,7 @@ const LATER_SHARE_MAX = 0.05;
 const TIMES_LEAST_MAX = 1.5;
 const ROUNDS_MAX = 3;
 
-/** What the provider saw of the same work, and how long it took. */
+/** Calls that the provider saw for the same work, and how long it took. */
 interface Load {
   readonly answered: number;
   readonly refused: number;

@@ -11,7 +11,7 @@ const KILLED_ATTEMPT = createKilledAttempt();
 
 let pair: Pair;
 
-/** What went wrong before the kill fails the test of its own story alone. */
+/** An error before the kill fails the test of its own story alone. */
 const failures = new Map<object, unknown>();
 
 async function prepare(story: object, begin: () => Promise<void>): Promise<void> {

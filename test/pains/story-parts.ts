@@ -1,4 +1,4 @@
-/** What the stories of the pains share: what the models were asked, and plans whose owner is named like them. */
+/** Parts that the stories of the pains share: what the models were asked, and plans whose owner is named like them. */
 import type { Json } from "../support/gateway.ts";
 import {
   parseScript,
@@ -29,7 +29,7 @@ export async function waitUntilSaid(stage: Stage, labels: readonly string[]): Pr
   await waitFor(isSaidByAll, { what: labels.join(" and "), timeoutMs: WAIT_MS_MAX });
 }
 
-/** What the model of a session was asked, the host's own turns included. */
+/** Requests to the model of a session, the host's own turns included. */
 export function listRequestsOf({ model }: Stage, label: string): RecordedRequest[] {
   return model.requests.filter(({ body }) => nameLastWords(body.messages) === `${label} is at its end`);
 }
@@ -67,7 +67,7 @@ interface MadeChild {
 export const readChild = (stage: Stage, label: string): MadeChild =>
   JSON.parse(resultsOf(stage, label)[0] ?? "") as MadeChild;
 
-/** What the host itself says of a child. */
+/** A child as the host itself tells it. */
 export async function readTaskOf({ gateway }: Stage, { runId }: MadeChild): Promise<Json | undefined> {
   const { tasks } = await gateway.call("tasks.list", { limit: 500 });
   return (tasks as Json[]).find((task) => task["runId"] === runId);
@@ -116,7 +116,7 @@ export const listTellings = ({ model }: Stage, label: string): RecordedRequest[]
 export const countMessagesWith = ({ body }: RecordedRequest, words: string): number =>
   body.messages.filter((message) => textOf(message).includes(words)).length;
 
-/** What the ledger says of the delivery of a plan's result. */
+/** The delivery of a plan's result, as the ledger has it. */
 export async function readDelivery(stage: Stage, state: Known): Promise<unknown> {
   const terminal = (await stage.events(state)).find(({ type }) => type === "coordination.terminal");
   return (terminal?.payload as Json | undefined)?.["delivery"];

@@ -1,6 +1,6 @@
 /**
- * P21, told twice: children that do not run as they were asked, on another model, without the thinking, outside of their folder. What
- * they say of themselves changes nothing.
+ * P21, told twice: children that do not run as they were asked, on another model, without the thinking, outside of their folder.
+ * Their words about themselves change nothing.
  */
 import { mkdirSync, symlinkSync } from "node:fs";
 import { expect } from "vitest";
@@ -51,7 +51,7 @@ const createModel = (id: string, reasoning = false): Json => ({
 export const ROUTER = "model-router";
 /** A large and a small model beside the usual one. */
 export const ROUTED_MODELS: readonly Json[] = [createModel("large", true), createModel("small")];
-/** What both gateways need beside those models. */
+/** Settings that both gateways need beside those models. */
 export const TRUTH_CONFIG: Json = {
   agents: {
     defaults: { models: { "mock/scripted": {}, "mock/large": { alias: "best" }, "mock/small": {} } },
@@ -81,7 +81,7 @@ const createUnthinking = (label: string): SpawnArgs => ({
 
 const wordsOf = (label: string): string => `${label} is at its end`;
 
-/** What the model was asked in the session of a child. */
+/** Requests to the model in the session of a child. */
 const requestsOf = ({ model }: Stage, label: string): RecordedRequest[] =>
   model.requests.filter(
     ({ body, text }) =>
@@ -97,7 +97,7 @@ const modelsOf = (stage: Stage, label: string): (string | undefined)[] => [
 const isThinking = (stage: Stage, label: string): boolean =>
   requestsOf(stage, label).some(({ body }) => Object.keys(body).includes("reasoning_effort"));
 
-/** What a parent is told when a child has ended. */
+/** The message to a parent when a child has ended. */
 const tellingsOf = ({ model }: Stage, words: string): string[] =>
   model.requests.map(({ text }) => text).filter((text) => isAnnounce(text) && text.includes(words));
 
@@ -250,7 +250,7 @@ async function showHold(stage: Stage): Promise<void> {
   expect(stepNamed(ended, "p21-usual").phase).toMatchObject({ status: "completed" });
 }
 
-/** What differs before the run is stopped; what differs later is held, from the child's next word on. */
+/** A difference before the run stops it; a later one holds the result, from the child's next word on. */
 async function showRefusal(stage: Stage): Promise<void> {
   await turn(stage, "refuse");
   const late = call(write(pathOf(stage, "p21-late.md"), "out\n"));

@@ -88,7 +88,7 @@ export async function tellProgress({ plain, coordinated }: Pair): Promise<void> 
   });
 }
 
-/** What the model of a session was sent in the turn that ended with these words. */
+/** Messages to the model of a session in the turn that ended with these words. */
 const promptOf = ({ model }: Stage, label: string): string => {
   const { messages } =
     model.requests.findLast(({ turn }) => turn.say === `${label} is at its end`)?.body ??

@@ -70,7 +70,7 @@ function createWork(of: string): { readonly first: Turn[]; readonly second: Turn
 
 export const IN_WORKTREE: Json = { isolate: "worktree" };
 
-/** What is left of worktrees: folders, branches, and what git knows of. */
+/** Remains of worktrees: folders, branches, and what git knows of. */
 export function listLeftOvers(stage: Stage): string[] {
   const folder = join(dirname(pathOf(stage, "")), "state", "coordination-worktrees");
   return [
@@ -91,7 +91,7 @@ export async function tellHalfDoneWork({ plain, coordinated }: Pair): Promise<vo
   await waitUntilSaid(plain, ["folder-first", "folder-second"]);
   expect(resultsOf(plain, "folder-second")[1]).toContain("half done");
 
-  // What nobody has committed is not in a worktree, and is not lost.
+  // Uncommitted changes are not in a worktree, and are not lost.
   put(coordinated, "kept.txt", "not committed\n");
   const steps = [stepOf("folder-first", first, IN_WORKTREE), stepOf("folder-second", second, IN_WORKTREE)];
   await runPlan(coordinated, planOf("folder", steps));

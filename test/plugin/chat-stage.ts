@@ -66,7 +66,7 @@ export interface Chat {
   readonly stateDir: string;
   readonly askedCalls: readonly Asked[];
   readonly lines: readonly { readonly level: string; readonly text: string }[];
-  /** What the hook is registered for; nothing where it is not. */
+  /** The events that the hook is registered for; none where it is not. */
   readonly hook: Hook | undefined;
   /** The reply to a message; nothing where the host has it. */
   readonly say: (content: string, message?: Message) => Promise<string | undefined>;

@@ -32,7 +32,7 @@ afterEach(async () => {
 async function startHandlers(phase1: Record<string, unknown> = {}): Promise<HookHandlers> {
   const { api } = createFakeHost({ stateDir: folder.path, phase1 });
   const { agent } = api.runtime;
-  // What a host tells of the folders of its agents.
+  // A host tells of the folders of its agents.
   const session = { ...agent.session, getSessionEntry: () => undefined };
   Object.assign(api.runtime, {
     config: { current: () => ({}) },

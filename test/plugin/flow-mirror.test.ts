@@ -25,9 +25,9 @@ function createScene() {
     flows,
     writes: 0,
     failing: false,
-    /** What somebody else does between our look and our write. */
+    /** An act of somebody else between our look and our write. */
     between: undefined as (() => void) | undefined,
-    /** What the operator's `openclaw tasks flow cancel` does. */
+    /** The effect of the operator's `openclaw tasks flow cancel`. */
     cancel: (flow: Flow | undefined) => {
       if (!flow) throw new Error("no such flow");
       Object.assign(flow, { status: "cancelled", cancelRequestedAt: 1, revision: flow.revision + 2 });

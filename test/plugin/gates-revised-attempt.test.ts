@@ -13,7 +13,7 @@ const createReply = (words: string, totalTokens: number) => ({
   usage: { totalTokens, cost: { total: totalTokens / 10 } },
 });
 
-/** What the host shows of an attempt that ended in a session with these messages. */
+/** An attempt as the host shows it that ended in a session with these messages. */
 async function observeRow(key: string, messages: readonly unknown[]) {
   const row = { id: "t1", runId: key, status: "succeeded" };
   const bind = () => ({

@@ -36,17 +36,17 @@ export interface Saying {
 }
 
 export interface GatedHost {
-  /** Of the runtime that hooks reach; a test may replace its answers. */
+  /** The coordinator that hooks reach; a test may replace its answers. */
   readonly runtime: { coordinator: () => Promise<Coordinator>; pendingSpawns: { size: number } };
   begins(session: string): Promise<void>;
   /** The next call of the model of a run that goes on. */
   callsModel(session: string): Promise<void>;
-  /** What is in the transcript, and is all that others get. */
+  /** The text in the transcript, which is all that others get. */
   says(session: string, parts: readonly Part[], saying?: Saying): Promise<readonly Part[]>;
-  /** What one text becomes on its way from the model, and on its way to it. */
+  /** A text on its way from the model, and on its way to it. */
   fromModel(session: string, words: string): string;
   toModel(session: string, words: string): string;
-  /** What a tool of the session is given. */
+  /** The parameters that a tool of the session is given. */
   argument(session: string, value: string): string;
 }
 

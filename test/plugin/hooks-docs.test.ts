@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, "..", "..");
 const page = readFileSync(join(ROOT, "docs/hooks.md"), "utf8");
 const examples = [...page.matchAll(/```ts\n(.+?)```/gsu)].map(([, text = ""]) => text);
 
-/** What the compiler says of texts, each as a file of its own beside the sources. */
+/** The compiler's problems of texts, each as a file of its own beside the sources. */
 function problemsOf(texts: readonly string[]): string[] {
   const { config } = ts.readConfigFile(join(ROOT, "tsconfig.json"), (path) => readFileSync(path, "utf8")) as {
     config: { compilerOptions: object };

@@ -92,7 +92,7 @@ describe("a registration", () => {
     cleanUps[1]?.({ reason: "reset" });
     cleanUps[1]?.({ reason: "disable" });
     expect(await askHarness()).toBe("new");
-    // Of the leaked one the host never said that it ended.
+    // The host never said that the leaked one ended.
     cleanUps[2]?.({ reason: "disable" });
     expect(await askHarness()).toBeUndefined();
     expect(findHookSlots()?.size).toBe(0);

@@ -207,7 +207,7 @@ describe("verify", () => {
       message: expect.stringContaining(message) as string,
     });
     expect(harness.problems).toHaveLength(1);
-    // What the hook threw may be content: it goes into the plugin's own log only.
+    // The thrown value may be content: it goes into the plugin's own log only.
     expect(JSON.stringify(answer)).not.toContain("secret words");
   });
 

@@ -1,4 +1,4 @@
-/** What a child says between a call that may change something and the record of what it changed. */
+/** Words of a child between a call that may change something and the record of the change. */
 import { beforeEach, describe, expect, it } from "vitest";
 import type {
   AgentId,

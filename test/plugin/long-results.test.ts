@@ -1,4 +1,4 @@
-/** What a parent is shown of a child that says too much, and what becomes of the rest. */
+/** A parent is shown a part of a long result; the rest can be read on. */
 import { beforeEach, describe, expect, it } from "vitest";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { SHORTENED } from "../../src/agents/coordination/results/read-on.ts";

@@ -67,7 +67,7 @@ describe("the route of the metrics", () => {
     const counted = await waitFor(
       async () => {
         const read = readCounted(parsePrometheusText((await ask(api)).body));
-        // What is open is read behind an answer where reading it takes long.
+        // Gauges are read behind an answer where reading them takes long.
         return read["coordination_open_steps"] === 1 ? read : undefined;
       },
       { what: "the open step", timeoutMs: 20_000, everyMs: 50 },

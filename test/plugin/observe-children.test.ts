@@ -1,4 +1,4 @@
-/** What the hooks of a child's run bring into the ledger, and what they answer the host. */
+/** The hooks of a child's run: facts that they bring into the ledger, and answers to the host. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { ChildRequest } from "../../src/agents/coordination/contracts/fact-fields.ts";

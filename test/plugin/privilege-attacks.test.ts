@@ -60,7 +60,7 @@ async function spawn(
   return undefined;
 }
 
-/** What the model reads of a refused call; `undefined` for one that happens. */
+/** The words that the model reads about a refused call; `undefined` for one that happens. */
 async function call(
   by: string,
   tool: string,

@@ -33,7 +33,7 @@ const CHILD = "agent:main:subagent:1" as SessionKey;
 const CALL = { runId: "run-1", callId: "call-1", sessionKey: CHILD, provider: "mock", model: "scripted" };
 const contextOf = (sessionKey: string) => ({ sessionKey, modelProviderId: "mock" });
 
-/** What the host tells of a call, and of its end by an error. */
+/** The host's events about a call, and about its end by an error. */
 async function callAndFail(errorMessage: string): Promise<void> {
   noteModelCall(CALL);
   const message = {

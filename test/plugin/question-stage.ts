@@ -36,7 +36,7 @@ export interface QuestionStage extends AsyncDisposable {
   readonly use: UsePlans;
   readonly useChats: UseChats;
   readonly logger: Logger;
-  /** What was logged of the chat command. */
+  /** The log of the chat command. */
   readonly lines: readonly LoggedLine[];
   /** Has an agent ask, in the coordination of its session; answers the id of the question. */
   ask(
@@ -48,7 +48,7 @@ export interface QuestionStage extends AsyncDisposable {
       readonly options?: readonly string[];
     },
   ): Promise<string>;
-  /** What the ledger has of each answer. */
+  /** Each answer as the ledger has it. */
   answers(runId: string): Promise<object[]>;
   /** Time goes on, and what is due happens. */
   pass(ms: number): Promise<void>;

@@ -32,7 +32,7 @@ const IDLE: LaneMetrics = {
   waitedMs: { total: 0, max: 0 },
 };
 
-/** What is not said answers as if nothing were there. */
+/** A method that is not given answers as if nothing were there. */
 export function createStubPlans(
   says: Partial<Omit<Plans, "reads">> & { readonly reads?: Partial<Plans["reads"]> } = {},
   config: Partial<SharedRuntime["config"]> = {},

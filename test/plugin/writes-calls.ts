@@ -24,7 +24,7 @@ export function readCall(
   return readToolCall(createToolCall(tool, params, more));
 }
 
-/** What a reading says but for the functions in it. */
+/** A reading without the functions in it. */
 export function showReading(read: ToolReading | undefined): unknown {
   return (
     read && {

@@ -20,7 +20,7 @@ const createFile = (current: string | undefined, merged: string, target = 0): Me
   merged,
 });
 
-/** What the host's tool leaves, by the same reading that a call of a model gets. */
+/** The text that the host's tool leaves, by the same reading that a call of a model gets. */
 async function rewriteAndApply(
   tool: string,
   params: unknown,

@@ -28,7 +28,7 @@ function foldEvents(events: readonly RunEvent[]): object {
   if (!first) throw new Error("a run without events");
   const state = fold(first.runId, events);
   if (state.kind === "unopened") throw new Error("a run that was not opened");
-  // What a state says, not how it is laid out in memory.
+  // The content of a state, not its layout in memory.
   const { openSteps, lastFactId, nextSequence, iterations } = state;
   const causes = [...state.steps.values()].map(({ lastFactId: fact, chainEventId: chain }) => ({
     fact,

@@ -1,7 +1,7 @@
 /**
  * Owns: a real ACP agent for tests, to be run as a program: `node test/support/acp-agent.ts`.
  *
- * What it does is said by the first line of the prompt that has `ACP:` in it, such as `ACP:delay 200 reply hello`, or
+ * Its acts are named by the first line of the prompt that has `ACP:` in it, such as `ACP:delay 200 reply hello`, or
  * else by the variable SCRIPT, or else it replies `done`. Some scripts are for before the prompt (`EARLY`) and come by
  * SCRIPT only. Variables: ACP_LOG names a file that gets one JSON line for every prompt, ACP_PIDS one that gets the pid
  * of this process and of every child.
@@ -204,7 +204,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     process.stdout.write('{"jsonrpc":"1.0"}\n');
     return waitForever();
   },
-  /** What a client may well ignore. */
+  /** A message that a client may well ignore. */
   noise: (scene, text) => {
     process.stdout.write('\n{"jsonrpc":"2.0","id":"nobody asked","result":{}}\n');
     process.stdout.write('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}\n');

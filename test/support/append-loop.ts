@@ -10,7 +10,7 @@ import { waitFor } from "./wait-for.ts";
 const WORKER = fileURLToPath(new URL("../crash/kill-loop-worker.ts", import.meta.url));
 
 export interface AppendLoop extends AsyncDisposable {
-  /** What the ledger has acknowledged so far. */
+  /** Appends that the ledger has acknowledged so far. */
   acknowledged(): readonly Acknowledged[];
   /** Resolves when so many more appends are acknowledged. */
   more(appends: number): Promise<void>;

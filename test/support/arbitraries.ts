@@ -112,7 +112,7 @@ const stated: fc.Arbitrary<StatedConfidence> = fc.constantFrom(
   { confidenceUnreadable: true as const },
 );
 
-/** What is said of results that are held, and about sessions that wait to be told. */
+/** Commands about held results, and about sessions that wait to be told. */
 const gated: fc.Arbitrary<Command> = fc.oneof(
   fc.record({ ...about, stated }).map((statement): Command => ({ type: "completeStep", ...statement })),
   fc.tuple(stepIds, attempts, text, stated).map(([stepId, attempt, kept, statement]): Command => ({

@@ -169,9 +169,9 @@ export interface World {
   /** The same, with what they are about. */
   readonly logged: LoggedLine[];
   readonly settings: Settings;
-  /** What runs the steps of plans. */
+  /** Runners of the steps of plans. */
   readonly plans: ScriptedRunner;
-  /** What the newest process remembers of the words of children. */
+  /** Words of children that the newest process remembers. */
   readonly texts: WithheldTexts;
   /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
   start(

@@ -13,9 +13,9 @@ type Files = Map<string, string>;
 export interface FakeWorktrees extends Worktrees {
   /** The folder of the repository, as arbitration sees it. */
   readonly files: ResourceFiles;
-  /** What is in the folder of the repository. */
+  /** Files in the folder of the repository. */
   readonly folder: Files;
-  /** What is in each worktree, by name. */
+  /** Files in each worktree, by name. */
   readonly trees: ReadonlyMap<string, Files>;
   /** The names of the calls so far. */
   readonly calls: readonly string[];

@@ -19,7 +19,7 @@ export type GatewayClient = {
 };
 
 /**
- * What a client says that it can do, such as `approvals`, and who hears the events that it is sent for that. `hello` is how the
+ * Capabilities of a client, such as `approvals`, and who hears the events that it is sent for that. `hello` is how the
  * gateway greets it.
  */
 export type Listener = {

@@ -276,7 +276,7 @@ async function requestTurn(client: GatewayClient, turn: Parameters<Gateway["agen
     });
   const askUnlessFailed = (): Promise<Json | Error> =>
     ask().catch((error: unknown) => {
-      // What is thrown is "not yet" to `waitFor`, and the cause of its failure.
+      // An error is "not yet" to `waitFor`, and the cause of its failure.
       if (error instanceof Error && !error.message.includes("SESSION_WORK_START_CHANGED")) return error;
       throw error;
     });

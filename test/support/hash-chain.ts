@@ -7,7 +7,7 @@ export interface ChainedLog {
   readonly events: string[];
   /** Over each event and what lies before it. */
   readonly hashes: string[];
-  /** What lies before the first. */
+  /** The hash before the first. */
   readonly origin?: string;
 }
 

@@ -9,7 +9,7 @@ export interface HeldModel extends AsyncDisposable {
   readonly origin: string;
   /** The bodies that were asked with, the oldest first. */
   readonly bodies: readonly string[];
-  /** What the request said of the turn. */
+  /** The turn as the request tells it. */
   told(index: number): Told;
   /** Resolves when so many were asked in all. */
   asked(count: number): Promise<void>;

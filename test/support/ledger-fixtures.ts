@@ -82,7 +82,7 @@ export function nameChildSession(name: string | number): SessionKey {
 export interface Author {
   readonly runId: CoordinationId;
   readonly state: Coordination;
-  /** What the newest state says: a writer that lost a race starts again from here. */
+  /** The newest state: a writer that lost a race starts again from here. */
   append(...commands: Command[]): AppendRequest;
   /** As `append`, but the author forgets it: what a writer that loses a race has prepared. */
   propose(...commands: Command[]): AppendRequest;
@@ -161,7 +161,7 @@ export interface TestCoordinatorParts {
   readonly newCoordinationId: () => CoordinationId;
   readonly runner?: SpawnObserver;
   readonly settings?: Partial<Settings>;
-  /** What runs the steps of plans. */
+  /** Runners of the steps of plans. */
   readonly plans?: AgentRunner;
   readonly conflicts?: Partial<ConflictsConfig>;
   /** The folder in which all agents work. */
@@ -200,7 +200,7 @@ export interface SpawnOptions {
   readonly source?: SessionKey;
 }
 
-/** What the host's spawn hook hands over. */
+/** A spawn as the host's hook hands it over. */
 export function spawnRequest({ call, trace, source = OWNER }: SpawnOptions): SpawnRequest {
   return {
     sourceSession: source,

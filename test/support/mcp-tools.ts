@@ -16,7 +16,7 @@ export interface McpToolServer {
   close(): Promise<void>;
 }
 
-/** What `tells` gives away. */
+/** The secret that `tells` gives away. */
 export const TOLD = "s3cret-of-the-operator";
 
 /** `echo` gives its text back, `broken` fails, `huge` answers with ten million characters, `slow` waits. */

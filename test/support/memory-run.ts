@@ -106,7 +106,7 @@ function originOf({ origin }: Pick<KeptRun<unknown>, "origin">): RunOrigin | und
   return parsed.data;
 }
 
-/** What cannot be read is not there. */
+/** An origin that cannot be read is not there. */
 export function readKnownOrigin(run: Pick<KeptRun<unknown>, "origin">): { readonly origin?: RunOrigin } {
   try {
     const origin = originOf(run);

@@ -40,7 +40,7 @@ interface Claims {
   lastToken: number;
 }
 
-/** What lies on the disk: it outlives every store that was opened on it. */
+/** The content of the disk: it outlives every store that was opened on it. */
 export interface MemoryLedger {
   readonly runs: Map<CoordinationId, Run>;
   /** The holders of each name, in the order of appending. */

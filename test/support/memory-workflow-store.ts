@@ -61,7 +61,7 @@ interface KeptRequest {
   answer?: KeptAnswer;
 }
 
-/** What lies on the disk: it outlives every store that was opened on it. */
+/** The content of the disk: it outlives every store that was opened on it. */
 export interface MemoryWorkflowLedger {
   readonly runs: Map<CoordinationId, MemoryRun>;
   /** In the order of writing. */

@@ -54,7 +54,7 @@ export interface OtlpCollector extends AsyncDisposable {
   readonly url: string;
   /** All spans that came, in their order, some perhaps more than once. */
   readonly spans: CollectedSpan[];
-  /** What was wrong with requests. */
+  /** Problems of requests. */
   readonly problems: string[];
   readonly headers: IncomingMessage["headers"][];
   /** Requests, refused ones included. */

@@ -22,7 +22,7 @@ export interface OwnServer {
 }
 
 export interface TestSchema extends AsyncDisposable {
-  /** Of an empty ledger. */
+  /** The URL of an empty ledger. */
   readonly url: string;
   query<Row extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
 }

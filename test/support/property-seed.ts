@@ -1,6 +1,6 @@
 /**
  * Owns: the seed of every property, so that a test plays the same histories in every run, and others than its neighbours.
- * `PROPERTY_SEED=<n>` plays others, `npm run explore` ever new ones. What names a seed of its own keeps it.
+ * `PROPERTY_SEED=<n>` plays others, `npm run explore` ever new ones. A test that names a seed of its own keeps it.
  */
 import fc from "fast-check";
 import { beforeEach } from "vitest";

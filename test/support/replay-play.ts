@@ -43,7 +43,7 @@ interface Given {
   readonly page?: number;
 }
 
-/** What a log is when it is read again. */
+/** A log as it is read again. */
 export function readBack(events: readonly WorkflowEvent[]): WorkflowEvent[] {
   return JSON.parse(JSON.stringify(events)) as WorkflowEvent[];
 }

@@ -6,7 +6,7 @@
  *    writes itself (internal context, announce and settle turns) never start one and never restart one.
  * M3 The turn index is the number of assistant messages after the message that carries the script.
  * M4 What a request used differs from one to the next, and is counted here as it is told.
- * M5 A rate limit is the one thing that depends on earlier requests. What it refuses is recorded and answered by no script.
+ * M5 A rate limit is the one thing that depends on earlier requests. A refused request is recorded and answered by no script.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -41,7 +41,7 @@ export type Turn = {
 
 export type Script = {
   readonly turns: readonly Turn[];
-  /** What to answer when the host announces results in a turn of its own; default "ok". */
+  /** The answer when the host announces results in a turn of its own; default "ok". */
   readonly onAnnounce?: string;
 };
 

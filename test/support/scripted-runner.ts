@@ -25,7 +25,7 @@ export type Scripted =
 
 interface Run {
   readonly order: Order;
-  /** What it says that its session is. */
+  /** The session that it says to be its own. */
   readonly session: SessionKey;
   ending?: ChildEnding;
   readonly ended: PromiseWithResolvers<Observation>;

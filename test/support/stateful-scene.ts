@@ -63,7 +63,7 @@ export function createLiveModel(): LiveModel {
 async function answer(next: ((text: string) => void) | undefined, decision: unknown): Promise<void> {
   if (!next) throw new Error("nobody waits for an answer");
   next(typeof decision === "string" ? decision : JSON.stringify(decision));
-  // What follows is read from a ledger, and written there.
+  // Everything that follows is read from a ledger, and written there.
   for (let turn = 0; turn < 10; turn += 1) await waitUntilSettled();
 }
 

@@ -1,6 +1,6 @@
 /** Owns: the tokens that a scripted model says it used. */
 
-/** What one answer used, by its own count. Cached tokens are a part of the prompt's. */
+/** Tokens of one answer, by its own count. Cached tokens are a part of the prompt's. */
 export type TokenCount = {
   readonly promptTokens: number;
   readonly cachedTokens: number;

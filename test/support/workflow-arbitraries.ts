@@ -159,7 +159,7 @@ export interface World {
 
 interface Play {
   readonly onProgress?: OnProgress;
-  /** What has begun is always let end before the run's time is over. */
+  /** Work that has begun is always let end before the run's time is over. */
   readonly patient?: boolean;
 }
 
@@ -264,7 +264,7 @@ function outcomeOf(effect: NodeEffect): EffectOutcome {
   }
 }
 
-/** What was checked says who made it. */
+/** A checked result says who made it. */
 export const CONTENT = "content of ";
 
 /** Each child is judged otherwise than the one before it. */

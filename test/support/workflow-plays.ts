@@ -141,7 +141,7 @@ export function hasEnded(ledger: MemoryWorkflowLedger, runId: string): boolean {
 
 const TERMINAL = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
-/** What must hold of the log of every run, however it came about. */
+/** Rules for the log of every run, however it came about. */
 export function checkLog(events: readonly WorkflowEvent[]): void {
   const before = new Set<string>();
   const begun = new Set<string>();

@@ -52,7 +52,7 @@ afterEach(() => {
   expect(problems.splice(0), "what breaks the official schemas").toEqual([]);
 });
 
-/** What becomes of an append: asked before it is made, and told when it is on disk. `throw` there is a fault. */
+/** The fate of an append: asked before it is made, and told when it is on disk. `throw` there is a fault. */
 export interface AppendFaults {
   before?(request: WorkflowAppend): void;
   after?(request: WorkflowAppend): void;
@@ -89,7 +89,7 @@ export interface WorkflowScene {
   readonly clock: FakeClock;
   readonly ledger: MemoryWorkflowLedger;
   readonly isAlive: boolean;
-  /** What the host logged above `debug`. */
+  /** Lines that the host logged above `debug`. */
   readonly said: string[];
   /** Creates a run, lets everything that needs no time happen, and returns its id. */
   run(workflowId: string, request?: Partial<CreateRun>, caller?: Caller): Promise<string>;
@@ -260,7 +260,7 @@ interface Life {
   isOver: boolean;
 }
 
-/** Of a process that is dead nothing is written, and nothing comes back to it. */
+/** A process that is dead writes nothing, and nothing comes back to it. */
 function createMortal<T extends object>(part: T, life: Life): T {
   return new Proxy(part, {
     get: (target, key) => {

@@ -69,7 +69,7 @@ export function readOnly(): void {
   state.steps = new Map();
 }
 
-/** What holds a result and what rules on it are told apart. */
+/** The gate of a result and the ruling on it are told apart. */
 export const gated = {
   // @ts-expect-error there is no fourth verdict
   verdict: "maybe" satisfies Verdict,

@@ -24,7 +24,7 @@ declare const contestant: Contestant;
 
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
-/** What we have can be given to a hook as it is, and has the same fields. */
+/** Our values can be given to a hook as they are, and have the same fields. */
 export const ours = {
   question: question satisfies HookQuestion,
   result: result satisfies HookResult,

@@ -91,7 +91,7 @@ interface KnownFields {
   readonly plan?: PlanProgress;
 }
 
-/** Sums over the log of a plan, kept so that looking after one step costs the same in a plan of 10,000. */
+/** The state of a plan, derived from its log and kept so that looking after one step costs the same in a plan of 10,000. */
 export interface PlanProgress {
   /** Steps of the plan that are admitted; the delivery is not one of them. */
   readonly admitted: number;

@@ -21,7 +21,10 @@ export function isReleased({ phase }: Step): boolean {
   return phase.status === "completed" && phase.released !== "replaced";
 }
 
-/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. Results of a child that did not run as asked are held. */
+/**
+ * True while the words of a step are kept back: whoever remembers a held or withheld result could be asked for it again. Results of a
+ * child that did not run as asked are held.
+ */
 function isHeldBack({ phase, withheld, spec, differences = [] }: Step): boolean {
   const isMismatch = spec.gate?.holdMismatch === true && differences.length > 0;
   return withheld !== undefined || phase.status === "held" || isMismatch;

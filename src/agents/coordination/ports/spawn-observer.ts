@@ -15,7 +15,7 @@ export interface SpawnQuery {
   readonly taken: ReadonlySet<SessionKey>;
 }
 
-/** Asks the host about the spawns that its models make. */
+/** Asks the host about spawns of its models, binds envelopes to them and stops them. */
 export interface SpawnObserver {
   /** Asks the host's own records about a spawn; never throws. */
   observe(query: SpawnQuery): Promise<Observation>;

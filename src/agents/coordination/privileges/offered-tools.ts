@@ -46,7 +46,7 @@ function meetAll(bounds: readonly PrivilegeBound[], expand: ExpandTools): readon
     .reduce<readonly string[]>((met, list) => meet(met, list), ["*"]);
 }
 
-/** Returns the entries of both lists. One of two that have something in common always lies within the other. */
+/** Returns the narrower entry of every two that overlap: one of them always lies within the other. */
 function meet(some: readonly string[], others: readonly string[]): readonly string[] {
   const common = some.flatMap((one) =>
     others.flatMap((other) => (isWithin(one, other) ? [one] : isWithin(other, one) ? [other] : [])),

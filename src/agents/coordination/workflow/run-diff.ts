@@ -47,7 +47,7 @@ export interface RunDiff {
   readonly truncated?: true;
 }
 
-/** Differences in one answer. */
+/** One answer has at most so many differences, and characters; the first difference is always in it. */
 const DIFFS_MAX = 500;
 const CHARS_MAX = 2_000_000;
 

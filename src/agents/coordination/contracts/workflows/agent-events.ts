@@ -168,7 +168,7 @@ export const AGENT_PAYLOADS = {
     text,
     calls: z.array(askedCallSchema),
     tokens: count,
-    /** The end that the last turn brought. */
+    /** The result of the invocation; only in its last turn. */
     final: z
       .strictObject({ result: z.unknown(), confidence, schemaValidated: z.boolean().optional() })
       .optional(),

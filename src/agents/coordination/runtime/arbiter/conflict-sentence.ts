@@ -33,7 +33,7 @@ export function describeRefusal(
 
 const READ_AGAIN = "Read it again and make your change to what it is now";
 
-/** Reasons why a merge failed in which the model itself can often do it. */
+/** Reasons for a failed merge that the model itself can often mend. */
 const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
 
 /** True when nobody but people can rule on it. */

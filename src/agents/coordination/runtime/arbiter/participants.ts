@@ -27,7 +27,7 @@ export interface Participant {
   readonly session: SessionKey;
   readonly state: OpenCoordination;
   readonly priority: Priority;
-  /** It may not know of changes before this time; absent for an owner, who was there before. */
+  /** When its attempt began: others' changes since then to a file that it has not seen are unknown to it; absent for an owner. */
   readonly beganAtMs?: EpochMs;
 }
 

@@ -22,7 +22,7 @@ import type { Participant } from "./participants.ts";
 /** All plugins and all contests of a call together; the host waits for 18 s, and other work needs some of them. */
 export const PLUGINS_MS = 10_000;
 
-/** Time on top for a plugin that overruns the deadline itself, so that it can be named. */
+/** Extra time for the host of the hooks, which ends a late plugin at the deadline and names it. */
 const GRACE_MS = 250;
 
 export type Contested = Pick<PluginContest, "cause"> & Pick<ResourceContest, "claims"> & AppliedStrategy;

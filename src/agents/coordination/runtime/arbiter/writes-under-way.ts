@@ -53,7 +53,7 @@ export interface ChangeUnderWay {
   readonly isNew: boolean;
   /** The text that will be in it, where it is known. */
   readonly text?: string;
-  /** The text that the session believes to be there afterwards, where others' changes are merged into its own. */
+  /** The version that the session takes the file for afterwards, where others' changes are merged into its own. */
   readonly knownAs?: string;
 }
 

@@ -175,7 +175,7 @@ export function chooseSession(
   return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
 }
 
-/** The newest request to the host, for whoever has to stop it. */
+/** The start under way and the agent at work, for whoever has to stop them. */
 export interface AttemptStarts {
   starting?: Promise<unknown>;
   /** The agent that was started, or found at work. Absent for a delivery: nobody stops the owner's session. */

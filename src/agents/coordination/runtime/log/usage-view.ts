@@ -9,7 +9,7 @@ export interface UsageView extends UsageTotals {
   readonly tokens: number;
   /** `provider/model` of the newest run, in the order in which they were first called. */
   readonly models: readonly string[];
-  /** Usage of its calls alone, where its runner says more: the usage of a plan that its agent ran is in the other. */
+  /** Usage of its calls alone, where its runner says more: the totals above include a plan that its agent ran. */
   readonly ofCalls?: UsageSum;
 }
 

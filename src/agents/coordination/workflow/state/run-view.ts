@@ -24,7 +24,7 @@ export interface ChildRun {
 /** `children`: the runs that it waits for. A run whose child waits for somebody waits for them too. */
 export function statusOf(run: WorkflowRun, children: readonly ChildRun[] = []): WorkflowStatus {
   const { phase } = run;
-  // The states that a fork goes through while it takes events are over, whatever they are.
+  // A fork that still takes events is running: the states that it passes through are its source's past.
   if (isMaterialising(run)) return "running";
   if (phase.kind !== "open") return phase.kind;
   const waiting = findWaitingNode(run);

@@ -160,7 +160,7 @@ function performEffects(driving: Driving, entry: DrivenRun, { effects, wakeAtMs 
   if (wakeAtMs !== undefined) wakeAt(driving, runId, { atMs: wakeAtMs });
 }
 
-/** Lets work that a paused run began end; work that nobody waits for any more is stopped. */
+/** Forgets work that the run no longer waits for, and aborts it when the run has ended. A paused run's work goes on. */
 function forgetOtherActs(
   { pending: { acts }, loadedRun: { run } }: DrivenRun,
   effects: readonly NodeEffect[],
@@ -274,7 +274,7 @@ function waitInSleep(driving: Driving, followed: FollowedAct, { effect, wait }: 
   if (entry) release(driving, entry);
 }
 
-/** Delivers outcomes; the answer of a call that was broken off is none. */
+/** Delivers the outcome of an effect; drops it when the effect was aborted. */
 function createDeliver(
   driving: Driving,
   runId: CoordinationId,

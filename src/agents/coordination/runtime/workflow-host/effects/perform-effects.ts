@@ -67,7 +67,7 @@ async function performOther(
   }
 }
 
-/** True for an effect of a replay whose source has no outcome of it. It is not done: a replay does nothing outside of its own log. */
+/** True for an effect that a replay takes from its source, or leaves undone: it does nothing outside of its own log. */
 function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
   return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
 }

@@ -173,6 +173,10 @@ describe("policy use", () => {
     const { plugins } = config.config as { plugins: { entries: { coordination: { config: unknown } } } };
     const phase1 = parsePluginConfig(plugins.entries.coordination.config);
     expect(phase1).toMatchObject({ gates: { confidenceThreshold: 0.85 }, budget: { spawns: 50 } });
+    await runCli(["enable"], { config });
+    expect((await runCli(["status"], { config })).stdout).toMatch(
+      /^coordination +on \(policy careful 1\.0\.0\)$/mu,
+    );
     const again = await runCli(["policy", "use", "careful"], { config });
     expect(again.stdout).toBe("the gateway goes by careful 1.0.0 already\n");
     await runCli(["policy", "drop"], { config });

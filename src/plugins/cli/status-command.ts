@@ -1,4 +1,5 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
+import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
@@ -72,6 +73,8 @@ interface SwitchStatus {
   readonly enabled: boolean | null;
   readonly strict: boolean | null;
   readonly agents?: readonly string[];
+  /** The policy pack that the gateway goes by, such as `careful 1.0.0`. */
+  readonly policy?: string;
   /** Why coordination is off although its flag is on. */
   readonly problem?: string;
 }
@@ -85,8 +88,14 @@ function switchesOf(switches: Switches | undefined): SwitchStatus {
     enabled: isCoordinating(switches),
     strict: phase1.strict,
     ...(phase1.agents && { agents: phase1.agents }),
+    ...policyOf(phase1),
     ...(problem !== undefined && { problem }),
   };
+}
+
+function policyOf({ policies: { default: name = "", packs } }: Phase1Config): Pick<SwitchStatus, "policy"> {
+  const pack = packs[name];
+  return pack ? { policy: `${name} ${pack.version}` } : {};
 }
 
 function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined {
@@ -183,9 +192,13 @@ function renderAlarm({ health }: Status, paint: Paint, terminal: Terminal): stri
   ];
 }
 
-function switchText({ enabled, strict, agents, problem }: Status, paint: Paint): string {
+function switchText({ enabled, strict, agents, policy, problem }: Status, paint: Paint): string {
   if (enabled === null) return "unknown: OpenClaw's configuration cannot be read from here";
-  const details = [...(strict ? ["strict"] : []), ...(agents ? [`agents ${agents.join(", ")}`] : [])];
+  const details = [
+    ...(strict ? ["strict"] : []),
+    ...(agents ? [`agents ${agents.join(", ")}`] : []),
+    ...(policy === undefined ? [] : [`policy ${policy}`]),
+  ];
   const extra = details.length > 0 ? ` (${details.join("; ")})` : "";
   if (enabled) return paint.tone("good", "on") + extra;
   return problem === undefined ? "off" : `${paint.tone("bad", "off")}: ${problem}`;

@@ -13,6 +13,7 @@ import {
 import { findPercentile, measureCounts, type Measure } from "../../src/agents/coordination/stats/measures.ts";
 import { recordConflicts, WRITERS } from "../cli/recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
+import { ENDED_PLAN, recordPlans } from "../cli/recorded-plan.ts";
 import { recordQuestions, SPAWNS } from "../cli/recorded-questions.ts";
 import { createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 
@@ -54,6 +55,13 @@ describe("the counts of a coordination", () => {
     expect(counts.results).toBeGreaterThanOrEqual(counts.held);
     expect(counts.questions).toBeGreaterThanOrEqual(counts.answerMs.length + counts.expired);
     expect(Math.min(...counts.answerMs)).toBeGreaterThan(0);
+  });
+
+  it("leave out telling the owner of a plan, which is no step of it", async () => {
+    const events = await readRecorded((file) => recordPlans(file, [ENDED_PLAN]), ENDED_PLAN.id);
+    const steps = events.filter(({ type, nodeId }) => type === "step.completed" && nodeId !== "@delivery");
+    expect(events.some(({ type, nodeId }) => type === "step.completed" && nodeId === "@delivery")).toBe(true);
+    expect(countEvents(events).completed).toBe(steps.length);
   });
 
   it("tell conflicts", async () => {

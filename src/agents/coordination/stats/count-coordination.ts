@@ -1,6 +1,6 @@
 /** Owns: what one coordination adds to the statistics, counted from its log. Does not own: what they are compared with (`measures.ts`). */
 import type { FactPayloads } from "../contracts/facts.ts";
-import type { StepId } from "../contracts/ids.ts";
+import { DELIVERY_STEP_ID, type StepId } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
 
 /** Numbers of any set of coordinations. Durations in milliseconds, in no order. */
@@ -96,6 +96,8 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     counting.openedAtMs = atMs;
   },
   "step.completed": (counting, { stepId, attempt }, atMs) => {
+    // Telling the owner of a plan is no step of it.
+    if (stepId === DELIVERY_STEP_ID) return;
     const { counts, completed, openedAtMs } = counting;
     if (completed.has(stepId)) counts.duplicates += 1;
     if (completed.size === 0) counts.firstResultMs.push(Math.max(0, atMs - openedAtMs));

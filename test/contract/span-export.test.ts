@@ -10,6 +10,7 @@ import { createOtlpSender } from "../../src/infra/otlp/otlp-sender.ts";
 import { createSpanExport, type SpanExport } from "../../src/plugins/telemetry/export-spans.ts";
 import { createFollowedSpans } from "../../src/plugins/telemetry/followed-spans.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
 import { listUnique, startOtlpCollector, type OtlpCollector } from "../support/otlp-collector.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -148,6 +149,40 @@ describe("an export of spans", () => {
     // The page failed behind this run, or another process exported meanwhile and came less far.
     expect(await project(items.slice(0, part))).toEqual(first);
     expect([...first, ...(await project(items.slice(part)))]).toEqual(expectedIds);
+  });
+
+  it("tells once of a run whose log is damaged, and exports the others", async () => {
+    const file = folder.file("damaged.sqlite");
+    await recordLedger(file, [RESEARCH, { ...RESEARCH, id: "co-sound", trace: "another" }]);
+    const ofRun = `run_key = (select run_key from run where run_id = '${RESEARCH.id}')`;
+    forge(file, `update event set payload = '{' where type = 'step.completed' and ${ofRun}`);
+    const ledger = await openTestLedger(file);
+    const damaged: string[] = [];
+    const spans = createFollowedSpans(hashText, (runId) => void damaged.push(runId));
+    const { items } = await ledger.readArrivals({ after: 0, limit: 10_000 });
+    const projected = await spans.project(ledger, items);
+    expect(projected.length).toBeGreaterThan(0);
+    await spans.project(ledger, items);
+    expect(damaged).toEqual([RESEARCH.id]);
+    await ledger.close();
+  });
+
+  it("reads of a chain of coordinations the one before only", async () => {
+    const file = folder.file("chain.sqlite");
+    const chain = Array.from({ length: 5 }, (_, id) => ({ ...RESEARCH, id: `co-0000000${id}` }));
+    await recordLedger(file, chain);
+    const ledger = await openTestLedger(file);
+    const { items } = await ledger.readArrivals({ after: 0, limit: 10_000 });
+    const last = items.filter(({ runId }) => runId === "co-00000004");
+    const readIds = new Set<string>();
+    const read: typeof ledger.read = (runId, range) => {
+      readIds.add(runId);
+      return ledger.read(runId, range);
+    };
+    const spans = await createFollowedSpans(hashText, () => undefined).project({ ...ledger, read }, last);
+    expect([...readIds].toSorted()).toEqual(["co-00000003", "co-00000004"]);
+    expect(spans.at(-1)?.links).toHaveLength(1);
+    await ledger.close();
   });
 
   it("goes on with the others where the collector refuses one", async () => {

@@ -6,11 +6,9 @@ import type { WorkflowEvent } from "../../agents/coordination/contracts/workflow
 import type { Arrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
-import {
-  createCoordinationSpans,
-  type SpanProjection,
-} from "../../agents/coordination/telemetry/project-coordination.ts";
+import { createCoordinationSpans } from "../../agents/coordination/telemetry/project-coordination.ts";
 import { createWorkflowSpans } from "../../agents/coordination/telemetry/project-workflow.ts";
+import type { FindRoot, SpanProjection } from "../../agents/coordination/telemetry/projection.ts";
 import type { HashText, Span, SpanPlace } from "../../agents/coordination/telemetry/span.ts";
 import { giveWay } from "../../platform/give-way.ts";
 
@@ -31,6 +29,8 @@ type AnyEvent = RunEvent | WorkflowEvent;
 
 const EVENTS_PER_READ = 500;
 const RUNS_MAX = 1_000;
+/** Runs whose logs are damaged and that are remembered as such: each is told once, and not read again. */
+const DAMAGED_MAX = 1_000;
 /** Runs around a run, whose traces it may be on. */
 const DEPTH_MAX = 32;
 
@@ -58,11 +58,18 @@ export function createFollowedSpans(
     const [oldest] = runs.keys();
     if (runs.size > RUNS_MAX && oldest !== undefined) runs.delete(oldest);
   };
+  const damaged = new Set<CoordinationId>();
+  const noteDamage = (runId: CoordinationId): void => {
+    const [first] = damaged;
+    if (damaged.size >= DAMAGED_MAX && first !== undefined) damaged.delete(first);
+    damaged.add(runId);
+    onDamage(runId);
+  };
   const projectRun = async (ledger: ExportedLedger, { runId, from, to }: Stretch): Promise<Span[]> => {
     const remembered = runs.get(runId);
     // A page that is projected again, because it was not exported, begins before the place that the run has reached.
     const isBehind = remembered !== undefined && remembered.next <= from;
-    const run = isBehind ? remembered : await beginRun(ledger, runId, hash, DEPTH_MAX);
+    const run = isBehind ? remembered : await followRun(ledger, runId, hash);
     if (!run) return [];
     const spans = await takeUpTo(run, from, to);
     const root = run.projection.root();
@@ -74,12 +81,13 @@ export function createFollowedSpans(
     project: async (ledger, arrivals) => {
       const spans: Span[] = [];
       for (const stretch of listStretches(arrivals, (runId) => runs.has(runId))) {
+        const { runId } = stretch;
         try {
-          spans.push(...(await projectRun(ledger, stretch)));
+          if (!damaged.has(runId)) spans.push(...(await projectRun(ledger, stretch)));
         } catch (error) {
           if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
-          runs.delete(stretch.runId);
-          onDamage(stretch.runId);
+          runs.delete(runId);
+          noteDamage(runId);
         }
         await giveWay();
       }
@@ -120,40 +128,78 @@ async function takeUpTo(run: FollowedRun, from: number, to: number): Promise<Spa
   return spans;
 }
 
-/** Begins to follow a run, whichever kind it is; `undefined` where the ledger does not have it. */
-async function beginRun(
-  ledger: ExportedLedger,
-  runId: CoordinationId,
-  hash: HashText,
-  depth: number,
-): Promise<FollowedRun | undefined> {
-  const isCoordination = (await ledger.entry(runId)) !== undefined;
+/** A run of the ledger with its first event. */
+interface FoundRun extends Pick<FollowedRun, "read"> {
+  readonly isCoordination: boolean;
+  readonly first: AnyEvent;
+}
+
+/** Finds a run, whichever kind it is; `undefined` where the ledger does not have it. */
+async function findRun(ledger: ExportedLedger, runId: string): Promise<FoundRun | undefined> {
+  const id = runId as CoordinationId;
+  const isCoordination = (await ledger.entry(id)) !== undefined;
   const store = isCoordination ? ledger : ledger.workflows;
-  const read: FollowedRun["read"] = (range) => store.read(runId, range);
+  const read: FollowedRun["read"] = (range) => store.read(id, range);
   const [first] = await read({ from: 0, limit: 1 });
-  if (!first) return undefined;
-  const roots = new Map<string, SpanPlace>();
-  for (const origin of depth > 0 ? listOrigins(first) : []) {
-    const around = await beginRun(ledger, origin as CoordinationId, hash, depth - 1);
-    const root = around?.projection.root();
-    if (root) roots.set(origin, root);
-  }
-  const findRoot = (id: string): SpanPlace | undefined => roots.get(id);
+  return first && { isCoordination, read, first };
+}
+
+/** Begins the projection of a run, with the roots of the runs that its first event names. */
+function beginRun(
+  { isCoordination, read, first }: FoundRun,
+  hash: HashText,
+  findRoot: FindRoot,
+): FollowedRun {
   const projection = isCoordination
     ? createCoordinationSpans(hash, findRoot)
     : createWorkflowSpans(hash, findRoot);
-  const run: FollowedRun = { read, projection: projection, next: 1 };
-  run.projection.take(first);
-  return run;
+  projection.take(first as never);
+  return { read, projection: projection, next: 1 };
 }
 
-/** Lists the runs that a run came from. */
-function listOrigins(first: AnyEvent): string[] {
-  if (first.type === "coordination.created") {
-    const { forkedFrom, parent, trace } = first.payload;
-    const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
-    return origins.filter((origin) => origin !== undefined);
+async function followRun(
+  ledger: ExportedLedger,
+  runId: CoordinationId,
+  hash: HashText,
+): Promise<FollowedRun | undefined> {
+  const found = await findRun(ledger, runId);
+  return (
+    found && beginRun(found, hash, await readRoots(ledger, listOrigins(found.first), { hash, depth: 0 }))
+  );
+}
+
+interface Around {
+  readonly hash: HashText;
+  /** How many runs deep it is within the run that is followed. */
+  readonly depth: number;
+}
+
+async function readRoots(
+  ledger: ExportedLedger,
+  runIds: readonly string[],
+  { hash, depth }: Around,
+): Promise<FindRoot> {
+  const roots = new Map<string, SpanPlace | undefined>();
+  for (const runId of runIds) {
+    const found = await findRun(ledger, runId);
+    // The trace of a coordination stands in its own log, that of a run perhaps in the run around it.
+    const around = found && depth < DEPTH_MAX ? listRunsAround(found.first) : [];
+    const findRoot = await readRoots(ledger, around, { hash, depth: depth + 1 });
+    roots.set(runId, found && beginRun(found, hash, findRoot).projection.root());
   }
+  return (runId) => roots.get(runId);
+}
+
+/** Lists the runs that a run came from: they are linked, or it is below them. */
+function listOrigins(first: AnyEvent): string[] {
+  if (first.type !== "coordination.created") return listRunsAround(first);
+  const { forkedFrom, parent, trace } = first.payload;
+  const origins = [forkedFrom?.coordinationId, parent?.coordinationId, trace.causalRef];
+  return origins.filter((origin) => origin !== undefined);
+}
+
+/** Lists the run of this host that started a workflow run. */
+function listRunsAround(first: AnyEvent): string[] {
   if (first.type !== "run.started" || !("parent" in first.payload)) return [];
   const { parent } = first.payload;
   return parent && parent.wellKnownUrl === undefined ? [parent.runId] : [];

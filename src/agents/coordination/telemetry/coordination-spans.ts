@@ -3,7 +3,9 @@ import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { createUsageCounter, type UsedByStep } from "./count-usage.ts";
+import type { FindRoot } from "./projection.ts";
 import {
+  beginSpan,
   chooseTraceId,
   findParentSpan,
   nameAttemptSpan,
@@ -11,11 +13,7 @@ import {
   type HashText,
   type OpenSpan,
   type SpanAttributes,
-  type SpanPlace,
 } from "./span.ts";
-
-/** Returns the root span of another run; `undefined` where its log cannot be read. */
-export type FindRoot = (runId: string) => SpanPlace | undefined;
 
 export interface ProjectedStep {
   readonly spec: StepAdmitted;
@@ -49,7 +47,7 @@ export function beginProjection(
   return {
     nameSpan: (part) => nameSpan(runId, part, hash),
     nameAttempt: (idempotencyKey) => nameAttemptSpan(idempotencyKey, hash),
-    root: {
+    root: beginSpan({
       traceId,
       spanId: nameSpan(runId, "root", hash),
       ...(parentSpanId !== undefined && { parentSpanId }),
@@ -62,10 +60,8 @@ export function beginProjection(
         ...(forkedFrom && { "coordination.forked_from": forkedFrom.coordinationId }),
         ...(gateway !== undefined && { "coordination.gateway": gateway }),
       },
-      events: [],
-      droppedEvents: 0,
       links: origins.flatMap((id) => (id === undefined ? [] : (findRoot(id) ?? []))),
-    },
+    }),
     steps: new Map(),
     questions: new Map(),
     conflicts: new Map(),
@@ -93,11 +89,9 @@ export function openSpanOf({ root, steps }: Projected, stepId: StepId | undefine
   return step?.attempt ?? step?.gate ?? root;
 }
 
-type SpanStart = Pick<OpenSpan, "spanId" | "name" | "startMs" | "attributes"> & {
-  readonly parentSpanId: string;
-  readonly links?: readonly SpanPlace[];
-};
+type SpanStart = Omit<Parameters<typeof beginSpan>[0], "traceId"> & { readonly parentSpanId: string };
 
-export function beginSpan({ root: { traceId } }: Projected, { links = [], ...start }: SpanStart): OpenSpan {
-  return { traceId, ...start, events: [], droppedEvents: 0, links };
+/** Begins a span on the trace of the coordination. */
+export function beginPart({ root: { traceId } }: Projected, start: SpanStart): OpenSpan {
+  return beginSpan({ traceId, ...start });
 }

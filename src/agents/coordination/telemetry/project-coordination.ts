@@ -5,17 +5,17 @@
  * Nothing that people or models wrote is in them: ids, names, codes, numbers and times. A span is projected when its end is recorded.
  */
 import type { FactPayloads } from "../contracts/facts.ts";
-import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
+import type { FactEvent, RunEvent } from "../contracts/run-event.ts";
 import {
   beginProjection,
-  beginSpan,
+  beginPart,
   describeAgent,
   openSpanOf,
   placeOf,
-  type FindRoot,
   type Projected,
 } from "./coordination-spans.ts";
 import { describeModel, describeUsage } from "./count-usage.ts";
+import { createProjection, type FindRoot, type SpanProjection, type Takes } from "./projection.ts";
 import {
   addSpanEvent,
   endSpan,
@@ -24,35 +24,19 @@ import {
   type OpenSpan,
   type Span,
   type SpanAttributes,
-  type SpanPlace,
 } from "./span.ts";
 
-/** Follows one log from its first event on. */
-export interface SpanProjection<Event> {
-  /** Takes the next event of the log, and returns the spans that end with it. */
-  take(event: Event): Span[];
-  /** The span of the run itself, as soon as its first event was taken. */
-  root(): SpanPlace | undefined;
-}
-
 type Fact<T extends FactEvent["type"]> = Extract<FactEvent, { readonly type: T }>;
-type Take<T extends FactEvent["type"]> = (projected: Projected, fact: Fact<T>, atMs: number) => Span[];
 
 export function createCoordinationSpans(
   hash: HashText,
   findRoot: FindRoot = () => undefined,
 ): SpanProjection<RunEvent> {
-  let projected: Projected | undefined;
-  return {
-    take: (event) => {
-      if (!isFact(event)) return [];
-      const atMs = Date.parse(event.timestamp);
-      if (event.type === "coordination.created") projected = beginProjection(event, hash, findRoot);
-      const take = TAKES[event.type] as Take<FactEvent["type"]> | undefined;
-      return projected && take ? take(projected, event, atMs) : [];
-    },
-    root: () => projected?.root,
-  };
+  return createProjection(
+    (event: RunEvent) =>
+      event.type === "coordination.created" ? beginProjection(event, hash, findRoot) : undefined,
+    TAKES,
+  );
 }
 
 type Attempted = Pick<FactPayloads["step.completed"], "stepId" | "attempt">;
@@ -96,7 +80,7 @@ function endOpenSpans({ steps, questions, conflicts }: Projected, atMs: number):
 
 const FAILED: ReadonlySet<string> = new Set(["failed", "escalated"]);
 
-const TAKES: { readonly [T in FactEvent["type"]]?: Take<T> } = {
+const TAKES: Takes<RunEvent, Projected> = {
   "step.admitted": (projected, { payload }) => {
     const before = projected.usage.sum(payload.stepId);
     projected.steps.set(payload.stepId, {
@@ -180,7 +164,7 @@ const TAKES: { readonly [T in FactEvent["type"]]?: Take<T> } = {
     const { escalationId, stepId, cause, kind } = payload;
     projected.questions.set(
       escalationId,
-      beginSpan(projected, {
+      beginPart(projected, {
         spanId: projected.nameSpan(`question/${escalationId}`),
         parentSpanId: placeOf(projected, stepId),
         name: `coordination.question ${cause}`,
@@ -221,7 +205,7 @@ const TAKES: { readonly [T in FactEvent["type"]]?: Take<T> } = {
     const { conflictId, claims, contest } = payload;
     projected.conflicts.set(
       conflictId,
-      beginSpan(projected, {
+      beginPart(projected, {
         spanId: projected.nameSpan(`conflict/${conflictId}`),
         parentSpanId: placeOf(projected, contest?.requester),
         name: "coordination.conflict",
@@ -246,7 +230,7 @@ const TAKES: { readonly [T in FactEvent["type"]]?: Take<T> } = {
   },
   "privilege.refused": (projected, { payload: { stepId, tool, rule }, sequence }, atMs) => [
     endSpan(
-      beginSpan(projected, {
+      beginPart(projected, {
         spanId: projected.nameSpan(`call/${sequence}`),
         parentSpanId: placeOf(projected, stepId),
         name: `execute_tool ${tool}`,
@@ -294,7 +278,7 @@ function beginAttempt(projected: Projected, { payload }: Fact<"step.dispatched">
   const links = earlier === "" ? [] : [{ traceId, spanId: earlier }];
   const { spanId: caller } = spec.call;
   const hostSpan = findParentSpan(traceId, caller);
-  const span = beginSpan(projected, {
+  const span = beginPart(projected, {
     spanId: projected.nameAttempt(payload.idempotencyKey),
     parentSpanId: placeOf(projected, parentStepId),
     name: `invoke_agent ${agentId}`,
@@ -322,7 +306,7 @@ function beginGate(
   { stepId, attempt, confidence }: FactPayloads["result.held"],
   atMs: number,
 ): OpenSpan {
-  return beginSpan(projected, {
+  return beginPart(projected, {
     spanId: projected.nameSpan(`gate/${stepId}/${attempt}`),
     parentSpanId: placeOf(projected, stepId),
     name: "coordination.gate",

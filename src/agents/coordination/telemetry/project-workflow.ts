@@ -3,9 +3,9 @@
  * agent, and each question to people. Inputs, outputs and prompts are not in them.
  */
 import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
-import type { FindRoot } from "./coordination-spans.ts";
-import type { SpanProjection } from "./project-coordination.ts";
+import { createProjection, type FindRoot, type SpanProjection, type Takes } from "./projection.ts";
 import {
+  beginSpan,
   chooseTraceId,
   endSpan,
   findParentSpan,
@@ -30,21 +30,16 @@ interface Projected {
 }
 
 type Event<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { readonly type: T }>;
-type Take<T extends WorkflowEvent["type"]> = (projected: Projected, event: Event<T>, atMs: number) => Span[];
 
 export function createWorkflowSpans(
   hash: HashText,
   findRoot: FindRoot = () => undefined,
 ): SpanProjection<WorkflowEvent> {
-  let projected: Projected | undefined;
-  return {
-    take: (event) => {
-      if (event.type === "run.started") projected = beginProjection(event, hash, findRoot);
-      const take = TAKES[event.type] as Take<WorkflowEvent["type"]> | undefined;
-      return projected && take ? take(projected, event, Date.parse(event.timestamp)) : [];
-    },
-    root: () => projected?.root,
-  };
+  return createProjection(
+    (event: WorkflowEvent) =>
+      event.type === "run.started" ? beginProjection(event, hash, findRoot) : undefined,
+    TAKES,
+  );
 }
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/u;
@@ -65,7 +60,7 @@ function beginProjection(event: Event<"run.started">, hash: HashText, findRoot: 
   return {
     runId,
     hash,
-    root: {
+    root: beginSpan({
       traceId: place?.traceId ?? chooseTraceId(runId, undefined, hash),
       spanId: nameSpan(runId, "root", hash),
       ...(place && { parentSpanId: place.spanId }),
@@ -79,10 +74,7 @@ function beginProjection(event: Event<"run.started">, hash: HashText, findRoot: 
         "coordination.transport": payload.transport,
         "coordination.tenant": payload.owner.tenant,
       },
-      events: [],
-      droppedEvents: 0,
-      links: [],
-    },
+    }),
     nodes: new Map(),
     calls: new Map(),
     questions: new Map(),
@@ -98,9 +90,9 @@ interface SpanStart {
   readonly attributes: SpanAttributes;
 }
 
-function beginSpan({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
-  const spanId = nameSpan(runId, `event/${sequence}`, hash);
-  return { traceId: root.traceId, spanId, ...start, events: [], droppedEvents: 0, links: [] };
+/** Begins a span on the trace of the run. */
+function beginPart({ root, runId, hash }: Projected, { sequence, ...start }: SpanStart): OpenSpan {
+  return beginSpan({ traceId: root.traceId, spanId: nameSpan(runId, `event/${sequence}`, hash), ...start });
 }
 
 function placeOf({ root, nodes }: Projected, nodeId: string | undefined): string {
@@ -131,7 +123,7 @@ function endRun({ root, nodes, calls, questions }: Projected, end: SpanEnd): Spa
   return [...open, endSpan(root, { atMs, error, attributes: { "coordination.outcome": outcome } })];
 }
 
-const TAKES: { readonly [T in WorkflowEvent["type"]]?: Take<T> } = {
+const TAKES: Takes<WorkflowEvent, Projected> = {
   "node.started": (projected, { payload: { nodeId, typeId, attempt }, sequence }, startMs) => {
     const attributes = {
       "coordination.node_id": nodeId,
@@ -140,7 +132,7 @@ const TAKES: { readonly [T in WorkflowEvent["type"]]?: Take<T> } = {
     };
     const parentSpanId = projected.root.spanId;
     const name = `coordination.node ${typeId}`;
-    projected.nodes.set(nodeId, beginSpan(projected, { sequence, parentSpanId, name, startMs, attributes }));
+    projected.nodes.set(nodeId, beginPart(projected, { sequence, parentSpanId, name, startMs, attributes }));
     return [];
   },
   "node.completed": ({ nodes }, { payload: { nodeId } }, atMs) =>
@@ -165,7 +157,7 @@ const TAKES: { readonly [T in WorkflowEvent["type"]]?: Take<T> } = {
     };
     const parentSpanId = placeOf(projected, nodeId);
     const name = `execute_tool ${toolName}`;
-    projected.calls.set(callId, beginSpan(projected, { sequence, parentSpanId, name, startMs, attributes }));
+    projected.calls.set(callId, beginPart(projected, { sequence, parentSpanId, name, startMs, attributes }));
     return [];
   },
   "agent.toolReturned": ({ calls }, { payload: { callId } }, atMs) =>
@@ -178,7 +170,7 @@ const TAKES: { readonly [T in WorkflowEvent["type"]]?: Take<T> } = {
     };
     const parentSpanId = placeOf(projected, nodeId);
     const name = `coordination.question ${kind}`;
-    const question = beginSpan(projected, { sequence, parentSpanId, name, startMs, attributes });
+    const question = beginPart(projected, { sequence, parentSpanId, name, startMs, attributes });
     projected.questions.set(interruptId, question);
     return [];
   },

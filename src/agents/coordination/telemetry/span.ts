@@ -1,10 +1,7 @@
 /** Owns: a span of OpenTelemetry as it is projected from a log. Does not own: how it is sent (`infra/otlp`). */
 
-/** Attributes by name. Names are those of the GenAI conventions, or begin with `coordination.` */
+/** Attributes by name. Names are those of the GenAI conventions 0.1.0, or begin with `coordination.` */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
-
-/** The version of the GenAI semantic conventions whose names are used. */
-export const GEN_AI_VERSION = "0.1.0";
 
 /** Something that happened at one moment of a span. */
 export interface SpanEvent {
@@ -47,6 +44,16 @@ export interface OpenSpan extends SpanPlace {
   readonly events: SpanEvent[];
   droppedEvents: number;
   readonly links: readonly SpanPlace[];
+}
+
+/** Begins a span. */
+export function beginSpan({
+  links = [],
+  ...start
+}: Pick<OpenSpan, "traceId" | "spanId" | "parentSpanId" | "name" | "startMs" | "attributes"> & {
+  readonly links?: readonly SpanPlace[];
+}): OpenSpan {
+  return { ...start, events: [], droppedEvents: 0, links };
 }
 
 /** As OpenTelemetry's SDKs keep. */

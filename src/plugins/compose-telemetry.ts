@@ -6,6 +6,7 @@ import { hash, randomUUID } from "node:crypto";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
+import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { createOtlpSender } from "../infra/otlp/otlp-sender.ts";
 import { openLedgerForReading, systemClock } from "./compose.ts";
 import { createOpenOnce } from "./open-once.ts";
@@ -51,8 +52,9 @@ export function startTelemetry(options: TelemetryOptions): TelemetryHost {
     ledger: reader.get,
     cursors,
     spans,
-    target: sender,
+    sender,
     clock: systemClock,
+    steady: steadyClock,
     logger,
     holder,
   });

@@ -43,7 +43,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   // The export of spans. Loaded only where somebody wants it.
   "plugins/telemetry": {
     folders: "core/contracts core/std core/telemetry platform",
-    types: "core/contracts/workflows core/ports",
+    types: "core/contracts/workflows core/ports infra/otlp",
   },
   plugins: {
     folders:

@@ -1,5 +1,6 @@
 /** Owns: that one process at a time exports, and goes on where another one stopped, on both kinds of ledgers. */
 import { describe, expect, it } from "vitest";
+import type { ExportHolder } from "../../src/agents/coordination/ports/export-cursors.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
@@ -33,36 +34,53 @@ describe.each([
   ["SQLite", openFile],
   ["PostgreSQL", openServer],
 ] as const)("exports of a ledger on %s", (_, open) => {
-  const take = ({ exports }: OpenedLedger, holder: string, nowMs: number, from = 7) =>
-    exports.take({ name: "otlp", holder, from, nowMs, untilMs: nowMs + 100 });
+  const name = "otlp";
+  const take = ({ exports }: OpenedLedger, holder: string, silent?: ExportHolder) =>
+    exports.take({ name, holder, from: 7, ...(silent && { silent }) });
 
-  it("begin where they are told, and are one process's until it is silent for too long", async () => {
+  it("begin where they are told, and are one process's", async () => {
     await using tested = await open();
     const { store } = tested;
-    expect(await take(store, "a", 1_000)).toBe(7);
-    expect(await take(store, "b", 1_099)).toBeUndefined();
-    expect(await take(store, "a", 1_099, 50)).toBe(7);
-    expect(await take(store, "b", 1_199)).toBe(7);
-    expect(await take(store, "a", 1_200)).toBeUndefined();
+    expect(await store.exports.holder(name)).toBeUndefined();
+    expect(await take(store, "a")).toBe(7);
+    expect(await take(store, "b")).toBeUndefined();
+    expect(await take(store, "a")).toBe(7);
+    expect(await store.exports.holder(name)).toMatchObject({ holder: "a" });
+  });
+
+  it("are taken from who has told nothing since, and from nobody else", async () => {
+    await using tested = await open();
+    const { store } = tested;
+    await take(store, "a");
+    const seen = await store.exports.holder(name);
+    await store.exports.advance({ name, holder: "a", position: 7 });
+    expect(await take(store, "b", seen)).toBeUndefined();
+    const newest = await store.exports.holder(name);
+    expect(await take(store, "b", newest)).toBe(7);
+    expect(await take(store, "c", newest)).toBeUndefined();
+    expect(await take(store, "a")).toBeUndefined();
   });
 
   it("go on for the process that has them, forwards, and for no other", async () => {
     await using tested = await open();
     const { store } = tested;
-    const advance = (holder: string, position: number) =>
-      store.exports.advance({ name: "otlp", holder, position, untilMs: 2_000 });
-    await take(store, "a", 1_000);
+    const advance = (holder: string, position: number) => store.exports.advance({ name, holder, position });
+    await take(store, "a");
     expect(await advance("a", 20)).toBe(true);
     expect(await advance("b", 30)).toBe(false);
     expect(await advance("a", 19)).toBe(false);
-    expect(await take(store, "b", 2_000)).toBe(20);
+    await store.exports.release({ name, holder: "b" });
+    expect(await take(store, "b")).toBeUndefined();
+    await store.exports.release({ name, holder: "a" });
+    expect(await store.exports.holder(name)).toBeUndefined();
+    expect(await take(store, "b")).toBe(20);
     expect(await advance("a", 40)).toBe(false);
   });
 
   it("of other names have places of their own", async () => {
     await using tested = await open();
     const { exports } = tested.store;
-    await take(tested.store, "a", 1_000);
-    expect(await exports.take({ name: "other", holder: "b", from: 3, nowMs: 0, untilMs: 9 })).toBe(3);
+    await take(tested.store, "a");
+    expect(await exports.take({ name: "other", holder: "b", from: 3 })).toBe(3);
   });
 });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { createCoordinationSpans } from "../../src/agents/coordination/telemetry/project-coordination.ts";
+import { steadyClock } from "../../src/infra/clock/steady-clock.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { createOtlpSender } from "../../src/infra/otlp/otlp-sender.ts";
@@ -45,15 +46,17 @@ async function recordExport(endpoint: string, place: "first" | "new" = "first"):
   const file = folder.file(`ledger-${(ledgers += 1)}.sqlite`);
   await recordLedger(file, [RESEARCH]);
   const ledger = await openTestLedger(file);
-  if (place === "first")
-    await ledger.exports.take({ name: "otlp", holder: "before", from: 0, nowMs: 0, untilMs: 0 });
+  if (place === "first") {
+    await ledger.exports.take({ name: "otlp", holder: "before", from: 0 });
+    await ledger.exports.release({ name: "otlp", holder: "before" });
+  }
   const log: string[] = [];
   const note =
     (level: string): Logger["info"] =>
     (_, message) =>
       void log.push(`${level} ${message}`);
   const headers = { "x-key": "s3cret" };
-  const target = createOtlpSender({ endpoint, headers, version: "1.2.3", sendMs: 3_000 });
+  const sender = createOtlpSender({ endpoint, headers, version: "1.2.3", sendMs: 3_000 });
   const begins: (number | undefined)[] = [];
   const take: OpenedLedger["exports"]["take"] = async (request) => {
     const position = await ledger.exports.take(request);
@@ -64,14 +67,15 @@ async function recordExport(endpoint: string, place: "first" | "new" = "first"):
     ledger: () => Promise.resolve(ledger),
     cursors: () => Promise.resolve({ ...ledger.exports, take }),
     spans: createFollowedSpans(hashText, (runId) => void log.push(`damaged ${runId}`)),
-    target,
+    sender,
     clock: systemClock,
+    steady: steadyClock,
     logger: { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") },
     holder: "test",
   });
   const dispose = async (): Promise<void> => {
     await exporting.close();
-    await target.close();
+    await sender.close();
     await ledger.close();
   };
   return { ledger, exporting, log, begins, [Symbol.asyncDispose]: dispose };
@@ -205,13 +209,7 @@ describe("an export of spans", () => {
     const began = performance.now();
     await exported.exporting.close();
     expect(performance.now() - began).toBeLessThan(5_000);
-    const position = await exported.ledger.exports.take({
-      name: "otlp",
-      holder: "next",
-      from: 99,
-      nowMs: Number.MAX_SAFE_INTEGER - 1,
-      untilMs: Number.MAX_SAFE_INTEGER,
-    });
+    const position = await exported.ledger.exports.take({ name: "otlp", holder: "next", from: 99 });
     expect(position).toBe(0);
   });
 });

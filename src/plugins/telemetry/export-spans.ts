@@ -2,27 +2,23 @@
  * Owns: the export of spans: at least once, in the order of the ledger, one process at a time. While the collector is away everything
  * waits in the ledger, and of it only one page in memory.
  */
-import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import type { ExportCursors } from "../../agents/coordination/ports/export-cursors.ts";
+import type { Clock, SteadyClock } from "../../agents/coordination/ports/clock.ts";
+import type { ExportCursors, ExportHolder } from "../../agents/coordination/ports/export-cursors.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import type { Span } from "../../agents/coordination/telemetry/span.ts";
+import type { SpanSender } from "../../infra/otlp/otlp-sender.ts";
 import type { ExportedLedger, FollowedSpans } from "./followed-spans.ts";
-
-/** Where spans go. */
-export interface SpanTarget {
-  send(
-    spans: readonly Span[],
-  ): Promise<{ readonly kind: "sent" } | { readonly kind: "refused" | "unavailable"; readonly why: string }>;
-}
 
 export interface SpanExportParts {
   readonly ledger: () => Promise<ExportedLedger>;
   readonly cursors: () => Promise<ExportCursors>;
   readonly spans: FollowedSpans;
-  readonly target: SpanTarget;
+  /** Where spans go. */
+  readonly sender: Pick<SpanSender, "send">;
   readonly clock: Clock;
+  readonly steady: SteadyClock;
   readonly logger: Logger;
   /** Names this process. */
   readonly holder: string;
@@ -38,7 +34,7 @@ const NAME = "otlp";
 const POLL_MS = 1_000;
 /** A process that is not heard of for so long has stopped, and another one exports. */
 const LEASE_MS = 10_000;
-const RENEW_MS = 3_000;
+const TELL_MS = 3_000;
 const BACKOFF_MS = [1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const;
 const ARRIVALS_MAX = 500;
 /** A request that takes longer is left alone: what it sent is sent again later. */
@@ -56,13 +52,16 @@ interface Exporting {
   readonly parts: SpanExportParts;
   /** Behind which the export goes on; absent while another process exports. */
   position?: number;
-  renewedAtMs: number;
+  /** When this process told last that it is there, by its steady clock. */
+  toldAtMs: number;
+  /** Another process that had it, and since when it is known to have told nothing more. */
+  seen?: ExportHolder & { readonly atMs: number };
   page?: Page;
   failures: number;
 }
 
 export function createSpanExport(parts: SpanExportParts): SpanExport {
-  const exporting: Exporting = { parts, renewedAtMs: 0, failures: 0 };
+  const exporting: Exporting = { parts, toldAtMs: 0, failures: 0 };
   let cancelWait: (() => void) | undefined;
   let isClosed = false;
   let turn: Promise<void> = Promise.resolve();
@@ -77,6 +76,7 @@ export function createSpanExport(parts: SpanExportParts): SpanExport {
       isClosed = true;
       cancelWait?.();
       await Promise.race([turn, waitFor(parts.clock, CLOSE_MS)]);
+      await releaseExport(exporting);
     },
   };
 }
@@ -87,6 +87,17 @@ function waitFor(clock: Clock, ms: number): Promise<void> {
   });
 }
 
+/** Gives the export back, where this process has it. Whoever is not told waits for a lease. */
+async function releaseExport({ parts, position }: Exporting): Promise<void> {
+  if (position === undefined) return;
+  try {
+    const cursors = await parts.cursors();
+    await cursors.release({ name: NAME, holder: parts.holder });
+  } catch (error) {
+    parts.logger.debug({ why: describeError(error) }, "the export of spans could not be given back");
+  }
+}
+
 /** Exports the next page. Returns how long to wait for the next one. */
 async function exportNext(exporting: Exporting): Promise<number> {
   try {
@@ -95,7 +106,8 @@ async function exportNext(exporting: Exporting): Promise<number> {
     if (!page) return POLL_MS;
     exporting.page = page;
     await sendPage(exporting.parts, page.spans);
-    await notePage(exporting, page);
+    await advanceTo(exporting, page.reached);
+    delete exporting.page;
     noteCollector(exporting);
     return 0;
   } catch (error) {
@@ -105,19 +117,50 @@ async function exportNext(exporting: Exporting): Promise<number> {
 
 /** True where this process exports. */
 async function holdExport(exporting: Exporting): Promise<boolean> {
-  const { parts, position: earlier, renewedAtMs } = exporting;
-  const nowMs = parts.clock.now();
-  if (earlier !== undefined && nowMs - renewedAtMs < RENEW_MS) return true;
-  const from = await (await parts.ledger()).newestPosition();
+  const { parts, position, toldAtMs } = exporting;
+  if (position === undefined) return takeExport(exporting);
+  if (parts.steady.elapsedMs() - toldAtMs < TELL_MS) return true;
+  return advanceTo(exporting, position);
+}
+
+/** Notes how far the export came, and that this process is there. False: another one has taken it over. */
+async function advanceTo(exporting: Exporting, position: number): Promise<boolean> {
+  const { parts } = exporting;
   const cursors = await parts.cursors();
-  const untilMs = nowMs + LEASE_MS;
-  const position = await cursors.take({ name: NAME, holder: parts.holder, from, nowMs, untilMs });
-  exporting.renewedAtMs = nowMs;
-  // Whoever exported meanwhile came further than the page that waits here.
-  if (position !== earlier) delete exporting.page;
-  if (position === undefined) delete exporting.position;
-  else exporting.position = position;
+  exporting.toldAtMs = parts.steady.elapsedMs();
+  const isOurs = await cursors.advance({ name: NAME, holder: parts.holder, position });
+  if (isOurs) exporting.position = position;
+  else {
+    // Whoever has it now may come further than the page that waits here.
+    delete exporting.position;
+    delete exporting.page;
+  }
+  return isOurs;
+}
+
+/** Takes the export where nobody has it, or who has it is silent. */
+async function takeExport(exporting: Exporting): Promise<boolean> {
+  const { parts } = exporting;
+  const cursors = await parts.cursors();
+  const holder = await cursors.holder(NAME);
+  const silent = holder && findSilent(exporting, holder);
+  if (holder && !silent) return false;
+  const from = await (await parts.ledger()).newestPosition();
+  exporting.toldAtMs = parts.steady.elapsedMs();
+  const request = { name: NAME, holder: parts.holder, from, ...(silent && { silent }) };
+  const position = await cursors.take(request);
+  if (position !== undefined) exporting.position = position;
   return position !== undefined;
+}
+
+/** Returns who has the export where they have told nothing for a whole lease by the clock of this process. */
+function findSilent(exporting: Exporting, holder: ExportHolder): ExportHolder | undefined {
+  const { parts, seen } = exporting;
+  const elapsedMs = parts.steady.elapsedMs();
+  if (seen?.holder === holder.holder && seen.beats === holder.beats)
+    return elapsedMs - seen.atMs >= LEASE_MS ? holder : undefined;
+  exporting.seen = { ...holder, atMs: elapsedMs };
+  return undefined;
 }
 
 async function readPage({ parts, position = 0 }: Exporting): Promise<Page | undefined> {
@@ -127,17 +170,17 @@ async function readPage({ parts, position = 0 }: Exporting): Promise<Page | unde
   return { spans: await parts.spans.project(ledger, items), reached };
 }
 
-async function sendPage({ target, logger }: SpanExportParts, spans: readonly Span[]): Promise<void> {
+async function sendPage({ sender, logger }: SpanExportParts, spans: readonly Span[]): Promise<void> {
   for (let at = 0; at < spans.length; at += SPANS_MAX)
-    await sendSpans({ target, logger }, spans.slice(at, at + SPANS_MAX));
+    await sendSpans({ sender, logger }, spans.slice(at, at + SPANS_MAX));
 }
 
 /** A request that the collector refuses is sent in halves, so that one span that it does not take does not hold up the others. */
 async function sendSpans(
-  parts: Pick<SpanExportParts, "target" | "logger">,
+  parts: Pick<SpanExportParts, "sender" | "logger">,
   spans: readonly Span[],
 ): Promise<void> {
-  const sent = await parts.target.send(spans);
+  const sent = await parts.sender.send(spans);
   if (sent.kind === "sent") return;
   if (sent.kind === "unavailable") throw new Error(sent.why);
   if (spans.length === 1) {
@@ -150,17 +193,6 @@ async function sendSpans(
   const half = Math.ceil(spans.length / 2);
   await sendSpans(parts, spans.slice(0, half));
   await sendSpans(parts, spans.slice(half));
-}
-
-async function notePage(exporting: Exporting, { reached }: Page): Promise<void> {
-  const { parts } = exporting;
-  const cursors = await parts.cursors();
-  const untilMs = parts.clock.now() + LEASE_MS;
-  const progress = { name: NAME, holder: parts.holder, position: reached, untilMs };
-  const isOurs = await cursors.advance(progress);
-  delete exporting.page;
-  if (isOurs) exporting.position = reached;
-  else delete exporting.position;
 }
 
 function noteFailure(exporting: Exporting, why: string): number {

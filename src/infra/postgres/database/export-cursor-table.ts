@@ -1,15 +1,24 @@
 /** Owns: how far exports came (`ExportCursors`), in a PostgreSQL database. */
-import type { ExportCursors } from "../../../agents/coordination/ports/export-cursors.ts";
-import { ADVANCE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
+import type { ExportCursors, ExportHolder } from "../../../agents/coordination/ports/export-cursors.ts";
+import { ADVANCE_EXPORT, FIND_HOLDER, RELEASE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
 import type { OpenLedger } from "./commit-queue.ts";
 
-export function createExportCursors({ database: { query }, written }: OpenLedger): ExportCursors {
+export function createExportCursors({ database: { query }, guarded, written }: OpenLedger): ExportCursors {
   return {
-    take: (request) =>
+    holder: (name) =>
+      guarded(async () => {
+        const [row] = await query<{ holder: string; beats: number }>(FIND_HOLDER, { name });
+        return row satisfies ExportHolder | undefined;
+      }),
+    take: ({ silent, ...request }) =>
       written(async () => {
-        const [row] = await query<{ position: number }>(TAKE_EXPORT, request);
+        const silence = { silentHolder: silent?.holder ?? null, silentBeats: silent?.beats ?? null };
+        const [row] = await query<{ position: number }>(TAKE_EXPORT, { ...request, ...silence });
         return row?.position;
       }),
     advance: (progress) => written(async () => (await query(ADVANCE_EXPORT, progress)).length > 0),
+    release: async (request) => {
+      await written(() => query(RELEASE_EXPORT, request));
+    },
   };
 }

@@ -1,7 +1,7 @@
--- How far an export of the events came, and which process has it until when.
+-- How far an export of the events came, and which process has it: none where the holder is empty. `beats` grows while it is there.
 create table export_cursor (
   name text primary key,
   position bigint not null check (position >= 0),
   holder text not null,
-  until_ms bigint not null
+  beats bigint not null
 );

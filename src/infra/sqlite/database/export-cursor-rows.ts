@@ -1,16 +1,27 @@
 /** Owns: how far exports came (`ExportCursors`), in a ledger file. */
-import type { ExportCursors } from "../../../agents/coordination/ports/export-cursors.ts";
+import type { ExportCursors, ExportHolder } from "../../../agents/coordination/ports/export-cursors.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
-import { ADVANCE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
+import { ADVANCE_EXPORT, FIND_HOLDER, RELEASE_EXPORT, TAKE_EXPORT } from "../../ledger/export-cursor-sql.ts";
 import type { OpenLedger } from "./write-queue.ts";
 
-export function createExportCursors({ database, queued }: OpenLedger): ExportCursors {
+export function createExportCursors({ database, guarded, queued }: OpenLedger): ExportCursors {
   const prepared = createOnce(() => ({
+    holder: database.prepare<[object], ExportHolder>(FIND_HOLDER),
     take: database.prepare<[object], { position: number }>(TAKE_EXPORT),
     advance: database.prepare<[object], { name: string }>(ADVANCE_EXPORT),
+    release: database.prepare<[object], { name: string }>(RELEASE_EXPORT),
   }));
+  const write = <T>(work: () => T): Promise<T> => queued((queue) => queue.run(work));
   return {
-    take: (request) => queued((queue) => queue.run(() => prepared().take.get(request)?.position)),
-    advance: (progress) => queued((queue) => queue.run(() => prepared().advance.get(progress) !== undefined)),
+    holder: (name) => guarded(() => prepared().holder.get({ name })),
+    take: ({ silent, ...request }) =>
+      write(() => {
+        const silence = { silentHolder: silent?.holder ?? null, silentBeats: silent?.beats ?? null };
+        return prepared().take.get({ ...request, ...silence })?.position;
+      }),
+    advance: (progress) => write(() => prepared().advance.get(progress) !== undefined),
+    release: async (request) => {
+      await write(() => prepared().release.get(request));
+    },
   };
 }

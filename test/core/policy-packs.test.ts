@@ -213,6 +213,9 @@ describe("strictness", () => {
     ["budget.spawns", undefined, 5, "stricter"],
     ["escalateMs", 5, 6, "other"],
     ["privileges.default.tools.allow", ["read"], ["exec"], "other"],
+    ["privileges.default.tools.allow", ["read", "exec"], ["exec", "read"], "same"],
+    ["privileges.default.tools.deny", [], undefined, "same"],
+    ["privileges.default.tools.allow", undefined, [], "stricter"],
   ])("of %s from %j to %j is %s", (path, from, to, strictness) => {
     expect(compareStrictness(path, from, to)).toBe(strictness);
   });

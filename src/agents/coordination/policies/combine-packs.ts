@@ -72,9 +72,7 @@ function assertLockable(file: PolicyPackFile, settings: PolicySettings): void {
 }
 
 function assertNoLaxer(base: PolicyPack, file: PolicyPackFile, changes: readonly ChangedSetting[]): void {
-  const forbidden = changes.filter(
-    ({ path, change }) => change !== "stricter" && base.locked.some((place) => isWithin(path, place)),
-  );
+  const forbidden = changes.filter(({ path, change }) => change !== "stricter" && isLocked(base, path));
   if (forbidden.length === 0) return;
   const [extended = base.name] = base.chain;
   const places = forbidden.map(({ path, from, to, change }) => {
@@ -82,6 +80,11 @@ function assertNoLaxer(base: PolicyPack, file: PolicyPackFile, changes: readonly
     return `settings.${path}: ${formatValue(to)} ${why} ${extended}, which has ${formatValue(from)} and locks it`;
   });
   throw new CoordinationError("INPUT_INVALID", `${titleOf(file)}: ${places.join("; ")}`);
+}
+
+/** True for a setting in which a pack that extends this one may not be laxer. */
+export function isLocked({ locked }: Pick<PolicyPack, "locked">, path: string): boolean {
+  return locked.some((place) => isWithin(path, place));
 }
 
 function isWithin(path: string, place: string): boolean {

@@ -103,19 +103,19 @@ function rankNumber(rule: "higher" | "lower", value: unknown): number | undefine
 }
 
 function orderSets(rule: "more" | "fewer", from: unknown, to: unknown): Strictness | undefined {
-  const before = listEntries(from);
-  const after = listEntries(to);
-  // Under `fewer` no list at all allows everything; under `more` it demands nothing.
-  if (!before) return rule === "fewer" || after?.length !== 0 ? "stricter" : "other";
-  if (!after) return "laxer";
+  // No list at all demands nothing under `more`, and allows everything under `fewer`.
+  const before = listEntries(from, rule);
+  const after = listEntries(to, rule);
+  if (!before || !after) return before ? "laxer" : "stricter";
   const isWithin = (some: readonly unknown[], others: readonly unknown[]): boolean =>
     some.every((entry) => others.includes(entry));
   const [small, large] = rule === "more" ? [before, after] : [after, before];
-  if (isWithin(small, large)) return isWithin(large, small) ? "other" : "stricter";
+  if (isWithin(small, large)) return isWithin(large, small) ? "same" : "stricter";
   return isWithin(large, small) ? "laxer" : undefined;
 }
 
-/** Entries as texts that can be compared; `undefined` where there is no list. */
-function listEntries(value: unknown): readonly string[] | undefined {
-  return Array.isArray(value) ? value.map((entry) => JSON.stringify(entry)) : undefined;
+/** Returns entries as texts that can be compared; `undefined` for everything. */
+function listEntries(value: unknown, rule: "more" | "fewer"): readonly string[] | undefined {
+  if (Array.isArray(value)) return value.map((entry) => JSON.stringify(entry));
+  return rule === "more" ? [] : undefined;
 }

@@ -8,22 +8,20 @@ import { loadPlanFile } from "./plan-file.ts";
 
 /** JSON or YAML. @throws CoordinationError `INPUT_INVALID` */
 export async function readPolicyFile(file: string): Promise<ReplayPolicy> {
-  return parseReplayPolicy(await readValue(file));
+  return parseReplayPolicy(await readPolicyValue(file));
 }
 
 /** Loads a policy as it is written, once it is known to be one. @throws CoordinationError `INPUT_INVALID` */
 export async function loadPolicyFile(file: string): Promise<unknown> {
-  const value = await readValue(file);
+  const value = await readPolicyValue(file);
   parseReplayPolicy(value);
   return value;
 }
 
-async function readValue(file: string): Promise<unknown> {
+/** Reads a value as it is written, JSON or YAML. @throws CoordinationError `INPUT_INVALID` with the place of each problem */
+export async function readPolicyValue(file: string): Promise<unknown> {
   const loaded = await loadPlanFile(file);
   if (loaded.ok) return loaded.value;
-  const [problem] = loaded.problems;
-  throw new CoordinationError(
-    "INPUT_INVALID",
-    `${file}: ${problem?.path ?? "?"}: ${problem?.message ?? "?"}`,
-  );
+  const problems = loaded.problems.map(({ path, message }) => `${path}: ${message}`);
+  throw new CoordinationError("INPUT_INVALID", `${file}: ${problems.join("; ")}`);
 }

@@ -11,7 +11,7 @@ import {
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { combinePacks, type PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { findPackageFile } from "../../../platform/package-files.ts";
-import { loadPlanFile } from "./plan-file.ts";
+import { readPolicyValue } from "./policy-file.ts";
 
 const ENDING = ".yaml";
 
@@ -71,13 +71,9 @@ function findPack(pack: string, folder: string): string {
 }
 
 async function readPack(path: string): Promise<PolicyPackFile> {
-  const loaded = await loadPlanFile(path);
-  if (!loaded.ok) {
-    const places = loaded.problems.map(({ path: place, message }) => `${place}: ${message}`);
-    throw new CoordinationError("INPUT_INVALID", `${path}: ${places.join("; ")}`);
-  }
+  const value = await readPolicyValue(path);
   try {
-    return parsePolicyPack(loaded.value);
+    return parsePolicyPack(value);
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
     throw new CoordinationError("INPUT_INVALID", `${path}: ${error.message}`);

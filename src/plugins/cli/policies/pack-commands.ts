@@ -43,10 +43,7 @@ export function addPolicy(parent: CommandGroup, host: CliHost): void {
 async function listPacks(host: CliHost, options: JsonOption): Promise<void> {
   const packs = await Promise.all(listShippedPacks().map(loadPolicyPack));
   if (options.json) {
-    await writeJson(
-      host,
-      packs.map(({ name, version, description, chain }) => ({ name, version, description, chain })),
-    );
+    await writeJson(host, packs.map(describePack));
     return;
   }
   const paint = paintFor(host.stdout.terminal);

@@ -1,6 +1,6 @@
 /** Owns: `policy show`: all settings of a pack, and which pack of those that it extends said each. */
 import { listEffective } from "../../../agents/coordination/policies/compare-policies.ts";
-import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
+import { isLocked, type PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -41,11 +41,12 @@ interface SettingLine {
   readonly locked: boolean;
 }
 
-function listLines({ settings, origins, locked }: PolicyPack, isAll: boolean): SettingLine[] {
+function listLines(pack: PolicyPack, isAll: boolean): SettingLine[] {
+  const { settings, origins } = pack;
   return [...listEffective(settings)].flatMap(([path, value]) => {
     const from = origins.get(path) ?? "default";
-    const isLocked = locked.some((place) => path === place || path.startsWith(`${place}.`));
-    return isAll || origins.has(path) || isLocked ? [{ path, value, from, locked: isLocked }] : [];
+    const locked = isLocked(pack, path);
+    return isAll || origins.has(path) || locked ? [{ path, value, from, locked }] : [];
   });
 }
 

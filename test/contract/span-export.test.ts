@@ -1,6 +1,7 @@
 /** Owns: that spans reach a collector: all of them, in requests that are valid, whatever the collector does meanwhile. */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { createCoordinationSpans } from "../../src/agents/coordination/telemetry/project-coordination.ts";
@@ -88,6 +89,11 @@ async function waitUntilExported({ spans }: OtlpCollector, count = expectedIds.l
 const sortIds = (spans: OtlpCollector["spans"]): string[] => spans.map(({ spanId }) => spanId).toSorted();
 
 describe("an export of spans", () => {
+  it.each(["collector:4318", "ftp://collector.example"])("to %s is refused with its place", (endpoint) => {
+    const coordination = { phase1: { telemetry: { endpoint } } };
+    expect(() => parsePluginConfig({ coordination })).toThrow("phase1.telemetry.endpoint: expected");
+  });
+
   it("brings each span once, valid, with the headers and the name of the service", async () => {
     await using collector = await startOtlpCollector();
     await using exported = await recordExport(collector.url);

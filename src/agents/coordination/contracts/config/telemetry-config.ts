@@ -11,7 +11,7 @@ export const telemetrySchema = z.strictObject({
       "Export spans of coordinations and workflow runs to a collector of OpenTelemetry, by OTLP over HTTP.",
     ),
   endpoint: z
-    .url()
+    .url({ protocol: /^https?$/u })
     .max(BOUNDS.resourceCharsMax)
     .optional()
     .describe(

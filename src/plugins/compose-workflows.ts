@@ -12,6 +12,7 @@ import type { WorkflowDefinition } from "../agents/coordination/contracts/workfl
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
+import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import {
   createCoordinationRuns,
@@ -116,6 +117,10 @@ export interface RunningWorkflows {
   readonly logger: Logger;
   /** How far exports of the ledger's events came. Absent where somebody else has the ledger open. */
   readonly exports?: ExportCursors;
+  /** Reads the runs of every tenant. */
+  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage">;
+  /** Holds what a client sent against a schema; loaded when it is first needed. */
+  readonly contract: () => Promise<OutputContract>;
   close(): Promise<void>;
 }
 
@@ -178,6 +183,8 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   return {
     host: createMaskedHost(withCoordinations(host, options), secrets),
     logger,
+    runs: ledger.workflows,
+    contract,
     ...(ledger.exports && { exports: ledger.exports }),
     close: () => closeBehind(host, ledger),
   };

@@ -21,6 +21,7 @@ import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
 import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
+import type { ProtocolFace } from "./openwop/http/route.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
@@ -45,6 +46,8 @@ export interface Serving {
   readonly otlp?: string;
   /** Lets Prometheus read `/metrics`. */
   readonly metrics?: boolean;
+  /** Offers the workflows to MCP clients. Absent: not. */
+  readonly mcp?: { readonly toolScopes: Readonly<Record<string, readonly string[]>> };
   readonly verbose: boolean;
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
@@ -130,6 +133,7 @@ export async function startServing(options: Serving): Promise<Served> {
       advertised: advertisedOf(agents, options),
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
+      faces: await createFaces(options, running),
       ...suite.served,
       ...measured.served,
     });
@@ -186,6 +190,14 @@ async function createServedMetrics(options: Serving): Promise<MetricsParts> {
   const { createMetricsHost } = await import("./compose-metrics.ts");
   const metrics = createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
   return { metrics, composed: { noteAppend: metrics.noteAppend }, served: { metrics } };
+}
+
+/** The code of each protocol is loaded where it is wanted. */
+async function createFaces(options: Serving, running: RunningWorkflows): Promise<ProtocolFace[]> {
+  const { mcp, version, allowedOrigins = [] } = options;
+  if (!mcp) return [];
+  const { createServedMcp } = await import("./compose-mcp.ts");
+  return [createServedMcp(running, { ...mcp, version, allowedOrigins, clock: systemClock })];
 }
 
 /** Its code is loaded where it is wanted. */

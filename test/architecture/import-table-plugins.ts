@@ -34,6 +34,13 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
+  // The MCP server. Loaded only where somebody wants it.
+  "plugins/mcp": {
+    folders:
+      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host plugins/openwop/http",
+    types: "core/ports",
+    packages: "@modelcontextprotocol/sdk node:* zod",
+  },
   // Metrics for Prometheus. Loaded only where somebody wants it.
   "plugins/metrics": {
     folders: "core/contracts core/ledger platform",
@@ -47,7 +54,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime/ownership core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/otlp infra/tokens platform plugins/metrics plugins/telemetry plugins/openwop/http plugins/openwop plugins/page/server",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime/ownership core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/otlp infra/tokens platform plugins/mcp plugins/metrics plugins/telemetry plugins/openwop/http plugins/openwop plugins/page/server",
     types:
       "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks plugins/reports plugins/page/contract",
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/postgres infra/postgres/copy infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",
@@ -218,7 +225,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow platform plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log plugins/reports",
     types: "plugins",
     lazy: "plugins",
-    packages: "node:* zod",
+    packages: "commander node:* zod",
   },
   "plugins/cli": {
     folders:

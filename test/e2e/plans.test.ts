@@ -10,6 +10,8 @@ import {
   type RecordedRequest,
   type Rule,
 } from "../support/scripted-model.ts";
+import { callTool } from "../openwop/mcp-world.ts";
+import { startMcp } from "../support/mcp-process.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
 
@@ -217,6 +219,25 @@ describe("the host's flows", () => {
     expect(state).toMatchObject({ status: "cancelled" });
     expect(statusOf(state, "long")).toBe("cancelled");
     expect(statusOf(state, "after")).toBe("skipped");
+  });
+});
+
+describe("a plan that an MCP client submits", () => {
+  it("runs in the gateway, and the client sees how it ended", async () => {
+    const { home: HOME, stateDir, configPath, token } = stage.gateway;
+    const env = { HOME, OPENCLAW_STATE_DIR: stateDir, OPENCLAW_CONFIG_PATH: configPath };
+    const served = await startMcp(HOME, { env: { ...env, OPENCLAW_GATEWAY_TOKEN: token } });
+    const plan = planOf("by-mcp", [step("only", renderScript({ say: '{"v":1}' }))]);
+    const submitted = await callTool(served, "plan_run", { plan });
+    expect(submitted.data).toMatchObject({ coordinationId: "by-mcp", steps: 1 });
+    await waitUntil("by-mcp", hasEnded);
+    const { data } = await callTool(served, "status", { runId: "by-mcp" });
+    expect(data).toMatchObject({ coordination: { coordinationId: "by-mcp", status: "success" } });
+    const questions = await callTool(served, "questions");
+    expect(questions.data).toEqual({ questions: [], ofCoordinations: [] });
+    const broken = await callTool(served, "plan_run", { plan: { coordinationId: "by-mcp" } });
+    expect(broken).toMatchObject({ isError: true, text: expect.stringContaining("PLAN_REFUSED") as string });
+    await served.close();
   });
 });
 

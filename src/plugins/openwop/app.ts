@@ -14,7 +14,7 @@ import { failureOf, refuse, type HttpRefusal } from "./http/error-map.ts";
 import { createMetricsRoute, type MetricsSource } from "./http/metrics-route.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
-import type { Route } from "./http/route.ts";
+import type { ProtocolFace, Route } from "./http/route.ts";
 import { routesOf } from "./route-table.ts";
 import { refuseNotFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
 import type { SuiteFace } from "./http/suite-face.ts";
@@ -36,6 +36,8 @@ export interface OpenWopParts {
   readonly suite?: SuiteFace;
   /** Answers Prometheus at `/metrics`; absent: nothing is there. */
   readonly metrics?: MetricsSource;
+  /** Other protocols over the same host. */
+  readonly faces?: readonly ProtocolFace[];
   /** Where a server of somebody else mounts the app, without a slash at its end. */
   readonly pathPrefix?: string;
   readonly streamsMax?: number;
@@ -61,7 +63,7 @@ const UNVERSIONED = /^\/(runs|workflows|interrupts|agents|webhooks|openapi\.json
 
 /** @throws RangeError for tokens, tenants or limits that make no sense. */
 export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
-  const { host, clock, logger, advertised } = options;
+  const { host, clock, logger, advertised, faces = [] } = options;
   const routes = routesOf(advertised, options.suite);
   const streams = streamHub(clock, options.streamsMax);
   const { name: title, version } = advertised.implementation;
@@ -82,7 +84,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   };
   const app = new Hono();
   if (options.allowedOrigins?.length) app.use("*", createCors(options.allowedOrigins));
-  const served = [...routes, ...listMetricsRoutes(options)];
+  const served = [...routes, ...listMetricsRoutes(options), ...faces.flatMap((face) => face.routes)];
   for (const route of served) app.on(route.method, formatRouterPath(route.path), serveRoute(route, parts));
   const methods = listMethodsByPath(served);
   app.notFound((context) => responseOf(refuseMisdirected(context, methods)));
@@ -93,6 +95,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
     openStreams: () => streams.size,
     closeStreams: () => {
       streams.close();
+      for (const face of faces) void face.close();
     },
   };
 }
@@ -113,10 +116,12 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
       "idempotency-key",
       "if-match",
       "last-event-id",
+      "mcp-protocol-version",
+      "mcp-session-id",
       "traceparent",
       "tracestate",
     ],
-    exposeHeaders: ["etag", "retry-after", "openwop-idempotent-replay"],
+    exposeHeaders: ["etag", "retry-after", "openwop-idempotent-replay", "mcp-session-id"],
     maxAge: 600,
   });
 }

@@ -107,6 +107,13 @@ export interface Route {
   readonly handle: (ask: Ask, parts: RouteParts) => Promise<Answer> | Answer;
 }
 
+/** Routes of another protocol over the same host, which are no part of this one's document. */
+export interface ProtocolFace {
+  readonly routes: readonly Route[];
+  /** Ends what its clients have open. */
+  close(): Promise<void>;
+}
+
 /** A route whose handler gets the body that its schema describes. */
 export function route<S extends z.ZodType = z.ZodUnknown>(
   definition: Omit<Route, "body" | "handle"> & {

@@ -42,6 +42,19 @@ export async function verifyWorkflowRuns(
   return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX) };
 }
 
+/** Proves one run: its stored bytes, and what its log means. */
+export async function verifyWorkflowRun(
+  store: Store & Pick<WorkflowStore, "damage">,
+  entry: WorkflowEntry,
+): Promise<Omit<RunsVerification, "workflowRuns">> {
+  const { runId, length } = entry;
+  const damage = await store.damage(runId, { before: length });
+  if (!damage) return { events: length, problems: await verifyRun(store, entry) };
+  const { problem: kind, sequence } = damage;
+  const message = "the event is not the one that was stored";
+  return { events: length, problems: [{ kind, message, runId, sequence }] };
+}
+
 /** A run that grew while it was read is checked again as it is then. */
 async function verifyRun(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
   const problems = await verifyOnce(store, entry);

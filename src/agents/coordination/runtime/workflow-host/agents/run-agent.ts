@@ -12,6 +12,13 @@ import type {
   WorkflowHost,
 } from "../records/workflow-host.ts";
 
+interface Settling {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+  /** Called with the run as it is whenever it has news and goes on. */
+  readonly onChange?: (snapshot: RunSnapshot) => void;
+}
+
 interface Asking {
   readonly caller: Caller;
   readonly asked: AgentRunAsked;
@@ -42,7 +49,7 @@ export async function runAgent(
 export async function awaitSettledRun(
   host: Pick<Host, "snapshot" | "watch">,
   runId: string,
-  { caller, signal }: Pick<Asking, "caller" | "signal">,
+  { caller, signal, onChange }: Settling,
 ): Promise<Answered<RunSnapshot>> {
   let wake: () => void = () => undefined;
   const forget = host.watch(runId, () => wake());
@@ -55,6 +62,7 @@ export async function awaitSettledRun(
       if (found.kind === "refused" || signal.aborted) return found;
       const { status } = found.value;
       if (hasRunEnded(status) || status.startsWith("waiting-")) return found;
+      onChange?.(found.value);
       await news;
     }
   } finally {

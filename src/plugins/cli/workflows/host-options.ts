@@ -1,0 +1,292 @@
+/** Owns: the options of a host of workflow runs, which `serve` and `mcp` have in common, and what they mean. */
+import type { Command } from "commander";
+import { dirname, resolve } from "node:path";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  DAY_MS,
+  REPLAY_RETENTION_DAYS_MAX,
+} from "../../../agents/coordination/contracts/config/openwop-config.ts";
+import {
+  DEFAULT_QUOTAS,
+  QUOTA_MAX,
+  QUOTA_NAMES,
+} from "../../../agents/coordination/contracts/workflows/quotas.ts";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { readPackageVersion } from "../../../platform/package-files.ts";
+import { readAgentFolder } from "../files/agent-folder.ts";
+import { readWorkflowFolder } from "../files/workflow-folder.ts";
+import { isLedgerFile, resolveLedgerPath, resolvePathBeside } from "../ledger/open-ledger.ts";
+import type { CliHost } from "../terminal/cli-host.ts";
+
+const SECOND_MS = 1_000;
+/** A shorter lease is lost by a pause for collecting garbage, a longer one is no recovery. */
+const LEASE_SECONDS = { min: 2, max: 300 };
+
+export interface HostOptions {
+  readonly ledger?: string;
+  readonly workflows?: string;
+  readonly hostId?: string;
+  readonly baseUrl?: string;
+  readonly allowPrivate?: string[];
+  readonly confidenceFloor: string;
+  readonly escalationThreshold: string;
+  readonly modelUrl?: string;
+  readonly model?: string;
+  readonly agents?: string;
+  readonly modelClass?: string[];
+  readonly mcpServer?: string[];
+  readonly toolScope?: string[];
+  readonly peer?: string[];
+  readonly peerToken?: string[];
+  readonly verbose?: boolean;
+  readonly transcriptWindow: string;
+  readonly replayReinvokesModels?: boolean;
+  readonly replayRetention: string;
+  readonly lease: string;
+  readonly interruptKey?: string;
+  readonly quota?: string[];
+}
+
+/** Adds the options that say what runs and how. */
+export function addHostOptions(command: Command): Command {
+  command
+    .option(
+      "--ledger <file>",
+      "keep runs in this file, or postgres:// (default: that of OpenClaw's state folder)",
+    )
+    .option("--workflows <folder>", "workflow definitions, JSON or YAML, that every tenant may run")
+    .option("--agents <folder>", "packs of agents (pack.json with agents[]), or one file for each agent")
+    .option("--model-class <class=model...>", "models of agents by the class that their manifests name")
+    .option("--mcp-server <name=url...>", "servers whose tools agents may be allowed, as mcp:<tool>")
+    .option(
+      "--tool-scope <tool=scope,...>",
+      "scopes that a token needs for a tool, such as mcp:pay=money",
+      collect,
+    )
+    .option("--host-id <id>", "the name of this host in causes (default: the base URL)")
+    .option("--base-url <url>", "under which clients reach this host (default: the address it listens on)")
+    .option(
+      "--allow-private <origin...>",
+      "peers, tools and models of these origins may be on private addresses",
+    )
+    .option("--confidence-floor <share>", "decisions below it wait for people, 0.5 to 1", "0.5")
+    .option("--escalation-threshold <share>", "agents' own decisions below it wait for people, 0 to 1", "0.7")
+    .option("--model-url <url>", "a model that answers like OpenAI's chat completions (key: OPENAI_API_KEY)")
+    .option("--model <name>", "the model's name")
+    .option(
+      "--transcript-window <events>",
+      "so many events of its log each turn of a supervisor is told",
+      String(WORKFLOW_BOUNDS.transcriptWindow),
+    )
+    .option(
+      "--replay-reinvokes-models",
+      "replays ask the model again, and fail where it refuses what it answered, or answers what it refused",
+    )
+    .option("--replay-retention <days>", "runs can be forked for so long after their end", "7")
+    .option(
+      "--quota <name=number...>",
+      `what a tenant, request or address may take: ${QUOTA_NAMES.join(", ")}`,
+    )
+    .option("--peer <url...>", "other hosts that runs may name in their input peerUrl")
+    .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
+    .option("--verbose", "log every append");
+  return addSharedLedgerOptions(command);
+}
+
+/** Adds what several hosts of one ledger have in common. */
+function addSharedLedgerOptions(command: Command): Command {
+  return command
+    .option(
+      "--lease <seconds>",
+      "several hosts on one ledger: how long one may be silent until others go on with its runs, 2 to 300",
+      String(WORKFLOW_BOUNDS.leaseMs / SECOND_MS),
+    )
+    .option(
+      "--interrupt-key <file>",
+      "the key that signs links to questions; the same for all hosts of one ledger (default: one of its own)",
+    );
+}
+
+/** @throws CoordinationError `INPUT_INVALID` with the option that is wrong */
+export async function readHostOptions(host: CliHost, options: HostOptions) {
+  const ledgerPath = await resolveLedgerPath(host, options);
+  const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
+  const agents = await readAgents(options);
+  return {
+    ledgerPath,
+    ...(await findKeyPlace(host, ledgerPath, options)),
+    definitions,
+    version: readPackageVersion(),
+    transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
+    replayReinvokesModels: options.replayReinvokesModels === true,
+    retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,
+    leaseMs: parseLease(options.lease) * SECOND_MS,
+    quotas: Object.fromEntries((options.quota ?? []).map(parseQuota)),
+    verbose: options.verbose === true,
+    confidenceFloor: parseShare("--confidence-floor", options.confidenceFloor, 0.5),
+    escalationThreshold: parseShare("--escalation-threshold", options.escalationThreshold, 0),
+    privateOrigins: [...(options.allowPrivate ?? []).map(parseOrigin), ...readSuitePeers(process.env)],
+    ...readPeers(options),
+    ...(options.hostId !== undefined && { hostId: options.hostId }),
+    ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl.replace(/\/+$/, "") }),
+    ...readModel(options),
+    ...(agents && { agents }),
+    ...readSuiteTargets(process.env),
+    log: (line: string) => void host.stderr.write(line),
+  };
+}
+
+/** Beside a ledger on a server there is no folder: its key lies where that of the state folder's ledger would. */
+async function findKeyPlace(
+  host: CliHost,
+  ledgerPath: string,
+  { interruptKey }: HostOptions,
+): Promise<{ readonly keyFolder?: string; readonly interruptKeyFile?: string }> {
+  if (interruptKey !== undefined) return { interruptKeyFile: resolve(interruptKey) };
+  if (await isLedgerFile(ledgerPath)) return {};
+  return { keyFolder: dirname(await resolvePathBeside(host, {})) };
+}
+
+export function createInputError(message: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", message);
+}
+
+export function parseWhole(option: string, text: string, max: number): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value > max)
+    throw createInputError(`${option}: expected a whole number from 0 to ${max}, got ${text}`);
+  return value;
+}
+
+/** Parses a window of at least one event, because a window of none could not be advertised. */
+function parseTranscriptWindow(text: string): number {
+  const events = parseWhole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
+  if (events === 0) throw createInputError("--transcript-window: expected at least 1 event");
+  return events;
+}
+
+function parseQuota(text: string): [name: string, limit: number] {
+  const [name, limit] = parsePair("--quota", "<name>=<number>", text);
+  if (!Object.hasOwn(DEFAULT_QUOTAS, name))
+    throw createInputError(`--quota: there is no quota ${name}; there are ${QUOTA_NAMES.join(", ")}`);
+  const value = parseWhole(`--quota ${name}`, limit, QUOTA_MAX);
+  if (value === 0) throw createInputError(`--quota ${name}: expected at least 1`);
+  return [name, value];
+}
+
+function parseDays(option: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= 0 && value <= REPLAY_RETENTION_DAYS_MAX))
+    throw createInputError(
+      `${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`,
+    );
+  return value;
+}
+
+function parseLease(text: string): number {
+  const { min, max } = LEASE_SECONDS;
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= min && value <= max))
+    throw createInputError(`--lease: expected a number of seconds from ${min} to ${max}, got ${text}`);
+  return value;
+}
+
+function parseShare(option: string, text: string, min: number): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= min && value <= 1))
+    throw createInputError(`${option}: expected a number from ${min} to 1, got ${text}`);
+  return value;
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for what is no address */
+export function parseOrigin(text: string): string {
+  const url = URL.parse(text);
+  if (url?.protocol !== "http:" && url?.protocol !== "https:")
+    throw createInputError(`${text}: expected an origin such as http://127.0.0.1:4100`);
+  return url.origin;
+}
+
+function readPeers({ peer = [], peerToken: tokens = [] }: HostOptions) {
+  return { peers: peer.map(parsePeer), peerTokens: Object.fromEntries(tokens.map(parsePeerToken)) };
+}
+
+/** Parses a peer with its path, which tells peers of one origin apart. */
+function parsePeer(text: string): string {
+  return `${parseOrigin(text)}${new URL(text).pathname}`;
+}
+
+function parsePeerToken(text: string): [origin: string, token: string] {
+  const at = text.indexOf("=");
+  if (at < 1 || at === text.length - 1) throw createInputError("--peer-token: expected <origin>=<token>");
+  return [parseOrigin(text.slice(0, at)), text.slice(at + 1)];
+}
+
+function readModel({ modelUrl, model }: HostOptions) {
+  if (modelUrl === undefined && model === undefined) return {};
+  if (modelUrl === undefined || model === undefined)
+    throw createInputError("--model-url and --model belong together");
+  const { OPENAI_API_KEY: key } = process.env;
+  return { model: { baseUrl: modelUrl, model, ...(key !== undefined && { apiKey: key }) } };
+}
+
+async function readAgents({ agents, modelClass = [], mcpServer = [], toolScope = [] }: HostOptions) {
+  const isConfigured = [agents, ...modelClass, ...mcpServer, ...toolScope].some((each) => each !== undefined);
+  if (!isConfigured) return undefined;
+  return {
+    installed: agents === undefined ? [] : await readAgentFolder(agents),
+    modelClasses: Object.fromEntries(
+      modelClass.map((text) => parsePair("--model-class", "<class>=<model>", text)),
+    ),
+    mcpServers: Object.fromEntries(mcpServer.map(parseServer)),
+    toolScopes: readToolScopes("--tool-scope", toolScope),
+  };
+}
+
+/** Collects the values of an option that may be given several times. */
+export function collect(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
+}
+
+function parsePair(option: string, form: string, text: string): [name: string, value: string] {
+  const at = text.indexOf("=");
+  if (at < 1 || at === text.length - 1) throw createInputError(`${option}: expected ${form}, got ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function parseServer(text: string): [name: string, url: string] {
+  const [name, url] = parsePair("--mcp-server", "<name>=<url>", text);
+  const { protocol } = URL.parse(url) ?? {};
+  if (protocol !== "http:" && protocol !== "https:")
+    throw createInputError(`--mcp-server: ${url}: expected a URL such as https://tools.example/mcp`);
+  return [name, url];
+}
+
+/** The scopes that a token needs for each tool. @throws CoordinationError `INPUT_INVALID` */
+export function readToolScopes(option: string, texts: readonly string[]): Readonly<Record<string, string[]>> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [tool, scopes] = parsePair(option, "<tool>=<scope>,...", text);
+      return [
+        tool,
+        scopes
+          .split(",")
+          .map((scope) => scope.trim())
+          .filter((scope) => scope !== ""),
+      ];
+    }),
+  );
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads where the protocol's conformance suite puts its own peers. */
+function readSuiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
+  return { ...(mcp && { mcpUrl: mcp }), ...(a2a && { a2aUrl: a2a }) };
+}
+
+function readSuitePeers({
+  OPENWOP_MCP_REAL_SERVER_URL: mcp,
+  OPENWOP_A2A_REAL_PEER_URL: a2a,
+}: Environment): string[] {
+  return [mcp, a2a].flatMap((url) => (url ? [parseOrigin(url)] : []));
+}

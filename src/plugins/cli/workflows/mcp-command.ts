@@ -1,0 +1,50 @@
+/** Owns: `mcp`, which offers workflows, runs and the gateway's plans to one MCP client over the standard streams. */
+import { proveLedger } from "../ledger/verify-command.ts";
+import { askGateway } from "../ledger/ask-gateway.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { refuseInModelShell } from "../terminal/model-shell.ts";
+import { runCommand, withExamples } from "../terminal/run-command.ts";
+import { addHostOptions, readHostOptions, type HostOptions } from "./host-options.ts";
+import { stopSignal } from "./serve-command.ts";
+
+interface McpOptions extends HostOptions {
+  readonly tenant: string;
+  readonly allowAnswers?: boolean;
+}
+
+export function addMcp(command: CommandGroup, host: CliHost): void {
+  const mcp = command
+    .command("mcp")
+    .description(
+      "Offer workflows as tools to an MCP client that starts this program, over its standard streams",
+    )
+    .option("--tenant <name>", "whose runs they are", "default")
+    .option("--allow-answers", "the client may answer what people are asked: it must ask its user each time");
+  addHostOptions(mcp);
+  withExamples(mcp, host, [
+    "mcp --workflows ./workflows",
+    "mcp --ledger ./runs.sqlite --workflows ./workflows --allow-answers",
+  ]).action((options: McpOptions) => runCommand(host, {}, () => serveClient(host, options)));
+}
+
+async function serveClient(host: CliHost, options: McpOptions): Promise<void> {
+  const mayAnswer = options.allowAnswers === true;
+  if (mayAnswer) refuseInModelShell();
+  const { startMcp } = await import("../../serve-mcp.ts");
+  const hostOptions = await readHostOptions(host, options);
+  const { ledgerPath } = hostOptions;
+  const served = await startMcp({
+    ...hostOptions,
+    tenant: options.tenant,
+    mayAnswer,
+    input: process.stdin,
+    output: process.stdout,
+    operator: {
+      askGateway: (method, params) => askGateway(host, method, params),
+      verifyLedger: async () => ({ ...(await proveLedger(host, { ledger: ledgerPath })) }),
+    },
+  });
+  await Promise.race([served.ended, stopSignal()]);
+  await served.stop();
+  process.stdin.destroy();
+}

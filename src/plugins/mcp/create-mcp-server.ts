@@ -1,0 +1,196 @@
+/**
+ * Owns: one session of the MCP server: what a client may list, call and read, in the name of the caller that it was begun
+ * for. The protocol itself is the official library's.
+ *
+ * M3 A tool that asks for scopes that the caller lacks is neither listed nor called.
+ * M4 A fault of ours is logged under an id and told as that id only.
+ */
+import { randomUUID } from "node:crypto";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  ListResourcesRequestSchema,
+  ListResourceTemplatesRequestSchema,
+  ListToolsRequestSchema,
+  McpError,
+  ReadResourceRequestSchema,
+  type CallToolRequest,
+  type CallToolResult,
+  type ServerNotification,
+  type ServerRequest,
+} from "@modelcontextprotocol/sdk/types.js";
+import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
+import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import {
+  formatTraceparent,
+  parseTraceparent,
+  traceHeaders,
+} from "../../agents/coordination/workflow/trace-context.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+import type { McpParts, McpTool, ToolCall, ToolResult } from "./mcp-tool.ts";
+import { createPlanTool } from "./plan-tool.ts";
+import { listResources, readResource, RESOURCE_TEMPLATES } from "./run-resources.ts";
+import { listRunTools } from "./run-tools.ts";
+import { listWorkflowTools } from "./workflow-tools.ts";
+
+type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
+
+const INSTRUCTIONS =
+  "Each workflow is a tool: call it with its inputs. A run that waits for a person answers with its question; " +
+  "put the question to a person, and never decide in their place. `status` waits for a run that takes longer than one call.";
+
+/** Creates the server of one session. `hasLeft` tells whether its client is gone. */
+export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => boolean): McpServer {
+  const mcpServer = new McpServer(
+    { name: "openclaw-coordination", version: parts.version },
+    { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
+  );
+  const { server } = mcpServer;
+  const answer = guardAnswers(parts);
+  server.setRequestHandler(ListToolsRequestSchema, ({ params }) =>
+    answer("tools/list", async () => listPage(await listTools(parts, caller), params?.cursor)),
+  );
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
+    answer("tools/call", async () => {
+      const tool = (await listTools(parts, caller)).find(({ name }) => name === params.name);
+      if (!tool) throw createInvalid(`there is no tool ${JSON.stringify(params.name.slice(0, 100))}`);
+      const result = await tool.call(createCall({ caller, hasLeft }, params, extra));
+      return formatResult(result);
+    }),
+  );
+  server.setRequestHandler(ListResourcesRequestSchema, ({ params }) =>
+    answer("resources/list", async () => {
+      const page = await listResources(parts, caller, params?.cursor);
+      return page ?? throwInvalid("cursor: expected the nextCursor of a page before");
+    }),
+  );
+  server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
+    resourceTemplates: RESOURCE_TEMPLATES,
+  }));
+  server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }) =>
+    answer("resources/read", async () => {
+      const found = await readResource(parts, caller, uri);
+      if (found) return found;
+      throw new McpError(RESOURCE_NOT_FOUND, "there is no such resource", { uri: uri.slice(0, 500) });
+    }),
+  );
+  return mcpServer;
+}
+
+/** As the protocol's revision 2025-11-25 says; the library has no name for it. */
+const RESOURCE_NOT_FOUND = -32_002;
+
+/** Lists the tools that the caller has the scopes for. */
+async function listTools(parts: McpParts, caller: Caller): Promise<readonly McpTool[]> {
+  const { operator, toolScopes } = parts;
+  const fixed = [...listRunTools(parts), ...(operator ? [createPlanTool(operator)] : [])];
+  const names = fixed.map(({ name }) => name);
+  const all = [...fixed, ...(await listWorkflowTools(parts, caller, names))];
+  return all.filter(({ name }) => (toolScopes[name] ?? []).every((scope) => caller.scopes?.includes(scope)));
+}
+
+function listPage(tools: readonly McpTool[], cursor: string | undefined) {
+  const from = cursor === undefined ? 0 : Number(cursor);
+  if (cursor !== undefined && !/^\d{1,9}$/u.test(cursor))
+    throw createInvalid("cursor: expected the nextCursor of a page before");
+  const page = tools.slice(from, from + MCP_BOUNDS.pageMax);
+  const next = from + page.length;
+  return {
+    tools: page.map(({ name, title, description, inputSchema, isReadOnly }) => ({
+      name,
+      title,
+      description,
+      inputSchema: { ...inputSchema, type: "object" as const },
+      annotations: { title, readOnlyHint: isReadOnly },
+    })),
+    ...(next < tools.length && { nextCursor: String(next) }),
+  };
+}
+
+const CALL_ID = "openclaw/callId";
+
+type Session = Pick<ToolCall, "caller" | "hasLeft">;
+
+function createCall(
+  session: Session,
+  { arguments: args = {} }: CallToolRequest["params"],
+  extra: Extra,
+): ToolCall {
+  const { signal, _meta: meta, requestInfo } = extra;
+  const readHeader = (name: string): string | undefined => readText(requestInfo?.headers[name]);
+  const parent = readParentHeader(readHeader(PARENT_HEADER));
+  return {
+    ...session,
+    args,
+    signal,
+    ...readTrace({
+      traceparent: readText(meta?.["traceparent"]) ?? readHeader("traceparent"),
+      tracestate: readText(meta?.["tracestate"]) ?? readHeader("tracestate"),
+    }),
+    ...(parent && { parent }),
+    ...readCallId(meta),
+    ...createProgressTeller(extra),
+  };
+}
+
+function readCallId(meta: Extra["_meta"]): Pick<ToolCall, "callId"> {
+  const callId = readText(meta?.[CALL_ID]);
+  return callId !== undefined && callId.length <= MCP_BOUNDS.callIdCharsMax ? { callId } : {};
+}
+
+function createProgressTeller({ _meta: meta, sendNotification }: Extra): Pick<ToolCall, "tellProgress"> {
+  const progressToken = meta?.progressToken;
+  if (progressToken === undefined) return {};
+  return {
+    tellProgress: (progress) => {
+      const params = { ...progress, progressToken };
+      // A client that is gone need not be told.
+      sendNotification({ method: "notifications/progress", params }).catch(() => undefined);
+    },
+  };
+}
+
+function readText(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function readTrace(context: {
+  readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
+}): Pick<ToolCall, "traceparent" | "tracestate"> {
+  const parent = parseTraceparent(context.traceparent);
+  return parent ? traceHeaders({ ...context, traceparent: formatTraceparent(parent) }) : {};
+}
+
+function formatResult({ text, structured, isError = false }: ToolResult): CallToolResult {
+  return {
+    content: [{ type: "text", text }],
+    ...(structured && { structuredContent: { ...structured } }),
+    ...(isError && { isError }),
+  };
+}
+
+function createInvalid(message: string): McpError {
+  return new McpError(ErrorCode.InvalidParams, message);
+}
+
+function throwInvalid(message: string): never {
+  throw createInvalid(message);
+}
+
+/** M4. */
+function guardAnswers({ logger }: McpParts) {
+  return async <T>(where: string, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof McpError) throw error;
+      const correlationId = randomUUID();
+      logger.error({ correlationId, where, error: describeError(error) }, "a request over MCP failed");
+      throw new McpError(ErrorCode.InternalError, "an unexpected error occurred", { correlationId });
+    }
+  };
+}

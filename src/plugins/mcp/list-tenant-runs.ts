@@ -1,0 +1,51 @@
+/** Owns: finding the runs of one tenant, the newest first, in a listing of all. Looks at a bounded number of runs. */
+import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { WorkflowEntry } from "../../agents/coordination/ports/workflow-store.ts";
+import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+import type { McpParts } from "./mcp-tool.ts";
+
+export interface RunsWanted {
+  readonly limit: number;
+  /** Only those that wait for somebody. */
+  readonly isWaiting?: boolean;
+  /** Only entries after this one. */
+  readonly after?: { readonly ordinal: number };
+}
+
+export interface TenantRuns {
+  readonly runs: readonly WorkflowEntry[];
+  /** Whether there may be more after the last. */
+  readonly isMore: boolean;
+}
+
+const PAGE = 500;
+
+export async function listTenantRuns(
+  { runs: store }: Pick<McpParts, "runs">,
+  { tenant }: Caller,
+  { limit, isWaiting = false, after }: RunsWanted,
+): Promise<TenantRuns> {
+  const runs: WorkflowEntry[] = [];
+  const isWanted = (entry: WorkflowEntry): boolean =>
+    entry.summary.tenant === tenant && (!isWaiting || isAsking(entry));
+  let last = after;
+  for (let lookedAt = 0; lookedAt < MCP_BOUNDS.lookedAtMax; lookedAt += PAGE) {
+    const page = await store.list({
+      limit: PAGE,
+      ...(isWaiting && { status: "running" }),
+      ...(last && { after: last }),
+    });
+    for (const entry of page.filter((each) => isWanted(each))) {
+      if (runs.length === limit) return { runs, isMore: true };
+      runs.push(entry);
+    }
+    if (page.length < PAGE) return { runs, isMore: false };
+    last = page.at(-1);
+  }
+  return { runs, isMore: true };
+}
+
+function isAsking({ summary: { status } }: WorkflowEntry): boolean {
+  return !hasRunEnded(status) && status.startsWith("waiting-");
+}

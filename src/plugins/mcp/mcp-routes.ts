@@ -1,0 +1,92 @@
+/**
+ * Owns: the MCP server as routes of the HTTP host (streamable HTTP): they go through what every request goes through, and
+ * then to the session that they name.
+ */
+import { PARENT_HEADER } from "../../agents/coordination/workflow/parent-header.ts";
+import { refuse } from "../openwop/http/error-map.ts";
+import { route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
+import { anySchema } from "../openwop/http/schemas.ts";
+import type { McpParts } from "./mcp-tool.ts";
+import { createMcpSessions } from "./mcp-sessions.ts";
+
+const PATH = "/v1/mcp";
+const SESSION_HEADER = "mcp-session-id";
+/** Headers that the library and the tools read. */
+const HEADERS = [
+  "accept",
+  "content-type",
+  "last-event-id",
+  "mcp-protocol-version",
+  "mcp-session-id",
+  "traceparent",
+  "tracestate",
+  PARENT_HEADER,
+];
+
+export interface McpFaceParts extends McpParts {
+  /** Web pages of these origins may ask. */
+  readonly allowedOrigins: readonly string[];
+}
+
+/** Creates the routes. Without a stream of its own (GET), the server speaks in its answers alone. */
+export function createMcpFace(parts: McpFaceParts): ProtocolFace {
+  const sessions = createMcpSessions(parts);
+  const shared = { path: PATH, auth: "bearer", status: 200, answer: anySchema } as const;
+  const handle = async (ask: Ask, method: "POST" | "DELETE"): Promise<Answer> => {
+    const origin = ask.header("origin");
+    if (origin !== undefined && !parts.allowedOrigins.includes(origin))
+      return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
+    const id = ask.header(SESSION_HEADER);
+    if (id === undefined && !isBeginning(method, ask.body))
+      return refuse(
+        "validation_error",
+        `The header ${SESSION_HEADER} is missing: begin with \`initialize\`.`,
+      );
+    const session = await (id === undefined ? sessions.begin(ask.caller) : sessions.find(ask.caller, id));
+    if (!session) return refuse("not_found", "There is no such session; begin one with `initialize`.");
+    const request = createRequest(ask, method);
+    const response = await session.transport.handleRequest(request, { parsedBody: ask.body });
+    if (id === undefined && response.status !== 200) await session.end();
+    return await readResponse(response);
+  };
+  return {
+    routes: [
+      route({
+        ...shared,
+        method: "POST",
+        operationId: "sendMcpMessage",
+        summary: "A message of the Model Context Protocol.",
+        handle: (ask) => handle(ask, "POST"),
+      }),
+      route({
+        ...shared,
+        method: "DELETE",
+        operationId: "endMcpSession",
+        summary: "Ends a session of the Model Context Protocol.",
+        handle: (ask) => handle(ask, "DELETE"),
+      }),
+    ],
+    close: () => sessions.close(),
+  };
+}
+
+function isBeginning(method: string, body: unknown): boolean {
+  return method === "POST" && (body as { readonly method?: unknown } | null)?.method === "initialize";
+}
+
+/** The library reads headers only: the body was read, bounded and parsed before. */
+function createRequest({ header }: Pick<Ask, "header">, method: string): Request {
+  const headers = HEADERS.flatMap((name): [string, string][] => {
+    const value = header(name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return new Request(`http://localhost${PATH}`, { method, headers });
+}
+
+async function readResponse(response: Response): Promise<Answer> {
+  const headers = { ...Object.fromEntries(response.headers), "x-content-type-options": "nosniff" };
+  if (response.headers.get("content-type")?.startsWith("text/event-stream"))
+    return { kind: "stream", body: response.body, headers };
+  const text = await response.text();
+  return { kind: "text", status: response.status, text: text === "" ? null : text, headers };
+}

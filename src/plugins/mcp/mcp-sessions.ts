@@ -1,0 +1,97 @@
+/**
+ * Owns: the sessions of the MCP server over HTTP.
+ *
+ * M5 A session belongs to the caller that began it. To everybody else its id is one that is not there.
+ * M6 There is a bound on the sessions of one caller and on all: for a new one, the one that was idle longest ends.
+ */
+import { randomUUID } from "node:crypto";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { createMcpServer } from "./create-mcp-server.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+import type { McpParts } from "./mcp-tool.ts";
+
+interface McpSession {
+  readonly id: string;
+  readonly holder: string;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  usedAtMs: EpochMs;
+  end(): Promise<void>;
+}
+
+export interface McpSessions {
+  /** Begins a session; the answer to the request that did names it. */
+  begin(caller: Caller): Promise<McpSession>;
+  /** Finds a session of the caller's. */
+  find(caller: Caller, id: string): McpSession | undefined;
+  readonly size: number;
+  close(): Promise<void>;
+}
+
+export function createMcpSessions(parts: McpParts): McpSessions {
+  // In the order of their last use.
+  const sessions = new Map<string, McpSession>();
+  const open = async (caller: Caller): Promise<McpSession> => {
+    const id = randomUUID();
+    let hasLeft = false;
+    const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id });
+    transport.onclose = () => {
+      hasLeft = true;
+      sessions.delete(id);
+    };
+    const server = createMcpServer(parts, caller, () => hasLeft);
+    await server.connect(transport);
+    return {
+      id,
+      holder: nameHolder(caller),
+      transport,
+      usedAtMs: parts.clock.now(),
+      end: () => server.close(),
+    };
+  };
+  return {
+    begin: async (caller) => {
+      await endIdle(sessions, parts.clock.now());
+      await makeRoom(sessions, nameHolder(caller));
+      const session = await open(caller);
+      sessions.set(session.id, session);
+      return session;
+    },
+    find: (caller, id) => {
+      const session = sessions.get(id);
+      if (session?.holder !== nameHolder(caller)) return undefined;
+      session.usedAtMs = parts.clock.now();
+      sessions.delete(id);
+      sessions.set(id, session);
+      return session;
+    },
+    get size() {
+      return sessions.size;
+    },
+    close: async () => {
+      await Promise.all([...sessions.values()].map((session) => session.end()));
+    },
+  };
+}
+
+/** M5: two tokens of one tenant are two holders. */
+function nameHolder({ tenant, principal }: Caller): string {
+  return JSON.stringify([tenant, principal]);
+}
+
+async function endIdle(sessions: ReadonlyMap<string, McpSession>, nowMs: EpochMs): Promise<void> {
+  for (const session of [...sessions.values()]) {
+    if (nowMs - session.usedAtMs < MCP_BOUNDS.sessionIdleMs) return;
+    await session.end();
+  }
+}
+
+/** M6. */
+async function makeRoom(sessions: ReadonlyMap<string, McpSession>, holder: string): Promise<void> {
+  const ofHolder = [...sessions.values()].filter((session) => session.holder === holder);
+  const [oldestOfHolder] = ofHolder;
+  const [oldest] = sessions.values();
+  if (ofHolder.length >= MCP_BOUNDS.sessionsOfCallerMax) await oldestOfHolder?.end();
+  else if (sessions.size >= MCP_BOUNDS.sessionsMax) await oldest?.end();
+}

@@ -1,0 +1,125 @@
+/** Owns: the form of a tool of the MCP server, of its calls and results, and what it works with. */
+import type { z } from "zod";
+import type { ParentRun } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  describeProblems,
+  parseBounded,
+  type ValidationProblem,
+} from "../../agents/coordination/contracts/validation.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
+import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
+import type {
+  Caller,
+  HostRefusal,
+  WorkflowHost,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The parts that tools and resources work with. */
+export interface McpParts {
+  readonly host: WorkflowHost;
+  /** Finds the runs of a tenant; the host knows runs by their ids. */
+  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly contract: () => Promise<OutputContract>;
+  readonly version: string;
+  /** The scopes that a caller needs for a tool, by its name. */
+  readonly toolScopes: Readonly<Record<string, readonly string[]>>;
+  /** The gateway and the whole ledger, for the operator of both. Absent: a client of a host asks. */
+  readonly operator?: OperatorAccess;
+  /** Whether clients may answer what people are asked. */
+  readonly mayAnswer: boolean;
+}
+
+/** Requests that only whoever operates the ledger may make. */
+export interface OperatorAccess {
+  /** Asks a running gateway. @throws CoordinationError where none can be reached or it refuses */
+  askGateway(
+    method:
+      "coordination.plan.run" | "coordination.status" | "coordination.questions" | "coordination.answer",
+    params: object,
+  ): Promise<Fields>;
+  /** Proves the whole ledger. @throws CoordinationError where it cannot be opened */
+  verifyLedger(): Promise<Fields>;
+}
+
+/** One call of a tool, after its caller was let in. */
+export interface ToolCall {
+  readonly caller: Caller;
+  readonly args: Fields;
+  /** Aborted when the client cancels the call or leaves. */
+  readonly signal: AbortSignal;
+  /** Whether the client left, rather than cancelled. */
+  readonly hasLeft: () => boolean;
+  /** Tells the client how far the work is; absent where it did not ask for that. */
+  readonly tellProgress?: (progress: Progress) => void;
+  readonly traceparent?: string;
+  readonly tracestate?: string;
+  /** The run of another host that calls. */
+  readonly parent?: ParentRun;
+  /** Names the call: the same call made again is the same run. */
+  readonly callId?: string;
+}
+
+/** How far a run is: nodes that have ended, of all of them. */
+export interface Progress {
+  readonly progress: number;
+  readonly total: number;
+  readonly message: string;
+}
+
+export interface McpTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  /** JSON Schema of an object. */
+  readonly inputSchema: Fields;
+  /** True where a call changes nothing. */
+  readonly isReadOnly: boolean;
+  readonly call: (call: ToolCall) => Promise<ToolResult>;
+}
+
+/** Tells what came of a call, as data and in words. */
+export interface ToolResult {
+  readonly text: string;
+  readonly structured?: Fields;
+  readonly isError?: boolean;
+}
+
+/** The words first and the data behind them, for clients that read texts only. */
+export function createResult(words: string, structured: Fields, { isError = false } = {}): ToolResult {
+  const data = JSON.stringify(structured, undefined, 2);
+  if (data.length > MCP_BOUNDS.resultCharsMax)
+    return {
+      text: `${words}\nThe data has ${data.length} characters, more than the ${MCP_BOUNDS.resultCharsMax} of one answer: read the run as a resource.`,
+      isError,
+    };
+  return { text: `${words}\n${data}`, structured, isError };
+}
+
+export function createFailure(message: string): ToolResult {
+  return { text: message, isError: true };
+}
+
+export function createRefusal({ code, message, details }: HostRefusal): ToolResult {
+  const structured = { error: code, message, ...(details && { details }) };
+  return { text: `${message} (${code})`, structured, isError: true };
+}
+
+/** Reads the arguments of a call, or says everything that is wrong with them. */
+export function readArguments<S extends z.ZodType>(
+  schema: S,
+  args: Fields,
+): { readonly ok: true; readonly value: z.output<S> } | { readonly ok: false; readonly result: ToolResult } {
+  const parsed = parseBounded(schema, args, MCP_BOUNDS.arguments);
+  return parsed.ok ? parsed : { ok: false, result: createProblemsResult(parsed.problems) };
+}
+
+function createProblemsResult(problems: readonly ValidationProblem[]): ToolResult {
+  return { text: describeProblems(problems), structured: { problems }, isError: true };
+}

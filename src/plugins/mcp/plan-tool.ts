@@ -1,0 +1,26 @@
+/** Owns: the tool `plan_run`, which hands a plan to the gateway in the operator's name. */
+import { z } from "zod";
+import { askOperator, createTool } from "./run-tools.ts";
+import type { McpTool, OperatorAccess } from "./mcp-tool.ts";
+
+const planSchema = z.strictObject({
+  plan: z
+    .record(z.string(), z.unknown())
+    .describe(
+      "A CoordinationPlan: steps with an id, an agent and a task, and what each waits for (docs/plans.md).",
+    ),
+});
+
+/** Plans are run by the agents of a gateway, so a host of workflows alone has no such tool. */
+export function createPlanTool(operator: OperatorAccess): McpTool {
+  const words = {
+    name: "plan_run",
+    title: "Run a plan of agents",
+    description:
+      "Runs a plan with the agents of the OpenClaw gateway. Answers with its coordinationId at once; call `status` with it as runId. A plan that runs already is not run twice.",
+    isReadOnly: false,
+  };
+  return createTool(words, planSchema, ({ plan }) =>
+    askOperator(operator, "coordination.plan.run", { plan }),
+  );
+}

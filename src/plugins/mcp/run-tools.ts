@@ -1,0 +1,271 @@
+/** Owns: the tools of the MCP server that are about runs of any workflow: `status`, `questions`, `answer` and `verify`. */
+import { z } from "zod";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
+import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { verifyWorkflowRun } from "../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
+import { formatCount } from "../../agents/coordination/std/quantities.ts";
+import { listTenantRuns } from "./list-tenant-runs.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+import {
+  createFailure,
+  createRefusal,
+  createResult,
+  readArguments,
+  type Fields,
+  type McpParts,
+  type McpTool,
+  type OperatorAccess,
+  type ToolCall,
+  type ToolResult,
+} from "./mcp-tool.ts";
+import { createRunResult, readQuestion, type ShownQuestion } from "./describe-run.ts";
+import { waitForSnapshot } from "./workflow-tools.ts";
+
+const id = z.string().min(1).max(256);
+const limit = z.int().min(1).max(MCP_BOUNDS.runsMax).default(MCP_BOUNDS.runsDefault);
+
+interface ToolWords {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly isReadOnly: boolean;
+}
+
+/** A tool whose arguments a schema describes. */
+export function createTool<S extends z.ZodType>(
+  words: ToolWords,
+  schema: S,
+  call: (value: z.output<S>, toolCall: ToolCall) => Promise<ToolResult>,
+): McpTool {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" }) as Fields;
+  return {
+    ...words,
+    inputSchema,
+    call: async (toolCall) => {
+      const read = readArguments(schema, toolCall.args);
+      return read.ok ? await call(read.value, toolCall) : read.result;
+    },
+  };
+}
+
+export function listRunTools(parts: McpParts): readonly McpTool[] {
+  return [
+    createStatusTool(parts),
+    createQuestionsTool(parts),
+    ...(parts.mayAnswer ? [createAnswerTool(parts)] : []),
+    createVerifyTool(parts),
+  ];
+}
+
+const statusSchema = z.strictObject({
+  runId: id.optional().describe("The run to look at; without it the newest runs are listed."),
+  waitSeconds: z
+    .number()
+    .min(0)
+    .max(MCP_BOUNDS.waitSecondsMax)
+    .default(0)
+    .describe("With runId: wait so long for the run to end or to ask somebody."),
+  limit: limit.describe("Without runId: list at most so many runs."),
+});
+
+function createStatusTool(parts: McpParts): McpTool {
+  const words = {
+    name: "status",
+    title: "How runs are",
+    description:
+      "Tells how a run is: its status, its outputs when it has ended, its question when it waits. Without runId, the newest runs.",
+    isReadOnly: true,
+  };
+  return createTool(words, statusSchema, async ({ runId, waitSeconds, limit: most }, { caller, signal }) => {
+    if (runId === undefined) return await createListing(parts, caller, most);
+    const waitMs = waitSeconds * 1_000;
+    const found = await waitForSnapshot(parts, runId, { caller, signal, waitMs });
+    if (found.kind === "done") return createRunResult(found.value, parts);
+    const { operator } = parts;
+    return operator && found.code === "not_found"
+      ? await askOperator(operator, "coordination.status", { coordinationId: runId })
+      : createRefusal(found);
+  });
+}
+
+async function createListing(parts: McpParts, caller: Caller, most: number): Promise<ToolResult> {
+  const { runs, isMore } = await listTenantRuns(parts, caller, { limit: most });
+  const shown = runs.map(({ runId, summary }) => ({
+    runId,
+    workflowId: summary.workflowId,
+    status: summary.status,
+    startedAt: new Date(summary.createdAtMs).toISOString(),
+  }));
+  return createResult(`${formatCount(shown.length, "run")}, the newest first.`, { runs: shown, isMore });
+}
+
+const questionsSchema = z.strictObject({ limit: limit.describe("List at most so many questions.") });
+
+function createQuestionsTool(parts: McpParts): McpTool {
+  const words = {
+    name: "questions",
+    title: "What people are asked",
+    description: "Lists what runs wait for somebody to answer.",
+    isReadOnly: true,
+  };
+  return createTool(words, questionsSchema, async ({ limit: most }, { caller }) => {
+    const questions = await listQuestions(parts, caller, most);
+    const { operator } = parts;
+    if (!operator) return describeQuestions({ questions });
+    try {
+      const answered = await operator.askGateway("coordination.questions", { limit: most });
+      return describeQuestions({ questions, ofCoordinations: answered["questions"] });
+    } catch (error) {
+      // Runs of workflows need no gateway, and neither do their questions.
+      return describeQuestions({ questions, ofCoordinations: [], gateway: describeFailure(error) });
+    }
+  });
+}
+
+function describeQuestions(data: { readonly questions: readonly ShownQuestion[] } & Fields): ToolResult {
+  const { questions, ofCoordinations = [] } = data;
+  const count = questions.length + (Array.isArray(ofCoordinations) ? ofCoordinations.length : 0);
+  const words = count === 0 ? "Nobody is asked anything." : `${formatCount(count, "question")} for people.`;
+  return createResult(words, data);
+}
+
+async function listQuestions(parts: McpParts, caller: Caller, most: number): Promise<ShownQuestion[]> {
+  const { runs } = await listTenantRuns(parts, caller, { limit: most, isWaiting: true });
+  const questions: ShownQuestion[] = [];
+  for (const { runId } of runs) {
+    const found = await parts.host.snapshot(caller, runId);
+    const question = found.kind === "done" ? readQuestion(found.value) : undefined;
+    if (question) questions.push(question);
+  }
+  return questions;
+}
+
+const answerSchema = z.union([
+  z.strictObject({
+    runId: id,
+    nodeId: id.optional().describe("The node that asks; without it, the one whose question is open."),
+    value: z.unknown().describe("The person's decision, in the form that the question asks for."),
+  }),
+  z.strictObject({
+    questionId: id.describe("A question of a coordination, as `questions` lists it."),
+    answer: answerKindSchema,
+    text: z.string().min(1).optional().describe('With the answer "answer": what to answer.'),
+  }),
+]);
+type GivenAnswer = z.output<typeof answerSchema>;
+
+/** MCP wants the schema of an object, and clients show one better than a choice of several. */
+const ANSWER_INPUT: Fields = {
+  type: "object",
+  properties: {
+    runId: { type: "string", description: "The run that waits; with `value`." },
+    nodeId: {
+      type: "string",
+      description: "The node that asks; without it, the one whose question is open.",
+    },
+    value: { description: "The person's decision, in the form that the question asks for." },
+    questionId: { type: "string", description: "In place of a run: a question of a coordination." },
+    answer: { type: "string", enum: answerKindSchema.options, description: "With `questionId`." },
+    text: { type: "string", description: 'With the answer "answer": what to answer.' },
+  },
+  additionalProperties: false,
+};
+
+function createAnswerTool(parts: McpParts): McpTool {
+  const words = {
+    name: "answer",
+    title: "Answer for a person",
+    description:
+      "Gives a person's decision to a run that waits for it. Ask the person first; never decide in their place.",
+    isReadOnly: false,
+  };
+  const tool = createTool(words, answerSchema, (answer, { caller }) => answerQuestion(parts, caller, answer));
+  return { ...tool, inputSchema: ANSWER_INPUT };
+}
+
+async function answerQuestion(parts: McpParts, caller: Caller, answer: GivenAnswer): Promise<ToolResult> {
+  const { host, operator } = parts;
+  if ("questionId" in answer)
+    return operator
+      ? await askOperator(operator, "coordination.answer", answer)
+      : createFailure("This host has no coordinations of OpenClaw: answer a run, by its runId and a value.");
+  const { runId, value } = answer;
+  if (value === undefined) return createFailure("value: expected the person's decision, got nothing");
+  const nodeId = answer.nodeId ?? (await findAskingNode(parts, caller, runId));
+  if (typeof nodeId !== "string") return nodeId;
+  const resolved = await host.resolve(caller, runId, nodeId, value);
+  if (resolved.kind === "refused") return createRefusal(resolved);
+  const { interruptId, status } = resolved.value;
+  return createResult(`Answered; run ${runId} is ${status}.`, { runId, nodeId, interruptId, status });
+}
+
+async function findAskingNode(
+  { host }: McpParts,
+  caller: Caller,
+  runId: string,
+): Promise<string | ToolResult> {
+  const found = await host.snapshot(caller, runId);
+  if (found.kind === "refused") return createRefusal(found);
+  return readQuestion(found.value)?.nodeId ?? createFailure(`run ${runId} waits for no answer`);
+}
+
+function createVerifyTool(parts: McpParts): McpTool {
+  const { operator } = parts;
+  const words = {
+    name: "verify",
+    title: "Prove the log",
+    description: operator
+      ? "Proves the log of a run, or the whole ledger: every stored byte, every hash, every event's meaning."
+      : "Proves the log of a run: every stored byte, every hash, every event's meaning.",
+    isReadOnly: true,
+  };
+  if (!operator)
+    return createTool(words, z.strictObject({ runId: id }), ({ runId }, { caller }) =>
+      verifyRun(parts, caller, runId),
+    );
+  return createTool(words, z.strictObject({ runId: id.optional() }), ({ runId }, { caller }) =>
+    runId === undefined ? verifyLedger(operator) : verifyRun(parts, caller, runId),
+  );
+}
+
+async function verifyRun({ runs }: McpParts, caller: Caller, runId: string): Promise<ToolResult> {
+  const entry = await runs.entry(runId as CoordinationId);
+  if (entry?.summary.tenant !== caller.tenant) return createFailure(`there is no run ${runId} (not_found)`);
+  const { events, problems } = await verifyWorkflowRun(runs, entry);
+  const isWhole = problems.length === 0;
+  const verdict = isWhole ? "holds" : `is damaged: ${formatCount(problems.length, "problem")}`;
+  const data = { runId, ok: isWhole, events, problems };
+  return createResult(`The log of ${runId} ${verdict}.`, data, { isError: !isWhole });
+}
+
+async function verifyLedger(operator: OperatorAccess): Promise<ToolResult> {
+  try {
+    const verified = await operator.verifyLedger();
+    const isWhole = verified["ok"] === true;
+    return createResult(isWhole ? "The ledger holds." : "The ledger is damaged.", verified, {
+      isError: !isWhole,
+    });
+  } catch (error) {
+    return createFailure(describeFailure(error));
+  }
+}
+
+/** Asks the gateway in the operator's name; a refusal is told in its words. */
+export async function askOperator(
+  operator: OperatorAccess,
+  ...[method, params]: Parameters<OperatorAccess["askGateway"]>
+): Promise<ToolResult> {
+  try {
+    return createResult("Done.", await operator.askGateway(method, params));
+  } catch (error) {
+    return createFailure(describeFailure(error));
+  }
+}
+
+/** @throws what is no refusal in words */
+function describeFailure(error: unknown): string {
+  if (isCoordinationError(error)) return `${error.message} (${error.code}). ${error.advice}`;
+  throw error;
+}

@@ -1,0 +1,205 @@
+/**
+ * Owns: workflows as tools of the MCP server: their names and input schemas, and running one for a call.
+ *
+ * M1 A call that is cancelled cancels its run. A client that leaves, or does not wait, leaves its run going on.
+ * M2 The same call made again, by its id, is the same run, and begins nothing.
+ */
+import { hash } from "node:crypto";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import type { WorkflowDefinition } from "../../agents/coordination/contracts/workflows/workflow-definition.ts";
+import { awaitSettledRun } from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
+import type {
+  Caller,
+  RunSnapshot,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
+import { MCP_BOUNDS } from "./mcp-bounds.ts";
+import {
+  createRefusal,
+  type Fields,
+  type McpParts,
+  type McpTool,
+  type ToolCall,
+  type ToolResult,
+} from "./mcp-tool.ts";
+import { createRunResult } from "./describe-run.ts";
+
+/** Lists the workflows that the caller may run. A name that is no tool's, or is another tool's, gets a suffix. */
+export async function listWorkflowTools(
+  parts: McpParts,
+  caller: Caller,
+  takenNames: readonly string[],
+): Promise<McpTool[]> {
+  const names = new Set(takenNames);
+  const tools: McpTool[] = [];
+  for (const workflowId of parts.host.workflowIds().toSorted()) {
+    const found = await parts.host.workflow(caller, workflowId);
+    if (found.kind === "refused") continue;
+    const name = nameTool(workflowId, names);
+    names.add(name);
+    tools.push(createWorkflowTool(parts, found.value, name));
+  }
+  return tools;
+}
+
+const SUFFIX_CHARS = 8;
+
+function nameTool(workflowId: string, names: ReadonlySet<string>): string {
+  const word = workflowId.replace(/[^a-zA-Z0-9_-]/gu, "_");
+  if (word === workflowId && word.length <= MCP_BOUNDS.toolNameCharsMax && !names.has(word)) return word;
+  const suffix = hash("sha256", workflowId).slice(0, SUFFIX_CHARS);
+  return `${word.slice(0, MCP_BOUNDS.toolNameCharsMax - SUFFIX_CHARS - 1)}_${suffix}`;
+}
+
+function createWorkflowTool(parts: McpParts, definition: WorkflowDefinition, name: string): McpTool {
+  const inputSchema = createInputSchema(definition);
+  return {
+    name,
+    title: definition.name,
+    description: describeWorkflow(definition),
+    inputSchema,
+    isReadOnly: false,
+    call: async (call) => {
+      const problems = (await parts.contract()).check(inputSchema, call.args);
+      if (problems.length === 0) return await runWorkflow(parts, definition, call);
+      const text = problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
+      return { text, structured: { problems }, isError: true };
+    },
+  };
+}
+
+function describeWorkflow({ id, name, metadata }: WorkflowDefinition): string {
+  const { description } = metadata;
+  const about =
+    typeof description === "string" && description !== "" ? description : `Runs the workflow ${name}.`;
+  return `${about} (workflow ${id}; answers with the run's outputs, or with what the run waits for)`;
+}
+
+/** A variable is an input; one without a default that the workflow requires must be given. */
+export function createInputSchema({ variables }: WorkflowDefinition): Fields {
+  const required = variables.flatMap(({ name, required: isRequired, defaultValue }) =>
+    isRequired === true && defaultValue === undefined ? [name] : [],
+  );
+  return {
+    type: "object",
+    properties: Object.fromEntries(variables.map((variable) => [variable.name, createInputField(variable)])),
+    ...(required.length > 0 && { required }),
+  };
+}
+
+function createInputField({
+  type,
+  sensitive,
+  defaultValue,
+  ...more
+}: WorkflowDefinition["variables"][number]): Fields {
+  const { description } = more;
+  return {
+    type,
+    ...(typeof description === "string" && { description }),
+    // The default of a sensitive variable may be a secret.
+    ...(defaultValue !== undefined && sensitive !== true && { default: defaultValue }),
+  };
+}
+
+async function runWorkflow(
+  parts: McpParts,
+  { id: workflowId, nodes }: WorkflowDefinition,
+  call: ToolCall,
+): Promise<ToolResult> {
+  const { caller, args, traceparent, tracestate, parent } = call;
+  const runId = nameRun(workflowId, call);
+  const created = await parts.host.create(caller, {
+    workflowId,
+    inputs: args,
+    transport: "mcp",
+    ...(runId !== undefined && { runId }),
+    ...(traceparent !== undefined && { traceparent }),
+    ...(tracestate !== undefined && { tracestate }),
+    ...(parent && { parent }),
+  });
+  if (created.kind === "refused") return createRefusal(created);
+  return await waitForRun(parts, created.value.runId, { call, total: nodes.length });
+}
+
+/** Names the run of a call that has an id, so that the same call made again finds it. */
+function nameRun(workflowId: string, { caller, args, callId }: ToolCall): CoordinationId | undefined {
+  if (callId === undefined) return undefined;
+  const digest = hash("sha256", formatCanonicalJson([caller.tenant, workflowId, callId, args]));
+  return `run-mcp-${digest.slice(0, 32)}` as CoordinationId;
+}
+
+interface Waited {
+  readonly call: ToolCall;
+  readonly total: number;
+}
+
+async function waitForRun(parts: McpParts, runId: string, { call, total }: Waited): Promise<ToolResult> {
+  const { host } = parts;
+  const { caller, signal } = call;
+  const found = await waitForSnapshot(parts, runId, {
+    caller,
+    signal,
+    waitMs: MCP_BOUNDS.waitMs,
+    ...(call.tellProgress && {
+      onChange: createProgress(parts, { ...call, tell: call.tellProgress }, total),
+    }),
+  });
+  if (signal.aborted && !call.hasLeft()) {
+    const reason = "cancelled by the MCP client";
+    const cancelled = await host.cancel(caller, runId, { reason });
+    if (cancelled.kind === "refused") return createRefusal(cancelled);
+  }
+  return found.kind === "refused" ? createRefusal(found) : createRunResult(found.value, parts);
+}
+
+interface Wait {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+  readonly waitMs: number;
+  readonly onChange?: (snapshot: RunSnapshot) => void;
+}
+
+/** Resolves when the run has ended or waits for somebody, when the time is over, and when `signal` aborts. */
+export async function waitForSnapshot(
+  { host, clock }: Pick<McpParts, "host" | "clock">,
+  runId: string,
+  { caller, signal, waitMs, onChange }: Wait,
+): ReturnType<typeof awaitSettledRun> {
+  const over = new AbortController();
+  const stop = clock.wakeAt(addMs(clock.now(), waitMs), () => {
+    over.abort();
+  });
+  try {
+    const either = AbortSignal.any([signal, over.signal]);
+    return await awaitSettledRun(host, runId, { caller, signal: either, ...(onChange && { onChange }) });
+  } finally {
+    stop();
+  }
+}
+
+interface Telling {
+  readonly tell: NonNullable<ToolCall["tellProgress"]>;
+}
+
+/** Tells of nodes that have ended, no more often than a client can show, and never backwards. */
+function createProgress(
+  { clock }: McpParts,
+  { tell }: Telling,
+  total: number,
+): (snapshot: RunSnapshot) => void {
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let toldProgress = -1;
+  return ({ nodeStates, status }) => {
+    const states = Object.values((nodeStates ?? {}) as Readonly<Record<string, { readonly status: string }>>);
+    const progress = states.filter((node) => ENDED.has(node.status)).length;
+    const nowMs = clock.now();
+    if (progress <= toldProgress || nowMs - toldAtMs < MCP_BOUNDS.progressMs) return;
+    toldProgress = progress;
+    toldAtMs = nowMs;
+    tell({ progress, total, message: `${progress} of ${total} nodes have ended; the run is ${status}` });
+  };
+}
+
+const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "skipped", "cancelled"]);

@@ -1,0 +1,91 @@
+/** Owns: a host of workflow runs for one MCP client, over the standard streams of a process of its own. */
+import type { Readable, Writable } from "node:stream";
+import { createMcpParts } from "./compose-mcp.ts";
+import {
+  composeWorkflows,
+  serveLogger,
+  systemClock,
+  type AgentOptions,
+  type ModelOptions,
+  type WorkflowOptions,
+} from "./compose-workflows.ts";
+import { collectServedSecrets } from "./known-secrets.ts";
+import type { OperatorAccess } from "./mcp/mcp-tool.ts";
+import { serveStdio } from "./mcp/serve-stdio.ts";
+
+type Shared =
+  "ledgerPath" | "definitions" | "confidenceFloor" | "escalationThreshold" | "privateOrigins" | "peerTokens";
+type Optional =
+  | "keyFolder"
+  | "interruptKeyFile"
+  | "leaseMs"
+  | "transcriptWindow"
+  | "replayReinvokesModels"
+  | "retentionMs"
+  | "quotas"
+  | "peers"
+  | "hostId"
+  | "mcpUrl"
+  | "a2aUrl";
+
+export interface McpServing extends Pick<WorkflowOptions, Shared | Optional> {
+  readonly version: string;
+  readonly baseUrl?: string;
+  readonly verbose: boolean;
+  readonly agents?: AgentOptions;
+  readonly model?: ModelOptions;
+  /** Whose runs the client's are. */
+  readonly tenant: string;
+  readonly mayAnswer: boolean;
+  readonly operator: OperatorAccess;
+  readonly input: Readable;
+  /** Belongs to the protocol: nothing else writes to it. */
+  readonly output: Writable;
+  readonly log: (line: string) => void;
+}
+
+export interface ServedMcp {
+  /** Resolves when the client has left. */
+  readonly ended: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Nothing listens there: it names the host in causes, and callers of its runs cannot reach it. */
+const NO_ADDRESS = "urn:openclaw-coordination:mcp";
+
+/** @throws CoordinationError as `openDatabase` does */
+export async function startMcp(options: McpServing): Promise<ServedMcp> {
+  const { tenant, mayAnswer, operator, version, input, output } = options;
+  const running = await composeWorkflows({
+    ...options,
+    logger: serveLogger(options.log, options.verbose),
+    baseUrl: () => options.baseUrl ?? NO_ADDRESS,
+    secrets: collectServedSecrets({ ...options, tokens: [], environment: process.env }),
+    readVariable: (name) => process.env[name],
+  });
+  try {
+    await running.host.start();
+    const parts = createMcpParts(running, {
+      version,
+      clock: systemClock,
+      operator,
+      mayAnswer,
+      toolScopes: {},
+    });
+    const session = await serveStdio(parts, {
+      caller: { tenant, principal: "operator" },
+      input,
+      output,
+    });
+    return {
+      ended: session.ended,
+      stop: async () => {
+        await session.close();
+        await running.close();
+      },
+    };
+  } catch (error) {
+    await running.close();
+    throw error;
+  }
+}

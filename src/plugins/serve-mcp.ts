@@ -1,10 +1,9 @@
 /** Owns: a host of workflow runs for one MCP client, over the standard streams of a process of its own. */
 import type { Readable, Writable } from "node:stream";
-import { createMcpParts } from "./compose-mcp.ts";
+import { createRunAccess } from "./compose-faces.ts";
 import {
   composeWorkflows,
   serveLogger,
-  systemClock,
   type AgentOptions,
   type ModelOptions,
   type WorkflowOptions,
@@ -65,13 +64,7 @@ export async function startMcp(options: McpServing): Promise<ServedMcp> {
   });
   try {
     await running.host.start();
-    const parts = createMcpParts(running, {
-      version,
-      clock: systemClock,
-      operator,
-      mayAnswer,
-      toolScopes: {},
-    });
+    const parts = { ...createRunAccess(running, version), operator, mayAnswer, toolScopes: {} };
     const session = await serveStdio(parts, {
       caller: { tenant, principal: "operator" },
       input,

@@ -14,6 +14,7 @@ import {
   type ModelOptions,
   type RunningWorkflows,
 } from "./compose-workflows.ts";
+import { createFaces, type FacesWanted } from "./compose-faces.ts";
 import type { MetricsHost } from "./compose-metrics.ts";
 import type { TelemetryHost } from "./compose-telemetry.ts";
 import { createPageHost, type PageHost } from "./compose-page.ts";
@@ -21,13 +22,12 @@ import { loadConformance } from "./load-conformance.ts";
 import { collectServedSecrets } from "./known-secrets.ts";
 import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
-import type { ProtocolFace } from "./openwop/http/route.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
 import { createWorkflowControls } from "./workflow-controls.ts";
 
-export interface Serving {
+export interface Serving extends FacesWanted {
   readonly ledgerPath: string;
   /** Where keys lie; absent: beside the ledger. */
   readonly keyFolder?: string;
@@ -37,7 +37,6 @@ export interface Serving {
   readonly leaseMs?: number;
   readonly tokens: readonly BearerToken[];
   readonly definitions: readonly WorkflowDefinition[];
-  readonly version: string;
   readonly port: number;
   readonly hostname: string;
   readonly allowRemote: boolean;
@@ -46,8 +45,6 @@ export interface Serving {
   readonly otlp?: string;
   /** Lets Prometheus read `/metrics`. */
   readonly metrics?: boolean;
-  /** Offers the workflows to MCP clients. Absent: not. */
-  readonly mcp?: { readonly toolScopes: Readonly<Record<string, readonly string[]>> };
   readonly verbose: boolean;
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
@@ -62,7 +59,6 @@ export interface Serving {
   readonly peerTokens: Readonly<Record<string, string>>;
   readonly hostId?: string;
   readonly baseUrl?: string;
-  readonly allowedOrigins?: readonly string[];
   /** Agents of manifests, and what they work with. */
   readonly agents?: AgentOptions;
   /** SR-1: what is never kept, shown or logged, by name, besides the secrets of these options. */
@@ -133,7 +129,7 @@ export async function startServing(options: Serving): Promise<Served> {
       advertised: advertisedOf(agents, options),
       ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
-      faces: await createFaces(options, running),
+      faces: await createFaces(options, running, () => listening),
       ...suite.served,
       ...measured.served,
     });
@@ -190,14 +186,6 @@ async function createServedMetrics(options: Serving): Promise<MetricsParts> {
   const { createMetricsHost } = await import("./compose-metrics.ts");
   const metrics = createMetricsHost({ ledgerPath, logger: serveLogger(log, verbose) });
   return { metrics, composed: { noteAppend: metrics.noteAppend }, served: { metrics } };
-}
-
-/** The code of each protocol is loaded where it is wanted. */
-async function createFaces(options: Serving, running: RunningWorkflows): Promise<ProtocolFace[]> {
-  const { mcp, version, allowedOrigins = [] } = options;
-  if (!mcp) return [];
-  const { createServedMcp } = await import("./compose-mcp.ts");
-  return [createServedMcp(running, { ...mcp, version, allowedOrigins, clock: systemClock })];
 }
 
 /** Its code is loaded where it is wanted. */

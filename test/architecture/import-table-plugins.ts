@@ -25,7 +25,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openwop/conformance": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/requests plugins/openwop/http plugins/openwop/routes",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/requests core/telemetry plugins/openwop/http plugins/openwop/routes",
     types: "core/ports",
     packages: "node:* zod",
   },
@@ -34,11 +34,21 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
+  // What servers of other protocols share.
+  "plugins/openwop/runs": {
+    folders: "core/contracts core/contracts/workflows core/runtime/workflow-host/agents",
+    types: "core/ports core/runtime/workflow-host/records",
+  },
+  // The A2A server. Loaded only where somebody wants it.
+  "plugins/a2a": {
+    folders:
+      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents plugins/openwop/http plugins/openwop/runs",
+    packages: "@a2a-js/sdk node:* zod",
+  },
   // The MCP server. Loaded only where somebody wants it.
   "plugins/mcp": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host plugins/openwop/http",
-    types: "core/ports",
+      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host plugins/openwop/http plugins/openwop/runs",
     packages: "@modelcontextprotocol/sdk node:* zod",
   },
   // Metrics for Prometheus. Loaded only where somebody wants it.
@@ -54,7 +64,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   plugins: {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime/ownership core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/otlp infra/tokens platform plugins/mcp plugins/metrics plugins/telemetry plugins/openwop/http plugins/openwop plugins/page/server",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime/ownership core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/ledger infra/ledger/copy infra/log infra/sqlite infra/sqlite/copy infra/otlp infra/tokens platform plugins/a2a plugins/mcp plugins/metrics plugins/telemetry plugins/openwop/http plugins/openwop/runs plugins/openwop plugins/page/server",
     types:
       "core/ports core/workflow/node-contract core/runtime/log core/runtime/environment core/runtime/questions core/runtime/usage infra/webhook plugins/hooks plugins/reports plugins/page/contract",
     lazy: "infra/a2a infra/acp infra/git infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/postgres infra/postgres/copy infra/verify infra/webhook plugins/cli/files plugins/openwop/conformance",

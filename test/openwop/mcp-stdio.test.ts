@@ -5,7 +5,7 @@ import { startMcp } from "../support/mcp-process.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { callTool, DEFINITIONS } from "./mcp-world.ts";
 
-const MCP_CODE = /^plugins\/(?:mcp\/|compose-mcp|serve-mcp)/u;
+const MCP_CODE = /^plugins\/(?:mcp\/|serve-mcp)/u;
 
 describe("mcp over stdio", () => {
   it("runs a workflow that asks a person, over a restart, and proves the ledger", async () => {

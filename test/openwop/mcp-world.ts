@@ -14,7 +14,7 @@ export const DEFINITIONS = [
   createWorkflow("gated", {
     nodes: [
       createNode("before"),
-      createNode("gate", "core.approvalGate", { config: { title: "Dig?" } }),
+      createNode("gate", "core.approvalGate", { title: "Dig?" }),
       createNode("after"),
     ],
     edges: chain("before>gate>after"),

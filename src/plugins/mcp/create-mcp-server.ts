@@ -23,11 +23,7 @@ import {
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
-import {
-  formatTraceparent,
-  parseTraceparent,
-  traceHeaders,
-} from "../../agents/coordination/workflow/trace-context.ts";
+import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpParts, McpTool, ToolCall, ToolResult } from "./mcp-tool.ts";
@@ -126,7 +122,7 @@ function createCall(
     ...session,
     args,
     signal,
-    ...readTrace({
+    ...readTraceHeaders({
       traceparent: readText(meta?.["traceparent"]) ?? readHeader("traceparent"),
       tracestate: readText(meta?.["tracestate"]) ?? readHeader("tracestate"),
     }),
@@ -155,14 +151,6 @@ function createProgressTeller({ _meta: meta, sendNotification }: Extra): Pick<To
 
 function readText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
-}
-
-function readTrace(context: {
-  readonly traceparent: string | undefined;
-  readonly tracestate: string | undefined;
-}): Pick<ToolCall, "traceparent" | "tracestate"> {
-  const parent = parseTraceparent(context.traceparent);
-  return parent ? traceHeaders({ ...context, traceparent: formatTraceparent(parent) }) : {};
 }
 
 function formatResult({ text, structured, isError = false }: ToolResult): CallToolResult {

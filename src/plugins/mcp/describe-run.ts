@@ -1,36 +1,9 @@
 /** Owns: what a client of the MCP server is told of a run, as data and in words. */
 import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import type {
-  OpenInterrupt,
-  RunSnapshot,
-} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { RunSnapshot } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { readQuestion } from "../openwop/runs/run-question.ts";
 import { formatRunUri } from "./run-uris.ts";
 import { createResult, type Fields, type ToolResult } from "./mcp-tool.ts";
-
-/** A question of a run. The signed token by which anybody may answer is never shown: a model would read it. */
-export interface ShownQuestion {
-  readonly runId: string;
-  readonly nodeId: string;
-  readonly kind: string;
-  readonly asked: Fields;
-  /** JSON Schema of the answer, where the workflow gave one. */
-  readonly answerSchema?: Fields;
-  /** ISO 8601. */
-  readonly expiresAt?: string;
-}
-
-export function readQuestion({ interrupt }: RunSnapshot): ShownQuestion | undefined {
-  if (interrupt === undefined) return undefined;
-  const { runId, nodeId, kind, data, resumeSchema, expiresAt } = interrupt as OpenInterrupt;
-  return {
-    runId,
-    nodeId,
-    kind,
-    asked: data,
-    ...(resumeSchema && { answerSchema: resumeSchema }),
-    ...(expiresAt !== undefined && { expiresAt }),
-  };
-}
 
 const SHOWN = ["runId", "workflowId", "status", "startedAt", "endedAt", "outputs", "error", "childRuns"];
 

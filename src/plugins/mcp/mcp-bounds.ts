@@ -13,14 +13,8 @@ export const MCP_BOUNDS = {
   /** Events of one page of a log. */
   eventsDefault: 100,
   eventsMax: 1_000,
-  /** Runs that a listing of one tenant's runs looks at. */
-  lookedAtMax: 10_000,
   runsDefault: 20,
   runsMax: 100,
-  /**
-   * For how long a call waits for its run. The official clients give up after 60 s, and the run would go on unseen.
-   */
-  waitMs: 50_000,
   waitSecondsMax: 50,
   /** Progress is told no more often. */
   progressMs: 100,

@@ -6,28 +6,17 @@ import {
   parseBounded,
   type ValidationProblem,
 } from "../../agents/coordination/contracts/validation.ts";
-import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
-import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
 import type {
   Caller,
   HostRefusal,
-  WorkflowHost,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { RunAccess } from "../openwop/runs/run-access.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** The parts that tools and resources work with. */
-export interface McpParts {
-  readonly host: WorkflowHost;
-  /** Finds the runs of a tenant; the host knows runs by their ids. */
-  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage">;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly contract: () => Promise<OutputContract>;
-  readonly version: string;
+export interface McpParts extends RunAccess {
   /** The scopes that a caller needs for a tool, by its name. */
   readonly toolScopes: Readonly<Record<string, readonly string[]>>;
   /** The gateway and the whole ledger, for the operator of both. Absent: a client of a host asks. */

@@ -1,6 +1,6 @@
 /** Owns: runs and their logs as resources of the MCP server, a bounded page at a time. */
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { listTenantRuns } from "./list-tenant-runs.ts";
+import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpParts } from "./mcp-tool.ts";
 import { createRunReport } from "./describe-run.ts";

@@ -6,7 +6,9 @@ import { answerKindSchema } from "../../agents/coordination/contracts/escalation
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { verifyWorkflowRun } from "../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { formatCount } from "../../agents/coordination/std/quantities.ts";
-import { listTenantRuns } from "./list-tenant-runs.ts";
+import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
+import { waitForRun } from "../openwop/runs/run-access.ts";
+import { readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
   createFailure,
@@ -20,8 +22,7 @@ import {
   type ToolCall,
   type ToolResult,
 } from "./mcp-tool.ts";
-import { createRunResult, readQuestion, type ShownQuestion } from "./describe-run.ts";
-import { waitForSnapshot } from "./workflow-tools.ts";
+import { createRunResult } from "./describe-run.ts";
 
 const id = z.string().min(1).max(256);
 const limit = z.int().min(1).max(MCP_BOUNDS.runsMax).default(MCP_BOUNDS.runsDefault);
@@ -81,7 +82,7 @@ function createStatusTool(parts: McpParts): McpTool {
   return createTool(words, statusSchema, async ({ runId, waitSeconds, limit: most }, { caller, signal }) => {
     if (runId === undefined) return await createListing(parts, caller, most);
     const waitMs = waitSeconds * 1_000;
-    const found = await waitForSnapshot(parts, runId, { caller, signal, waitMs });
+    const found = await waitForRun(parts, runId, { caller, signal, waitMs });
     if (found.kind === "done") return createRunResult(found.value, parts);
     const { operator } = parts;
     return operator && found.code === "not_found"

@@ -6,23 +6,16 @@
  */
 import { hash } from "node:crypto";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
-import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { WorkflowDefinition } from "../../agents/coordination/contracts/workflows/workflow-definition.ts";
-import { awaitSettledRun } from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Caller,
   RunSnapshot,
 } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
+import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
+import { createInputSchema, describeWorkflow } from "../openwop/runs/workflow-inputs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import {
-  createRefusal,
-  type Fields,
-  type McpParts,
-  type McpTool,
-  type ToolCall,
-  type ToolResult,
-} from "./mcp-tool.ts";
+import { createRefusal, type McpParts, type McpTool, type ToolCall, type ToolResult } from "./mcp-tool.ts";
 import { createRunResult } from "./describe-run.ts";
 
 /** Lists the workflows that the caller may run. A name that is no tool's, or is another tool's, gets a suffix. */
@@ -57,7 +50,7 @@ function createWorkflowTool(parts: McpParts, definition: WorkflowDefinition, nam
   return {
     name,
     title: definition.name,
-    description: describeWorkflow(definition),
+    description: `${describeWorkflow(definition)} (workflow ${definition.id}; answers with the run's outputs, or with what the run waits for)`,
     inputSchema,
     isReadOnly: false,
     call: async (call) => {
@@ -66,40 +59,6 @@ function createWorkflowTool(parts: McpParts, definition: WorkflowDefinition, nam
       const text = problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
       return { text, structured: { problems }, isError: true };
     },
-  };
-}
-
-function describeWorkflow({ id, name, metadata }: WorkflowDefinition): string {
-  const { description } = metadata;
-  const about =
-    typeof description === "string" && description !== "" ? description : `Runs the workflow ${name}.`;
-  return `${about} (workflow ${id}; answers with the run's outputs, or with what the run waits for)`;
-}
-
-/** A variable is an input; one without a default that the workflow requires must be given. */
-export function createInputSchema({ variables }: WorkflowDefinition): Fields {
-  const required = variables.flatMap(({ name, required: isRequired, defaultValue }) =>
-    isRequired === true && defaultValue === undefined ? [name] : [],
-  );
-  return {
-    type: "object",
-    properties: Object.fromEntries(variables.map((variable) => [variable.name, createInputField(variable)])),
-    ...(required.length > 0 && { required }),
-  };
-}
-
-function createInputField({
-  type,
-  sensitive,
-  defaultValue,
-  ...more
-}: WorkflowDefinition["variables"][number]): Fields {
-  const { description } = more;
-  return {
-    type,
-    ...(typeof description === "string" && { description }),
-    // The default of a sensitive variable may be a secret.
-    ...(defaultValue !== undefined && sensitive !== true && { default: defaultValue }),
   };
 }
 
@@ -120,7 +79,7 @@ async function runWorkflow(
     ...(parent && { parent }),
   });
   if (created.kind === "refused") return createRefusal(created);
-  return await waitForRun(parts, created.value.runId, { call, total: nodes.length });
+  return await waitForCall(parts, created.value.runId, { call, total: nodes.length });
 }
 
 /** Names the run of a call that has an id, so that the same call made again finds it. */
@@ -135,13 +94,13 @@ interface Waited {
   readonly total: number;
 }
 
-async function waitForRun(parts: McpParts, runId: string, { call, total }: Waited): Promise<ToolResult> {
+async function waitForCall(parts: McpParts, runId: string, { call, total }: Waited): Promise<ToolResult> {
   const { host } = parts;
   const { caller, signal } = call;
-  const found = await waitForSnapshot(parts, runId, {
+  const found = await waitForRun(parts, runId, {
     caller,
     signal,
-    waitMs: MCP_BOUNDS.waitMs,
+    waitMs: WAIT_MS,
     ...(call.tellProgress && {
       onChange: createProgress(parts, { ...call, tell: call.tellProgress }, total),
     }),
@@ -152,31 +111,6 @@ async function waitForRun(parts: McpParts, runId: string, { call, total }: Waite
     if (cancelled.kind === "refused") return createRefusal(cancelled);
   }
   return found.kind === "refused" ? createRefusal(found) : createRunResult(found.value, parts);
-}
-
-interface Wait {
-  readonly caller: Caller;
-  readonly signal: AbortSignal;
-  readonly waitMs: number;
-  readonly onChange?: (snapshot: RunSnapshot) => void;
-}
-
-/** Resolves when the run has ended or waits for somebody, when the time is over, and when `signal` aborts. */
-export async function waitForSnapshot(
-  { host, clock }: Pick<McpParts, "host" | "clock">,
-  runId: string,
-  { caller, signal, waitMs, onChange }: Wait,
-): ReturnType<typeof awaitSettledRun> {
-  const over = new AbortController();
-  const stop = clock.wakeAt(addMs(clock.now(), waitMs), () => {
-    over.abort();
-  });
-  try {
-    const either = AbortSignal.any([signal, over.signal]);
-    return await awaitSettledRun(host, runId, { caller, signal: either, ...(onChange && { onChange }) });
-  } finally {
-    stop();
-  }
 }
 
 interface Telling {

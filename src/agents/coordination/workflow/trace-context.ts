@@ -51,6 +51,15 @@ export function traceHeaders(context: {
   return isTracestate(tracestate) ? { traceparent, tracestate } : { traceparent };
 }
 
+/** The trace headers of a request as this version writes them, whatever later version sent them. */
+export function readTraceHeaders(context: {
+  readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
+}): { readonly traceparent?: string; readonly tracestate?: string } {
+  const parent = parseTraceparent(context.traceparent);
+  return parent ? traceHeaders({ ...context, traceparent: formatTraceparent(parent) }) : {};
+}
+
 function isTracestate(text: string | undefined): text is string {
   return text !== undefined && text.length <= TRACESTATE_CHARS_MAX && /^[\x20-\x7e]+$/.test(text);
 }

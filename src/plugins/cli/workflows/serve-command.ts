@@ -33,6 +33,7 @@ interface ServeOptions extends JsonOption, HostOptions {
   readonly otlp?: string | true;
   readonly mcp?: boolean;
   readonly mcpScope?: string[];
+  readonly a2a?: boolean;
 }
 
 export function addServe(command: CommandGroup, host: CliHost): void {
@@ -47,7 +48,7 @@ export function addServe(command: CommandGroup, host: CliHost): void {
   addHostOptions(serve);
   serve.option("--test-seams", "offer the routes of the protocol's conformance suite");
   addMonitoringOptions(serve);
-  addMcpOptions(serve);
+  addProtocolOptions(serve);
   withExamples(serve, host, [
     "serve --token s3cret --workflows ./workflows",
     "serve --port 0 --ledger ./runs.sqlite --workflows ./workflows --json",
@@ -66,14 +67,16 @@ function addMonitoringOptions(serve: ReturnType<CommandGroup["command"]>): void 
     );
 }
 
-function addMcpOptions(serve: ReturnType<CommandGroup["command"]>): void {
+/** Adds the other protocols by which agents reach the workflows. */
+function addProtocolOptions(serve: ReturnType<CommandGroup["command"]>): void {
   serve
     .option("--mcp", "offer the workflows as tools to MCP clients, at /v1/mcp")
     .option(
       "--mcp-scope <tool=scope,...>",
       "scopes that a token needs for a tool of the MCP server, such as answer=approver",
       collect,
-    );
+    )
+    .option("--a2a", "offer the workflows as skills to A2A clients, at /v1/a2a");
 }
 
 function readMonitoring({ metrics, otlp }: ServeOptions): {
@@ -116,6 +119,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     testSeams: options.testSeams === true,
     ...readMonitoring(options),
     ...readMcp(options),
+    a2a: options.a2a === true,
     ...(options.allowOrigin && { allowedOrigins: options.allowOrigin.map(parseOrigin) }),
   });
   const printLink = (): void => {
@@ -131,6 +135,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     ...(agents && { agents: agents.installed.length }),
     tenants: tokens.length,
     ...(options.mcp && { mcp: `${served.baseUrl}/v1/mcp` }),
+    ...(options.a2a && { agentCard: `${served.baseUrl}/.well-known/agent-card.json` }),
   };
   if (options.json) await writeJson(host, listening);
   else await writeLines(host, describeListening(listening));
@@ -145,12 +150,14 @@ interface Listening {
   readonly ledger: string;
   readonly workflows: number;
   readonly mcp?: string;
+  readonly agentCard?: string;
 }
 
-function describeListening({ baseUrl, page, ledger, workflows, mcp }: Listening): string[] {
+function describeListening({ baseUrl, page, ledger, workflows, mcp, agentCard }: Listening): string[] {
   return [
     `OpenWOP host on ${baseUrl}, ${workflows} workflows, runs in ${ledger}`,
     ...(mcp === undefined ? [] : [`MCP server on ${mcp}, with the same bearer tokens`]),
+    ...(agentCard === undefined ? [] : [`A2A agent, with the same bearer tokens: ${agentCard}`]),
     describePage(page),
     `A new link to the page: kill -USR2 ${process.pid}`,
     "Stop it with Ctrl-C; runs that are under way go on with the next start.",

@@ -1,11 +1,7 @@
 /** Owns: the routes of runs, except their events and interrupts. */
 import { z } from "zod";
 import { formatTimestamp } from "../../../agents/coordination/contracts/ids.ts";
-import {
-  formatTraceparent,
-  parseTraceparent,
-  traceHeaders,
-} from "../../../agents/coordination/workflow/trace-context.ts";
+import { readTraceHeaders } from "../../../agents/coordination/workflow/trace-context.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { PARENT_HEADER, readParentHeader } from "../../../agents/coordination/workflow/parent-header.ts";
 import type {
@@ -189,7 +185,10 @@ function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
     transport: "rest",
     ...overlay(body),
     ...(ask.runId !== undefined && { runId: ask.runId }),
-    ...traceOf(ask),
+    ...readTraceHeaders({
+      traceparent: ask.header("traceparent"),
+      tracestate: ask.header("tracestate"),
+    }),
     ...(parent && { parent }),
   };
 }
@@ -225,13 +224,6 @@ function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefine
   if (body.metadata && JSON.stringify(body.metadata).length > charsMax)
     return refuse("validation_error", `\`metadata\` is longer than ${charsMax} characters.`);
   return undefined;
-}
-
-/** Returns the trace headers as this version writes them, whatever later version sent them. */
-function traceOf({ header }: Ask): Pick<CreateRun, "traceparent" | "tracestate"> {
-  const parent = parseTraceparent(header("traceparent"));
-  if (!parent) return {};
-  return traceHeaders({ traceparent: formatTraceparent(parent), tracestate: header("tracestate") });
 }
 
 function overlay({

@@ -12,13 +12,6 @@ import type {
   WorkflowHost,
 } from "../records/workflow-host.ts";
 
-interface Settling {
-  readonly caller: Caller;
-  readonly signal: AbortSignal;
-  /** Called with the run as it is whenever it has news and goes on. */
-  readonly onChange?: (snapshot: RunSnapshot) => void;
-}
-
 interface Asking {
   readonly caller: Caller;
   readonly asked: AgentRunAsked;
@@ -49,8 +42,20 @@ export async function runAgent(
 export async function awaitSettledRun(
   host: Pick<Host, "snapshot" | "watch">,
   runId: string,
-  { caller, signal, onChange }: Settling,
+  asking: Pick<Asking, "caller" | "signal">,
 ): Promise<Answered<RunSnapshot>> {
+  let last: Answered<RunSnapshot> | undefined;
+  for await (const found of followRun(host, runId, asking)) last = found;
+  // It yields once at least.
+  return last as Answered<RunSnapshot>;
+}
+
+/** Yields the run as it is whenever it has news, until it has ended or waits for people, or `signal` aborts. */
+export async function* followRun(
+  host: Pick<Host, "snapshot" | "watch">,
+  runId: string,
+  { caller, signal }: Pick<Asking, "caller" | "signal">,
+): AsyncGenerator<Answered<RunSnapshot>> {
   let wake: () => void = () => undefined;
   const forget = host.watch(runId, () => wake());
   const stop = (): void => wake();
@@ -59,10 +64,10 @@ export async function awaitSettledRun(
     for (;;) {
       const news = new Promise<void>((resolve) => (wake = resolve));
       const found = await host.snapshot(caller, runId);
-      if (found.kind === "refused" || signal.aborted) return found;
+      yield found;
+      if (found.kind === "refused" || signal.aborted) return;
       const { status } = found.value;
-      if (hasRunEnded(status) || status.startsWith("waiting-")) return found;
-      onChange?.(found.value);
+      if (hasRunEnded(status) || status.startsWith("waiting-")) return;
       await news;
     }
   } finally {

@@ -1,9 +1,8 @@
 /** Owns: finding the runs of one tenant, the newest first, in a listing of all. Looks at a bounded number of runs. */
-import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { WorkflowEntry } from "../../agents/coordination/ports/workflow-store.ts";
-import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import type { McpParts } from "./mcp-tool.ts";
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
+import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { RunAccess } from "./run-access.ts";
 
 export interface RunsWanted {
   readonly limit: number;
@@ -20,9 +19,10 @@ export interface TenantRuns {
 }
 
 const PAGE = 500;
+const LOOKED_AT_MAX = 10_000;
 
 export async function listTenantRuns(
-  { runs: store }: Pick<McpParts, "runs">,
+  { runs: store }: Pick<RunAccess, "runs">,
   { tenant }: Caller,
   { limit, isWaiting = false, after }: RunsWanted,
 ): Promise<TenantRuns> {
@@ -30,7 +30,7 @@ export async function listTenantRuns(
   const isWanted = (entry: WorkflowEntry): boolean =>
     entry.summary.tenant === tenant && (!isWaiting || isAsking(entry));
   let last = after;
-  for (let lookedAt = 0; lookedAt < MCP_BOUNDS.lookedAtMax; lookedAt += PAGE) {
+  for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX; lookedAt += PAGE) {
     const page = await store.list({
       limit: PAGE,
       ...(isWaiting && { status: "running" }),

@@ -1,0 +1,162 @@
+/**
+ * Owns: the A2A server as routes of the HTTP host: the agent card for everybody, and JSON-RPC for whoever has a token, in
+ * the protocol's revisions 1.0 and 0.3.
+ */
+import { A2A_VERSION_HEADER, formatSSEEvent } from "@a2a-js/sdk";
+import { LegacyJsonRpcTransportHandler } from "@a2a-js/sdk/compat/v0_3/server";
+import { VersionNotSupportedError } from "@a2a-js/sdk/errors";
+import { JsonRpcTransportHandler, ServerCallContext, type A2ARequestHandler } from "@a2a-js/sdk/server";
+import { z } from "zod";
+import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { createJsonAnswer, route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
+import { anySchema } from "../openwop/http/schemas.ts";
+import { A2A_PATH, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
+import { createAgentCard, PROTOCOL_VERSIONS } from "./agent-card.ts";
+import { createTaskHandler } from "./task-handler.ts";
+
+const CARD_SECONDS = 60;
+const SSE_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+  "x-content-type-options": "nosniff",
+};
+
+const messageSchema = z.looseObject({ jsonrpc: z.literal("2.0"), method: z.string().max(200) });
+type RpcMessage = z.output<typeof messageSchema>;
+type RpcAnswer = Awaited<ReturnType<JsonRpcTransportHandler["handle"]>>;
+type RpcStream = Extract<RpcAnswer, AsyncGenerator>;
+
+export function createA2aFace(parts: A2aParts): ProtocolFace {
+  const streams = new Set<AbortController>();
+  return {
+    routes: [
+      route({
+        method: "GET",
+        path: "/.well-known/agent-card.json",
+        operationId: "getAgentCard",
+        auth: "none",
+        summary: "The agent card of the Agent2Agent protocol.",
+        status: 200,
+        answer: anySchema,
+        handle: async () => ({
+          ...createJsonAnswer(200, await createAgentCard(parts)),
+          headers: { "cache-control": `public, max-age=${CARD_SECONDS}` },
+        }),
+      }),
+      route({
+        method: "POST",
+        path: A2A_PATH,
+        operationId: "sendA2aMessage",
+        auth: "bearer",
+        summary: "A message of the Agent2Agent protocol.",
+        status: 200,
+        body: messageSchema,
+        answer: anySchema,
+        handle: (ask) => answerMessage(parts, ask, streams),
+      }),
+    ],
+    close: () => {
+      for (const stream of streams) stream.abort();
+      return Promise.resolve();
+    },
+  };
+}
+
+async function answerMessage(
+  parts: A2aParts,
+  ask: Ask<RpcMessage>,
+  streams: Set<AbortController>,
+): Promise<Answer> {
+  const leaving = new AbortController();
+  const handler = createTaskHandler(parts, createRequest(ask, leaving.signal));
+  const version = ask.header(A2A_VERSION_HEADER) ?? PROTOCOL_VERSIONS.legacy;
+  const { id = null } = ask.body as { readonly id?: string | number | null };
+  const createError = (error: unknown): unknown => ({
+    jsonrpc: "2.0",
+    id,
+    error: formatError(error, version),
+  });
+  const answer = await dispatch(handler, version, ask.body);
+  if (!answer) return createJsonAnswer(200, createError(refuseVersion()));
+  if (!isStream(answer)) return createJsonAnswer(200, answer);
+  streams.add(leaving);
+  const end = (): void => {
+    streams.delete(leaving);
+    leaving.abort();
+  };
+  return { kind: "stream", body: createEventStream(answer, { createError, end }), headers: SSE_HEADERS };
+}
+
+/** `undefined` for a revision that is not spoken here. */
+async function dispatch(
+  handler: A2ARequestHandler,
+  version: string,
+  message: RpcMessage,
+): Promise<RpcAnswer | undefined> {
+  const context = new ServerCallContext({ requestedVersion: version });
+  switch (version) {
+    case PROTOCOL_VERSIONS.current:
+      return await new JsonRpcTransportHandler(handler).handle(message, context);
+    case PROTOCOL_VERSIONS.legacy:
+      return await new LegacyJsonRpcTransportHandler(handler).handle(message, context);
+    default:
+      return undefined;
+  }
+}
+
+function refuseVersion(): Error {
+  const versions = Object.values(PROTOCOL_VERSIONS).join(" and ");
+  return new VersionNotSupportedError(`${A2A_VERSION_HEADER}: this host speaks ${versions}.`);
+}
+
+function formatError(error: unknown, version: string): unknown {
+  return version === PROTOCOL_VERSIONS.legacy
+    ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
+    : JsonRpcTransportHandler.mapToJSONRPCError(error);
+}
+
+function createRequest({ caller, header, signal }: Ask, leaving: AbortSignal): A2aRequest {
+  const parent = readParentHeader(header(PARENT_HEADER));
+  return {
+    caller,
+    signal: AbortSignal.any([signal(), leaving]),
+    ...readTraceHeaders({ traceparent: header("traceparent"), tracestate: header("tracestate") }),
+    ...(parent && { parent }),
+  };
+}
+
+function isStream(answer: RpcAnswer): answer is RpcStream {
+  return Symbol.asyncIterator in answer;
+}
+
+interface StreamEnds {
+  /** Forms the answer that ends a stream which failed. */
+  readonly createError: (error: unknown) => unknown;
+  readonly end: () => void;
+}
+
+/** Sends as much as the client reads. A client that leaves ends the stream, and not the run. */
+function createEventStream(answers: RpcStream, { createError, end }: StreamEnds): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      try {
+        const next = await answers.next();
+        if (next.done !== true) {
+          controller.enqueue(encoder.encode(formatSSEEvent(next.value)));
+          return;
+        }
+      } catch (error) {
+        controller.enqueue(encoder.encode(formatSSEEvent(createError(error))));
+      }
+      end();
+      controller.close();
+    },
+    cancel: async () => {
+      end();
+      await answers.return(undefined);
+    },
+  });
+}

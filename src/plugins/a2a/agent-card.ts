@@ -1,0 +1,69 @@
+/**
+ * Owns: the agent card: who this host is, where it is asked, and its workflows as skills. The card has the fields of both
+ * revisions of the protocol, because clients read the fields of their own only.
+ */
+import type { WorkflowDefinition } from "../../agents/coordination/contracts/workflows/workflow-definition.ts";
+import { createInputSchema, describeWorkflow } from "../openwop/runs/workflow-inputs.ts";
+import { A2A_PATH, type A2aParts } from "./a2a-parts.ts";
+
+export const PROTOCOL_VERSIONS = { current: "1.0", legacy: "0.3" } as const;
+const BINDING = "JSONRPC";
+const MEDIA_TYPES = ["application/json", "text/plain"];
+
+/** The card, as JSON. */
+export async function createAgentCard(parts: A2aParts): Promise<Readonly<Record<string, unknown>>> {
+  const url = `${parts.baseUrl()}${A2A_PATH}`;
+  const definitions = await listWorkflows(parts);
+  return {
+    name: "openclaw-coordination",
+    description: "Runs workflows, and asks people where a workflow wants that. Each workflow is a skill.",
+    version: parts.version,
+    supportedInterfaces: Object.values(PROTOCOL_VERSIONS).map((protocolVersion) => ({
+      url,
+      protocolBinding: BINDING,
+      protocolVersion,
+      tenant: "",
+    })),
+    capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    securitySchemes: {
+      bearer: { httpAuthSecurityScheme: { scheme: "Bearer" }, type: "http", scheme: "Bearer" },
+    },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    defaultInputModes: MEDIA_TYPES,
+    defaultOutputModes: ["application/json"],
+    skills: definitions.map(createSkill),
+    // Revision 0.3.
+    protocolVersion: `${PROTOCOL_VERSIONS.legacy}.0`,
+    url,
+    preferredTransport: BINDING,
+    security: [{ bearer: [] }],
+  };
+}
+
+/** Lists the workflows that every tenant may run, in the order of their ids. */
+export async function listWorkflows({ host }: Pick<A2aParts, "host">): Promise<WorkflowDefinition[]> {
+  const definitions: WorkflowDefinition[] = [];
+  for (const id of host.workflowIds().toSorted()) {
+    const found = await host.workflow(NOBODY, id);
+    if (found.kind === "done") definitions.push(found.value);
+  }
+  return definitions;
+}
+
+/** The card is public: it shows what no tenant registered for itself. */
+const NOBODY = { tenant: "@card", principal: "card" };
+
+function createSkill(definition: WorkflowDefinition) {
+  const { id, name } = definition;
+  const inputs = `Inputs, as one data part: ${JSON.stringify(createInputSchema(definition))}`;
+  return {
+    id,
+    name,
+    description: `${describeWorkflow(definition)} ${inputs}`,
+    tags: ["workflow"],
+    examples: [],
+    inputModes: MEDIA_TYPES,
+    outputModes: ["application/json"],
+    securityRequirements: [],
+  };
+}

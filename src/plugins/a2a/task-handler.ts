@@ -1,0 +1,262 @@
+/**
+ * Owns: what the methods of the A2A protocol do with runs, in the name of one caller. The ledger is the store of tasks: a
+ * task outlives the process, and is followed from any process that serves the ledger.
+ *
+ * N1 The same message sent again, by its id, is the same task, and begins nothing.
+ * N2 A client that leaves, or does not wait, leaves its task going on.
+ * N3 A fault of ours is logged under an id and told as that id only.
+ */
+import { hash, randomUUID } from "node:crypto";
+import {
+  ExtendedAgentCardNotConfiguredError,
+  A2AError,
+  PushNotificationNotSupportedError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from "@a2a-js/sdk/errors";
+import {
+  AgentCard,
+  TaskState,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  type Message,
+  type SendMessageRequest,
+  type StreamResponse,
+  type Task,
+} from "@a2a-js/sdk";
+import type { A2ARequestHandler } from "@a2a-js/sdk/server";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { hasRunEnded } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import { followRun } from "../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
+import type {
+  HostRefusal,
+  RunSnapshot,
+} from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
+import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
+import { readQuestion } from "../openwop/runs/run-question.ts";
+import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
+import { A2A_BOUNDS, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
+import { createAgentCard, listWorkflows } from "./agent-card.ts";
+import { CONTEXT_FIELD, createArtifact, createStatus, createTask, getContextId } from "./describe-task.ts";
+import { chooseWorkflow, readAnswer, readContent, readInputs } from "./read-message.ts";
+
+export function createTaskHandler(parts: A2aParts, request: A2aRequest): A2ARequestHandler {
+  const guard = createGuard(parts);
+  const refusePush = (): Promise<never> =>
+    Promise.reject(
+      new PushNotificationNotSupportedError(
+        "This host calls nobody back: follow the task by a stream, or ask again.",
+      ),
+    );
+  return {
+    getAgentCard: () => guard("the agent card", async () => AgentCard.fromJSON(await createAgentCard(parts))),
+    getAuthenticatedExtendedAgentCard: () =>
+      Promise.reject(new ExtendedAgentCardNotConfiguredError("The agent card is the same for everybody.")),
+    sendMessage: (params) => guard("SendMessage", () => sendMessage(parts, request, params)),
+    sendMessageStream: (params) =>
+      guardStream(guard, "SendStreamingMessage", () => streamMessage(parts, request, params)),
+    getTask: ({ id }) => guard("GetTask", async () => createTask(await readRun(parts, request, id))),
+    listTasks: (params) => guard("ListTasks", () => listTasks(parts, request, params)),
+    cancelTask: ({ id }) => guard("CancelTask", () => cancelTask(parts, request, id)),
+    resubscribe: ({ id }) => guardStream(guard, "SubscribeToTask", () => streamTask(parts, request, id)),
+    createTaskPushNotificationConfig: refusePush,
+    getTaskPushNotificationConfig: refusePush,
+    listTaskPushNotificationConfigs: refusePush,
+    deleteTaskPushNotificationConfig: refusePush,
+  };
+}
+
+async function sendMessage(parts: A2aParts, request: A2aRequest, params: SendMessageRequest): Promise<Task> {
+  const runId = await acceptMessage(parts, request, params);
+  const { caller, signal } = request;
+  const waitMs = params.configuration?.returnImmediately === true ? 0 : WAIT_MS;
+  const found = await waitForRun(parts, runId, { caller, signal, waitMs });
+  return found.kind === "refused" ? throwRefusal(found) : createTask(found.value);
+}
+
+async function* streamMessage(
+  parts: A2aParts,
+  request: A2aRequest,
+  params: SendMessageRequest,
+): AsyncGenerator<StreamResponse> {
+  yield* streamRun(parts, request, await acceptMessage(parts, request, params));
+}
+
+async function* streamTask(parts: A2aParts, request: A2aRequest, id: string): AsyncGenerator<StreamResponse> {
+  const { status } = await readRun(parts, request, id);
+  if (hasRunEnded(status))
+    throw new UnsupportedOperationError(`The task is ${status}: read it with GetTask.`);
+  yield* streamRun(parts, request, id);
+}
+
+/** The task as it is, then each change of its status, and its outputs before its end. */
+async function* streamRun(
+  { host }: A2aParts,
+  { caller, signal }: A2aRequest,
+  runId: string,
+): AsyncGenerator<StreamResponse> {
+  let status: string | undefined;
+  for await (const found of followRun(host, runId, { caller, signal })) {
+    const snapshot = found.kind === "refused" ? throwRefusal(found) : found.value;
+    if (status === undefined) yield { payload: { $case: "task", value: createTask(snapshot) } };
+    else if (status !== snapshot.status) yield* listUpdates(snapshot);
+    ({ status } = snapshot);
+  }
+}
+
+function* listUpdates(snapshot: RunSnapshot): Generator<StreamResponse> {
+  const place = { taskId: snapshot.runId, contextId: getContextId(snapshot), metadata: undefined };
+  const artifact = createArtifact(snapshot);
+  if (artifact)
+    yield {
+      payload: { $case: "artifactUpdate", value: { ...place, artifact, append: false, lastChunk: true } },
+    };
+  yield { payload: { $case: "statusUpdate", value: { ...place, status: createStatus(snapshot) } } };
+}
+
+/** Begins the run that a message asks for, or gives a run the answer that the message is. */
+async function acceptMessage(
+  parts: A2aParts,
+  request: A2aRequest,
+  { message, configuration }: SendMessageRequest,
+): Promise<string> {
+  if (configuration?.taskPushNotificationConfig)
+    throw new PushNotificationNotSupportedError(
+      "This host calls nobody back: leave taskPushNotificationConfig out.",
+    );
+  if (!message || message.messageId === "")
+    throw new RequestMalformedError("message.messageId: it is missing");
+  for (const field of ["messageId", "contextId", "taskId"] as const)
+    if (message[field].length > A2A_BOUNDS.idCharsMax)
+      throw new RequestMalformedError(
+        `message.${field}: it has more than ${A2A_BOUNDS.idCharsMax} characters`,
+      );
+  return message.taskId === ""
+    ? await beginTask(parts, request, message)
+    : await continueTask(parts, request, message);
+}
+
+async function beginTask(parts: A2aParts, request: A2aRequest, message: Message): Promise<string> {
+  const { caller, signal: _, ...context } = request;
+  const definition = chooseWorkflow(await listWorkflows(parts), message);
+  const inputs = readInputs(readContent(message), definition);
+  const problems = (await parts.contract()).check(createInputSchema(definition), inputs);
+  if (problems.length > 0)
+    throw new RequestMalformedError(
+      problems.map(({ path, message: text }) => `inputs.${path}: ${text}`).join("; "),
+    );
+  const { messageId, contextId } = message;
+  const created = await parts.host.create(caller, {
+    ...context,
+    workflowId: definition.id,
+    inputs,
+    transport: "a2a",
+    // N1.
+    runId: nameRun([caller.tenant, definition.id, messageId, contextId, inputs]),
+    // Runs of one context share their memory.
+    ...(contextId !== "" && { scopeId: contextId, metadata: { [CONTEXT_FIELD]: contextId } }),
+  });
+  return created.kind === "refused" ? throwRefusal(created) : created.value.runId;
+}
+
+function nameRun(parts: readonly unknown[]): CoordinationId {
+  return `run-a2a-${hash("sha256", formatCanonicalJson(parts)).slice(0, 32)}` as CoordinationId;
+}
+
+async function continueTask(parts: A2aParts, request: A2aRequest, message: Message): Promise<string> {
+  const snapshot = await readRun(parts, request, message.taskId);
+  if (message.contextId !== "" && message.contextId !== getContextId(snapshot))
+    throw new RequestMalformedError("message.contextId: the task is of another context");
+  const question = readQuestion(snapshot);
+  if (!question)
+    throw new UnsupportedOperationError(`The task is ${snapshot.status} and waits for no answer.`);
+  const value = readAnswer(readContent(message), question);
+  const resolved = await parts.host.resolve(request.caller, snapshot.runId, question.nodeId, value);
+  return resolved.kind === "refused" ? throwRefusal(resolved) : snapshot.runId;
+}
+
+async function listTasks(
+  parts: A2aParts,
+  { caller }: A2aRequest,
+  query: ListTasksRequest,
+): Promise<ListTasksResponse> {
+  const { pageSize = A2A_BOUNDS.pageDefault, pageToken } = query;
+  if (pageToken !== "" && !/^\d{1,15}$/u.test(pageToken))
+    throw new RequestMalformedError("pageToken: expected the nextPageToken of a page before");
+  const limit = Math.max(1, Math.min(pageSize, A2A_BOUNDS.pageMax));
+  const { runs, isMore } = await listTenantRuns(parts, caller, {
+    limit,
+    ...(pageToken !== "" && { after: { ordinal: Number(pageToken) } }),
+  });
+  const snapshots = await Promise.all(runs.map(({ runId }) => parts.host.snapshot(caller, runId)));
+  const tasks = snapshots
+    .flatMap((found) => (found.kind === "done" ? [createTask(found.value)] : []))
+    .filter((task) => isWanted(task, query))
+    .map((task) => (query.includeArtifacts === true ? task : { ...task, artifacts: [] }));
+  const nextPageToken = isMore ? String(runs.at(-1)?.ordinal ?? "") : "";
+  return { tasks, nextPageToken, pageSize: limit, totalSize: tasks.length };
+}
+
+function isWanted(task: Task, { contextId, status }: ListTasksRequest): boolean {
+  if (contextId !== "" && task.contextId !== contextId) return false;
+  return status === TaskState.TASK_STATE_UNSPECIFIED || task.status?.state === status;
+}
+
+async function cancelTask(parts: A2aParts, request: A2aRequest, id: string): Promise<Task> {
+  const { status } = await readRun(parts, request, id);
+  if (hasRunEnded(status)) throw new TaskNotCancelableError(`The task is ${status}.`);
+  const cancelled = await parts.host.cancel(request.caller, id, { reason: "cancelled by an A2A client" });
+  if (cancelled.kind === "refused") return throwRefusal(cancelled);
+  return createTask(await readRun(parts, request, id));
+}
+
+/** @throws A2AError where the caller's tenant has no such run */
+async function readRun({ host }: A2aParts, { caller }: A2aRequest, id: string): Promise<RunSnapshot> {
+  const found = await host.snapshot(caller, id.slice(0, A2A_BOUNDS.idCharsMax));
+  return found.kind === "refused" ? throwRefusal(found) : found.value;
+}
+
+/** @throws A2AError always */
+function throwRefusal({ code, message }: HostRefusal): never {
+  if (code === "not_found") throw new TaskNotFoundError("There is no such task.");
+  if (code === "validation_error" || code === "workflow_not_found") throw new RequestMalformedError(message);
+  throw new UnsupportedOperationError(`${message} (${code})`);
+}
+
+type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
+
+/** N3. */
+function createGuard({ logger }: A2aParts): Guard {
+  return async (where, work) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof A2AError) throw error;
+      const correlationId = randomUUID();
+      logger.error({ correlationId, where, error: describeError(error) }, "a request over A2A failed");
+      throw new A2AError({ message: "An unexpected error occurred.", metadata: { correlationId } });
+    }
+  };
+}
+
+async function* guardStream(
+  guard: Guard,
+  where: string,
+  work: () => AsyncGenerator<StreamResponse>,
+): AsyncGenerator<StreamResponse> {
+  const stream = work();
+  try {
+    for (;;) {
+      const next = await guard(where, () => stream.next());
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await stream.return(undefined);
+  }
+}

@@ -1,0 +1,41 @@
+/** Owns: putting servers of other protocols over a host of workflow runs. The code of each is loaded where it is wanted. */
+import type { RunningWorkflows } from "./compose-workflows.ts";
+import { systemClock } from "./compose-workflows.ts";
+import type { ProtocolFace } from "./openwop/http/route.ts";
+import type { RunAccess } from "./openwop/runs/run-access.ts";
+
+export interface FacesWanted {
+  readonly version: string;
+  /** Offers the workflows to MCP clients. Absent: not. */
+  readonly mcp?: { readonly toolScopes: Readonly<Record<string, readonly string[]>> };
+  /** Offers the workflows to A2A clients. */
+  readonly a2a?: boolean;
+  readonly allowedOrigins?: readonly string[];
+}
+
+/** `baseUrl` is known when the host listens. */
+export async function createFaces(
+  { version, mcp, a2a = false, allowedOrigins = [] }: FacesWanted,
+  running: RunningWorkflows,
+  baseUrl: () => string,
+): Promise<ProtocolFace[]> {
+  const access = createRunAccess(running, version);
+  const faces: ProtocolFace[] = [];
+  if (mcp) {
+    const { createMcpFace } = await import("./mcp/mcp-routes.ts");
+    // Whoever has a token may answer, as at the host's other routes; `toolScopes` may ask for more.
+    faces.push(createMcpFace({ ...access, ...mcp, mayAnswer: true, allowedOrigins }));
+  }
+  if (a2a) {
+    const { createA2aFace } = await import("./a2a/a2a-routes.ts");
+    faces.push(createA2aFace({ ...access, baseUrl }));
+  }
+  return faces;
+}
+
+export function createRunAccess(
+  { host, logger, runs, contract }: RunningWorkflows,
+  version: string,
+): RunAccess {
+  return { host, logger, runs, contract, version, clock: systemClock };
+}

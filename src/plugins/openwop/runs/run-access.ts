@@ -1,0 +1,61 @@
+/** Owns: the parts that servers of other protocols have of the host of workflow runs, and waiting for a run of it. */
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { OutputContract } from "../../../agents/coordination/ports/output-contract.ts";
+import type { WorkflowStore } from "../../../agents/coordination/ports/workflow-store.ts";
+import { followRun } from "../../../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
+import type {
+  Answered,
+  Caller,
+  RunSnapshot,
+  WorkflowHost,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+
+export interface RunAccess {
+  readonly host: WorkflowHost;
+  /** Finds the runs of a tenant; the host knows runs by their ids. */
+  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly contract: () => Promise<OutputContract>;
+  readonly version: string;
+}
+
+/**
+ * For how long a request waits for its run. Clients of the official libraries give up after 60 s, and the run would go on
+ * unseen.
+ */
+export const WAIT_MS = 50_000;
+
+interface Wait {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+  readonly waitMs: number;
+  /** Hears of the run whenever it has news. */
+  readonly onChange?: (snapshot: RunSnapshot) => void;
+}
+
+/** Resolves when the run has ended or waits for somebody, when the time is over, and when `signal` aborts. */
+export async function waitForRun(
+  { host, clock }: Pick<RunAccess, "host" | "clock">,
+  runId: string,
+  { caller, signal, waitMs, onChange }: Wait,
+): Promise<Answered<RunSnapshot>> {
+  const over = new AbortController();
+  const stop = clock.wakeAt(addMs(clock.now(), waitMs), () => {
+    over.abort();
+  });
+  let last: Answered<RunSnapshot> | undefined;
+  try {
+    const either = AbortSignal.any([signal, over.signal]);
+    for await (const found of followRun(host, runId, { caller, signal: either })) {
+      last = found;
+      if (found.kind === "done") onChange?.(found.value);
+    }
+  } finally {
+    stop();
+  }
+  // It yields once at least.
+  return last as Answered<RunSnapshot>;
+}

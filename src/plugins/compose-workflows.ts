@@ -280,25 +280,33 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
       bytesMax: CALL_BYTES_MAX,
     });
   });
+  const signedFetch = createOnce(async () => {
+    const { withTokens } = await import("../infra/http/tokens.ts");
+    return withTokens(await fetch(), options.peerTokens, readVariable);
+  });
   const calls = { clock: systemClock, timeoutMs: CALL_TIMEOUT_MS };
   return {
     peers: createOnce(async () => {
       const { createPeerHosts } = await import("../infra/peer/peer-hosts.ts");
       const { createNamedPeers: namedPeers } = await import("../infra/peer/named-peers.ts");
-      const { withTokens } = await import("../infra/http/tokens.ts");
-      const signed = withTokens(await fetch(), options.peerTokens, readVariable);
-      const peers = createPeerHosts({ fetch: signed, clock: systemClock, charsMax: CALL_BYTES_MAX });
+      const peers = createPeerHosts({
+        fetch: await signedFetch(),
+        clock: systemClock,
+        charsMax: CALL_BYTES_MAX,
+      });
       return namedPeers(peers, peersOf(options));
     }),
     tools: createOnce(async () => {
       const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
-      const parts = { ...calls, fetch: await fetch() };
-      return {
+      const { createNamedTools } = await import("../infra/peer/named-peers.ts");
+      const parts = { ...calls, fetch: await signedFetch() };
+      const tools = {
         callMcp: createMcpCaller(parts),
         listMcp: createMcpLister(parts),
         sendA2a: createA2aCaller(parts),
       };
+      return createNamedTools(tools, peersOf(options));
     }),
     chat: createOnce(async () => {
       const { chat, model } = options;

@@ -4,23 +4,43 @@
  *
  * P3: a peer is its origin and its path; no other path of the same origin is that peer.
  */
-import type { OutboundFailure, PeerHosts } from "../../agents/coordination/ports/outbound.ts";
+import type { OutboundFailure, PeerHosts, ToolCaller } from "../../agents/coordination/ports/outbound.ts";
 import { failureOf } from "../http/outbound-error.ts";
 import { resolvePeerAddress } from "./peer-call.ts";
 
 /** `named`: roots of peers, such as `https://peer.example` or `https://peer.example/openwop`. */
 export function createNamedPeers(peers: PeerHosts, named: readonly string[]): PeerHosts {
-  const roots = new Set(named.map((url) => resolvePeerAddress(url, "")));
-  const callIfNamed = async <T>(peerUrl: string, ask: () => Promise<T>): Promise<T | OutboundFailure> => {
-    const root = resolvePeerAddress(peerUrl, "");
-    return root !== undefined && roots.has(root) ? await ask() : NOT_NAMED;
-  };
+  const callIfNamed = createNameCheck(named);
   return {
     discover: (peerUrl, signal) => callIfNamed(peerUrl, () => peers.discover(peerUrl, signal)),
     createRun: (peerUrl, request) => callIfNamed(peerUrl, () => peers.createRun(peerUrl, request)),
     snapshot: (peerUrl, runId, signal) => callIfNamed(peerUrl, () => peers.snapshot(peerUrl, runId, signal)),
     awaitEnd: (peerUrl, runId, signal) => callIfNamed(peerUrl, () => peers.awaitEnd(peerUrl, runId, signal)),
     cancel: (peerUrl, runId, request) => callIfNamed(peerUrl, () => peers.cancel(peerUrl, runId, request)),
+  };
+}
+
+/** The same for tools and agents of peers; those that a workflow or the operator states are called as they are. */
+export function createNamedTools(tools: ToolCaller, named: readonly string[]): ToolCaller {
+  const callIfNamed = createNameCheck(named);
+  return {
+    listMcp: (call) => tools.listMcp(call),
+    callMcp: async (call) =>
+      call.peerUrl === undefined
+        ? await tools.callMcp(call)
+        : await callIfNamed(call.peerUrl, () => tools.callMcp(call)),
+    sendA2a: async (call) =>
+      call.peerUrl === undefined
+        ? await tools.sendA2a(call)
+        : await callIfNamed(call.peerUrl, () => tools.sendA2a(call)),
+  };
+}
+
+function createNameCheck(named: readonly string[]) {
+  const roots = new Set(named.map((url) => resolvePeerAddress(url, "")));
+  return async <T>(peerUrl: string, ask: () => Promise<T>): Promise<T | OutboundFailure> => {
+    const root = resolvePeerAddress(peerUrl, "");
+    return root !== undefined && roots.has(root) ? await ask() : NOT_NAMED;
   };
 }
 

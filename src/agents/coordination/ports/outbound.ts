@@ -124,6 +124,8 @@ export interface PeerHosts {
 export interface McpCall extends TraceContext {
   /** The MCP endpoint itself. */
   readonly url: string;
+  /** Root of the host that the caller of a run named: only those that the operator named are asked. */
+  readonly peerUrl?: string;
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
   /** The same again is the same call, which a server may use to do it once. */
@@ -148,6 +150,8 @@ export interface McpAnswer {
 export interface A2aCall extends TraceContext {
   /** Root of the agent, below which its card is, or the card's own URL. */
   readonly url: string;
+  /** Root of the host that the caller of a run named: only those that the operator named are asked. */
+  readonly peerUrl?: string;
   readonly skill?: string;
   readonly message: string | Readonly<Record<string, unknown>>;
   /** Id of the message; a second one with the same id is the same message. */

@@ -281,7 +281,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads where the protocol's conformance suite puts its own peers. */
 function readSuiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
-  return { ...(mcp && { mcpUrl: mcp }), ...(a2a && { a2aUrl: a2a }) };
+  return { ...(mcp && { mcpUrl: findMcpServer(mcp) }), ...(a2a && { a2aUrl: a2a }) };
+}
+
+/** The root of a host stands for its MCP server. */
+function findMcpServer(text: string): string {
+  return URL.parse(text)?.pathname === "/" ? `${parseOrigin(text)}/v1/mcp` : text;
 }
 
 function readSuitePeers({

@@ -6,6 +6,7 @@ import { loopSeam } from "./loop-seam.ts";
 import { NODE_PLAY } from "./node-play.ts";
 import { modelSeamRoutes } from "./seam-model-routes.ts";
 import { seamRoutes } from "./seam-routes.ts";
+import { spansSeam } from "./spans-seam.ts";
 import { isFixture } from "./suite-fixtures.ts";
 import { verifierSeams } from "./verifier-seams.ts";
 import { workspaceSeam } from "./workspace-seam.ts";
@@ -16,7 +17,15 @@ export const CONFORMANCE_SUITE = {
   createPlay: createConformancePlay,
   nodePlay: NODE_PLAY,
   face: {
-    routes: [...seamRoutes, ...agentSeams, ...modelSeamRoutes, ...verifierSeams, workspaceSeam, loopSeam],
+    routes: [
+      ...seamRoutes,
+      ...agentSeams,
+      ...modelSeamRoutes,
+      ...verifierSeams,
+      workspaceSeam,
+      loopSeam,
+      spansSeam,
+    ],
     isFixture,
   },
   /** The suite wants a secret that must never be found again. */

@@ -116,12 +116,16 @@ export type NodeEffect =
       readonly tool: string;
       readonly args: Values;
       readonly url: string;
+      /** Root of the host that the run's caller named, where the URL comes of that. */
+      readonly peerUrl?: string;
     })
   | (EffectBase & {
       readonly kind: "send_message";
       readonly skill: string;
       readonly message: string;
       readonly url: string;
+      /** Root of the host that the run's caller named, where the URL comes of that. */
+      readonly peerUrl?: string;
     })
   | (EffectBase & JudgeEffect)
   /** The files of the workspace as they were before an event of the run: those of the paths, or all. */

@@ -14,6 +14,7 @@ import {
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { identityOf } from "../state/workflow-state.ts";
+import { peerOf } from "./child-run.ts";
 import { draftCompleted, draftFailed } from "./ends.ts";
 import { inputsOf, variableOf, type Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
@@ -78,18 +79,16 @@ const mcpTool = createCallingNode(
     const { config } = view.node.node;
     const mcp = isRecord(config["mcp"]) ? config["mcp"] : {};
     const tool = typeof mcp["tool"] === "string" ? mcp["tool"] : "";
-    const url = typeof mcp["url"] === "string" ? mcp["url"] : view.settings.mcpUrl;
     if (tool === "") return { missing: "the node names no tool (config.mcp.tool)" };
-    if (url === undefined)
-      return { missing: "no MCP server is configured (config.mcp.url, or the server's default)" };
-    const args = {
-      ...(isRecord(mcp["arguments"]) ? mcp["arguments"] : {}),
-      ...inputsOf(view.run, view.graph, view.node),
-    };
+    const address = findAddress(view, mcp["url"] ?? view.settings.mcpUrl, MCP_PATH);
+    if (!address)
+      return { missing: "no MCP server is configured (config.mcp.url, the server's default, or peerUrl)" };
+    const { peerUrl: _, ...inputs } = inputsOf(view.run, view.graph, view.node);
+    const args = { ...(isRecord(mcp["arguments"]) ? mcp["arguments"] : {}), ...inputs };
     return {
       name: tool,
       inputs: args,
-      effect: { ...createEffectBase(view), kind: "call_tool", tool, args, url },
+      effect: { ...createEffectBase(view), kind: "call_tool", tool, args, ...address },
     };
   },
   (view, { ok, text, content }) =>
@@ -108,9 +107,9 @@ export const toolOrPrompt: NodeType = {
 export const a2aInvoke = createCallingNode(
   (view) => {
     const { config } = view.node.node;
-    const url = typeof config["url"] === "string" ? config["url"] : view.settings.a2aUrl;
-    if (url === undefined)
-      return { missing: "no A2A agent is configured (config.url, or the server's default)" };
+    const address = findAddress(view, config["url"] ?? view.settings.a2aUrl);
+    if (!address)
+      return { missing: "no A2A agent is configured (config.url, the server's default, or peerUrl)" };
     const skill = typeof config["skill"] === "string" ? config["skill"] : "default";
     const givenMessage = inputsOf(view.run, view.graph, view.node)["message"] ?? config["message"];
     const message = givenMessage ?? variableOf(view.run, view.graph, "text") ?? skill;
@@ -118,7 +117,7 @@ export const a2aInvoke = createCallingNode(
     return {
       name: `a2a:${skill}`,
       inputs: { message: text },
-      effect: { ...createEffectBase(view), kind: "send_message", skill, message: text, url },
+      effect: { ...createEffectBase(view), kind: "send_message", skill, message: text, ...address },
     };
   },
   (view, { ok, text, content, state }) => {
@@ -137,6 +136,20 @@ export const a2aInvoke = createCallingNode(
         ];
   },
 );
+
+/** Where a host has its MCP server, below its root. */
+const MCP_PATH = "/v1/mcp";
+
+/** The address that the workflow or the operator states; without one, that of the host which the run's caller named. */
+function findAddress(
+  view: NodeView,
+  url: unknown,
+  path = "",
+): { readonly url: string; readonly peerUrl?: string } | undefined {
+  if (typeof url === "string") return { url };
+  const peerUrl = peerOf(view);
+  return peerUrl === undefined ? undefined : { url: `${peerUrl.replace(/\/+$/, "")}${path}`, peerUrl };
+}
 
 function createEffectBase({ nodeRun: { nodeId, executions } }: NodeView): {
   readonly id: string;

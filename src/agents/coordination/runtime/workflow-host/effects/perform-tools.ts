@@ -22,12 +22,15 @@ export async function callTool(
   run: WorkflowRun,
   { effect, signal, parent, trace }: ToolAct<Of<"call_tool">>,
 ): Promise<EffectOutcome> {
-  const { url, tool, args } = effect;
+  const { url, peerUrl, tool, args, id } = effect;
   const denied = findToolDenial(parts, run, { toolName: tool, tool: { tool, ...findServer(parts, url) } });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = parts.clock.now();
   const caller = await parts.tools();
-  const answer = await caller.callMcp({ url, tool, args, signal, parent, ...trace });
+  // A server that does a call once for each id does it once, also after a crash.
+  const callId = `${run.runId}:${id}`;
+  const address = { url, ...(peerUrl !== undefined && { peerUrl }) };
+  const answer = await caller.callMcp({ ...address, tool, args, callId, signal, parent, ...trace });
   const durationMs = Math.max(0, parts.clock.now() - begunAt);
   if (answer.kind !== "answered") return failureOf(answer, { durationMs });
   const { ok, text, structured } = answer;
@@ -45,13 +48,14 @@ export async function sendMessage(
   run: WorkflowRun,
   { effect, signal, parent, trace }: ToolAct<Of<"send_message">>,
 ): Promise<EffectOutcome> {
-  const { url, skill, message, id } = effect;
+  const { url, peerUrl, skill, message, id } = effect;
   const denied = findToolDenial(parts, run, { toolName: `a2a:${skill}`, tool: {} });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = parts.clock.now();
   const messageId = `${run.runId}:${id}`;
   const caller = await parts.tools();
-  const answer = await caller.sendA2a({ url, skill, message, messageId, signal, parent, ...trace });
+  const address = { url, ...(peerUrl !== undefined && { peerUrl }) };
+  const answer = await caller.sendA2a({ ...address, skill, message, messageId, signal, parent, ...trace });
   const durationMs = Math.max(0, parts.clock.now() - begunAt);
   if (answer.kind !== "answered") return failureOf(answer, { durationMs });
   const { ok, text, data, state } = answer;

@@ -1,0 +1,49 @@
+/** Owns: the route at which the conformance suite reads the spans of a run, as they would be exported. */
+import { hash } from "node:crypto";
+import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
+import { createWorkflowSpans } from "../../../agents/coordination/telemetry/project-workflow.ts";
+import type { Span } from "../../../agents/coordination/telemetry/span.ts";
+import { refuse } from "../http/error-map.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { createJsonAnswer, route, type Answer, type Ask, type RouteParts } from "../http/route.ts";
+import { anySchema } from "../http/schemas.ts";
+
+export const spansSeam = route({
+  method: "GET",
+  path: "/v1/host/sample/test/otel/spans",
+  operationId: "seamSpans",
+  auth: "bearer",
+  summary: "The spans of a run that have ended.",
+  status: 200,
+  answer: anySchema,
+  queries: [{ name: "runId", summary: "The run.", schema: { type: "string" } }],
+  handle: listSpans,
+});
+
+const PAGE = 1_000;
+
+async function listSpans(ask: Ask, { host }: RouteParts): Promise<Answer> {
+  const runId = ask.query("runId");
+  if (runId === undefined) return refuse("validation_error", "`runId` is missing.");
+  const projection = createWorkflowSpans((text) => hash("sha256", text));
+  const spans: Span[] = [];
+  for (let from = 0; from < HTTP_BOUNDS.answerEventsMax; from += PAGE) {
+    const page = await host.events(ask.caller, runId, { from, limit: PAGE });
+    if (page.kind === "refused") return page;
+    const { events } = page.value;
+    // A host of workflows alone has no other runs.
+    spans.push(...(events as readonly WorkflowEvent[]).flatMap((event) => projection.take(event)));
+    if (events.length < PAGE) break;
+  }
+  return createJsonAnswer(200, { spans: spans.map(formatSpan) });
+}
+
+/** Times are ISO 8601. */
+function formatSpan({ startMs, endMs, error, ...span }: Span): object {
+  return {
+    ...span,
+    startTime: new Date(startMs).toISOString(),
+    endTime: new Date(endMs).toISOString(),
+    status: error === undefined ? "OK" : "ERROR",
+  };
+}

@@ -1,6 +1,7 @@
 /** Owns: the operator's page over one ledger: its files, who is signed in, and a reader of its own that writes nothing. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
+import { statsSchema, type StatsConfig } from "../agents/coordination/contracts/config/stats-config.ts";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import { createOpenOnce } from "./open-once.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
@@ -26,6 +27,8 @@ export interface PageOptions {
   readonly logger: Logger;
   /** Names under which the page may be asked for besides the loopback's. */
   readonly hosts: readonly string[];
+  /** The targets of the measures. Absent: the defaults. */
+  readonly targets?: StatsConfig;
   readonly lanes?: NonNullable<PageAppParts["lanes"]>;
   readonly ask?: NonNullable<PageAppParts["ask"]>;
   readonly workflows?: NonNullable<PageAppParts["workflows"]>;
@@ -50,6 +53,7 @@ export interface PageHost {
 /** Opens nothing before somebody has signed in. */
 export function createPageHost(options: PageOptions): PageHost {
   const { home, version, ledgerPath, place = ledgerPath, logger, hosts, lanes, ask, workflows } = options;
+  const { targets = statsSchema.parse({}) } = options;
   const sessions = createPageSessions(systemClock);
   const reader = createOpenOnce(
     () => openLedgerForReading(place),
@@ -62,6 +66,7 @@ export function createPageHost(options: PageOptions): PageHost {
     logger,
     sessions,
     places: { hosts },
+    targets,
     reader: reader.get,
     health: () => readHealthBeside(ledgerPath) ?? { state: "ok", uncoordinatedSpawns: 0 },
     verification: () => readVerificationBeside(ledgerPath),

@@ -73,12 +73,12 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   // Builders of what `--json` prints, gateway methods answer and the page shows.
   "plugins/reports": {
     folders:
-      "core/contracts core/privileges core/runtime/log core/runtime/ownership core/runtime/privileges core/runtime/questions core/std platform",
+      "core/contracts core/privileges core/runtime/log core/runtime/ownership core/runtime/privileges core/runtime/questions core/stats core/std platform",
     types: "core/contracts/workflows core/ports",
   },
   // Types of what goes over the wire between the page in a browser and its server.
   "plugins/page/contract": {
-    types: "core/contracts core/plan core/ports core/runtime plugins/reports",
+    types: "core/contracts core/plan core/ports core/runtime core/stats plugins/reports",
   },
   // Pure, because both browsers and the command line draw with it.
   "plugins/page/drawing": { folders: "core/std plugins/reports" },
@@ -95,7 +95,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/page/ui": { folders: "plugins/page/drawing plugins/page/ui/views" },
   "plugins/page/server": {
     folders:
-      "core/contracts core/contracts/config core/contracts/workflows core/plan core/std core/runtime core/runtime/log platform plugins/reports plugins/page/contract",
+      "core/contracts core/contracts/config core/contracts/workflows core/plan core/stats core/std core/runtime core/runtime/log platform plugins/reports plugins/page/contract",
     types: "core/ports",
     lazy: "plugins/cli/files",
     packages: "hono node:* zod",
@@ -142,7 +142,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/stats": {
     folders:
-      "core/contracts core/contracts/config core/stats core/runtime/log core/std plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host",
+      "core/contracts core/contracts/config core/stats core/std plugins/cli/ledger plugins/cli/terminal plugins/openclaw/host plugins/reports",
     types: "plugins",
   },
   "plugins/cli/policies": {

@@ -57,6 +57,34 @@ describe("the counts of a coordination", () => {
     expect(Math.min(...counts.answerMs)).toBeGreaterThan(0);
   });
 
+  it.each([
+    ["person", false, [5_000]],
+    ["operator", false, [5_000]],
+    ["agent", false, []],
+    ["plugin", false, []],
+    ["person", true, []],
+  ])(
+    "tell how long people took since they were asked: an answer of %s, refused: %s",
+    (kind, isRefused, ms) => {
+      const createFact = (type: string, atMs: number, payload = {}) =>
+        ({
+          type,
+          timestamp: new Date(atMs).toISOString(),
+          payload: { escalationId: "escalation-1", ...payload },
+        }) as unknown as RunEvent;
+      const counts = countEvents([
+        createFact("coordination.escalated", 0),
+        createFact("escalation.forwarded", 10_000),
+        createFact("escalation.answered", 15_000, {
+          by: { kind },
+          ...(isRefused && { refused: "not_an_answer" }),
+        }),
+        createFact("escalation.closed", 15_000, { resolution: "answered" }),
+      ]);
+      expect(counts.answerMs).toEqual(ms);
+    },
+  );
+
   it("leave out telling the owner of a plan, which is no step of it", async () => {
     const events = await readRecorded((file) => recordPlans(file, [ENDED_PLAN]), ENDED_PLAN.id);
     const steps = events.filter(({ type, nodeId }) => type === "step.completed" && nodeId !== "@delivery");

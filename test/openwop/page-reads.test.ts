@@ -2,13 +2,15 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { createMeasureCounter } from "../../src/plugins/reports/count-measures.ts";
 import { joinLedgerPath } from "../../src/plugins/compose.ts";
+import type { MeasuresReport } from "../../src/plugins/page/contract/measures-report.ts";
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import type { QuestionDetail, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import type { CoordinationDetail, EventsPage, RunsPage } from "../../src/plugins/page/contract/runs.ts";
 import { HELD_TEXT, recordQuestions, recordSaid, REPORT, SPAWNS } from "../cli/recorded-questions.ts";
-import { RUNNING_PLAN, recordPlans } from "../cli/recorded-plan.ts";
+import { ENDED_PLAN, RUNNING_PLAN, recordPlans } from "../cli/recorded-plan.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
 import { contentOf, openingOf, openRun } from "../support/ledger-fixtures.ts";
@@ -145,6 +147,36 @@ describe("questions", () => {
     expect(details.map(({ heldText }) => heldText)).toContain(HELD_TEXT);
     expect(details.map(({ revision }) => revision)).toEqual(questions.map(({ revision }) => revision));
     expect(new Set(questions.map(({ revision }) => revision)).size).toBe(questions.length);
+  });
+});
+
+describe("measures", () => {
+  it("are those of the command, and the same when they are asked for again", async () => {
+    const shown = await client.get<MeasuresReport>("measures");
+    const { stdout } = await runCli(["stats", "--json", "--ledger", nameLedger()], { nowMs: Date.now() });
+    const { measures, coordinations } = JSON.parse(stdout) as MeasuresReport;
+    expect({ measures: shown.measures, coordinations: shown.coordinations }).toEqual({
+      measures,
+      coordinations,
+    });
+    expect((await client.get<MeasuresReport>("measures")).measures).toEqual(measures);
+  });
+
+  it("are counted of the newest where there are too many", async () => {
+    using other = createTempFolder();
+    const file = other.file("ledger.sqlite");
+    await recordPlans(file, [RUNNING_PLAN, ENDED_PLAN]);
+    const ledger = await openTestLedger(file);
+    const counter = createMeasureCounter();
+    const wanted = { since: 0 as EpochMs };
+    expect(await counter.count(ledger, { ...wanted, limit: 1 })).toMatchObject({
+      isCut: true,
+      counts: { coordinations: 1 },
+    });
+    const all = await counter.count(ledger, wanted);
+    expect(all).toMatchObject({ isCut: false, counts: { coordinations: 2 } });
+    expect(await counter.count(ledger, wanted)).toEqual(all);
+    await ledger.close();
   });
 });
 

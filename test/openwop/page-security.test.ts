@@ -1,3 +1,4 @@
+import { statsSchema } from "../../src/agents/coordination/contracts/config/stats-config.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { quietLogger } from "../support/ledger-fixtures.ts";
 import { createPageApp, type PageApp } from "../../src/plugins/page/server/page-app.ts";
@@ -273,6 +274,7 @@ describe("rights", () => {
       logger: quietLogger,
       sessions,
       places: { hosts: [] },
+      targets: statsSchema.parse({}),
       reader: () => Promise.resolve(ledger),
       verification: () => undefined,
       health: () => ({ state: "ok", uncoordinatedSpawns: 0 }),

@@ -1,4 +1,5 @@
 /** Owns: what one coordination adds to the statistics, counted from its log. Does not own: what they are compared with (`measures.ts`). */
+import type { Answerer } from "../contracts/escalation.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type StepId } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
@@ -24,7 +25,7 @@ export interface Counts {
   results: number;
   held: number;
   questions: number;
-  /** From asking to an answer of people. */
+  /** From when people were asked to their answer. */
   readonly answerMs: number[];
   expired: number;
 }
@@ -125,12 +126,17 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     counts.questions += 1;
     askedAtMs.set(escalationId, atMs);
   },
-  "escalation.closed": (counting, { escalationId, resolution }, atMs) => {
-    const { counts, askedAtMs } = counting;
+  // The parent of an agent was asked before: now people are.
+  "escalation.forwarded": ({ askedAtMs }, { escalationId }, atMs) => {
+    askedAtMs.set(escalationId, atMs);
+  },
+  "escalation.answered": ({ counts, askedAtMs }, { escalationId, by, refused }, atMs) => {
     const sinceMs = askedAtMs.get(escalationId);
+    if (refused || sinceMs === undefined || !PEOPLE.has(by.kind)) return;
+    counts.answerMs.push(Math.max(0, atMs - sinceMs));
+  },
+  "escalation.closed": ({ counts }, { resolution }) => {
     if (resolution === "expired") counts.expired += 1;
-    else if (resolution !== "cancelled" && sinceMs !== undefined)
-      counts.answerMs.push(Math.max(0, atMs - sinceMs));
   },
   "coordination.terminal": ({ counts }, { status, delivery }) => {
     if (delivery !== undefined) countTelling(counts, delivery);
@@ -140,6 +146,8 @@ const COUNTS: { readonly [T in FactEvent["type"]]?: Count<T> } = {
     if (status === "success") counts.succeeded += 1;
   },
 };
+
+const PEOPLE: ReadonlySet<Answerer["kind"]> = new Set(["operator", "person"]);
 
 function countTelling(counts: Counts, delivery: FactPayloads["session.told"]["delivery"]): void {
   counts.tellings += 1;

@@ -2,22 +2,14 @@
 import { parsePluginConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type { StatsConfig } from "../../../agents/coordination/contracts/config/stats-config.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
-import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import {
-  addCounts,
-  createCoordinationCounter,
-  createCounts,
-  type Counts,
-} from "../../../agents/coordination/stats/count-coordination.ts";
-import {
-  measureCounts,
-  type Measure,
-  type MeasureName,
-} from "../../../agents/coordination/stats/measures.ts";
-import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
+import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import type { Counts } from "../../../agents/coordination/stats/count-coordination.ts";
+import { measureCounts, type Measure } from "../../../agents/coordination/stats/measures.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../compose.ts";
 import { readSwitches } from "../../openclaw/host/operator-config.ts";
+import { createMeasureCounter } from "../../reports/count-measures.ts";
+import { describeMeasure } from "../../reports/measure-words.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
@@ -68,24 +60,17 @@ async function readTargets(host: CliHost): Promise<StatsConfig> {
   return phase1.stats;
 }
 
-async function countAll(
-  host: CliHost,
-  reader: LedgerReader,
-  since: NonNullable<Parameters<typeof listFoundRuns>[1]["filter"]["since"]>,
-): Promise<Counts> {
+async function countAll(host: CliHost, reader: LedgerReader, since: EpochMs): Promise<Counts> {
   const progress = createProgressLine(host);
-  const sum = createCounts();
+  const showProgress = (coordinations: number): void => {
+    progress.show(() => `counted ${formatCount(coordinations, "coordination")}`);
+  };
   try {
-    for await (const { runId } of listFoundRuns(reader, { filter: { since } })) {
-      const counter = createCoordinationCounter();
-      for await (const page of readLog(reader, runId)) for (const event of page) counter.take(event);
-      addCounts(sum, counter.counts);
-      progress.show(() => `counted ${formatCount(sum.coordinations, "coordination")}`);
-    }
+    const { counts } = await createMeasureCounter().count(reader, { since, onProgress: showProgress });
+    return counts;
   } finally {
     await progress.clear();
   }
-  return sum;
 }
 
 function describeStats(counts: Counts, measures: readonly Measure[], since: number): object {
@@ -101,28 +86,14 @@ function describeStats(counts: Counts, measures: readonly Measure[], since: numb
   };
 }
 
-/** How a measure is called, and what it is counted of. */
-const WORDS: Readonly<Record<MeasureName, readonly [name: string, of: string]>> = {
-  success: ["coordinations that succeeded", "that ended"],
-  delivery: ["results that reached whom they are for", "told"],
-  firstResult: ["time to the first result, p95", "with a result"],
-  duplicates: ["results that counted twice", "steps that completed"],
-  lostUpdates: ["changes lost to another step's", "conflicts"],
-  held: ["results that were held", "results"],
-  answers: ["time people take to answer, p95", "questions answered"],
-};
-
 const TONES = { met: "good", missed: "bad", few: "faint" } as const;
 
 function renderStats(host: CliHost, counts: Counts, measures: readonly Measure[], since: string): string[] {
   const paint = paintFor(host.stdout.terminal);
   const lines = measures.map((measure) => {
-    const { name, value, target, count, verdict } = measure;
-    const [words, of] = WORDS[name];
-    const shown = value === undefined ? "-" : formatValue(measure, value);
-    const wanted = `${target.is} ${formatValue(measure, target.value)}`;
-    const judgement = verdict === "few" ? "too few to tell" : verdict;
-    return `  ${words.padEnd(40)} ${shown.padStart(9)}  ${wanted.padEnd(18)} ${paint.tone(TONES[verdict], judgement.padEnd(15))}  ${paint.tone("faint", `${count} ${of}`)}`;
+    const { name, value, target, verdict, countedOf } = describeMeasure(measure);
+    const judgement = paint.tone(TONES[measure.verdict], verdict.padEnd(15));
+    return `  ${name.padEnd(40)} ${value.padStart(9)}  ${target.padEnd(18)} ${judgement}  ${paint.tone("faint", countedOf)}`;
   });
   const { coordinations, refusedOutcomes, questions, expired } = counts;
   return [
@@ -130,9 +101,4 @@ function renderStats(host: CliHost, counts: Counts, measures: readonly Measure[]
     ...lines,
     `${formatCount(refusedOutcomes, "outcome")} came again or too late and did not count; of ${formatCount(questions, "question")} ${expired} expired.`,
   ];
-}
-
-function formatValue({ unit }: Measure, value: number): string {
-  if (unit === "share") return `${(value * 100).toFixed(1)} %`;
-  return unit === "ms" ? formatDuration(value) : String(value);
 }

@@ -97,6 +97,7 @@ async function openPage(
     place,
     logger,
     hosts: config.page.hosts,
+    targets: config.stats,
     ask,
     lanes: async () => (await coordinator()).laneMetrics(),
     ...(workflows && { workflows }),

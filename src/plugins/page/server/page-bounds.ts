@@ -28,6 +28,8 @@ export const PAGE_BOUNDS = {
   questionsDefault: 50,
   questionsMax: 500,
   claimsMax: 1_000,
+  /** Coordinations that the measures are counted of. */
+  measuredMax: 2_000,
   textCharsMax: 200_000,
   /** How often the ledger is looked at for changes while a client follows. */
   pollMs: 50,

@@ -1,4 +1,5 @@
 /** Owns: what the page's server works with, and how a route is written. */
+import type { StatsConfig } from "../../../agents/coordination/contracts/config/stats-config.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Health } from "../../../agents/coordination/ports/health-sink.ts";
 import type { LaneMetrics } from "../../../agents/coordination/ports/lane-runner.ts";
@@ -55,6 +56,8 @@ export interface PageParts {
   readonly verification: () => LastVerification | undefined;
   /** The load of the lanes of this process; absent where it runs none. */
   readonly lanes?: () => Promise<Readonly<Record<string, LaneMetrics>>>;
+  /** The targets of the measures. */
+  readonly targets: StatsConfig;
   /** Absent where there is no gateway. */
   readonly ask?: (method: GatewayRequest, params: object) => Promise<GatewayReply>;
   /** Absent where no workflows are run. */

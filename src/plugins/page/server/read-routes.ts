@@ -14,12 +14,14 @@ import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageParts, PageRequest, PageRoute } from "./page-parts.ts";
 import { createHourCounter, readHealthReport } from "./read-health.ts";
+import { createMeasuresReader } from "./read-measures.ts";
 import { readChoice, readNumber } from "./read-query.ts";
 import { readRunDetail, readStepResult } from "./run-detail.ts";
 
 /** Returns the routes of one server; what they count, they keep. */
 export function createReadRoutes(): readonly PageRoute[] {
   const hours = createHourCounter();
+  const readMeasures = createMeasuresReader();
   return [
     { method: "GET", path: "runs", right: "read", handle: readRuns },
     { method: "GET", path: "runs/:id", right: "read", handle: readRun },
@@ -34,6 +36,12 @@ export function createReadRoutes(): readonly PageRoute[] {
       path: "health",
       right: "read",
       handle: async (_, parts) => answerWith(await readHealthReport(parts, hours)),
+    },
+    {
+      method: "GET",
+      path: "measures",
+      right: "read",
+      handle: async (_, parts) => answerWith(await readMeasures(parts)),
     },
   ];
 }

@@ -13,6 +13,7 @@ import { formatWords } from "../../drawing/row-marks.ts";
 import { LoadedElement } from "../app/page-element.ts";
 import { showFields, showInstant } from "../parts/words.ts";
 import "./hours-chart.ts";
+import "./measures-table.ts";
 import type { Curve } from "./hours-chart.ts";
 
 const OUTCOMES: readonly Curve[] = [
@@ -45,6 +46,8 @@ class HealthView extends LoadedElement<HealthReport> {
         ${showTile("refused calls", contents.refusedCalls)} ${showTile("mismatches", contents.mismatches)}
       </ul>
       ${showLedger(report)} ${showLanes(report)}
+      <h2>Measures</h2>
+      <measures-table .page=${this.page}></measures-table>
       <h2>The last day</h2>
       ${isHoursCut ? html`<p class="quiet">More happened than is counted; the oldest hours are short.</p>` : nothing}
       <div class="charts">

@@ -1,0 +1,33 @@
+/** Owns: the measures of the last seven days on the page. */
+import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import { measureCounts } from "../../../agents/coordination/stats/measures.ts";
+import { createMeasureCounter, type MeasureCounter } from "../../reports/count-measures.ts";
+import type { MeasuresReport } from "../contract/measures-report.ts";
+import { PAGE_BOUNDS } from "./page-bounds.ts";
+import type { PageParts } from "./page-parts.ts";
+
+const DAYS_MS = 7 * 86_400_000;
+
+/** Reads the measures of one server; one reading at a time, whoever asks meanwhile gets the same. */
+export function createMeasuresReader(): (parts: PageParts) => Promise<MeasuresReport> {
+  const counter = createMeasureCounter();
+  let reading: Promise<MeasuresReport> | undefined;
+  return (parts) => {
+    reading ??= readMeasures(parts, counter).finally(() => (reading = undefined));
+    return reading;
+  };
+}
+
+async function readMeasures(
+  { reader, clock, targets }: PageParts,
+  counter: MeasureCounter,
+): Promise<MeasuresReport> {
+  const since = (clock.now() - DAYS_MS) as EpochMs;
+  const { counts, isCut } = await counter.count(await reader(), { since, limit: PAGE_BOUNDS.measuredMax });
+  return {
+    sinceMs: since,
+    coordinations: counts.coordinations,
+    ...(isCut && { isCut }),
+    measures: measureCounts(counts, targets),
+  };
+}

@@ -1,0 +1,48 @@
+/** Owns: the measures of the last seven days, with their targets. */
+import { html, type TemplateResult } from "lit";
+import { formatCount } from "../../../../agents/coordination/std/quantities.ts";
+import { describeMeasure } from "../../../reports/measure-words.ts";
+import type { MeasuresReport } from "../../contract/measures-report.ts";
+import { LoadedElement } from "../app/page-element.ts";
+
+const TONES = { met: "good", missed: "bad", few: "quiet" } as const;
+
+class MeasuresTable extends LoadedElement<MeasuresReport> {
+  protected override read(): Promise<MeasuresReport> {
+    return this.page.api.get("measures");
+  }
+
+  /** Numbers of a week need not be counted anew with each event. */
+  protected override isConcerned(): boolean {
+    return false;
+  }
+
+  protected override show({ measures, coordinations, isCut }: MeasuresReport): TemplateResult {
+    return html`<p class="quiet">
+        ${isCut ? "The newest " : ""}${formatCount(coordinations, "coordination")} of the last seven days.
+      </p>
+      <div class="table" tabindex="0" role="region" aria-label="Measures">
+        <table>
+          <thead>
+            <tr>
+              ${["Measure", "Value", "Target", "Verdict", "Of"].map((each) => html`<th scope="col">${each}</th>`)}
+            </tr>
+          </thead>
+          <tbody>
+            ${measures.map((measure) => {
+              const { name, value, target, verdict, countedOf } = describeMeasure(measure);
+              return html`<tr>
+                <td>${name}</td>
+                <td class="number">${value}</td>
+                <td>${target}</td>
+                <td class=${TONES[measure.verdict]}>${verdict}</td>
+                <td>${countedOf}</td>
+              </tr>`;
+            })}
+          </tbody>
+        </table>
+      </div>`;
+  }
+}
+
+customElements.define("measures-table", MeasuresTable);

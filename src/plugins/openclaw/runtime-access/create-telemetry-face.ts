@@ -1,6 +1,7 @@
 /** Owns: the export of spans of this gateway: one for each runtime. Nothing of it is loaded where the operator does not want it. */
 import type { TelemetryConfig } from "../../../agents/coordination/contracts/config/telemetry-config.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import { runOutsideCalls } from "../host/outside-calls.ts";
@@ -35,5 +36,9 @@ export function createTelemetryFace({
       version: readPackageVersion(),
     });
   });
-  return { close: async () => (await started).close() };
+  // Nobody waits for it before the runtime closes: a rejection would end the gateway.
+  const running = started.catch((error: unknown) => {
+    logger.error({ error: describeError(error) }, "spans are not exported: the exporter cannot start");
+  });
+  return { close: async () => (await running)?.close() };
 }

@@ -128,6 +128,7 @@ describe("replay", () => {
     ["conflicts: {strategy: coin_toss}", "conflicts.strategy"],
     ["retry: {budget: -1}", "retry.budget"],
     ["gates: [", "line 1"],
+    ["{name: a, version: 1.0.0, settings: {gates: {}}}", "this is a policy pack; `policy test"],
   ])("refuses the policy %s and names the place", async (text, place) => {
     const { stderr, exitCode } = await runCli([
       ...["replay", OPEN.id, "--policy", writePolicyFile(text), "--ledger", nameSpawns()],

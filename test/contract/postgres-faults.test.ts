@@ -1,4 +1,6 @@
 /** Owns: what a PostgreSQL ledger does when the server or the way to it fails. */
+import { glob, readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import pg from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -191,6 +193,47 @@ describe("a ledger that another process holds", () => {
     await store.append(request);
     await holder.end();
     await store.close();
+  });
+});
+
+describe("a server that answers slowly", () => {
+  it("gets the appends of many runs together, and each is written once", async () => {
+    await using scene = await createScene();
+    const store = await openTestPostgres(scene.proxy.url);
+    const first = openRun("first");
+    await store.append(first.request);
+    scene.proxy.delayAnswers(100);
+    const measure = async (work: () => Promise<unknown>): Promise<number> => {
+      const begunAt = performance.now();
+      await work();
+      return performance.now() - begunAt;
+    };
+    const aloneMs = await measure(() => store.append(first.author.append(spawnOf("alone"))));
+    const runs = Array.from({ length: 20 }, (_, index) => openRun(`run-${index}`));
+    const togetherMs = await measure(() => Promise.all(runs.map(({ request }) => store.append(request))));
+    expect(togetherMs).toBeLessThan(5 * aloneMs);
+    for (const { author, request } of runs)
+      expect(await readAll(store, author.runId)).toEqual(request.events);
+    scene.proxy.delayAnswers(0);
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
+  });
+});
+
+describe("the clock of the server", () => {
+  it("is asked by no statement, so that it may be an hour off", async () => {
+    const folder = new URL("../../src/infra/postgres/", import.meta.url);
+    const files = await Array.fromAsync(glob("**/*.{ts,sql}", { cwd: fileURLToPath(folder) }));
+    expect(files.length).toBeGreaterThan(20);
+    const clocks =
+      /\b(?:now|clock_timestamp|statement_timestamp|transaction_timestamp)\s*\(\)|\b(?:current_timestamp|current_time|current_date|localtimestamp)\b/iu;
+    const asking: string[] = [];
+    for (const file of files) {
+      const text = await readFile(new URL(file, folder), "utf8");
+      const statements = file.endsWith(".sql") ? [text] : (text.match(/`[^`]*`|"[^"\n]*"/gu) ?? []);
+      if (statements.some((statement) => clocks.test(statement))) asking.push(file);
+    }
+    expect(asking).toEqual([]);
   });
 });
 

@@ -17,6 +17,8 @@ export interface PostgresProxy extends AsyncDisposable {
   loseCommit(loss: Loss): void;
   /** Holds back what follows the next lock of the ledger on its connection. Resolves when the server has the question for it. */
   stallNextAppend(): Promise<void>;
+  /** Holds back each answer of the server for so many milliseconds. */
+  delayAnswers(ms: number): void;
   /** Takes connections again. */
   open(): void;
   /** How many commits were lost. */
@@ -34,9 +36,14 @@ export async function startPostgresProxy(
   let loss: Loss | undefined;
   let stall: (() => void) | undefined;
   let isOpen = true;
+  let delayMs = 0;
   let losses = 0;
   let keptStatements = 0;
   const sockets = new Set<Socket>();
+  const answer = (client: Socket, chunk: Buffer): void => {
+    if (delayMs === 0) client.write(chunk);
+    else setTimeout(() => client.writable && client.write(chunk), delayMs);
+  };
   const passThrough = (client: Socket): void => {
     const server = connect(Number(target.port), target.hostname);
     let isAnswerLost = false;
@@ -71,7 +78,7 @@ export async function startPostgresProxy(
       else end();
     });
     server.on("data", (chunk: Buffer) => {
-      if (!isAnswerLost) client.write(isPooler ? hideProcess(chunk) : chunk);
+      if (!isAnswerLost) answer(client, isPooler ? hideProcess(chunk) : chunk);
       else if (chunk.includes("COMMIT\0")) end();
     });
   };
@@ -92,6 +99,9 @@ export async function startPostgresProxy(
       new Promise<void>((resolve) => {
         stall = resolve;
       }),
+    delayAnswers: (ms) => {
+      delayMs = ms;
+    },
     open: () => {
       isOpen = true;
     },

@@ -40,6 +40,19 @@ describe("mcp over stdio", () => {
     await served.close();
   });
 
+  it("ends where a message is too large to be read, and its runs are there for the next", async () => {
+    using folder = createTempFolder();
+    const options = { definitions: DEFINITIONS, args: ["--allow-answers"] };
+    const first = await startMcp(folder.path, options);
+    const { data } = await callTool(first, "gated");
+    const huge = callTool(first, "echo", { word: "x".repeat(10_000_000) });
+    await expect(huge).rejects.toThrow("Connection closed");
+    const second = await startMcp(folder.path, options);
+    const questions = await callTool(second, "questions");
+    expect(questions.data["questions"]).toEqual([expect.objectContaining({ runId: data["runId"] })]);
+    await second.close();
+  });
+
   it("is loaded by nothing that does not want it", () => {
     const importers = listSourceFiles()
       .filter((file) => file.endsWith(".ts") && !MCP_CODE.test(file))

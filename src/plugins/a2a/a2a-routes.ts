@@ -7,13 +7,16 @@ import { LegacyJsonRpcTransportHandler } from "@a2a-js/sdk/compat/v0_3/server";
 import { VersionNotSupportedError } from "@a2a-js/sdk/errors";
 import { JsonRpcTransportHandler, ServerCallContext, type A2ARequestHandler } from "@a2a-js/sdk/server";
 import { z } from "zod";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
 import { createJsonAnswer, route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
 import { anySchema } from "../openwop/http/schemas.ts";
 import { A2A_PATH, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
-import { createAgentCard, PROTOCOL_VERSIONS } from "./agent-card.ts";
-import { createTaskHandler } from "./task-handler.ts";
+import { createCardSource, PROTOCOL_VERSIONS } from "./agent-card.ts";
+import { createTaskHandler, type HandlerParts } from "./task-handler.ts";
 
 const CARD_SECONDS = 60;
 const SSE_HEADERS = {
@@ -30,6 +33,7 @@ type RpcStream = Extract<RpcAnswer, AsyncGenerator>;
 
 export function createA2aFace(parts: A2aParts): ProtocolFace {
   const streams = new Set<AbortController>();
+  const readCard = createCardSource(parts);
   return {
     routes: [
       route({
@@ -41,7 +45,7 @@ export function createA2aFace(parts: A2aParts): ProtocolFace {
         status: 200,
         answer: anySchema,
         handle: async () => ({
-          ...createJsonAnswer(200, await createAgentCard(parts)),
+          ...createJsonAnswer(200, await readCard()),
           headers: { "cache-control": `public, max-age=${CARD_SECONDS}` },
         }),
       }),
@@ -54,7 +58,7 @@ export function createA2aFace(parts: A2aParts): ProtocolFace {
         status: 200,
         body: messageSchema,
         answer: anySchema,
-        handle: (ask) => answerMessage(parts, ask, streams),
+        handle: (ask) => answerMessage({ ...parts, readCard, streams }, ask),
       }),
     ],
     close: () => {
@@ -64,11 +68,12 @@ export function createA2aFace(parts: A2aParts): ProtocolFace {
   };
 }
 
-async function answerMessage(
-  parts: A2aParts,
-  ask: Ask<RpcMessage>,
-  streams: Set<AbortController>,
-): Promise<Answer> {
+interface FaceParts extends HandlerParts {
+  readonly streams: Set<AbortController>;
+}
+
+async function answerMessage(parts: FaceParts, ask: Ask<RpcMessage>): Promise<Answer> {
+  const { streams, clock } = parts;
   const leaving = new AbortController();
   const handler = createTaskHandler(parts, createRequest(ask, leaving.signal));
   const version = ask.header(A2A_VERSION_HEADER) ?? PROTOCOL_VERSIONS.legacy;
@@ -86,7 +91,11 @@ async function answerMessage(
     streams.delete(leaving);
     leaving.abort();
   };
-  return { kind: "stream", body: createEventStream(answer, { createError, end }), headers: SSE_HEADERS };
+  return {
+    kind: "stream",
+    body: createEventStream(answer, { clock, createError, end }),
+    headers: SSE_HEADERS,
+  };
 }
 
 /** `undefined` for a revision that is not spoken here. */
@@ -131,16 +140,30 @@ function isStream(answer: RpcAnswer): answer is RpcStream {
   return Symbol.asyncIterator in answer;
 }
 
-interface StreamEnds {
+interface StreamParts {
+  readonly clock: Clock;
   /** Forms the answer that ends a stream which failed. */
   readonly createError: (error: unknown) => unknown;
   readonly end: () => void;
 }
 
+const KEEP_ALIVE = ": keep-alive\n\n";
+
 /** Sends as much as the client reads. A client that leaves ends the stream, and not the run. */
-function createEventStream(answers: RpcStream, { createError, end }: StreamEnds): ReadableStream<Uint8Array> {
+function createEventStream(
+  answers: RpcStream,
+  { clock, createError, end }: StreamParts,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
+  let stopBeating: () => void = () => undefined;
+  const keepAlive = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    stopBeating = clock.wakeAt(addMs(clock.now(), HTTP_BOUNDS.keepAliveMs), () => {
+      if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(KEEP_ALIVE));
+      keepAlive(controller);
+    });
+  };
   return new ReadableStream<Uint8Array>({
+    start: keepAlive,
     pull: async (controller) => {
       try {
         const next = await answers.next();
@@ -151,10 +174,12 @@ function createEventStream(answers: RpcStream, { createError, end }: StreamEnds)
       } catch (error) {
         controller.enqueue(encoder.encode(formatSSEEvent(createError(error))));
       }
+      stopBeating();
       end();
       controller.close();
     },
     cancel: async () => {
+      stopBeating();
       end();
       await answers.return(undefined);
     },

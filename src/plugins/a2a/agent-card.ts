@@ -10,8 +10,19 @@ export const PROTOCOL_VERSIONS = { current: "1.0", legacy: "0.3" } as const;
 const BINDING = "JSONRPC";
 const MEDIA_TYPES = ["application/json", "text/plain"];
 
-/** The card, as JSON. */
-export async function createAgentCard(parts: A2aParts): Promise<Readonly<Record<string, unknown>>> {
+export type CardJson = Readonly<Record<string, unknown>>;
+
+/** Returns the card as it is now. It is made anew when the workflows of the host change. */
+export function createCardSource(parts: A2aParts): () => Promise<CardJson> {
+  let kept: { readonly workflowIds: readonly string[]; readonly card: CardJson } | undefined;
+  return async () => {
+    const workflowIds = parts.host.workflowIds();
+    if (kept?.workflowIds !== workflowIds) kept = { workflowIds, card: await createAgentCard(parts) };
+    return kept.card;
+  };
+}
+
+async function createAgentCard(parts: A2aParts): Promise<CardJson> {
   const url = `${parts.baseUrl()}${A2A_PATH}`;
   const definitions = await listWorkflows(parts);
   return {

@@ -41,11 +41,15 @@ import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { readQuestion } from "../openwop/runs/run-question.ts";
 import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
 import { A2A_BOUNDS, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
-import { createAgentCard, listWorkflows } from "./agent-card.ts";
+import { listWorkflows, type CardJson } from "./agent-card.ts";
 import { CONTEXT_FIELD, createArtifact, createStatus, createTask, getContextId } from "./describe-task.ts";
 import { chooseWorkflow, readAnswer, readContent, readInputs } from "./read-message.ts";
 
-export function createTaskHandler(parts: A2aParts, request: A2aRequest): A2ARequestHandler {
+export interface HandlerParts extends A2aParts {
+  readonly readCard: () => Promise<CardJson>;
+}
+
+export function createTaskHandler(parts: HandlerParts, request: A2aRequest): A2ARequestHandler {
   const guard = createGuard(parts);
   const refusePush = (): Promise<never> =>
     Promise.reject(
@@ -54,7 +58,7 @@ export function createTaskHandler(parts: A2aParts, request: A2aRequest): A2ARequ
       ),
     );
   return {
-    getAgentCard: () => guard("the agent card", async () => AgentCard.fromJSON(await createAgentCard(parts))),
+    getAgentCard: () => guard("the agent card", async () => AgentCard.fromJSON(await parts.readCard())),
     getAuthenticatedExtendedAgentCard: () =>
       Promise.reject(new ExtendedAgentCardNotConfiguredError("The agent card is the same for everybody.")),
     sendMessage: (params) => guard("SendMessage", () => sendMessage(parts, request, params)),

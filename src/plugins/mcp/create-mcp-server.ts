@@ -42,16 +42,21 @@ const INSTRUCTIONS =
 export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => boolean): McpServer {
   const mcpServer = new McpServer(
     { name: "openclaw-coordination", version: parts.version },
-    { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
+    {
+      capabilities: { tools: {}, resources: {} },
+      instructions: INSTRUCTIONS,
+      jsonSchemaValidator: ASKS_NOTHING,
+    },
   );
   const { server } = mcpServer;
   const answer = guardAnswers(parts);
+  const listTools = createToolList(parts, caller);
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) =>
-    answer("tools/list", async () => listPage(await listTools(parts, caller), params?.cursor)),
+    answer("tools/list", async () => listPage(await listTools(), params?.cursor)),
   );
   server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
     answer("tools/call", async () => {
-      const tool = (await listTools(parts, caller)).find(({ name }) => name === params.name);
+      const tool = (await listTools()).find(({ name }) => name === params.name);
       if (!tool) throw createInvalid(`there is no tool ${JSON.stringify(params.name.slice(0, 100))}`);
       const result = await tool.call(createCall({ caller, hasLeft }, params, extra));
       return formatResult(result);
@@ -79,13 +84,29 @@ export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => 
 /** As the protocol's revision 2025-11-25 says; the library has no name for it. */
 const RESOURCE_NOT_FOUND = -32_002;
 
-/** Lists the tools that the caller has the scopes for. */
-async function listTools(parts: McpParts, caller: Caller): Promise<readonly McpTool[]> {
-  const { operator, toolScopes } = parts;
+/** Validates what clients answer to questions of the server, which asks none. One of the library's for each session takes memory. */
+const ASKS_NOTHING = {
+  getValidator: (): never => {
+    throw new Error("this server asks its clients nothing");
+  },
+};
+
+/** Lists the tools that the caller has the scopes for. They are made anew when the workflows of the host change. */
+function createToolList(parts: McpParts, caller: Caller): () => Promise<readonly McpTool[]> {
+  const { host, operator, toolScopes } = parts;
   const fixed = [...listRunTools(parts), ...(operator ? [createPlanTool(operator)] : [])];
   const names = fixed.map(({ name }) => name);
-  const all = [...fixed, ...(await listWorkflowTools(parts, caller, names))];
-  return all.filter(({ name }) => (toolScopes[name] ?? []).every((scope) => caller.scopes?.includes(scope)));
+  const isAllowed = ({ name }: McpTool): boolean =>
+    (toolScopes[name] ?? []).every((scope) => caller.scopes?.includes(scope));
+  let kept: { readonly workflowIds: readonly string[]; readonly tools: readonly McpTool[] } | undefined;
+  return async () => {
+    const workflowIds = host.workflowIds();
+    if (kept?.workflowIds !== workflowIds) {
+      const all = [...fixed, ...(await listWorkflowTools(parts, caller, names))];
+      kept = { workflowIds, tools: all.filter(isAllowed) };
+    }
+    return kept.tools;
+  };
 }
 
 function listPage(tools: readonly McpTool[], cursor: string | undefined) {

@@ -33,6 +33,7 @@ import {
   type Coordinator,
   type CoordinatorParts,
 } from "../agents/coordination/runtime/coordinator.ts";
+import type { PolicyBook } from "../agents/coordination/runtime/environment/policy-rules.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
@@ -116,6 +117,8 @@ export interface ComposeOptions {
   /** The name of this gateway in a ledger that others use, too. */
   readonly gateway: string;
   readonly config: Phase1Config;
+  /** Packs that hold for single agents, channels or sessions. Absent: there are none. */
+  readonly policies?: PolicyBook;
   readonly observer: SpawnObserver;
   /** Runners of the host. Programs that speak ACP over stdio are run from here. */
   readonly runners: Readonly<Record<"subagent" | "owner", AgentRunner>>;
@@ -148,11 +151,10 @@ export interface ComposeOptions {
 /** @throws CoordinationError as `openDatabase` does. */
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
-  const { lanes: limits } = config;
   const ownName = nameAmongGateways(options);
   const { store, shared } = await openOwnLedger(options);
   const acp = createLazyAcpRunner(options);
-  const lanes = createPQueueLanes(limits, systemClock, options.providers);
+  const lanes = createPQueueLanes(config.lanes, systemClock, options.providers);
   const contract = createOnce(loadOutputContract);
   const take: TakeChannelAnswer = async (request, through) => {
     const answered = await coordinator.answer({ ...request, through });
@@ -166,7 +168,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     lanes,
     withheld: options.withheld,
     usage: options.usage,
-    ...budgetOf(config),
+    ...limitsOf(options),
     hooks: options.hooks,
     content: store,
     ...(shared && { shared: { ...shared, onReplaced: () => void coordinator.stop() } }),
@@ -183,19 +185,18 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     workspaceOf: options.workspaceOf,
     refOf: createContentRef,
     clock: systemClock,
-    gate: createSpawnGate({ clock: systemClock, limits }),
+    gate: createSpawnGate({ clock: systemClock, limits: config.lanes }),
     settings: createSettings(config, ownName),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
   const close = (): Promise<void> => closeBehind(coordinator, acp, store);
   const reads = { ...readsOf(store, coordinator), ...(ownName !== undefined && { gateway: ownName }) };
   const signedAnswers = createOnce(() => answerCheck(config));
-  const { workflows, exports } = store;
   return {
     ...coordinator,
     reads,
-    workflows,
-    exports,
+    workflows: store.workflows,
+    exports: store.exports,
     laneMetrics: () => lanes.metrics(),
     signedAnswers,
     close,
@@ -244,9 +245,9 @@ function createContentRef(text: string): ReturnType<CoordinatorParts["refOf"]> {
   return { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) };
 }
 
-function budgetOf({ budget: limits }: Phase1Config): Pick<CoordinatorParts, "budget"> {
-  const budget = treeBudgetOf(limits);
-  return budget ? { budget } : {};
+function limitsOf({ config, policies }: ComposeOptions): Pick<CoordinatorParts, "budget" | "policies"> {
+  const budget = treeBudgetOf(config.budget);
+  return { ...(budget && { budget }), ...(policies && { policies }) };
 }
 
 function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {

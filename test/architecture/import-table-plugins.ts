@@ -43,6 +43,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/a2a": {
     folders:
       "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents plugins/openwop/http plugins/openwop/runs",
+    types: "core/ports",
     packages: "@a2a-js/sdk node:* zod",
   },
   // The MCP server. Loaded only where somebody wants it.
@@ -135,7 +136,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/std core/contracts/config core/gates core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/ledger core/results core/runtime/usage core/runtime/environment core/runtime/held-results core/runtime/providers platform plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/page plugins/openclaw/runners",
     types:
       "core/runtime/spawns core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",

@@ -117,8 +117,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/questions": {
     folders:
-      "core/contracts core/std core/escalation core/ledger core/plan core/results core/runtime/log core/runtime/attempts",
-    types: "core/ports core/dispatch core/runtime/environment core/dispatch/effects",
+      "core/contracts core/std core/escalation core/ledger core/plan core/results core/runtime/log core/runtime/environment core/runtime/attempts",
+    types: "core/ports core/dispatch core/dispatch/effects",
   },
   "core/runtime/worktrees": {
     folders: "core/contracts core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
@@ -131,8 +131,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/plans": {
     folders:
-      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions core/std",
-    types: "core/contracts/config core/ports core/runtime/environment",
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/privileges core/runtime/attempts core/runtime/questions core/std",
+    types: "core/contracts/config core/ports",
   },
   "core/runtime/workflow-host/effects": {
     folders:

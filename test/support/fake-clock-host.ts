@@ -15,6 +15,7 @@ import {
   type NameText,
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
+import type { PolicyBook } from "../../src/agents/coordination/runtime/environment/policy-rules.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
@@ -173,6 +174,8 @@ export interface World {
   readonly plans: ScriptedRunner;
   /** Words of children that the newest process remembers. */
   readonly texts: WithheldTexts;
+  /** The packs of single sessions, as the next process finds them. */
+  policies: PolicyBook | undefined;
   /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
   start(
     wrap?: (store: MemoryStore) => MemoryStore,
@@ -200,7 +203,8 @@ export function createWorld(
   const all = { ...SETTINGS, ...settings };
   const nameText: NameText = (session, text) => planParts(plans).refOf(`${session}\0${text}`).sha256;
   let texts = createWithheldTexts(nameText);
-  return {
+  const world: World = {
+    policies: undefined,
     clock,
     ledger,
     host,
@@ -214,7 +218,9 @@ export function createWorld(
     start: (wrap = (store) => store, outside = { clock, runner: host }) => {
       const store = wrap(ledger.open(clock));
       texts = createWithheldTexts(nameText);
+      const { policies } = world;
       return createCoordinator({
+        ...(policies && { policies }),
         store,
         withheld: texts,
         content: store,
@@ -231,6 +237,7 @@ export function createWorld(
       });
     },
   };
+  return world;
 }
 
 export interface SpawnWords {

@@ -4,6 +4,7 @@
  */
 import {
   readSection,
+  listRuledPacks,
   readWrittenSettings,
 } from "../../agents/coordination/contracts/config/written-settings.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
@@ -51,5 +52,8 @@ function beginCall(session: SessionKey, runId: string, traceId: string | undefin
 
 /** Without one no call waits for the ledger. */
 function hasBudget({ pluginConfig }: OpenClawPluginApi): boolean {
-  return Object.keys(readSection(readWrittenSettings(pluginConfig), "budget")).length > 0;
+  const settings = [undefined, ...listRuledPacks(pluginConfig)].map((pack) =>
+    readWrittenSettings(pluginConfig, pack),
+  );
+  return settings.some((written) => Object.keys(readSection(written, "budget")).length > 0);
 }

@@ -264,3 +264,20 @@ export const statedConfidence = {
   confidence: basisPoints.optional(),
   confidenceUnreadable: z.literal(true).optional(),
 };
+
+/** The name of a policy pack: small letters, digits and `-`. */
+export const policyNameSchema = z
+  .string()
+  .max(BOUNDS.nameCharsMax)
+  .regex(/^[a-z][a-z0-9-]*$/u);
+
+/** `1.0.0`, or with what semver allows behind it. */
+export const policyVersionSchema = z
+  .string()
+  .max(BOUNDS.versionCharsMax)
+  .regex(/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/u);
+
+/** The schema of the pack that a coordination was opened under. */
+export const policyRefSchema = z.object({ name: policyNameSchema, version: policyVersionSchema });
+/** The pack that a coordination was opened under. */
+export type PolicyRef = z.infer<typeof policyRefSchema>;

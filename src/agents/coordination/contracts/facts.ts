@@ -19,6 +19,7 @@ import {
   stepIdSchema,
 } from "./ids.ts";
 import { failurePolicySchema } from "./plan.ts";
+import { policyRefSchema } from "./fact-fields.ts";
 import { privilegeOriginSchema, privilegeRuleSchema } from "./privilege.ts";
 import { budgetReachedSchema, treeBudgetSchema, usageRecordedSchema } from "./usage.ts";
 import {
@@ -95,6 +96,8 @@ export const FACT_PAYLOADS = {
     forkedFrom: forkedFromSchema.optional(),
     /** The operator's bound on the usage of all sessions of an observed coordination together. */
     budget: treeBudgetSchema.optional(),
+    /** The policy pack that holds for it alone; absent: what holds for the gateway. */
+    policy: policyRefSchema.optional(),
     /** The gateway that opened it, where several share the ledger: the owner's session and observed children are there. */
     gateway: gatewayNameSchema.optional(),
   }),

@@ -39,6 +39,8 @@ import { createPlanSource } from "./log/plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts } from "./log/run-log.ts";
 import type { PlanParts, RuntimeParts, Settings } from "./environment/runtime-parts.ts";
 import { createTurnsByName } from "../std/turns-by-name.ts";
+import type { AdmitParts } from "./spawns/admit-spawn.ts";
+import { withRules, type PolicyRules } from "./environment/policy-rules.ts";
 import type { SpawnGate } from "./spawns/spawn-gate.ts";
 import { createSpawnRequests, type SpawnRequestParts, type SpawnRequests } from "./spawns/spawn-requests.ts";
 import { createPlanRequests } from "./plans/submit-plan.ts";
@@ -119,11 +121,23 @@ interface Core extends Omit<CoordinatorParts, "usage"> {
 }
 
 function createSpawnRequestParts(core: Core): SpawnRequestParts {
+  return { ...core, ...createAdmitParts(core, new Map<string, Promise<unknown>>(), undefined) };
+}
+
+/** `opening` is one for all rules. */
+function createAdmitParts(
+  core: Core,
+  opening: AdmitParts["opening"],
+  rules: PolicyRules | undefined,
+): AdmitParts {
+  const ruled = withRules(core, rules);
   return {
-    ...core,
-    opening: new Map<string, Promise<unknown>>(),
-    questions: () => questionPolicyOf(core),
-    gateOf: ({ agentId, runner }) => spawnGateOf(core, agentId, runner),
+    ...ruled,
+    opening,
+    ...(rules && { policy: rules.policy }),
+    questions: () => questionPolicyOf(ruled),
+    gateOf: ({ agentId, runner }) => spawnGateOf(ruled, agentId, runner),
+    under: (others) => createAdmitParts(core, opening, others),
   };
 }
 

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { policyNameSchema } from "../../../agents/coordination/contracts/config/policies-config.ts";
+import { policyNameSchema } from "../../../agents/coordination/contracts/fact-fields.ts";
 import {
   parsePolicyPack,
   type PolicyPackFile,

@@ -1,12 +1,14 @@
 /** Owns: building the shared runtime from the host's API and the operator's config. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { createOpenOnce } from "../../open-once.ts";
+import { createPolicyBook } from "../../policy-book.ts";
 import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { ProviderLanes } from "../../../agents/coordination/ports/provider-use.ts";
 import {
   parsePluginConfig,
+  parseRuledConfigs,
   type Phase1Config,
 } from "../../../agents/coordination/contracts/config/config.ts";
 import {
@@ -25,6 +27,7 @@ import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
 import { createChatChannel } from "../runners/chat-channel.ts";
 import { createProviderLanes } from "../../../agents/coordination/runtime/providers/provider-lanes.ts";
+import { isStrict } from "../../../agents/coordination/ledger/withheld-words.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { createHookHost, type HookHost } from "../../hooks/hook-host.ts";
 import { accessGateMemory } from "./gate-memory.ts";
@@ -64,6 +67,8 @@ const CHILDREN_MAX = 1_000;
 /** @throws CoordinationError `CONFIG_INVALID` */
 export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const config = parsePluginConfig(api.pluginConfig);
+  const ruled = parseRuledConfigs(api.pluginConfig);
+  const policies = ruled.size > 0 ? createPolicyBook(config, ruled) : undefined;
   const logger = createHostLogger(api.logger);
   const ledger = findLedger(api, config);
   const { ledgerPath } = ledger;
@@ -76,6 +81,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     const coordinator = await composeForHost(api, {
       ...ledger,
       config,
+      ...(policies && { policies }),
       logger,
       hooks,
       ...(providers && { providers }),
@@ -93,7 +99,8 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const faces = createFaces(api, { ...ledger, config, logger, coordinator: opened.get });
   return {
     hooks,
-    gateOfAgent: createGateOfAgent(config, hooks),
+    gateOfAgent: createGateOfAgent([config, ...ruled.values()], hooks),
+    privilegeRules: [config, ...ruled.values()].map(({ privileges }) => privileges),
     acpDefaultAgent: () => acpDefaultAgentOf(api),
     config,
     logger,
@@ -195,16 +202,16 @@ function createProviders(
 }
 
 function createGateOfAgent(
-  { gates, truth }: Phase1Config,
+  configs: readonly Phase1Config[],
   hooks: Pick<HookHost, "verifiersFor">,
 ): SharedRuntime["gateOfAgent"] {
-  return (agentId) =>
-    gateOf(gates, {
-      agentId,
-      runner: "subagent",
-      onMismatch: truth.onMismatch,
-      plugins: hooks.verifiersFor(parseHostAgentId(agentId)),
-    });
+  return (agentId) => {
+    const plugins = hooks.verifiersFor(parseHostAgentId(agentId));
+    const gates = configs.map(({ gates: rules, truth: { onMismatch } }) =>
+      gateOf(rules, { agentId, runner: "subagent", onMismatch, plugins }),
+    );
+    return gates.find((gate) => gate && isStrict(gate)) ?? gates[0];
+  };
 }
 
 function acpDefaultAgentOf({ runtime }: OpenClawPluginApi): string | undefined {
@@ -219,6 +226,7 @@ interface HostOptions extends Pick<
   | "place"
   | "gateway"
   | "config"
+  | "policies"
   | "logger"
   | "hooks"
   | "providers"

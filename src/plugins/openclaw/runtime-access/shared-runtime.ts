@@ -14,6 +14,7 @@ import type {
 import type { ChildRun } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { WatchedChild } from "../../../agents/coordination/runtime/spawns/child-watch.ts";
 import type { Gate } from "../../../agents/coordination/contracts/verification.ts";
+import type { PrivilegesConfig } from "../../../agents/coordination/contracts/config/privileges-config.ts";
 import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { SpawnObserver } from "../../../agents/coordination/ports/spawn-observer.ts";
@@ -41,8 +42,10 @@ export interface SharedRuntime {
   readonly providers?: ProviderLanes;
   /** Hooks that other plugins registered. */
   readonly hooks: HookHost;
-  /** Returns the gate of an agent that a model spawns, as far as the configuration tells. */
+  /** Returns the gate of an agent that a model spawns, as far as the configuration tells: a strict one where any pack has it. */
   gateOfAgent(agentId: AgentId): Gate | undefined;
+  /** The operator's bounds on children: those of the gateway, and of each pack that holds for single sessions. */
+  readonly privilegeRules: readonly PrivilegesConfig[];
   /** Whom the host takes for a spawn over ACP that names no agent. */
   readonly acpDefaultAgent: () => string | undefined;
   /** Spawns between their two hooks, by tool call. */

@@ -115,10 +115,14 @@ async function findUnheld(
 }
 
 /** True where the spawn itself or the operator's rule for the agent holds the child to something. */
-function isAskedToHold({ config }: SharedRuntime, reading: SpawnReading): boolean {
+function isAskedToHold({ privilegeRules }: SharedRuntime, reading: SpawnReading): boolean {
   const askedPrivilege = reading.kind === "spawn" ? reading.request.spawn.askedPrivilege : undefined;
   const agentId = reading.target?.agentId;
-  return agentId !== undefined && privilegeOf(config.privileges, { agentId, askedPrivilege }) !== undefined;
+  // Whose work it will be is not known here: every pack's rules count.
+  return (
+    agentId !== undefined &&
+    privilegeRules.some((rules) => privilegeOf(rules, { agentId, askedPrivilege }) !== undefined)
+  );
 }
 
 /**

@@ -15,7 +15,7 @@ import { statsSchema } from "./stats-config.ts";
 import { telemetrySchema } from "./telemetry-config.ts";
 import { describeProblems, parseBounded, type ValidationProblem } from "../validation.ts";
 import { CoordinationError, isCoordinationError } from "../errors.ts";
-import { readWrittenSettings } from "./written-settings.ts";
+import { listRuledPacks, readWrittenSettings } from "./written-settings.ts";
 
 const declareDurationMs = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
 
@@ -338,10 +338,24 @@ export type Phase1Config = z.output<typeof phase1Schema>;
  */
 export function parsePluginConfig(value: unknown): Phase1Config {
   const { phase1 } = parseConfig(pluginConfigSchema, value).coordination;
-  const { default: pack } = phase1.policies;
-  if (pack === undefined) return phase1;
+  const { default: pack, rules } = phase1.policies;
+  // A pack that cannot hold is told now, and not when somebody spawns.
+  if (rules.length > 0) parseRuledConfigs(value);
+  return pack === undefined ? phase1 : parseWithPack(value, pack);
+}
+
+/**
+ * Reads the plugin's configuration once for each pack that holds for single agents, channels or sessions, as if all went by it.
+ *
+ * @throws CoordinationError `CONFIG_INVALID`
+ */
+export function parseRuledConfigs(value: unknown): ReadonlyMap<string, Phase1Config> {
+  return new Map(listRuledPacks(value).map((pack) => [pack, parseWithPack(value, pack)]));
+}
+
+function parseWithPack(value: unknown, pack: string): Phase1Config {
   try {
-    const coordination = { phase1: readWrittenSettings(value) };
+    const coordination = { phase1: readWrittenSettings(value, pack) };
     return parseConfig(pluginConfigSchema, { coordination }).coordination.phase1;
   } catch (error) {
     if (!isCoordinationError(error)) throw error;

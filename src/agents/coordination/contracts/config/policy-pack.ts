@@ -7,7 +7,7 @@ import { BOUNDS } from "../bounds.ts";
 import { CoordinationError, isCoordinationError } from "../errors.ts";
 import { describeProblems, parseBounded, type ValueBounds } from "../validation.ts";
 import { parsePluginConfig, type Phase1Config } from "./config.ts";
-import { policyNameSchema, policyVersionSchema } from "./policies-config.ts";
+import { policyNameSchema, policyVersionSchema } from "../fact-fields.ts";
 import { TUNABLE } from "./written-settings.ts";
 
 /** Addresses and secrets belong to a machine. A pack is handed on. */

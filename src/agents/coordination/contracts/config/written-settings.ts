@@ -21,16 +21,23 @@ export const TUNABLE = [
   "compaction",
 ] as const;
 
-/** Returns what the plugin's configuration says, with the policy pack that it goes by below it. */
-export function readWrittenSettings(pluginConfig: unknown): UnknownRecord {
+/** Returns what the plugin's configuration says, with the policy pack that it goes by below it, or the one that is named. */
+export function readWrittenSettings(pluginConfig: unknown, pack?: string): UnknownRecord {
   const phase1 = readSection(readSection(pluginConfig, "coordination"), "phase1");
   const policies = readSection(phase1, "policies");
-  const name = policies["default"];
+  const name = pack ?? policies["default"];
   if (typeof name !== "string") return phase1;
-  const pack = readSection(readSection(policies, "packs"), name);
-  const settings = Object.entries(readSection(pack, "settings"));
+  const settings = Object.entries(readSection(readSection(readSection(policies, "packs"), name), "settings"));
   const tunable = settings.filter(([section]) => TUNABLE.some((wanted) => wanted === section));
   return mergeObjects(Object.fromEntries(tunable), phase1);
+}
+
+/** Lists the names of packs that hold for the work of single agents, channels or sessions, each once. */
+export function listRuledPacks(pluginConfig: unknown): readonly string[] {
+  const policies = readSection(readSection(readSection(pluginConfig, "coordination"), "phase1"), "policies");
+  const { rules } = policies;
+  const names = Array.isArray(rules) ? rules.map((rule) => (isRecord(rule) ? rule["pack"] : undefined)) : [];
+  return [...new Set(names.filter((name) => typeof name === "string"))];
 }
 
 /** Returns an object within another one; an empty one where there is none. */

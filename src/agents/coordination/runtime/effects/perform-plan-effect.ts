@@ -14,6 +14,7 @@ import { createIdempotencyKey } from "../../contracts/ids.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
+import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
 import { askWithin } from "../log/bounded-answer.ts";
@@ -72,8 +73,9 @@ async function admitSteps(
   { from }: AdmitSteps,
 ): Promise<void> {
   const { graph } = await parts.plans.graphOf(state);
-  const { forkedFrom } = state.created;
-  await submit(parts, state, [await draftAdmission(parts, { graph, from, forkedFrom })]);
+  const { forkedFrom, policy } = state.created;
+  const ruled = withRules(parts, parts.policies?.find(policy));
+  await submit(parts, state, [await draftAdmission(ruled, { graph, from, forkedFrom })]);
 }
 
 /** D1: no agent is stopped for a fact that may still fail to reach the disk. */

@@ -18,6 +18,7 @@ import type { PlanSnapshot } from "../log/plan-snapshot.ts";
 import type { PluginHooks } from "./plugin-hooks.ts";
 import type { PlanSource } from "../log/plan-source.ts";
 import type { RunLog } from "../log/run-log.ts";
+import type { PolicyBook } from "./policy-rules.ts";
 import type { HomeGateways } from "../ownership/home-gateway.ts";
 
 export interface Settings {
@@ -55,6 +56,8 @@ export interface PlanParts {
   readonly runnerOf: (agent: AgentId) => PlanRunner;
   /** The operator's bounds on children, by agent; absent: whatever the host lets them. */
   readonly privileges?: PrivilegesConfig;
+  /** Packs that hold for single agents, channels or sessions. Absent: there are none. */
+  readonly policies?: PolicyBook;
   /** Keeps apart the attempts of steps that ask for it. */
   readonly worktrees: Worktrees;
   /** The folder in which an agent works where nothing else is said. */

@@ -126,7 +126,8 @@ async function checkNamed(
   state: OpenCoordination,
   { key, result }: { readonly key: string; readonly result: VerifiedResult },
 ): Promise<Check | undefined> {
-  if (Object.hasOwn(parts.gates.verifiers, key)) return parts.gates.verifiers[key];
+  const { verifiers } = parts.policies?.find(state.created.policy)?.gates ?? parts.gates;
+  if (Object.hasOwn(verifiers, key)) return verifiers[key];
   const checks = await readStatedChecks(parts, state, result);
   const stated = Object.hasOwn(checks, key) ? checks[key] : undefined;
   return stated === true ? undefined : stated;

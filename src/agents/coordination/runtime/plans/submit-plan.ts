@@ -2,7 +2,10 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
-import { addMs, type AgentId } from "../../contracts/ids.ts";
+import { addMs, type AgentId, type SessionKey } from "../../contracts/ids.ts";
+import type { PolicyRef } from "../../contracts/fact-fields.ts";
+import { isRecord } from "../../std/is-record.ts";
+import { withRules } from "../environment/policy-rules.ts";
 import { parsePlan } from "../../contracts/plan.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { isOwnedBy } from "../../contracts/coordination-summary.ts";
@@ -49,7 +52,9 @@ export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequest
   };
 }
 
-async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+async function submitPlan(base: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const rules = chooseRules(base, submission);
+  const parts = withRules(base, rules);
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
@@ -69,11 +74,20 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const { forkedFrom } = submission;
   const admission = await draftAdmission(parts, { graph, from: 0, forkedFrom });
   const keep = await listKeptContents(parts, graph, forkedFrom);
-  const open = draftOpening(parts, { submission, graph, plan, place, confidence });
+  const policy = rules?.policy;
+  const open = draftOpening(parts, { submission, graph, plan, place, confidence, policy });
   const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], keep);
   if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
   if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
+}
+
+/** The pack that holds for the session which the plan says that it is of; without one, the plan is refused later. */
+function chooseRules({ policies }: RuntimeParts, { plan, ownerAgent: agent }: PlanSubmission) {
+  const session = isRecord(plan) ? plan["ownerSession"] : undefined;
+  return typeof session === "string"
+    ? policies?.choose({ agent, session: session as SessionKey })
+    : undefined;
 }
 
 /** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
@@ -96,7 +110,8 @@ function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
 }
 
 /** Returns what would become of a plan without recording anything. No plugin is asked. */
-async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+async function previewPlan(base: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const parts = withRules(base, chooseRules(base, submission));
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
@@ -219,6 +234,8 @@ interface Opening {
   readonly place: Exclude<PlanPlace, { kind: "nowhere" }>;
   /** The planner's confidence in the plan as a whole. */
   readonly confidence: number | undefined;
+  /** The pack that holds for it alone. */
+  readonly policy: PolicyRef | undefined;
 }
 
 function draftOpening(parts: RuntimeParts, draft: Opening): Command {
@@ -230,7 +247,6 @@ function draftOpening(parts: RuntimeParts, draft: Opening): Command {
   const decision = findDoubt(parts.gates, confidence);
   const { successCriteria } = graph;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
-  const { forkedFrom } = submission;
   return {
     type: "openCoordination",
     origin: "plan",
@@ -252,9 +268,17 @@ function draftOpening(parts: RuntimeParts, draft: Opening): Command {
       ...(successCriteria && { successCriteria: [...successCriteria] }),
     },
     questions: questionPolicyOf(parts),
+    ...originOf(draft),
+    ...(settings.gateway !== undefined && { gateway: settings.gateway }),
+  };
+}
+
+/** Where the plan comes from, and the pack that holds for it alone. */
+function originOf({ submission: { forkedFrom }, place, policy }: Opening) {
+  return {
     ...(place.kind === "inside" && { parent: place.parent }),
     ...(forkedFrom && { forkedFrom }),
-    ...(settings.gateway !== undefined && { gateway: settings.gateway }),
+    ...(policy && { policy }),
   };
 }
 

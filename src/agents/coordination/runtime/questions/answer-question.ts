@@ -2,7 +2,13 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import { isOwnerElsewhere } from "../../contracts/coordination-summary.ts";
-import { addMs, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import {
+  addMs,
+  type AgentId,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import {
@@ -31,6 +37,7 @@ import {
   type QuestionOutcome,
   type QuestionRequests,
 } from "./question-requests.ts";
+import { withRules } from "../environment/policy-rules.ts";
 import { questionPolicyOf } from "./question-policy.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
@@ -315,18 +322,21 @@ function draftOpeningOfQuestion(
   { askedBy, agentId, traceId }: AskRequest,
   { ref }: ContentInput,
 ): Command {
+  const agent = agentId as AgentId;
+  const rules = parts.policies?.choose({ agent, session: askedBy });
   const { settings } = parts;
   return {
     type: "openCoordination",
     origin: "observed",
     ownerSession: askedBy,
-    ownerAgent: agentId as never,
+    ownerAgent: agent,
     objective: ref,
     trace: { traceId: traceId ?? QUESTIONS_TRACE },
     failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     settleMs: settings.settleMs,
     acknowledgeMs: settings.acknowledgeMs,
-    questions: questionPolicyOf(parts),
+    questions: questionPolicyOf(withRules(parts, rules)),
+    ...(rules && { policy: rules.policy }),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }

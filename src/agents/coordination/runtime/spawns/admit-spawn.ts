@@ -10,6 +10,7 @@ import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { QuestionPolicy } from "../../contracts/escalation.ts";
 import type { RunnerKind } from "../../contracts/fact-fields.ts";
+import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
 import type { Privilege } from "../../contracts/privilege.ts";
 import type { TreeBudget } from "../../contracts/usage.ts";
@@ -21,6 +22,7 @@ import type { Coordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
+import type { PolicyBook, PolicyRules } from "../environment/policy-rules.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
 import { privilegeOf } from "../privileges/admitted-privilege.ts";
 import type { RunLog, Submitted } from "../log/run-log.ts";
@@ -67,6 +69,12 @@ export interface AdmitParts {
   readonly privileges?: PrivilegesConfig;
   /** The budget of a coordination that a spawn opens; absent where the operator sets none. */
   readonly budget?: TreeBudget;
+  /** Packs that hold for single agents, channels or sessions. Absent: there are none. */
+  readonly policies?: PolicyBook;
+  /** The pack whose rules these parts have; absent: those of the gateway. */
+  readonly policy?: PolicyRef;
+  /** Returns the parts under other rules. */
+  readonly under: (rules: PolicyRules | undefined) => AdmitParts;
   readonly newCoordinationId: () => CoordinationId;
   /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
   readonly opening: Map<string, Promise<unknown>>;
@@ -74,8 +82,6 @@ export interface AdmitParts {
 
 /** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
 export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Promise<Admission> {
-  const refused = refuseUngateable(parts, request);
-  if (refused) return refused;
   for (let tries = 1; ; tries += 1) {
     const home = await findHome(parts, request);
     const submitted = home.kind === "opened" ? home.submitted : await join(parts, request, home);
@@ -85,15 +91,14 @@ export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Prom
   }
 }
 
-function refuseUngateable(
-  { gateOf }: AdmitParts,
-  { spawn }: SpawnRequest,
-): (Admission & { kind: "refused" }) | undefined {
+type Refused = Admission & { readonly kind: "refused" };
+
+function refuseUngateable({ gateOf }: AdmitParts, { spawn }: SpawnRequest): Refused | undefined {
   const reason = explainUngateable(gateOf(spawn), spawn);
   return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
 
-function admissionOf(submitted: Submitted): Admission {
+function admissionOf(submitted: Submitted | Refused): Admission {
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   const envelope = submitted.stepId && envelopeOf(submitted.state, submitted.stepId);
@@ -102,28 +107,41 @@ function admissionOf(submitted: Submitted): Admission {
 }
 
 type Home =
-  | { readonly kind: "join"; readonly runId: CoordinationId; readonly parentStepId?: StepId }
-  | { readonly kind: "opened"; readonly submitted: Submitted };
+  | {
+      readonly kind: "join";
+      readonly runId: CoordinationId;
+      readonly parentStepId?: StepId;
+      readonly policy: PolicyRef | undefined;
+    }
+  | { readonly kind: "opened"; readonly submitted: Submitted | Refused };
 
 async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home> {
   const parent = await openHolder(parts, nameOfChild(request.sourceSession));
-  if (parent?.open)
-    return { kind: "join", runId: parent.runId, ...(parent.stepId && { parentStepId: parent.stepId }) };
+  if (parent?.open) {
+    const { runId, stepId, policy } = parent;
+    return { kind: "join", runId, policy, ...(stepId && { parentStepId: stepId }) };
+  }
   const trace = traceOf(parts, request);
   return runInTurn(parts.opening, trace, async () => {
     const earlier = await openHolder(parts, trace);
-    if (earlier?.open) return { kind: "join", runId: earlier.runId };
+    if (earlier?.open) return { kind: "join", runId: earlier.runId, policy: earlier.policy };
     return { kind: "opened", submitted: await open(parts, request, (earlier ?? parent)?.runId) };
   });
 }
 
+interface Holder extends Found {
+  readonly open: boolean;
+  /** The pack that it was opened under. */
+  readonly policy: PolicyRef | undefined;
+}
+
 /** Finds who holds a reference, and whether that coordination can still be joined. */
-async function openHolder(
-  { store, runs }: AdmitParts,
-  name: string,
-): Promise<(Found & { open: boolean }) | undefined> {
+async function openHolder({ store, runs }: AdmitParts, name: string): Promise<Holder | undefined> {
   const found = await store.find(name);
-  return found && { ...found, open: (await runs.state(found.runId)).kind === "open" };
+  if (!found) return undefined;
+  const state = await runs.state(found.runId);
+  const policy = state.kind === "unopened" ? undefined : state.created.policy;
+  return { ...found, open: state.kind === "open", policy };
 }
 
 /** Runs `work` after all earlier work of the same name; joining happens outside, so that it is not serial. */
@@ -149,24 +167,41 @@ function traceOf(
   return formatTraceName({ session, gateway }, traceId ?? spawn.call.runId ?? "none");
 }
 
-function join(parts: AdmitParts, request: SpawnRequest, home: Home & { kind: "join" }): Promise<Submitted> {
-  return parts.runs.submit(
-    home.runId,
-    [draftAdmissionOfSpawn(parts, request, home.parentStepId)],
-    contentsOf(parts, [request.input]),
+async function join(
+  parts: AdmitParts,
+  request: SpawnRequest,
+  home: Home & { kind: "join" },
+): Promise<Submitted | Refused> {
+  const ruled = parts.under(parts.policies?.find(home.policy));
+  return (
+    refuseUngateable(ruled, request) ??
+    (await parts.runs.submit(
+      home.runId,
+      [draftAdmissionOfSpawn(ruled, request, home.parentStepId)],
+      contentsOf(parts, [request.input]),
+    ))
   );
 }
 
-function open(parts: AdmitParts, request: SpawnRequest, causalRef?: CoordinationId): Promise<Submitted> {
-  return parts.runs.submit(
-    parts.newCoordinationId(),
-    [draftOpening(parts, request, causalRef), draftAdmissionOfSpawn(parts, request)],
-    contentsOf(parts, [request.input, request.objective]),
+async function open(
+  parts: AdmitParts,
+  request: SpawnRequest,
+  causalRef?: CoordinationId,
+): Promise<Submitted | Refused> {
+  const { sourceAgent: agent, sourceSession: session } = request;
+  const ruled = parts.under(parts.policies?.choose({ agent, session }));
+  return (
+    refuseUngateable(ruled, request) ??
+    (await parts.runs.submit(
+      parts.newCoordinationId(),
+      [draftOpening(ruled, request, causalRef), draftAdmissionOfSpawn(ruled, request)],
+      contentsOf(parts, [request.input, request.objective]),
+    ))
   );
 }
 
 function draftOpening(
-  { settings, questions, budget }: AdmitParts,
+  { settings, questions, budget, policy }: AdmitParts,
   request: SpawnRequest,
   causalRef?: CoordinationId,
 ): Command {
@@ -189,6 +224,7 @@ function draftOpening(
     acknowledgeMs: settings.acknowledgeMs,
     questions: questions(),
     ...(budget && { budget }),
+    ...(policy && { policy }),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }

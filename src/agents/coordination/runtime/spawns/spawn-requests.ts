@@ -65,7 +65,7 @@ export function createSpawnRequests(parts: SpawnRequestParts): SpawnRequests {
   return {
     admitSpawn: async (request) => {
       // The budget is held against what the log says.
-      if (parts.budget) await parts.usage.flush();
+      if (parts.budget || parts.policies) await parts.usage.flush();
       return admitThroughGate(parts, request);
     },
     confirmSpawn: (claim, child) => confirmSpawn(parts, claim, child),

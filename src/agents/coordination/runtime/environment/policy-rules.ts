@@ -1,0 +1,54 @@
+/**
+ * Owns: which rules hold for the work of one session, where the operator lets a policy pack hold for single agents, channels or
+ * sessions. The pack that a coordination was opened under holds for it to its end, as long as it is there.
+ */
+import type { TruthConfig } from "../../contracts/config/config.ts";
+import type { EscalationsConfig, GatesConfig } from "../../contracts/config/gates-config.ts";
+import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
+import type { AgentId, SessionKey } from "../../contracts/ids.ts";
+import type { PolicyRef } from "../../contracts/fact-fields.ts";
+import type { TreeBudget } from "../../contracts/usage.ts";
+
+/** The rules of a pack that can hold for one coordination alone. The rest of it is the gateway's to say. */
+export interface PolicyRules {
+  readonly policy: PolicyRef;
+  readonly gates: GatesConfig;
+  readonly escalations: EscalationsConfig;
+  readonly privileges: PrivilegesConfig;
+  readonly budget?: TreeBudget;
+  readonly stepTimeoutMs: number;
+  readonly escalateMs: number;
+}
+
+/** Whose work a coordination is. */
+export interface WorkOwner {
+  readonly agent: AgentId;
+  readonly session: SessionKey;
+}
+
+export interface PolicyBook {
+  /** The rules for work that the owner begins; `undefined`: those of the gateway. */
+  choose(owner: WorkOwner): PolicyRules | undefined;
+  /** The rules of the pack that a coordination was opened under; `undefined` where it is not in use any more. */
+  find(policy: PolicyRef | undefined): PolicyRules | undefined;
+}
+
+/** The parts that rules take the place of. */
+export interface RuledParts {
+  readonly gates: GatesConfig;
+  readonly escalations: EscalationsConfig;
+  readonly truth: TruthConfig;
+  readonly privileges?: PrivilegesConfig;
+  readonly budget?: TreeBudget;
+  readonly settings: { readonly stepTimeoutMs: number; readonly escalateMs: number };
+}
+
+/** The same parts under other rules. */
+export function withRules<Parts extends RuledParts>(parts: Parts, rules: PolicyRules | undefined): Parts {
+  if (!rules) return parts;
+  const { policy: _, stepTimeoutMs, escalateMs, budget, ...ruled } = rules;
+  const { budget: _gateways, ...others } = parts;
+  const settings = { ...parts.settings, stepTimeoutMs, escalateMs };
+  // Only what the rules have takes the place of what the parts have.
+  return { ...others, ...ruled, settings, ...(budget && { budget }) } as unknown as Parts;
+}

@@ -187,6 +187,37 @@ describe("policy use", () => {
     );
   });
 
+  test("takes a pack into use for single sessions, the narrower rule first, and drops it for them", async () => {
+    const config = createMemoryConfig({});
+    await runCli(["enable"], { config });
+    const use = await runCli(["policy", "use", "careful", "--agent", "writer"], { config });
+    expect(use.stdout + use.stderr).toContain("hold for a gateway as a whole only");
+    await runCli(["policy", "use", "fast", "--session", "agent:*:quick-*"], { config });
+    await runCli(["policy", "use", "fast", "--agent", "writer", "--channel", "telegram"], { config });
+    const readPolicies = () => {
+      const { plugins } = config.config as { plugins: { entries: { coordination: { config: unknown } } } };
+      return parsePluginConfig(plugins.entries.coordination.config).policies;
+    };
+    expect(readPolicies().default).toBeUndefined();
+    expect(readPolicies().rules).toEqual([
+      { session: "agent:*:quick-*", pack: "fast" },
+      { agent: "writer", channel: "telegram", pack: "fast" },
+      { agent: "writer", pack: "careful" },
+    ]);
+    const again = await runCli(["policy", "use", "careful", "--agent", "writer"], { config });
+    expect(again.stdout).toContain("the work of agent writer goes by careful 1.0.0 already\n");
+    expect((await runCli(["status"], { config })).stdout).toContain("policy careful 1.0.0 for agent writer");
+    const { policyRules } = JSON.parse((await runCli(["status", "--json"], { config })).stdout) as {
+      policyRules: readonly string[];
+    };
+    expect(policyRules).toContain("careful 1.0.0 for agent writer");
+    await runCli(["policy", "drop", "--agent", "writer"], { config });
+    expect(readPolicies().rules).toHaveLength(2);
+    expect((await runCli(["policy", "drop", "--agent", "writer"], { config })).stdout).toBe(
+      "the work of agent writer goes by no policy pack of its own\n",
+    );
+  });
+
   test("warns of settings that the configuration has otherwise, and changes nothing in a dry run", async () => {
     const phase1 = { gates: { confidenceThreshold: 0.6, revisionsMax: 2 } };
     const before = { plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } } };

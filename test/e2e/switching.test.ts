@@ -73,7 +73,7 @@ describe("the flag", () => {
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
   });
 
-  it("goes by a policy pack as soon as the operator takes one into use", async () => {
+  it("goes by a policy pack for the sessions for which the operator takes one into use, at once", async () => {
     const pack = join(stage.gateway.stateDir, "lean.yaml");
     writeFileSync(pack, "name: lean\nversion: 1.0.0\nextends: careful\nsettings: {budget: {spawns: 1}}\n");
     const runPolicy = async (...args: readonly string[]): Promise<void> => {
@@ -83,7 +83,8 @@ describe("the flag", () => {
       });
       expect((await waitForReload(stage.gateway.log, before)).isApplied).toBe(true);
     };
-    await runPolicy("use", pack);
+    await runPolicy("use", pack, "--session", "agent:*:lean");
+    expect(await listRegistered()).toMatchObject({ hookCount: 22 });
     await stage.gateway.agent({ sessionKey: "agent:main:lean", message: spawning });
     const coordination = await stage.until("agent:main:lean", ({ steps }) =>
       // The child states no confidence, and the pack demands one.
@@ -92,8 +93,13 @@ describe("the flag", () => {
     expect(coordination.created).toMatchObject({
       budget: { spawns: 1, depth: 3 },
       questions: { requireDifferentApprover: true },
+      policy: { name: "lean", version: "1.0.0" },
     });
-    await runPolicy("drop");
+    await stage.gateway.agent({ sessionKey: "agent:main:usual", message: spawning });
+    const usual = await stage.until("agent:main:usual", hasEnded);
+    expect(usual).toMatchObject({ status: "success" });
+    expect(usual.created).not.toHaveProperty("policy");
+    await runPolicy("drop", "--session", "agent:*:lean");
   });
 
   it("on without the permission for prompts: spawns are recorded all the same, and the child is told nothing", async () => {

@@ -1,7 +1,12 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
+import {
+  describePolicyRule,
+  isCoordinating,
+  readSwitches,
+  type Switches,
+} from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
@@ -75,6 +80,8 @@ interface SwitchStatus {
   readonly agents?: readonly string[];
   /** The policy pack that the gateway goes by, such as `careful 1.0.0`. */
   readonly policy?: string;
+  /** The packs of single agents, channels or sessions, such as `careful 1.0.0 for agent writer`. */
+  readonly policyRules?: readonly string[];
   /** Why coordination is off although its flag is on. */
   readonly problem?: string;
 }
@@ -93,9 +100,16 @@ function switchesOf(switches: Switches | undefined): SwitchStatus {
   };
 }
 
-function policyOf({ policies: { default: name = "", packs } }: Phase1Config): Pick<SwitchStatus, "policy"> {
+function policyOf({ policies }: Phase1Config): Pick<SwitchStatus, "policy" | "policyRules"> {
+  const { default: name = "", packs, rules } = policies;
   const pack = packs[name];
-  return pack ? { policy: `${name} ${pack.version}` } : {};
+  const policyRules = rules.map(
+    (rule) => `${rule.pack} ${packs[rule.pack]?.version ?? "?"} for ${describePolicyRule(rule)}`,
+  );
+  return {
+    ...(pack && { policy: `${name} ${pack.version}` }),
+    ...(policyRules.length > 0 && { policyRules }),
+  };
 }
 
 function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined {
@@ -192,12 +206,16 @@ function renderAlarm({ health }: Status, paint: Paint, terminal: Terminal): stri
   ];
 }
 
-function switchText({ enabled, strict, agents, policy, problem }: Status, paint: Paint): string {
+function switchText(
+  { enabled, strict, agents, policy, policyRules = [], problem }: Status,
+  paint: Paint,
+): string {
   if (enabled === null) return "unknown: OpenClaw's configuration cannot be read from here";
   const details = [
     ...(strict ? ["strict"] : []),
     ...(agents ? [`agents ${agents.join(", ")}`] : []),
     ...(policy === undefined ? [] : [`policy ${policy}`]),
+    ...policyRules.map((rule) => `policy ${rule}`),
   ];
   const extra = details.length > 0 ? ` (${details.join("; ")})` : "";
   if (enabled) return paint.tone("good", "on") + extra;

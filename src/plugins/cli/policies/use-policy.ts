@@ -1,55 +1,98 @@
-/** Owns: `policy use` and `policy drop`: which pack the gateway goes by. */
+/** Owns: `policy use` and `policy drop`: which pack the gateway goes by, as a whole or for single sessions. */
 import { TUNABLE } from "../../../agents/coordination/contracts/config/written-settings.ts";
 import type { PolicyPack } from "../../../agents/coordination/policies/combine-packs.ts";
 import { listSettings } from "../../../agents/coordination/policies/list-settings.ts";
-import { planNoPolicy, planPolicy, readWritten } from "../../openclaw/host/operator-config.ts";
+import {
+  describePolicyRule,
+  planNoPolicy,
+  planNoPolicyRule,
+  planPolicy,
+  planPolicyRule,
+  readWritten,
+  type PolicySelector,
+} from "../../openclaw/host/operator-config.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import { changeConfig, TAKEN_UP, withChangeOptions, type ChangeOptions } from "../terminal/change-config.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { runCommand, withExamples } from "../terminal/run-command.ts";
 import { formatSetting, PACK } from "./policy-text.ts";
 
+type PolicyOptions = ChangeOptions & PolicySelector;
+
 export function addPolicyUse(policy: CommandGroup, host: CliHost): void {
-  const command = withChangeOptions(policy.command("use"))
+  const command = withSelector(policy.command("use"))
     .description("Let the gateway go by a pack wherever its configuration says nothing itself")
     .argument("<pack>", PACK)
-    .action((pack: string, options: ChangeOptions) =>
+    .action((pack: string, options: PolicyOptions) =>
       runCommand(host, options, () => usePack(host, pack, options)),
     );
   withExamples(command, host, [
     "policy use careful --dry-run",
-    "policy use ./release.yaml",
-    "policy use fast --yes --json",
+    "policy use ./release.yaml --session 'agent:*:release-*'",
+    "policy use careful --channel telegram",
+    "policy use fast --agent scout --yes --json",
   ]);
 }
 
 export function addPolicyDrop(policy: CommandGroup, host: CliHost): void {
-  const command = withChangeOptions(policy.command("drop"))
+  const command = withSelector(policy.command("drop"))
     .description("Let the gateway go by its configuration and the defaults alone")
-    .action((options: ChangeOptions) => runCommand(host, options, () => dropPack(host, options)));
-  withExamples(command, host, ["policy drop --dry-run", "policy drop --yes"]);
+    .action((options: PolicyOptions) => runCommand(host, options, () => dropPack(host, options)));
+  withExamples(command, host, ["policy drop --dry-run", "policy drop --yes", "policy drop --agent scout"]);
 }
 
-async function usePack(host: CliHost, name: string, options: ChangeOptions): Promise<void> {
+function withSelector(command: ReturnType<CommandGroup["command"]>): ReturnType<CommandGroup["command"]> {
+  return withChangeOptions(command)
+    .option("--agent <id>", "for the work of this agent's sessions only")
+    .option("--channel <name>", "for the work of sessions whose key names this channel only")
+    .option("--session <pattern>", "for the work of these sessions only; * stands for any characters");
+}
+
+/** `undefined`: the gateway as a whole. */
+function readSelector({ agent, channel, session }: PolicyOptions): PolicySelector | undefined {
+  const selector = {
+    ...(agent !== undefined && { agent }),
+    ...(channel !== undefined && { channel }),
+    ...(session !== undefined && { session }),
+  };
+  return Object.keys(selector).length > 0 ? selector : undefined;
+}
+
+async function usePack(host: CliHost, name: string, options: PolicyOptions): Promise<void> {
   const pack = await loadPolicyPack(name);
   const { unicode } = host.stdout.terminal;
+  const selector = readSelector(options);
+  const whose = selector ? `the work of ${describePolicyRule(selector)}` : "the gateway";
   await changeConfig(host, {
     options,
-    plan: (config) => planPolicy(config, pack),
-    warnings: (config) => listOverrides(config, pack, unicode),
-    already: `the gateway goes by ${pack.name} ${pack.version} already`,
+    plan: (config) => (selector ? planPolicyRule(config, selector, pack) : planPolicy(config, pack)),
+    warnings: (config) => [...listOverrides(config, pack, unicode), ...(selector ? listUnheld(pack) : [])],
+    already: `${whose} goes by ${pack.name} ${pack.version} already`,
     next: [...TAKEN_UP, `Next: \`${host.program} policy test ${name}\` says what it would have changed.`],
   });
 }
 
-async function dropPack(host: CliHost, options: ChangeOptions): Promise<void> {
+async function dropPack(host: CliHost, options: PolicyOptions): Promise<void> {
+  const selector = readSelector(options);
   await changeConfig(host, {
     options,
-    plan: planNoPolicy,
+    plan: (config) => (selector ? planNoPolicyRule(config, selector) : planNoPolicy(config)),
     warnings: () => [],
-    already: "the gateway goes by no policy pack",
+    already: selector
+      ? `the work of ${describePolicyRule(selector)} goes by no policy pack of its own`
+      : "the gateway goes by no policy pack",
     next: TAKEN_UP,
   });
+}
+
+/** Sections of a pack that can only hold for a gateway as a whole. */
+const WHOLE = ["lanes", "conflicts", "truth", "results", "chat", "compaction"];
+
+function listUnheld({ settings }: PolicyPack): string[] {
+  const sections = WHOLE.filter((section) => settings[section] !== undefined);
+  return sections.length === 0
+    ? []
+    : [`${sections.join(", ")} of the pack hold for a gateway as a whole only, and not for single sessions`];
 }
 
 /** Lists the settings of the configuration that hold in place of what the pack says. */

@@ -142,6 +142,7 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
     ...renderFields(paint, [
       ["owner", print(view.ownerSession)],
       ["gateway", print(describeGateway({ ...shown, status: view.status }))],
+      ["policy", view.policy ? print(`${view.policy.name} ${view.policy.version}`) : ""],
       ["started", `${formatInstant(createdAtMs)}${ended}`],
       ["trace", print(trace.traceId ?? "")],
       ["after", print(trace.causalRef ?? "")],

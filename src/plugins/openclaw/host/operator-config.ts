@@ -8,6 +8,7 @@ import {
   type Phase1Config,
 } from "../../../agents/coordination/contracts/config/config.ts";
 import type { LedgerConfig } from "../../../agents/coordination/contracts/config/ledger-config.ts";
+import type { PolicyRule } from "../../../agents/coordination/contracts/config/policies-config.ts";
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { isRecord, type UnknownRecord } from "../../../agents/coordination/std/is-record.ts";
 
@@ -119,23 +120,74 @@ export function planDisable(config: unknown): ConfigChange[] {
   return readValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
 }
 
+interface UsedPack {
+  readonly name: string;
+  readonly version: string;
+  readonly settings: object;
+}
+
+/** Sessions for whose work a pack holds. */
+export type PolicySelector = Pick<PolicyRule, "agent" | "channel" | "session">;
+
+const POLICIES = `${PHASE1}.policies`;
+
 /** Plans to take a policy pack into use for everything that the configuration itself says nothing of. */
-export function planPolicy(
+export function planPolicy(config: unknown, { name, version, settings }: UsedPack): ConfigChange[] {
+  return listDifferences(config, [
+    [`${POLICIES}.packs.${name}`, { version, settings }],
+    [`${POLICIES}.default`, name],
+  ]);
+}
+
+/** Plans to take a policy pack into use for some sessions. Rules for sessions come before those for channels and agents. */
+export function planPolicyRule(
   config: unknown,
-  { name, version, settings }: { readonly name: string; readonly version: string; readonly settings: object },
+  selector: PolicySelector,
+  { name, version, settings }: UsedPack,
 ): ConfigChange[] {
-  const wanted: [string, unknown][] = [
-    [`${PHASE1}.policies.packs.${name}`, { version, settings }],
-    [`${PHASE1}.policies.default`, name],
-  ];
-  return listDifferences(config, wanted);
+  const rules = listPolicyRules(config).filter((rule) => !isSameSelector(rule, selector));
+  const next = [...rules, { ...selector, pack: name }].toSorted((a, b) => rankRule(a) - rankRule(b));
+  return listDifferences(config, [
+    [`${POLICIES}.packs.${name}`, { version, settings }],
+    [`${POLICIES}.rules`, next],
+  ]);
 }
 
 /** Plans to take no policy pack into use any more. */
 export function planNoPolicy(config: unknown): ConfigChange[] {
-  const path = `${PHASE1}.policies`;
-  const from = readValueAt(config, path);
-  return isRecord(from) && Object.keys(from).length > 0 ? [{ path, from, to: {} }] : [];
+  const from = readValueAt(config, POLICIES);
+  return isRecord(from) && Object.keys(from).length > 0 ? [{ path: POLICIES, from, to: {} }] : [];
+}
+
+/** Plans to let the rules of the gateway hold again for some sessions. */
+export function planNoPolicyRule(config: unknown, selector: PolicySelector): ConfigChange[] {
+  const before = listPolicyRules(config);
+  const rules = before.filter((rule) => !isSameSelector(rule, selector));
+  return rules.length === before.length ? [] : listDifferences(config, [[`${POLICIES}.rules`, rules]]);
+}
+
+/** As they are written; what is no rule is found when the configuration is read. */
+function listPolicyRules(config: unknown): readonly PolicyRule[] {
+  const rules = readValueAt(config, `${POLICIES}.rules`);
+  return Array.isArray(rules) ? rules.filter((rule): rule is PolicyRule => isRecord(rule)) : [];
+}
+
+function isSameSelector(rule: PolicySelector, other: PolicySelector): boolean {
+  return describePolicyRule(rule) === describePolicyRule(other);
+}
+
+function rankRule({ session, channel }: PolicySelector): number {
+  if (session !== undefined) return 0;
+  return channel === undefined ? 2 : 1;
+}
+
+/** Names the sessions of a rule: `agent writer, channel telegram`. */
+export function describePolicyRule({ agent, channel, session }: PolicySelector): string {
+  return [
+    ...(agent === undefined ? [] : [`agent ${agent}`]),
+    ...(channel === undefined ? [] : [`channel ${channel}`]),
+    ...(session === undefined ? [] : [`session ${session}`]),
+  ].join(", ");
 }
 
 /** Returns the configuration below `coordination.phase1` as it is written, without defaults. */

@@ -4,6 +4,7 @@
  */
 import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
 import type {
+  PolicyRef,
   ChildDifference,
   ChildRequest,
   ChildRun,
@@ -55,6 +56,8 @@ export interface CoordinationView {
   readonly ownerSession: SessionKey;
   /** The gateway that opened it, where several share the ledger. */
   readonly gateway?: string;
+  /** The policy pack that holds for it alone. */
+  readonly policy?: PolicyRef;
   readonly createdAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
   readonly trace: FactPayloads["coordination.created"]["trace"];
@@ -219,8 +222,16 @@ function viewCriteria(successCriteria: readonly CriterionMet[]): Partial<Coordin
   return { successCriteria, ...(gaveUp && { gaveUp }) };
 }
 
-function viewOrigin({ forkedFrom, gateway }: KnownCoordination["created"]): Partial<CoordinationView> {
-  return { ...(forkedFrom && { forkedFrom }), ...(gateway !== undefined && { gateway }) };
+function viewOrigin({
+  forkedFrom,
+  gateway,
+  policy,
+}: KnownCoordination["created"]): Partial<CoordinationView> {
+  return {
+    ...(forkedFrom && { forkedFrom }),
+    ...(gateway !== undefined && { gateway }),
+    ...(policy && { policy }),
+  };
 }
 
 function viewPlan({

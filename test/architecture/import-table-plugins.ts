@@ -34,7 +34,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
-  // What servers of other protocols share.
+  // Parts that the servers of other protocols share.
   "plugins/openwop/runs": {
     folders: "core/contracts core/contracts/workflows core/runtime/workflow-host/agents",
     types: "core/ports core/runtime/workflow-host/records",

@@ -71,6 +71,16 @@ describe("the tools of the MCP server", () => {
     expect(JSON.stringify(waiting)).not.toContain("interruptToken");
     const { data } = await callTool(client, "questions");
     expect(data["questions"]).toEqual([expect.objectContaining({ runId, nodeId: "gate" })]);
+    for (const [args, text] of [
+      [{}, "runId: expected string, got nothing"],
+      [{ runId }, "value: expected the person's decision, got nothing"],
+      [{ runId, node: "gate", value: 1 }, "node"],
+      [{ questionId: "q", answer: "approve" }, "This host has no coordinations of OpenClaw"],
+    ] as const)
+      expect(await callTool(client, "answer", args)).toMatchObject({
+        isError: true,
+        text: expect.stringContaining(text) as string,
+      });
     const wrong = await callTool(client, "answer", { runId, value: { action: "perhaps" } });
     expect(wrong).toMatchObject({ isError: true, data: { error: "validation_error" } });
     const answered = await callTool(client, "answer", { runId, value: { action: "accept" } });

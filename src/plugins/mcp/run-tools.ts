@@ -143,19 +143,19 @@ async function listQuestions(parts: McpParts, caller: Caller, most: number): Pro
   return questions;
 }
 
-const answerSchema = z.union([
-  z.strictObject({
-    runId: id,
-    nodeId: id.optional().describe("The node that asks; without it, the one whose question is open."),
-    value: z.unknown().describe("The person's decision, in the form that the question asks for."),
-  }),
-  z.strictObject({
-    questionId: id.describe("A question of a coordination, as `questions` lists it."),
-    answer: answerKindSchema,
-    text: z.string().min(1).optional().describe('With the answer "answer": what to answer.'),
-  }),
-]);
-type GivenAnswer = z.output<typeof answerSchema>;
+const runAnswerSchema = z.strictObject({
+  runId: id,
+  nodeId: id.optional(),
+  /** Whatever the question asks for; that it is there is looked at later. */
+  value: z.unknown().optional(),
+});
+type RunAnswer = z.output<typeof runAnswerSchema>;
+
+const questionAnswerSchema = z.strictObject({
+  questionId: id,
+  answer: answerKindSchema,
+  text: z.string().min(1).optional(),
+});
 
 /** MCP wants the schema of an object, and clients show one better than a choice of several. */
 const ANSWER_INPUT: Fields = {
@@ -182,21 +182,33 @@ function createAnswerTool(parts: McpParts): McpTool {
       "Gives a person's decision to a run that waits for it. Ask the person first; never decide in their place.",
     isReadOnly: false,
   };
-  const tool = createTool(words, answerSchema, (answer, { caller }) => answerQuestion(parts, caller, answer));
-  return { ...tool, inputSchema: ANSWER_INPUT };
+  return {
+    ...words,
+    inputSchema: ANSWER_INPUT,
+    call: ({ args, caller }) => answerFor(parts, caller, args),
+  };
 }
 
-async function answerQuestion(parts: McpParts, caller: Caller, answer: GivenAnswer): Promise<ToolResult> {
-  const { host, operator } = parts;
-  if ("questionId" in answer)
-    return operator
-      ? await askOperator(operator, "coordination.answer", answer)
-      : createFailure("This host has no coordinations of OpenClaw: answer a run, by its runId and a value.");
+async function answerFor(parts: McpParts, caller: Caller, args: Fields): Promise<ToolResult> {
+  if (args["questionId"] === undefined) {
+    const read = readArguments(runAnswerSchema, args);
+    return read.ok ? await answerRun(parts, caller, read.value) : read.result;
+  }
+  const { operator } = parts;
+  if (!operator)
+    return createFailure(
+      "This host has no coordinations of OpenClaw: answer a run, by its runId and a value.",
+    );
+  const read = readArguments(questionAnswerSchema, args);
+  return read.ok ? await askOperator(operator, "coordination.answer", read.value) : read.result;
+}
+
+async function answerRun(parts: McpParts, caller: Caller, answer: RunAnswer): Promise<ToolResult> {
   const { runId, value } = answer;
   if (value === undefined) return createFailure("value: expected the person's decision, got nothing");
   const nodeId = answer.nodeId ?? (await findAskingNode(parts, caller, runId));
   if (typeof nodeId !== "string") return nodeId;
-  const resolved = await host.resolve(caller, runId, nodeId, value);
+  const resolved = await parts.host.resolve(caller, runId, nodeId, value);
   if (resolved.kind === "refused") return createRefusal(resolved);
   const { interruptId, status } = resolved.value;
   return createResult(`Answered; run ${runId} is ${status}.`, { runId, nodeId, interruptId, status });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import type { Json } from "../support/gateway.ts";
+import { HOST_ENTRY, type Json } from "../support/gateway.ts";
 import {
   renderScript,
   textOf,
@@ -226,7 +226,10 @@ describe("a plan that an MCP client submits", () => {
   it("runs in the gateway, and the client sees how it ended", async () => {
     const { home: HOME, stateDir, configPath, token } = stage.gateway;
     const env = { HOME, OPENCLAW_STATE_DIR: stateDir, OPENCLAW_CONFIG_PATH: configPath };
-    const served = await startMcp(HOME, { env: { ...env, OPENCLAW_GATEWAY_TOKEN: token } });
+    const served = await startMcp(HOME, {
+      program: [HOST_ENTRY, "coordination"],
+      env: { ...env, OPENCLAW_GATEWAY_TOKEN: token },
+    });
     const plan = planOf("by-mcp", [step("only", renderScript({ say: '{"v":1}' }))]);
     const submitted = await callTool(served, "plan_run", { plan });
     expect(submitted.data).toMatchObject({ coordinationId: "by-mcp", steps: 1 });

@@ -76,7 +76,8 @@ export type Gateway = {
   dispose(): Promise<void>;
 };
 
-const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
+/** The program of the host. */
+export const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
 const CLI_TIMEOUT_MS = 180_000;
 /** A start after a kill took more than two minutes once, on a machine with other work. */
 const READY_TIMEOUT_MS = 200_000;

@@ -17,12 +17,14 @@ export interface StartMcp {
   readonly definitions?: readonly WorkflowDefinition[];
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The program and what stands before `mcp`; absent: ours, from source. */
+  readonly program?: readonly string[];
 }
 
 /** `folder` is the test's, for the ledger, the workflows and what the process keeps. */
 export async function startMcp(
   folder: string,
-  { definitions = [], args = [], env = {} }: StartMcp = {},
+  { definitions = [], args = [], env = {}, program = [MAIN] }: StartMcp = {},
 ): Promise<McpProcess> {
   const workflows = join(folder, "workflows");
   mkdirSync(workflows, { recursive: true });
@@ -30,7 +32,7 @@ export async function startMcp(
     writeFileSync(join(workflows, `${definition.id}.json`), JSON.stringify(definition));
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [MAIN, "mcp", "--ledger", join(folder, "runs.sqlite"), "--workflows", workflows, ...args],
+    args: [...program, "mcp", "--ledger", join(folder, "runs.sqlite"), "--workflows", workflows, ...args],
     env: { PATH: process.env["PATH"] ?? "", OPENCLAW_STATE_DIR: join(folder, "state"), ...env },
     stderr: "ignore",
   });

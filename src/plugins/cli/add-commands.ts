@@ -20,6 +20,7 @@ import { addPolicy } from "./policies/pack-commands.ts";
 import { addQuestions } from "./questions/questions-command.ts";
 import { addReplay } from "./ledger/replay-command.ts";
 import { addRetry } from "./plans/retry-command.ts";
+import { addMcp } from "./workflows/mcp-command.ts";
 import { addRuns } from "./workflows/runs-command.ts";
 import { addShow, addTimeline } from "./timeline/show-command.ts";
 import { addTree } from "./timeline/tree-command.ts";
@@ -56,6 +57,7 @@ const ADDITIONS = [
   addRetry,
   addDoctor,
   addPage,
+  addMcp,
 ] as const;
 
 export function addCoordinationCommands(command: CommandGroup, host: CliHost): void {

@@ -5,7 +5,6 @@ import { readPackageVersion } from "../../platform/package-files.ts";
 import { createGatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
 import { createOperatorConfig } from "../openclaw/host/operator-config.ts";
 import { addCoordinationCommands } from "./add-commands.ts";
-import { addMcp } from "./workflows/mcp-command.ts";
 import { addServe } from "./workflows/serve-command.ts";
 import { processHost } from "./process-host.ts";
 import { resolveStateDir } from "./terminal/state-dir.ts";
@@ -30,7 +29,6 @@ const host = processHost({
 
 addCoordinationCommands(program, { ...host, gateway: askGateway });
 addServe(program, host);
-addMcp(program, { ...host, gateway: askGateway });
 
 await program.parseAsync();
 // The host's client leaves handles open that would keep the process; all output is written.

@@ -5,8 +5,6 @@ import { describeMeasure } from "../../../reports/measure-words.ts";
 import type { MeasuresReport } from "../../contract/measures-report.ts";
 import { LoadedElement } from "../app/page-element.ts";
 
-const TONES = { met: "good", missed: "bad", few: "quiet" } as const;
-
 class MeasuresTable extends LoadedElement<MeasuresReport> {
   protected override read(): Promise<MeasuresReport> {
     return this.page.api.get("measures");
@@ -35,7 +33,7 @@ class MeasuresTable extends LoadedElement<MeasuresReport> {
                 <td>${name}</td>
                 <td class="number">${value}</td>
                 <td>${target}</td>
-                <td class=${TONES[measure.verdict]}>${verdict}</td>
+                <td class=${measure.verdict === "few" ? "quiet" : `status ${measure.verdict}`}>${verdict}</td>
                 <td>${countedOf}</td>
               </tr>`;
             })}

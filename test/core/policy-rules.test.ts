@@ -24,12 +24,12 @@ const PACKS = {
   fast: { version: "2.0.0", settings: { gates: { confidenceThreshold: 0.1 } } },
 };
 
-const createConfig = (rules: readonly object[], more: object = {}) => ({
-  coordination: { phase1: { ...more, policies: { packs: PACKS, rules } } },
+const createConfig = (rules: readonly object[], more: object = {}, packs: object = PACKS) => ({
+  coordination: { phase1: { ...more, policies: { packs, rules } } },
 });
 
-function createBook(rules: readonly object[]): PolicyBook {
-  const config = createConfig(rules);
+function createBook(rules: readonly object[], packs: object = PACKS): PolicyBook {
+  const config = createConfig(rules, {}, packs);
   return createPolicyBook(parsePluginConfig(config), parseRuledConfigs(config));
 }
 
@@ -159,6 +159,20 @@ describe("a coordination", () => {
     expect(gates.slice(0, 2)).toEqual([9_000, 9_000]);
     expect(gates[2]).toBeLessThan(9_000);
     await third.stop();
+  });
+
+  it("that a question opens goes by the pack of the session that asks", async () => {
+    const book = createBook([{ session: RELEASE, pack: "quiet" }], {
+      quiet: { version: "1.0.0", settings: { escalations: { openMax: 1 }, escalateMs: 60_000 } },
+    });
+    const coordinator = openWorld(book).start();
+    const ask = (askedBy: SessionKey, question: string) =>
+      coordinator.ask({ askedBy, agentId: "main", kind: "clarification", question });
+    expect(await ask(RELEASE, "first?")).toMatchObject({ kind: "asked" });
+    expect(await ask(RELEASE, "second?")).toMatchObject({ kind: "refused" });
+    expect(await ask(OWNER, "first?")).toMatchObject({ kind: "asked" });
+    expect(await ask(OWNER, "second?")).toMatchObject({ kind: "asked" });
+    await coordinator.stop();
   });
 
   it("of a plan goes by the pack of its owner's session, for its steps and its questions", async () => {

@@ -1,4 +1,5 @@
 /** Owns: what hosts ask about questions to people: answering one, putting one, waiting for what comes of it. */
+import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import { isOwnerElsewhere } from "../../contracts/coordination-summary.ts";
@@ -37,7 +38,7 @@ import {
   type QuestionOutcome,
   type QuestionRequests,
 } from "./question-requests.ts";
-import { withRules } from "../environment/policy-rules.ts";
+import { withRules, type PolicyRules } from "../environment/policy-rules.ts";
 import { questionPolicyOf } from "./question-policy.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
@@ -227,9 +228,11 @@ async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
   if (request.to === "parent" && !parent) return { kind: "refused", code: "UNKNOWN_STEP", reason: NO_PARENT };
   const content = createQuestionContent(parts, request);
   const place = await placeOf(parts, request);
-  const command = draftAsking(parts, request, { parent, place, question: content.ref });
+  const ruled = withRules(parts, place.rules);
+  const command = draftAsking(ruled, request, { parent, place, question: content.ref });
+  const opening = { ruled, policy: place.rules?.policy };
   const commands =
-    place.kind === "new" ? [draftOpeningOfQuestion(parts, request, content), command] : [command];
+    place.kind === "new" ? [draftOpeningOfQuestion(opening, request, content), command] : [command];
   const submitted = await parts.runs.submit(place.runId, commands, [content]);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
@@ -299,44 +302,48 @@ interface Place {
   readonly kind: "known" | "new";
   readonly runId: CoordinationId;
   readonly stepId?: StepId;
+  /** Those of the pack that holds there alone. */
+  readonly rules: PolicyRules | undefined;
 }
 
 /** A session that coordinates nothing has one coordination for its questions, so that they are counted together. */
 const QUESTIONS_TRACE = "questions";
 
-async function placeOf(parts: QuestionParts, { askedBy, traceId }: AskRequest): Promise<Place> {
+async function placeOf(parts: QuestionParts, { askedBy, agentId, traceId }: AskRequest): Promise<Place> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
   const session = { session: askedBy, gateway: parts.settings.gateway };
   const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(session, trace))];
   for (const name of names) {
     const found = await parts.store.find(name);
-    if (!found || (await parts.runs.state(found.runId)).kind !== "open") continue;
-    return { kind: "known", runId: found.runId, ...(found.stepId && { stepId: found.stepId }) };
+    if (!found) continue;
+    const state = await parts.runs.state(found.runId);
+    if (state.kind !== "open") continue;
+    const rules = parts.policies?.find(state.created.policy);
+    return { kind: "known", runId: found.runId, rules, ...(found.stepId && { stepId: found.stepId }) };
   }
-  return { kind: "new", runId: parts.newCoordinationId() };
+  const rules = parts.policies?.choose({ agent: agentId as AgentId, session: askedBy });
+  return { kind: "new", runId: parts.newCoordinationId(), rules };
 }
 
 /** A question of a session that coordinates nothing yet. */
 function draftOpeningOfQuestion(
-  parts: QuestionParts,
+  { ruled, policy }: { readonly ruled: QuestionParts; readonly policy: PolicyRef | undefined },
   { askedBy, agentId, traceId }: AskRequest,
   { ref }: ContentInput,
 ): Command {
-  const agent = agentId as AgentId;
-  const rules = parts.policies?.choose({ agent, session: askedBy });
-  const { settings } = parts;
+  const { settings } = ruled;
   return {
     type: "openCoordination",
     origin: "observed",
     ownerSession: askedBy,
-    ownerAgent: agent,
+    ownerAgent: agentId as AgentId,
     objective: ref,
     trace: { traceId: traceId ?? QUESTIONS_TRACE },
     failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     settleMs: settings.settleMs,
     acknowledgeMs: settings.acknowledgeMs,
-    questions: questionPolicyOf(withRules(parts, rules)),
-    ...(rules && { policy: rules.policy }),
+    questions: questionPolicyOf(ruled),
+    ...(policy && { policy }),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
 }

@@ -26,7 +26,7 @@ export interface RunRules<Event, Summary, Append> {
   readonly check?: (request: Append) => void;
   /** Returns why an append cannot be made to the log that is there, with nothing written yet. */
   readonly findConflict: (request: Append, head: Head | undefined, group: Group) => Error | undefined;
-  /** Writes what lies beside the log, in the transaction of the events. */
+  /** Writes what lies beside the log, after the events and in their transaction. */
   readonly writeBeside: (request: Append, runKey: number, group: Group) => void;
 }
 
@@ -68,8 +68,7 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
 ): Error | undefined {
   const { runId, events, summary, origin, owner } = request;
   if (events.length === 0) return undefined;
-  const { statements, values } = group;
-  const head = statements.head.get(runId);
+  const head = group.statements.head.get(runId);
   const conflict =
     findLogConflict({ runId, kind, events }, head) ??
     findLostOwner(request, head) ??
@@ -84,7 +83,7 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
     origin: origin && JSON.stringify(origin),
     ...(owner && { owner }),
   };
-  writeBeside(request, growRun(growth, { statements, head, values }), group);
+  writeBeside(request, growRun(growth, group.statements, head), group);
   return undefined;
 }
 

@@ -88,15 +88,11 @@ function createWorkflowRules(
       checkWorkspace(request);
     },
     findConflict: (request, head) => findBrokenRule(request, head) ?? workspace.conflict(request),
-    writeBeside: (request, runKey, group) => {
-      const { memory = [] } = request;
-      if (memory.length > 0)
-        group.afterEvents.push(() => {
-          // In the order of their events: so the database knows which entry replaces which.
-          for (const each of memory.toSorted((a, b) => a.sequence - b.sequence))
-            writeMemory(writes(), { runKey, write: each });
-        });
-      workspace.write(request, runKey, group);
+    writeBeside: (request, runKey) => {
+      // In the order of their events: so the database knows which entry replaces which.
+      for (const each of (request.memory ?? []).toSorted((a, b) => a.sequence - b.sequence))
+        writeMemory(writes(), { runKey, write: each });
+      workspace.write(request, runKey);
     },
   };
 }

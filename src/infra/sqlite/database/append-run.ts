@@ -2,7 +2,7 @@
 import { chainRows, type StorableEvent } from "../../ledger/event-row.ts";
 import { isArrival, findOwnerAfter, type OwnedAppend } from "../../ledger/owner-fence.ts";
 import type { RunKind } from "../../ledger/stored-run.ts";
-import type { EventValue, Head, Writes } from "./statements.ts";
+import type { Head, Writes } from "./statements.ts";
 
 export interface Growth extends OwnedAppend {
   readonly kind: RunKind;
@@ -14,19 +14,12 @@ export interface Growth extends OwnedAppend {
   readonly origin?: string | undefined;
 }
 
-interface Grow {
-  readonly statements: Writes;
-  readonly head: Head | undefined;
-  /** Gets the values of the events, to be written with those of the whole group. */
-  readonly values: EventValue[];
-}
-
 /** Returns the run's key. */
-export function growRun(growth: Growth, { statements, head, values }: Grow): number {
+export function growRun(growth: Growth, statements: Writes, head: Head | undefined): number {
   const { rows, newest } = chainRows(growth, head?.head_hash);
   const runKey = writeRun(growth, { statements, head, newest });
   for (const { sequence, type, timestamp_ms, node_id, causation_id, payload, hash } of rows)
-    values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
+    statements.insertEvent.run(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
   return runKey;
 }
 

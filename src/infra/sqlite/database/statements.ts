@@ -15,18 +15,16 @@ export interface Head {
   readonly owner_token: number;
 }
 
-export type EventValue = number | string | Buffer | null;
-
-/** Values that an event brings to its insert. */
-export const EVENT_COLUMNS = 8;
-const EVENTS_PER_INSERT = 16;
-
-function prepareInsert(database: Database, rows: number): Statement<[EventValue[]]> {
-  return database.prepare<[EventValue[]]>(
-    `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
-     values ${Array.from({ length: rows }, () => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
-  );
-}
+type EventValues = [
+  runKey: number,
+  sequence: number,
+  type: string,
+  timestampMs: number,
+  nodeId: string | null,
+  causationId: string | null,
+  payload: string,
+  hash: Buffer,
+];
 
 /** Only a connection for writing has these: their SQL names what older schemas lack. */
 export interface Writes {
@@ -48,8 +46,8 @@ export interface Writes {
   readonly endRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
   /** Tells the owner of the run that somebody else appended. */
   readonly markArrived: Statement<[runKey: number]>;
-  /** The statement for n events is at n - 1. */
-  readonly insertEvents: readonly Statement<[EventValue[]]>[];
+  /** One event each: a statement for many of them costs as much. */
+  readonly insertEvent: Statement<EventValues>;
   readonly insertReference: Statement<[name: string, runKey: number, stepId: string | null]>;
   readonly labels: LabelWrites;
   readonly keepContent: Statement<[runKey: number, sha256: string]>;
@@ -105,7 +103,10 @@ export function prepareWrites(database: Database): Writes {
       "update run set length = ?, head_hash = ?, ended = 1, summary = ? where run_key = ?",
     ),
     markArrived: database.prepare<[number]>("update run set arrived = 1 where run_key = ? and arrived = 0"),
-    insertEvents: Array.from({ length: EVENTS_PER_INSERT }, (_, index) => prepareInsert(database, index + 1)),
+    insertEvent: database.prepare<EventValues>(
+      `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
+       values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
     insertReference: database.prepare<[string, number, string | null]>(
       "insert into reference (name, run_key, step_id) values (?, ?, ?)",
     ),

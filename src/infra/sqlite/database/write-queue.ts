@@ -7,7 +7,7 @@ import { CoordinationError, assertInvariant } from "../../../agents/coordination
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import { groupCommit } from "../../ledger/group-commit.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
-import { EVENT_COLUMNS, type EventValue, type Writes } from "./statements.ts";
+import type { Writes } from "./statements.ts";
 
 /** Writes committed in one transaction at most: bounds how long a commit blocks the thread. */
 const GROUP_MAX = 256;
@@ -17,10 +17,6 @@ export interface Group {
   readonly statements: Writes;
   /** Taken once the database is locked: something may run out while the lock is waited for. */
   readonly now: number;
-  /** The events that the group appends; they are inserted after all its writes. */
-  readonly values: EventValue[];
-  /** Work that needs the events to be there. */
-  readonly afterEvents: (() => void)[];
 }
 
 /** Returns why nothing of it was written. May be run again, where another write broke its group. */
@@ -98,18 +94,6 @@ function writeGroup(
   writes: readonly Write[],
   { writes: prepared, clock }: WriteQueueOptions,
 ): (Error | undefined)[] {
-  const group: Group = { statements: prepared(), now: clock.now(), values: [], afterEvents: [] };
-  const errors = writes.map((write) => write(group));
-  writeEvents(group);
-  for (const rest of group.afterEvents) rest();
-  return errors;
-}
-
-/** Writes many events with one statement, which costs half of one statement for each. */
-function writeEvents({ statements: { insertEvents }, values }: Group): void {
-  const valuesMax = insertEvents.length * EVENT_COLUMNS;
-  for (let from = 0; from < values.length; from += valuesMax) {
-    const part = values.slice(from, from + valuesMax);
-    insertEvents[part.length / EVENT_COLUMNS - 1]?.run(part);
-  }
+  const group: Group = { statements: prepared(), now: clock.now() };
+  return writes.map((write) => write(group));
 }

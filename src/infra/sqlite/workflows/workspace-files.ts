@@ -36,14 +36,14 @@ import {
   type WorkspaceReads,
   type WorkspaceWrites,
 } from "./workspace-statements.ts";
-import type { Group, OpenLedger } from "../database/write-queue.ts";
+import type { OpenLedger } from "../database/write-queue.ts";
 
 export interface WorkspaceFiles {
   readonly store: WorkspaceStore;
   /** Why the writes of an append cannot be made; nothing is written. */
   conflict(request: WorkflowAppend): Error | undefined;
-  /** Makes them, once the events of the group are there. */
-  write(request: WorkflowAppend, runKey: number, group: Group): void;
+  /** Makes them, once their events are there. */
+  write(request: WorkflowAppend, runKey: number): void;
 }
 
 export function createWorkspaceFiles({ database, guarded, queued }: OpenLedger): WorkspaceFiles {
@@ -61,30 +61,16 @@ export function createWorkspaceFiles({ database, guarded, queued }: OpenLedger):
     store: {
       get: (at, path, query = {}) => read((statements) => find(statements, { ...at, path }, query)),
       list: (at, query = {}) => read((statements) => list(statements, at, query)),
-      write: async (change) => {
-        let written: WorkspaceWritten | undefined;
-        await queued((queue) =>
-          queue.submit(({ afterEvents }) => {
-            afterEvents.push(() => {
-              written = decide(prepareWritesOnce(), change);
-            });
-            return undefined;
-          }),
-        );
-        assertInvariant(written !== undefined, "a write that was committed was done");
-        return written;
-      },
+      write: (change) => queued((queue) => queue.run(() => decide(prepareWritesOnce(), change))),
     },
     conflict: (request) =>
       request.workspace?.length ? findWorkspaceConflict(request, stateOf(prepareWritesOnce())) : undefined,
-    write: ({ workspace = [] }, runKey, { afterEvents }) => {
+    write: ({ workspace = [] }, runKey) => {
       for (const each of workspace) {
         putHead(prepareWritesOnce(), each, each.version);
-        afterEvents.push(() => {
-          const eventKey = prepareWritesOnce().eventKey.get(runKey, each.sequence);
-          assertInvariant(eventKey !== undefined, "the event of a workspace write is there");
-          putVersion(prepareWritesOnce(), each, { version: each.version, position: 2 * eventKey, eventKey });
-        });
+        const eventKey = prepareWritesOnce().eventKey.get(runKey, each.sequence);
+        assertInvariant(eventKey !== undefined, "the event of a workspace write is there");
+        putVersion(prepareWritesOnce(), each, { version: each.version, position: 2 * eventKey, eventKey });
       }
     },
   };

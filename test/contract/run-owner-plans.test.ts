@@ -7,6 +7,7 @@ import {
   formatList,
   formatTake,
 } from "../../src/infra/postgres/database/owner-table.ts";
+import { keepPlans } from "../../src/infra/sqlite/database/keep-plans.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { prepareOwnerReads, prepareOwnerWrites } from "../../src/infra/sqlite/database/owner-rows.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
@@ -17,6 +18,7 @@ const KINDS = ["workflow", "coordination"] as const;
 describe.each(KINDS)("SQLite finds the owners of %s runs", (kind) => {
   it("by the index of owners, whatever it asks", () => {
     const database = new Database(":memory:");
+    keepPlans(database);
     for (const { sql } of loadMigrations()) database.exec(sql);
     const { holders, free, owned, arrivals, ownersOf } = prepareOwnerReads(database, kind);
     const { take, give } = prepareOwnerWrites(database, kind);

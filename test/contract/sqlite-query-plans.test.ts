@@ -10,6 +10,7 @@ import {
   createTimeQuery,
 } from "../../src/infra/ledger/find-events.ts";
 import { createRunsQuery } from "../../src/infra/ledger/find-runs.ts";
+import { keepPlans } from "../../src/infra/sqlite/database/keep-plans.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { createSqliteDialect } from "../../src/infra/sqlite/database/sqlite-dialect.ts";
 import type { Query } from "../../src/infra/ledger/query-sql.ts";
@@ -21,6 +22,7 @@ const timeAfter = (ms: number): EpochMs => (TEST_EPOCH_MS + ms) as EpochMs;
 
 function createSchema(): Database.Database {
   const database = new Database(":memory:");
+  keepPlans(database);
   for (const { sql } of loadMigrations()) database.exec(sql);
   return database;
 }

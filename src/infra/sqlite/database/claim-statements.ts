@@ -77,7 +77,7 @@ export function prepareClaimReads(database: Database): ClaimReads {
       `select ${COLUMNS}
        from claim
        join run using (run_key)
-       where token > +?
+       where token > ?
        order by token
        limit ?`,
     ),
@@ -85,7 +85,7 @@ export function prepareClaimReads(database: Database): ClaimReads {
       `select ${COLUMNS}
        from claim
        join run using (run_key)
-       where run_key = (select run_key from run where run_id = ?) and token > +?
+       where run_key = (select run_key from run where run_id = ?) and token > ?
        order by token
        limit ?`,
     ),

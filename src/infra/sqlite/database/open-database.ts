@@ -12,6 +12,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import { keepOthersFromWriting, findFileFault } from "../../../platform/plain-file.ts";
 import { COPY_MARK, createHalfCopyError } from "../../ledger/half-copy.ts";
 import { checkRelease } from "../../ledger/migrations.ts";
+import { keepPlans } from "./keep-plans.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
 
@@ -45,6 +46,7 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
     if (exists) checkHeader(path);
     else createFile(path);
     database = new Database(path, { readonly: shouldRemoveFiles(options), timeout: options.busyTimeoutMs });
+    keepPlans(database);
     await configure(database, options);
     return database;
   } catch (error) {

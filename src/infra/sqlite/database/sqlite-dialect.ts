@@ -2,7 +2,7 @@
  * Owns: how queries for coordinations and for events are put to SQLite. Each names the index that it goes by, so that it cannot be
  * prepared where there is none. An older schema has no labels: they are taken from the log, which takes as long as reading it.
  */
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
 import { readSchemaVersion } from "./migrate.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
@@ -26,9 +26,23 @@ export function createSqliteSource(
   database: Database,
   guarded: <T>(run: () => T) => Promise<T>,
 ): QuerySource {
+  const prepared = new Map<string, Statement>();
   return {
     dialect: () => guarded(() => createSqliteDialect(readSchemaVersion(database))),
     all: <Row>({ sql, values }: Query) =>
-      guarded(() => database.prepare<[Query["values"]], Row>(sql).all(values)),
+      guarded(() => prepareOnce(database, prepared, sql).all(values) as Row[]),
   };
+}
+
+/** Who follows a ledger asks the same few queries over and over. */
+const STATEMENTS_MAX = 64;
+
+function prepareOnce(database: Database, prepared: Map<string, Statement>, sql: string): Statement {
+  const statement = prepared.get(sql) ?? database.prepare(sql);
+  // Behind all others: the first one of the map is the one that was asked longest ago.
+  prepared.delete(sql);
+  prepared.set(sql, statement);
+  const [oldest] = prepared.keys();
+  if (prepared.size > STATEMENTS_MAX && oldest !== undefined) prepared.delete(oldest);
+  return statement;
 }

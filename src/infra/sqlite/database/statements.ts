@@ -190,13 +190,11 @@ function prepareContentWrites(database: Database): ContentWrites {
 
 export function prepareReads(database: Database): Reads {
   return {
-    // `+?` hides the name from the query planner, which would otherwise prepare the statement again for every new one:
-    // six times the cost of the look-up.
     find: database.prepare<[string], { run_id: string; step_id: string | null }>(
       `select run.run_id, reference.step_id
        from reference
        join run using (run_key)
-       where reference.name = +?
+       where reference.name = ?
        order by reference.reference_key desc
        limit 1`,
     ),
@@ -205,7 +203,7 @@ export function prepareReads(database: Database): Reads {
         `select run.run_id
          from reference
          join run using (run_key)
-         where reference.name = +?
+         where reference.name = ?
          order by reference.reference_key desc`,
       )
       .pluck(),

@@ -66,13 +66,21 @@ export function responseOf(answer: Answer): Response {
     case "text":
       return new Response(answer.text, { status: answer.status, headers: { ...answer.headers } });
     case "parts":
-      return new Response(streamParts(answer.parts), {
-        status: answer.status,
-        headers: { ...answer.headers, "content-length": String(countBytes(answer.parts)) },
-      });
+      return createPartsResponse(answer);
     case "stream":
       return new Response(answer.body, { headers: { ...answer.headers } });
   }
+}
+
+/** A text of one part is sent with its headers in one write; opening a stream for it would take longer than the rest. */
+function createPartsResponse({ status, parts, headers }: PartsAnswer): Response {
+  const [whole] = parts;
+  if (parts.length === 1 && whole !== undefined)
+    return new Response(whole, { status, headers: { ...headers } });
+  return new Response(streamParts(parts), {
+    status,
+    headers: { ...headers, "content-length": String(countBytes(parts)) },
+  });
 }
 
 const NO_ADDRESS = (): void => undefined;

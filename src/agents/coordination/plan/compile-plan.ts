@@ -23,7 +23,12 @@ import type { CompiledStep, InputBinding, RetryRule, StepGraph } from "./step-gr
 import { isTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
 
 export type Compilation =
-  | { readonly kind: "compiled"; readonly graph: StepGraph }
+  | {
+      readonly kind: "compiled";
+      readonly graph: StepGraph;
+      /** As its author wrote it: the paths of problems found later are those of its steps. */
+      readonly plan: CoordinationPlan;
+    }
   | { readonly kind: "refused"; readonly problems: readonly PlanProblem[] };
 
 export interface CompileOptions {
@@ -56,7 +61,7 @@ export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}
   const bindings = steps.map(({ input }, index) => (input ? readBindings(input, index, problems) : []));
   checkBindings({ steps, wiring, order, problems }, bindings);
   if (problems.problems.length > 0) return { kind: "refused", problems: problems.problems };
-  return { kind: "compiled", graph: graphOf({ plan, wiring, order, bindings, options }) };
+  return { kind: "compiled", graph: graphOf({ plan, wiring, order, bindings, options }), plan };
 }
 
 interface GraphInputs {

@@ -1,23 +1,19 @@
 /** Owns: whether the steps of a plan that ask for a worktree can have one. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
-import type { StepGraph } from "../../plan/step-graph.ts";
-import { parsePlan } from "../../contracts/plan.ts";
+import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
-import type { PlanSubmission } from "./plan-requests.ts";
 
 /** Every folder is looked at once. A plan that is known already is not asked again: its folders may have changed since. */
 export async function checkWorktrees(
   { worktrees, folderOf, runs }: Pick<RuntimeParts, "worktrees" | "folderOf" | "runs">,
-  { coordinationId, steps }: StepGraph,
-  { plan }: Pick<PlanSubmission, "plan">,
+  { coordinationId, steps }: CoordinationPlan,
 ): Promise<PlanProblem[]> {
   if (!steps.some(({ isolate }) => isolate)) return [];
   if ((await runs.state(coordinationId)).kind !== "unopened") return [];
-  const parsed = parsePlan(plan);
   const obstacles = new Map<string, string | undefined>();
   const problems: PlanProblem[] = [];
-  for (const [index, { agent, isolate }] of (parsed.ok ? parsed.value.steps : []).entries()) {
+  for (const [index, { agent, isolate }] of steps.entries()) {
     if (!isolate || problems.length >= BOUNDS.planProblemsMax) continue;
     const folder = folderOf(agent);
     if (!obstacles.has(folder)) obstacles.set(folder, await worktrees.findObstacle(folder));

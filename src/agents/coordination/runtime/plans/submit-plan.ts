@@ -6,7 +6,7 @@ import { addMs, type AgentId, type SessionKey } from "../../contracts/ids.ts";
 import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { withRules } from "../environment/policy-rules.ts";
-import { parsePlan } from "../../contracts/plan.ts";
+import type { CoordinationPlan } from "../../contracts/plan.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { isOwnedBy } from "../../contracts/coordination-summary.ts";
 import { checkPlan } from "../../plan/check-plan.ts";
@@ -58,13 +58,13 @@ async function submitPlan(base: RuntimeParts, submission: PlanSubmission): Promi
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const unplaced = await checkWorktrees(parts, graph, submission);
+  const unplaced = await checkWorktrees(parts, checked.plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
   const decided = await planDecided(parts, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
-  const unenforceable = await findUnenforceable(parts, submission, graph);
+  const unenforceable = await findUnenforceable(parts, checked.plan, graph);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const plan = textOf(parts, submission);
   const { coordinationId, objective } = graph;
@@ -105,7 +105,8 @@ async function listKeptContents(
 function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
   const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
-  const problems = [...checkOwner(submission, checked.graph), ...checkVerifiers(parts, submission)];
+  const { plan } = checked;
+  const problems = [...checkOwner(submission, plan), ...checkVerifiers(parts, plan)];
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
@@ -115,11 +116,11 @@ async function previewPlan(base: RuntimeParts, submission: PlanSubmission): Prom
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const unplaced = await checkWorktrees(parts, graph, submission);
+  const unplaced = await checkWorktrees(parts, checked.plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
-  const unenforceable = await findUnenforceable(parts, submission, graph);
+  const unenforceable = await findUnenforceable(parts, checked.plan, graph);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const { coordinationId, steps } = graph;
   const state = await parts.runs.state(coordinationId);
@@ -131,14 +132,12 @@ async function previewPlan(base: RuntimeParts, submission: PlanSubmission): Prom
 /** Finds steps whose agents' calls cannot be seen, although what they may do is narrowed here or above. */
 async function findUnenforceable(
   parts: RuntimeParts,
-  { plan }: PlanSubmission,
+  { steps: written }: CoordinationPlan,
   { ownerSession, steps }: StepGraph,
 ): Promise<PlanProblem[]> {
   const unseen = steps.filter(({ agent }) => parts.runnerOf(agent) === "acp_stdio");
   if (unseen.length === 0) return [];
   const { bounds } = await findBoundsOfSession(parts, ownerSession, () => undefined);
-  const parsed = parsePlan(plan);
-  const written = parsed.ok ? parsed.value.steps : [];
   return unseen
     .flatMap(({ stepId, agent: agentId, privilege: askedPrivilege }): PlanProblem[] => {
       const isHeld =
@@ -158,16 +157,13 @@ function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput
 }
 
 /** H3: what the submitter may not do. */
-function checkOwner(submission: PlanSubmission, { ownerSession }: StepGraph): PlanProblem[] {
-  const { submittedBy } = submission;
-  if (submittedBy === undefined || ownerSession === submittedBy) return checkAgents(submission);
+function checkOwner({ submittedBy, mayRun }: PlanSubmission, plan: CoordinationPlan): PlanProblem[] {
+  if (submittedBy === undefined || plan.ownerSession === submittedBy) return checkAgents(plan, mayRun);
   return [createProblem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
 }
 
 /** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
-function checkVerifiers({ gates }: RuntimeParts, { plan }: PlanSubmission): PlanProblem[] {
-  const parsed = parsePlan(plan);
-  const steps = parsed.ok ? parsed.value.steps : [];
+function checkVerifiers({ gates }: RuntimeParts, { steps }: CoordinationPlan): PlanProblem[] {
   return steps
     .flatMap(({ verify }, index) =>
       Object.entries(verify?.checks ?? {}).flatMap(([key, check]): PlanProblem[] => {
@@ -184,10 +180,8 @@ function checkVerifiers({ gates }: RuntimeParts, { plan }: PlanSubmission): Plan
 }
 
 /** H3: a plan gives its submitter no agents that it could not spawn. */
-function checkAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
+function checkAgents({ steps }: CoordinationPlan, mayRun: PlanSubmission["mayRun"]): PlanProblem[] {
   if (!mayRun) return [];
-  const parsed = parsePlan(plan);
-  const steps = parsed.ok ? parsed.value.steps : [];
   const formatForbiddenAgent = (agent: AgentId): string =>
     `this agent may not use ${JSON.stringify(agent)}; use one that it may spawn, or let the operator allow it (subagents.allowAgents)`;
   return steps

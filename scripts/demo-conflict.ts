@@ -2,7 +2,8 @@
 import type { Gateway } from "../test/support/gateway.ts";
 import { textOf, type Rule, type ScriptedModel, type ToolCall } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
-import { joinLedgerPath, openLedgerForReading } from "../src/plugins/compose.ts";
+import { openLedgerForReading } from "../src/plugins/ledger-reader.ts";
+import { joinLedgerPath } from "../src/plugins/ledger-setting.ts";
 import { createTask } from "./demo-script.ts";
 
 const DRAFT_TASK =

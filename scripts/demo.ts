@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import type { RunEntry } from "../src/agents/coordination/ports/ledger-store.ts";
-import { openLedgerForReading } from "../src/plugins/compose.ts";
+import { openLedgerForReading } from "../src/plugins/ledger-reader.ts";
 import { joinLedgerPath } from "../src/plugins/ledger-setting.ts";
 import { isPostgresUrl } from "../src/plugins/open-ledger-store.ts";
 import { startGateway, type Gateway } from "../test/support/gateway.ts";

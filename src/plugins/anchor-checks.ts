@@ -26,7 +26,7 @@ import {
   readSigningKey,
   type SigningKey,
 } from "../infra/tokens/signing-key.ts";
-import type { LedgerReader } from "./compose.ts";
+import type { LedgerReader } from "./ledger-reader.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;

@@ -4,7 +4,8 @@
  */
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
-import { openLedgerForReading, systemClock } from "./compose.ts";
+import { systemClock } from "./compose.ts";
+import { openLedgerForReading } from "./ledger-reader.ts";
 import { createMetrics } from "./metrics/create-metrics.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOpenOnce } from "./open-once.ts";

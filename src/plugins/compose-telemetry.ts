@@ -8,7 +8,8 @@ import type { ExportCursors } from "../agents/coordination/ports/export-cursors.
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { createOtlpSender } from "../infra/otlp/otlp-sender.ts";
-import { openLedgerForReading, systemClock } from "./compose.ts";
+import { systemClock } from "./compose.ts";
+import { openLedgerForReading } from "./ledger-reader.ts";
 import { createOpenOnce } from "./open-once.ts";
 import { createSpanExport } from "./telemetry/export-spans.ts";
 import { createFollowedSpans } from "./telemetry/followed-spans.ts";

@@ -12,7 +12,6 @@ import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
 import type { ProviderLanes } from "../agents/coordination/ports/provider-use.ts";
 import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
-import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
 import type { Lane } from "../agents/coordination/contracts/envelope.ts";
@@ -40,51 +39,20 @@ import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gat
 import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { createRealFiles } from "../infra/files/real-files.ts";
-import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
 import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
-import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
-import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
-import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { openGatewayLedger, type GatewayLedger } from "./gateway-ledger.ts";
+import type { LedgerReader } from "./ledger-reader.ts";
 import { nameAmongGateways, nameMachineOfFiles } from "./ledger-setting.ts";
-import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 import type { NoteAppend } from "./metrics/time-appends.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 import { createSettings } from "./runtime-settings.ts";
-import type { ReportedLedger } from "./reports/reported-ledger.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
 /** A command line can wait. */
-const READER_BUSY_TIMEOUT_MS = 5_000;
 
 export { systemClock };
-export { findLedgerPlace, joinLedgerPath, nameGateway } from "./ledger-setting.ts";
-
-export interface LedgerReader extends ReportedLedger {
-  readonly heads: LedgerHeads;
-}
-
-/** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
-export function openLedgerForReading(path: string): Promise<LedgerReader> {
-  return openLedgerStore({ place: path, mode: "read", busyTimeoutMs: READER_BUSY_TIMEOUT_MS });
-}
-
-/** Copies a ledger that may be written meanwhile; answers the bytes of the copy. @throws CoordinationError as `backUpLedger` of infra */
-export async function backUpLedger(
-  path: string,
-  target: string,
-  onProgress: (pages: { readonly totalPages: number; readonly remainingPages: number }) => void,
-): Promise<number> {
-  checkIsFile(path);
-  return backUpSqliteLedger({ path, target, busyTimeoutMs: READER_BUSY_TIMEOUT_MS, onProgress });
-}
-
-/** When the host of this state folder last made a backup with the ledger in it. */
-export function readLastBackup(stateDir: string): Promise<HostBackup> {
-  return readHostBackup(join(stateDir, "state", "openclaw.sqlite"));
-}
 
 export interface RunningCoordinator extends Coordinator {
   /** Whether an answer that came by webhook is one. */
@@ -368,25 +336,6 @@ function createLazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
       await (await made)?.close();
     },
   };
-}
-
-/**
- * Creates the sink to which the gateway reports its health, for `readHealthBeside` of another process. It creates
- * nothing before the first write.
- */
-export function createHealthSink(ledgerPath: string): HealthSink {
-  return createHealthFile(joinHealthPath(ledgerPath));
-}
-
-/** Reads what the gateway reported last about the ledger at this path; `undefined` when there is nothing readable. */
-export function readHealthBeside(ledgerPath: string): Health | undefined {
-  // Beside a ledger on a server there are no files.
-  if (isPostgresUrl(ledgerPath)) return undefined;
-  return readHealth(joinHealthPath(ledgerPath));
-}
-
-function joinHealthPath(ledgerPath: string): string {
-  return join(dirname(ledgerPath), "health.json");
 }
 
 /** Structured JSON lines to `destination`, debug included. */

@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { startAppendLoop } from "../support/append-loop.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { changeHostDatabase, recordBackups } from "./recorded-backups.ts";

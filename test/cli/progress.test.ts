@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { AgentId, CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
-import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createQuestionReads, findOnlyQuestion } from "../../src/plugins/reports/find-questions.ts";
 import { renderProgress } from "../../src/plugins/cli/plans/progress-lines.ts";
 import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";

@@ -58,7 +58,7 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
     writeOut: (text) => void stdout.write(text),
     writeErr: (text) => void stderr.write(text),
   });
-  addCoordinationCommands(program, host);
+  await addCoordinationCommands(program, host);
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {

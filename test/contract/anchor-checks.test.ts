@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ANCHOR_HEADS_MAX, formatAnchor } from "../../src/agents/coordination/contracts/ledger-anchor.ts";
-import type { LedgerReader } from "../../src/plugins/compose.ts";
+import type { LedgerReader } from "../../src/plugins/ledger-reader.ts";
 import { findAnchorProblems, makeAnchor, readAnchor } from "../../src/plugins/anchor-checks.ts";
 
 const RUNS = ANCHOR_HEADS_MAX + 1;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { Check } from "../../src/plugins/cli/doctor-checks.ts";
-import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { startAppendLoop } from "../support/append-loop.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";

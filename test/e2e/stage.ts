@@ -7,7 +7,7 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Coordination, Step } from "../../src/agents/coordination/ledger/state.ts";
 import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { openLedgerForReading, type LedgerReader } from "../../src/plugins/compose.ts";
+import { openLedgerForReading, type LedgerReader } from "../../src/plugins/ledger-reader.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 import type { GatewayOptions } from "../support/gateway-config.ts";
 import { startScriptedModel, type Rule, type ScriptedModel } from "../support/scripted-model.ts";

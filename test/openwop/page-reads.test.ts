@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { createMeasureCounter } from "../../src/plugins/reports/count-measures.ts";
-import { joinLedgerPath } from "../../src/plugins/compose.ts";
+import { joinLedgerPath } from "../../src/plugins/ledger-setting.ts";
 import type { MeasuresReport } from "../../src/plugins/page/contract/measures-report.ts";
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import type { QuestionDetail, QuestionsList } from "../../src/plugins/page/contract/questions.ts";

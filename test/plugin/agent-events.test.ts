@@ -1,7 +1,7 @@
 /** Owns: what other plugins and the Control UI see of coordinations: the host's agent event stream. */
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import plugin from "../../src/plugins/openclaw/index.ts";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
-import { readHealthBeside } from "../../src/plugins/compose.ts";
+import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";

@@ -2,7 +2,7 @@
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";

@@ -25,7 +25,7 @@ import {
 import {
   describeLedgerPath,
   isLedgerFile,
-  loadComposition,
+  loadLedgerReader,
   resolvePathBeside,
   withLedger,
 } from "./ledger/open-ledger.ts";
@@ -63,7 +63,7 @@ async function runDoctor(host: CliHost, options: ReaderOptions): Promise<void> {
 async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]> {
   const read = await host.config.read().catch(() => undefined);
   const path = await describeLedgerPath(host, options);
-  const { readHealthBeside } = await loadComposition();
+  const { readHealthBeside } = await loadLedgerReader();
   const switches = read && readSwitches(read.config);
   return [
     checkNode(host.nodeVersion),
@@ -109,7 +109,8 @@ function findExistingFolder(folder: string): string {
 
 /** Nothing where there is no ledger, or one that is not in the state folder: the host has no backup of that. */
 async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
-  const { joinLedgerPath, readLastBackup } = await loadComposition();
+  const { readLastBackup } = await loadLedgerReader();
+  const { joinLedgerPath } = await import("../ledger-setting.ts");
   const stateDir = await host.stateDir();
   if (resolve(path) !== resolve(joinLedgerPath(stateDir)) || !existsSync(path)) return [];
   return [checkBackup(await readLastBackup(stateDir), host.now())];

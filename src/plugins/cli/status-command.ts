@@ -10,7 +10,7 @@ import {
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { describeUsage } from "./timeline/budget-text.ts";
-import { describeLedgerPath, loadComposition, resolvePathBeside, withLedger } from "./ledger/open-ledger.ts";
+import { describeLedgerPath, loadLedgerReader, resolvePathBeside, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
@@ -50,7 +50,7 @@ export function addStatus(parent: CommandGroup, host: CliHost): void {
 
 async function statusOf(host: CliHost, options: ReaderOptions) {
   const read = await host.config.read().catch(() => undefined);
-  const { readHealthBeside } = await loadComposition();
+  const { readHealthBeside } = await loadLedgerReader();
   const health = readHealthBeside(await resolvePathBeside(host, options)) ?? {
     state: "ok" as const,
     uncoordinatedSpawns: 0,

@@ -20,7 +20,7 @@ export function registerCoordinationCli(api: OpenClawPluginApi): void {
         stateDir: async () => (await loadStatePaths()).resolveStateDir(process.env),
       });
       const command = program.command(DESCRIPTOR.name).description(DESCRIPTOR.description);
-      addCoordinationCommands(command, { ...host, gateway: gatewayCaller() });
+      await addCoordinationCommands(command, { ...host, gateway: gatewayCaller() });
     },
     // In machine mode the host keeps stdout to what we write there.
     { descriptors: [{ ...DESCRIPTOR, machineOutput: ({ argv }) => argv.includes("--json") }] },

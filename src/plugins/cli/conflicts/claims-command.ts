@@ -1,7 +1,7 @@
 /** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
 import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { createClaimReport, type ClaimReport } from "../../reports/claim-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "../../reports/conflict-log.ts";

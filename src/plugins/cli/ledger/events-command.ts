@@ -3,7 +3,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import { FACT_PAYLOADS } from "../../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { EVENT_PAYLOADS, type RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { readFoundEvents } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";

@@ -2,7 +2,7 @@
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { LedgerFilter } from "./query-options.ts";
 import { createWaiting, type Waiting } from "../terminal/waiting-line.ts";

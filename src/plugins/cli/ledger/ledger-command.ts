@@ -16,7 +16,7 @@ import {
 } from "../terminal/run-command.ts";
 import { addAnchor, addKey } from "./anchor-command.ts";
 import { addCopy, COPY_EXAMPLES } from "./copy-command.ts";
-import { loadComposition, resolveLedgerPath } from "./open-ledger.ts";
+import { loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
 
 export function addLedger(parent: CommandGroup, host: CliHost): void {
   const group = parent.command("ledger").description("Back up or move the ledger, and anchor what it holds");
@@ -36,7 +36,7 @@ export function addLedger(parent: CommandGroup, host: CliHost): void {
 
 async function backUp(host: CliHost, file: string, options: ReaderOptions): Promise<void> {
   const ledger = await resolveLedgerPath(host, options);
-  const { backUpLedger } = await loadComposition();
+  const { backUpLedger } = await loadLedgerReader();
   const progress = createProgressLine(host);
   const showCopied = ({ totalPages, remainingPages }: Pages): void => {
     progress.show(() => `copied ${formatShare(totalPages - remainingPages, totalPages)}`);

@@ -31,7 +31,7 @@ import {
   writeJson,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { addDrivers, describeGateway } from "../../reports/gateway-report.ts";
 import { createCoordinationReport, type CoordinationReport } from "../../reports/run-report.ts";
 

@@ -1,12 +1,12 @@
 /** Owns: which ledger a command reads. */
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { readLedgerConfig } from "../../openclaw/host/operator-config.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import type { ReaderOptions } from "../terminal/run-command.ts";
 
 /** Lazy: registering the commands must not load the database driver. */
-export function loadComposition() {
-  return import("../../compose.ts");
+export function loadLedgerReader() {
+  return import("../../ledger-reader.ts");
 }
 
 /**
@@ -15,7 +15,7 @@ export function loadComposition() {
  */
 export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   if (ledger !== undefined) return ledger;
-  const { findLedgerPlace } = await loadComposition();
+  const { findLedgerPlace } = await import("../../ledger-setting.ts");
   return findLedgerPlace(readLedgerConfig(host.config.known), {
     stateDir: await host.stateDir(),
     readVariable: (name) => process.env[name],
@@ -30,7 +30,7 @@ export async function describeLedgerPath(host: CliHost, options: ReaderOptions):
 
 /** Returns the file beside which health, keys and the outcome of `verify` lie, whether the ledger is in it or on a server. */
 export async function resolvePathBeside(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
-  return ledger ?? (await loadComposition()).joinLedgerPath(await host.stateDir());
+  return ledger ?? (await import("../../ledger-setting.ts")).joinLedgerPath(await host.stateDir());
 }
 
 /** Returns how a ledger's place is shown: without a password. */
@@ -50,7 +50,7 @@ export async function withLedger<T>(
   use: (reader: LedgerReader) => Promise<T>,
 ): Promise<T> {
   const path = await resolveLedgerPath(host, options);
-  const { openLedgerForReading } = await loadComposition();
+  const { openLedgerForReading } = await loadLedgerReader();
   const reader = await openLedgerForReading(path);
   try {
     return await use(reader);

@@ -7,7 +7,7 @@ import {
   type EpochMs,
   type SessionKey,
 } from "../../../agents/coordination/contracts/ids.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CommandGroup } from "../terminal/cli-host.ts";
 import { parseMoment } from "../terminal/moment.ts";
 import { resolveId } from "../../reports/find-coordination.ts";

@@ -4,7 +4,7 @@ import type { CoordinationId } from "../../../agents/coordination/contracts/ids.
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import { checkReplay } from "../../../agents/coordination/runtime/workflow-host/check-replay.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { resolveId } from "../../reports/find-coordination.ts";

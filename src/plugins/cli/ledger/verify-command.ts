@@ -3,7 +3,7 @@ import { CoordinationError, isCoordinationError } from "../../../agents/coordina
 import { ANCHOR_BYTES_MAX, type LedgerAnchor } from "../../../agents/coordination/contracts/ledger-anchor.ts";
 import { verifyLedger, type Verification } from "../../../agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import type { AnchorProblem } from "../../anchor-checks.ts";
 import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";

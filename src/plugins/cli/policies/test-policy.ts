@@ -5,7 +5,7 @@ import type { PolicyPack } from "../../../agents/coordination/policies/combine-p
 import { listFoundRuns } from "../../../agents/coordination/runtime/log/read-found.ts";
 import { replayCoordination, type Point } from "../../../agents/coordination/runtime/replay-coordination.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { loadPolicyPack } from "../files/policy-pack-file.ts";
 import { renderPoint } from "../ledger/replay-text.ts";
 import { withLedger } from "../ledger/open-ledger.ts";

@@ -1,7 +1,7 @@
 /** Owns: `questions` and `questions show`. Does not own: answering (`answer-commands.ts`). */
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import {
   findQuestion,

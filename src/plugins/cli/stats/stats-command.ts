@@ -6,7 +6,7 @@ import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { Counts } from "../../../agents/coordination/stats/count-coordination.ts";
 import { measureCounts, type Measure } from "../../../agents/coordination/stats/measures.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { readSwitches } from "../../openclaw/host/operator-config.ts";
 import { createMeasureCounter } from "../../reports/count-measures.ts";
 import { describeMeasure } from "../../reports/measure-words.ts";

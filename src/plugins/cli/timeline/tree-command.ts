@@ -1,6 +1,6 @@
 /** Owns: `tree`. */
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { findCoordination, textOf } from "../../reports/find-coordination.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";

@@ -3,7 +3,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { diffRuns, type ComparedRun, type RunDiff } from "../../../agents/coordination/workflow/run-diff.ts";
 import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";

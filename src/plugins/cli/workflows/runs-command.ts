@@ -5,7 +5,7 @@ import type { WorkflowEvent } from "../../../agents/coordination/contracts/workf
 import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve-workflow.ts";
 import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
 import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import type { LedgerReader } from "../../compose.ts";
+import type { LedgerReader } from "../../ledger-reader.ts";
 import { createWorkflowReport, type WorkflowEntry } from "../../reports/run-report.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";

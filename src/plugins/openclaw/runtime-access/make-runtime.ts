@@ -14,15 +14,12 @@ import {
 import {
   composeCoordinator,
   readWithheldKey,
-  createHealthSink,
-  findLedgerPlace,
-  joinLedgerPath,
-  nameGateway,
-  readHealthBeside,
   systemClock,
   type ComposeOptions,
   type RunningCoordinator,
 } from "../../compose.ts";
+import { createHealthSink, readHealthBeside } from "../../ledger-reader.ts";
+import { findLedgerPlace, joinLedgerPath, nameGateway } from "../../ledger-setting.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
 import { createChatChannel } from "../runners/chat-channel.ts";

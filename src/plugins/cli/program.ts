@@ -1,0 +1,34 @@
+/** Owns: the `openclaw-coordination` program, which reads a ledger without starting OpenClaw. */
+import { Command } from "commander";
+import { readPackageVersion } from "../../platform/package-files.ts";
+import { createGatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
+import { createOperatorConfig } from "../openclaw/host/operator-config.ts";
+import { addCoordinationCommands } from "./add-commands.ts";
+import { processHost } from "./process-host.ts";
+import { resolveStateDir } from "./terminal/state-dir.ts";
+
+const PROGRAM = "openclaw-coordination";
+/** Inside OpenClaw the gateway serves. */
+const OWN_COMMANDS = { serve: async () => (await import("./workflows/serve-command.ts")).addServe };
+
+/** Runs what the arguments of the process say. `called` is the first of them: only that command is loaded. */
+export async function runProgram(called: string | undefined): Promise<void> {
+  const callGateway = createGatewayCaller();
+  const methods: string[] = [];
+  const askGateway: GatewayCaller = (method, params) => {
+    methods.push(method);
+    return callGateway(method, params);
+  };
+  const host = processHost({
+    program: PROGRAM,
+    config: createOperatorConfig(),
+    stateDir: () => Promise.resolve(resolveStateDir(process.env)),
+  });
+  const program = new Command(PROGRAM)
+    .description("Inspect and switch the coordination of OpenClaw's subagents")
+    .version(readPackageVersion());
+  await addCoordinationCommands(program, { ...host, gateway: askGateway }, { called, more: OWN_COMMANDS });
+  await program.parseAsync();
+  // The host's client leaves handles open that would keep the process; all output is written.
+  if (methods.length > 0) process.exit();
+}

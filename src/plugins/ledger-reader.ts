@@ -1,0 +1,54 @@
+/** Owns: reading a ledger, and what lies beside it, without a coordinator: all that most commands need. */
+import { dirname, join } from "node:path";
+import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
+import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
+import type { LedgerHeads } from "../infra/ledger/opened-ledger.ts";
+import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
+import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
+import { checkIsFile, isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
+import type { ReportedLedger } from "./reports/reported-ledger.ts";
+
+const READER_BUSY_TIMEOUT_MS = 5_000;
+
+export interface LedgerReader extends ReportedLedger {
+  readonly heads: LedgerHeads;
+}
+
+/** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
+export function openLedgerForReading(path: string): Promise<LedgerReader> {
+  return openLedgerStore({ place: path, mode: "read", busyTimeoutMs: READER_BUSY_TIMEOUT_MS });
+}
+
+/** Copies a ledger that may be written meanwhile; answers the bytes of the copy. @throws CoordinationError as `backUpLedger` of infra */
+export async function backUpLedger(
+  path: string,
+  target: string,
+  onProgress: (pages: { readonly totalPages: number; readonly remainingPages: number }) => void,
+): Promise<number> {
+  checkIsFile(path);
+  return backUpSqliteLedger({ path, target, busyTimeoutMs: READER_BUSY_TIMEOUT_MS, onProgress });
+}
+
+/** When the host of this state folder last made a backup with the ledger in it. */
+export function readLastBackup(stateDir: string): Promise<HostBackup> {
+  return readHostBackup(join(stateDir, "state", "openclaw.sqlite"));
+}
+
+/**
+ * Creates the sink to which the gateway reports its health, for `readHealthBeside` of another process. It creates
+ * nothing before the first write.
+ */
+export function createHealthSink(ledgerPath: string): HealthSink {
+  return createHealthFile(joinHealthPath(ledgerPath));
+}
+
+/** Reads what the gateway reported last about the ledger at this path; `undefined` when there is nothing readable. */
+export function readHealthBeside(ledgerPath: string): Health | undefined {
+  // Beside a ledger on a server there are no files.
+  if (isPostgresUrl(ledgerPath)) return undefined;
+  return readHealth(joinHealthPath(ledgerPath));
+}
+
+function joinHealthPath(ledgerPath: string): string {
+  return join(dirname(ledgerPath), "health.json");
+}

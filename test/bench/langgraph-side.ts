@@ -1,4 +1,5 @@
 /** Owns: asking LangGraph JS for the figures of a plan. It is installed in a folder of its own, or left out. */
+import { isInstalled } from "./peers.ts";
 import { runForJson } from "./run-for-json.ts";
 
 export interface LangGraphPlans {
@@ -27,7 +28,6 @@ export interface LangGraphFailure {
 
 const RUN_PLAN = new URL("langgraph/run-plan.mjs", import.meta.url);
 const TIMEOUT_MS = 300_000;
-const NOT_INSTALLED = 3;
 
 /** Every super-step is on disk before the next one begins, and every commit survives a power cut, as ours do. */
 const DURABLE = { durability: "sync", synchronous: "full", timeoutMs: TIMEOUT_MS };
@@ -36,5 +36,6 @@ const DURABLE = { durability: "sync", synchronous: "full", timeoutMs: TIMEOUT_MS
 export function runLangGraph(
   plans: LangGraphPlans,
 ): Promise<LangGraphFigures | LangGraphFailure | undefined> {
-  return runForJson(RUN_PLAN, [JSON.stringify({ ...DURABLE, ...plans })], { absentCode: NOT_INSTALLED });
+  if (!isInstalled("langgraph")) return Promise.resolve(undefined);
+  return runForJson(RUN_PLAN, [JSON.stringify({ ...DURABLE, ...plans })]);
 }

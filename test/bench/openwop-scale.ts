@@ -82,7 +82,7 @@ async function sample({ path, runs }: Sized, folder: TempFolder, quick: boolean)
       runs: quick ? 100 : 1_500,
       readsOf: runs,
     });
-    return { openMs: opened?.openMs ?? Number.NaN, noop, reads };
+    return { openMs: opened.openMs, noop, reads };
   } finally {
     await host.stop();
   }

@@ -6,14 +6,13 @@ import { fileURLToPath } from "node:url";
 import type { TempFolder } from "../support/temp-ledger.ts";
 import type { Load, LoadFigures } from "./openwop-load.ts";
 import { TOKEN, WORKFLOWS } from "./openwop-workflows.ts";
+import { isInstalled } from "./peers.ts";
 import { runForJson } from "./run-for-json.ts";
 
 const CLI = fileURLToPath(new URL("../../src/plugins/cli/main.ts", import.meta.url));
 const ECHO = fileURLToPath(new URL("openwop-echo.ts", import.meta.url));
 const OPENWORKFLOW = fileURLToPath(new URL("openworkflow/serve.mjs", import.meta.url));
 const LOAD = new URL("openwop-load.ts", import.meta.url);
-/** The row of a program whose peer is not installed. */
-const NOT_INSTALLED = 3;
 
 type Told = Readonly<Record<string, unknown>> & { readonly baseUrl: string };
 
@@ -38,40 +37,29 @@ export async function startHost(
   return startServe(["--token", TOKEN, "--workflows", workflows, "--ledger", ledger], nodeOptions);
 }
 
-export async function startServe(
-  flags: readonly string[],
-  nodeOptions: readonly string[] = [],
-): Promise<Running> {
+export function startServe(flags: readonly string[], nodeOptions: readonly string[] = []): Promise<Running> {
   // A process that is inspected says so, over and over.
   const isHeard = nodeOptions.length === 0;
-  return requireInstalled(
-    await start([...nodeOptions, CLI, "serve", "--test-seams", "--port", "0", ...flags, "--json"], isHeard),
-  );
+  return start([...nodeOptions, CLI, "serve", "--test-seams", "--port", "0", ...flags, "--json"], isHeard);
 }
 
 /** A bare `node:http` server, which says what the machine, Node.js and the client make of HTTP. */
-export async function startEcho(): Promise<Running> {
-  return requireInstalled(await start([ECHO]));
+export function startEcho(): Promise<Running> {
+  return start([ECHO]);
 }
 
 /** `undefined` where the peer is not installed. */
-export function startOpenWorkflow(file: string): Promise<Running | undefined> {
-  return start([OPENWORKFLOW, file]);
+export async function startOpenWorkflow(file: string): Promise<Running | undefined> {
+  return isInstalled("openworkflow") ? start([OPENWORKFLOW, file]) : undefined;
 }
 
-export async function putLoad(
-  { baseUrl }: Running,
-  load: Omit<Load, "baseUrl" | "token">,
-): Promise<LoadFigures> {
-  const found = await runForJson<LoadFigures>(LOAD, [JSON.stringify({ ...load, baseUrl, token: TOKEN })]);
-  if (!found) throw new Error("the load client printed nothing");
-  return found;
+export function putLoad({ baseUrl }: Running, load: Omit<Load, "baseUrl" | "token">): Promise<LoadFigures> {
+  return runForJson<LoadFigures>(LOAD, [JSON.stringify({ ...load, baseUrl, token: TOKEN })]);
 }
 
-async function start(args: readonly string[], isHeard = true): Promise<Running | undefined> {
+async function start(args: readonly string[], isHeard = true): Promise<Running> {
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", isHeard ? "inherit" : "ignore"] });
   const telling = await readFirstObject(child);
-  if (!telling) return undefined;
   const { baseUrl } = telling;
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return {
@@ -85,14 +73,9 @@ async function start(args: readonly string[], isHeard = true): Promise<Running |
   };
 }
 
-function requireInstalled(running: Running | undefined): Running {
-  if (!running) throw new Error("a server of the product's own cannot be missing");
-  return running;
-}
-
-/** JSON that it prints once it listens; `undefined` where it says that it is not installed. */
-function readFirstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<Told | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<Told | undefined>();
+/** JSON that it prints once it listens. */
+function readFirstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<Told> {
+  const { promise, resolve, reject } = Promise.withResolvers<Told>();
   let printed = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     printed += text;
@@ -100,8 +83,7 @@ function readFirstObject(child: ChildProcessByStdio<null, Readable, null>): Prom
   });
   child.once("error", reject);
   child.once("exit", (code) => {
-    if (code === NOT_INSTALLED) resolve(undefined);
-    else reject(new Error(`a server ended with code ${code} before it listened: ${printed}`));
+    reject(new Error(`a server ended with code ${code} before it listened: ${printed}`));
   });
   return promise;
 }

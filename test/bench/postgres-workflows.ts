@@ -14,10 +14,10 @@ import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startHost, type Running } from "./openwop-servers.ts";
 import { NOOP } from "./openwop-workflows.ts";
 import { readProcessorSeconds } from "./processor-seconds.ts";
+import { isInstalled } from "./peers.ts";
 import { runForJson } from "./run-for-json.ts";
 
 const RUN_DBOS = new URL("dbos/run-workflows.mjs", import.meta.url);
-const NOT_INSTALLED = 3;
 const ROUNDS = 5;
 const AT_ONCE = 16;
 const RUNS = 3_000;
@@ -91,10 +91,11 @@ async function measureRound(
 }
 
 async function runDbos(schema: TestSchema, workflows: number): Promise<DbosFigures | undefined> {
+  if (!isInstalled("dbos")) return undefined;
   const name = `dbos_${randomBytes(6).toString("hex")}`;
   const load = { url: schema.url, schema: name, atOnce: AT_ONCE, workflows, warmups: WARMUPS };
   try {
-    return await runForJson<DbosFigures>(RUN_DBOS, [JSON.stringify(load)], { absentCode: NOT_INSTALLED });
+    return await runForJson<DbosFigures>(RUN_DBOS, [JSON.stringify(load)]);
   } finally {
     await schema.query(`drop schema if exists ${name} cascade`);
   }

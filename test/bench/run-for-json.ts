@@ -3,23 +3,13 @@ import { fileURLToPath } from "node:url";
 
 const OUTPUT_BYTES_MAX = 1_000_000;
 
-/**
- * Runs a Node.js program and returns the JSON that it printed; `undefined` when it ends with `absentCode`, and what it
- * said of that goes to stderr.
- */
-export function runForJson<T>(
-  program: URL,
-  args: readonly string[],
-  { absentCode }: { readonly absentCode?: number } = {},
-): Promise<T | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<T | undefined>();
+/** Runs a Node.js program and returns the JSON that it printed. */
+export function runForJson<T>(program: URL, args: readonly string[]): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
   const options = { maxBuffer: OUTPUT_BYTES_MAX };
   execFile(process.execPath, [fileURLToPath(program), ...args], options, (error, stdout, stderr) => {
-    if (!error) resolve(JSON.parse(stdout) as T);
-    else if (absentCode !== undefined && error.code === absentCode) {
-      process.stderr.write(stderr);
-      resolve(undefined);
-    } else reject(new Error(`${fileURLToPath(program)} failed: ${stderr}`, { cause: error }));
+    if (error) reject(new Error(`${fileURLToPath(program)} failed: ${stderr}`, { cause: error }));
+    else resolve(JSON.parse(stdout) as T);
   });
   return promise;
 }

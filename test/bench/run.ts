@@ -1,6 +1,9 @@
 /** Measures this machine and prints what it found against the budgets of docs/architecture.md, missed ones too. */
 import { parseArgs } from "node:util";
-import { isMet, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import type { BenchOptions, BenchRow } from "./bench-row.ts";
+import { formatDetails, formatTable, judgeRow } from "./format-rows.ts";
+import { installPeers, type Peer } from "./peers.ts";
+import { checkMachine } from "./steady-machine.ts";
 
 type Measure = (options: BenchOptions) => Promise<BenchRow[]>;
 
@@ -16,6 +19,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   scale: () => import("./scale.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),
+  cli: () => import("./cli.ts"),
   openwop: () => import("./openwop.ts"),
   replay: () => import("./replay.ts"),
   "replay-coordination": () => import("./replay-coordination.ts"),
@@ -25,23 +29,36 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   tenants: () => import("./tenants.ts"),
 };
 
+const PEERS: Readonly<Record<string, Peer>> = {
+  "postgres-workflows": "dbos",
+  steps: "langgraph",
+  openwop: "openworkflow",
+};
+
 const HELP = `npm run bench [-- options]
 
   --quick        smaller sizes, in a fraction of the time; no figures to quote
+  --details      below the table, what was compared and the figures behind each row
   --json         for programs
+  --no-peers     do not install the programs that some rows compare with (LangGraph JS, DBOS, OpenWorkflow)
   --only <name>  one of: ${Object.keys(BENCHES).join(", ")}
   --help         show this
 
+Verdicts: met, MISSED, or unclear where the rounds lie on both sides of the target.
+
 Examples:
   npm run bench
-  npm run bench -- --only replay
+  npm run bench -- --only replay --details
 `;
 
 const { values } = parseArgs({
+  allowNegative: true,
   options: {
     help: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
+    details: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
+    peers: { type: "boolean", default: true },
     only: { type: "string" },
   },
 });
@@ -57,28 +74,21 @@ if (wanted.length === 0) {
   process.exit(2);
 }
 
+if (values.peers) installPeers(wanted.flatMap(([name]) => PEERS[name] ?? []));
+const machine = checkMachine();
+machine.sample();
 const rows: BenchRow[] = [];
 for (const [name, load] of wanted) {
   process.stderr.write(`measuring ${name} ...\n`);
   const { measure } = await load();
   rows.push(...(await measure({ quick: values.quick })));
+  machine.sample();
 }
-process.stdout.write(values.json ? `${JSON.stringify(rows, null, 2)}\n` : rows.map(textOf).join("\n"));
-
-function textOf(row: BenchRow): string {
-  const detail = Object.entries(row.detail ?? {}).map(
-    ([name, value]) => `${name} ${value.toLocaleString("en")}`,
-  );
-  const lines = [
-    `${verdictOf(row)}  ${row.value.toLocaleString("en")} ${row.unit}  ${row.name}`,
-    `        ${row.compares}`,
-    ...(detail.length > 0 ? [`        ${detail.join(", ")}`] : []),
-  ];
-  return `${lines.join("\n")}\n`;
-}
-
-function verdictOf(row: BenchRow): string {
-  if (!row.target) return "      ";
-  const wanted = `${row.target.is} ${row.target.value.toLocaleString("en")}`;
-  return `${isMet(row) ? "met   " : "MISSED"} (${wanted})`;
+if (values.json) {
+  const judged = rows.map((row) => ({ ...row, verdict: judgeRow(row) }));
+  process.stdout.write(`${JSON.stringify({ machine: machine.describe(), rows: judged }, null, 2)}\n`);
+} else {
+  process.stdout.write(formatTable(rows));
+  if (values.details) process.stdout.write(`\n${formatDetails(rows)}`);
+  process.stdout.write(`\n${machine.describe()}\n`);
 }

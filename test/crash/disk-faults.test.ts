@@ -1,0 +1,34 @@
+/**
+ * Every operation of the disk that a ledger makes is made to fail in turn: writes, flushes, truncations and openings, once or from
+ * there on, wholly or by half. `DISK_FAULT_STRIDE` sets which: every n-th, each in five ways.
+ */
+import { execFile, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import type { DiskReport } from "./disk-process.ts";
+import { buildFailingDisk } from "./failing-disk.ts";
+
+const PROCESS = fileURLToPath(new URL("disk-process.ts", import.meta.url));
+const STRIDE = chooseCampaignSize("DISK_FAULT_STRIDE", { short: 12, long: 1 });
+/** The preloaded library is built here, and is for Linux. */
+const canFailDisks = process.platform === "linux" && spawnSync("cc", ["--version"]).status === 0;
+
+describe.runIf(canFailDisks)("a gateway on a disk that fails", () => {
+  it("lives, refuses what it cannot record and loses nothing that it acknowledged", async () => {
+    using folder = createTempFolder();
+    const env = { ...process.env, ...buildFailingDisk(folder.path) };
+    const { stdout } = await promisify(execFile)(process.execPath, [PROCESS, "1", String(STRIDE)], { env });
+    const { problems, plays, operations, failures, refusals } = JSON.parse(stdout) as DiskReport;
+    expect(problems).toEqual([]);
+    expect(operations).toBeGreaterThan(300);
+    // Faults from an operation on are mended before the gateway ends, where the last operations lie.
+    expect(failures).toBeGreaterThan(0.9 * plays);
+    expect(refusals).toMatchObject({
+      LEDGER_FULL: expect.any(Number) as number,
+      LEDGER_UNAVAILABLE: expect.any(Number) as number,
+    });
+  });
+});

@@ -90,6 +90,7 @@ async function listLosses(
 
 it.each(COPIES)(
   `%s of a ledger under load has all that was acknowledged (${ROUNDS} rounds)`,
+  { timeout: 3_600_000 },
   async (_, copy) => {
     using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");

@@ -1,6 +1,5 @@
 /**
- * Owns: the commands of `openclaw coordination` and `openclaw-coordination`, each loaded when it is needed: all of them are ten
- * times the code of one.
+ * Owns: the commands of `openclaw coordination` and `openclaw-coordination`, each loaded when it is needed.
  *
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */

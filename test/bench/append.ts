@@ -20,7 +20,15 @@ import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/sp
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { nameChildSession, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
-import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import {
+  alternate,
+  findMedian,
+  round,
+  spreadOf,
+  timeWork,
+  type BenchOptions,
+  type BenchRow,
+} from "./bench-row.ts";
 
 const BATCH = 100;
 /** admitted, decided, dispatched, dispatch.began */
@@ -71,7 +79,7 @@ async function compare({ rounds, waves, concurrent }: Comparison): Promise<Bench
       unit: "ratio",
       target: { is: "at least", value: concurrent ? 0.7 : 0.9 },
       detail: {
-        ...spreadOf(raw, runtime),
+        ...spreadOfRatios(raw, runtime),
         ...detail,
         rawMicrosPerEvent: round(1_000 * findMedian(raw)),
         // A slow commit weighs on both sides alike: from this cost of a commit on, the ratio is 0.7.
@@ -88,7 +96,7 @@ async function compare({ rounds, waves, concurrent }: Comparison): Promise<Bench
       value: round(findMedian(rawEvents) / findMedian(runtime)),
       unit: "ratio",
       detail: {
-        ...spreadOf(rawEvents, runtime),
+        ...spreadOfRatios(rawEvents, runtime),
         ...detail,
         rawMicrosPerEvent: round(1_000 * findMedian(rawEvents)),
       },
@@ -97,9 +105,8 @@ async function compare({ rounds, waves, concurrent }: Comparison): Promise<Bench
 }
 
 /** Takes the ratios that the rounds gave by themselves. */
-function spreadOf(above: readonly number[], below: readonly number[]): { lowest: number; highest: number } {
-  const ratios = above.map((value, index) => value / (below[index] ?? Number.NaN));
-  return { lowest: round(Math.min(...ratios)), highest: round(Math.max(...ratios)) };
+function spreadOfRatios(above: readonly number[], below: readonly number[]): ReturnType<typeof spreadOf> {
+  return spreadOf(above.map((value, index) => value / (below[index] ?? Number.NaN)));
 }
 
 /** Solves `(raw + c) / (runtime + c) = ratio` for what a commit must cost beyond what it cost here. */

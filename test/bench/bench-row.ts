@@ -17,6 +17,11 @@ export interface BenchOptions {
   readonly quick: boolean;
 }
 
+/** The lowest and the highest of the rounds. */
+export function spreadOf(values: readonly number[]): { lowest: number; highest: number } {
+  return { lowest: round(Math.min(...values)), highest: round(Math.max(...values)) };
+}
+
 export function isMet({ value, target }: BenchRow): boolean {
   if (!target) return true;
   return target.is === "at least" ? value >= target.value : value <= target.value;

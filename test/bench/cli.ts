@@ -6,7 +6,15 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { openRun } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
-import { alternate, findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import {
+  alternate,
+  findMedian,
+  round,
+  spreadOf,
+  timeWork,
+  type BenchOptions,
+  type BenchRow,
+} from "./bench-row.ts";
 
 const BUILD = fileURLToPath(new URL("../../scripts/run.mjs", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../../dist/plugins/cli/main.js", import.meta.url));
@@ -57,8 +65,7 @@ function createRow(name: string, { bare, times, target }: Timed): BenchRow {
     unit: "times",
     target: { is: "at most", value: target },
     detail: {
-      lowest: round(Math.min(...ratios)),
-      highest: round(Math.max(...ratios)),
+      ...spreadOf(ratios),
       ms: round(findMedian(times)),
       nodeMs: round(findMedian(bare)),
     },

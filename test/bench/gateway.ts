@@ -15,7 +15,7 @@ import { findFreePort, startGateway, type Gateway } from "../support/gateway.ts"
 import { renderScript, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { collectGarbage } from "./collect-garbage.ts";
-import { findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { findMedian, round, spreadOf, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 type Variant = "on" | "off" | "none";
 
@@ -186,7 +186,7 @@ function ownMemoryRow(pluginDir: string, folder: string): BenchRow {
     value: round(findMedian(rounds)),
     unit: "MB",
     target: { is: "at most", value: 25 },
-    detail: { lowest: round(Math.min(...rounds)), highest: round(Math.max(...rounds)) },
+    detail: spreadOf(rounds),
   };
 }
 

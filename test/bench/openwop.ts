@@ -7,7 +7,7 @@
  */
 import Database from "better-sqlite3";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startEcho, startHost, startOpenWorkflow, type Running } from "./openwop-servers.ts";
 import { CHILD, HANDOFF, NOOP } from "./openwop-workflows.ts";
@@ -154,8 +154,7 @@ function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefi
     unit: "runs/s",
     ...(target !== undefined && { target: { is: "at least", value: target } }),
     detail: {
-      lowest: round(Math.min(...per)),
-      highest: round(Math.max(...per)),
+      ...spreadOf(per),
       p50Ms: findMedianOf((figures) => figures.p50Ms),
       p99Ms: findMedianOf((figures) => figures.p99Ms),
       requestsPerRun: findMedianOf((figures) => figures.requestsPerRun),
@@ -191,8 +190,7 @@ function createPeerRow(each: LoadCase, rounds: readonly Round[], { telling }: Ru
     value: round(findMedian(ratios)),
     unit: "times",
     detail: {
-      lowest: round(Math.min(...ratios)),
-      highest: round(Math.max(...ratios)),
+      ...spreadOf(ratios),
       peerRunsPerSecond: findMedianOf((figures) => figures.perSecond),
       peerP50Ms: findMedianOf((figures) => figures.p50Ms),
       peerP99Ms: findMedianOf((figures) => figures.p99Ms),

@@ -26,7 +26,7 @@ import {
 } from "../support/ledger-fixtures.ts";
 import { openTestPostgres } from "../support/postgres-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
-import { findMedian, round, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { findMedian, round, spreadOf, timeWork, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
 const TARGET = 0.6;
 const ROUNDS = 3;
@@ -74,8 +74,7 @@ async function compare(comparison: Comparison): Promise<BenchRow[]> {
       value: round(findMedian(ratios)),
       unit: "ratio",
       detail: {
-        lowest: round(Math.min(...ratios)),
-        highest: round(Math.max(...ratios)),
+        ...spreadOf(ratios),
         appendsPerSecond: countPerSecond(rounds.map(({ ours }) => ours)),
         rawAppendsPerSecond: countPerSecond(rounds.map(rawOf)),
         appendsATransaction: round(appends / findMedian(rounds.map(({ transactions }) => transactions))),

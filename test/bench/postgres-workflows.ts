@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
-import { findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startHost, type Running } from "./openwop-servers.ts";
 import { NOOP } from "./openwop-workflows.ts";
@@ -140,8 +140,7 @@ function describeAgainstDbos(rounds: readonly Round[]): BenchRow[] {
       unit: "ratio",
       target: { is: "at least", value: DBOS_TARGET },
       detail: {
-        lowest: round(Math.min(...ratios)),
-        highest: round(Math.max(...ratios)),
+        ...spreadOf(ratios),
         runsPerSecond: medianOf(({ one }) => one.perSecond),
         dbosPerSecond: medianOf(({ dbos }) => dbos.perSecond),
         p50Ms: medianOf(({ one }) => one.p50Ms),
@@ -164,8 +163,7 @@ function describeTwoHosts(rounds: readonly Round[]): BenchRow {
       target: { is: "at least", value: TWO_HOSTS_TARGET },
     }),
     detail: {
-      lowest: round(Math.min(...ratios)),
-      highest: round(Math.max(...ratios)),
+      ...spreadOf(ratios),
       processors: availableParallelism(),
       busyByOneHost: medianOf(({ oneUsed }) => oneUsed.hosts),
       busyByServerThen: medianOf(({ oneUsed }) => oneUsed.server),

@@ -8,7 +8,7 @@
  * the detail.
  */
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { alternate, findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { alternate, findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import {
   runLangGraph,
   type LangGraphFailure,
@@ -164,7 +164,7 @@ function createSpeedRow(
     value: round(findMedian(perSecond)),
     unit: "steps/s",
     detail: {
-      ...spread(perSecond),
+      ...spreadOf(perSecond),
       cpuMicrosPerStep: medianOf(ours, ({ cpuMicrosPerStep }) => cpuMicrosPerStep),
       transactionsPerStep: medianOf(ours, ({ transactionsPerStep }) => transactionsPerStep),
       heldAtOnce: Math.max(...ours.map(({ heldMost }) => heldMost)),
@@ -192,7 +192,7 @@ function createRatioRow(benchCase: Case, { found, oursMs, theirsMs, versions }: 
     unit: "ratio",
     target: { is: "at least", value: benchCase.atOnce === 1 ? TARGETS.chain : TARGETS.joined },
     detail: {
-      ...spread(plain),
+      ...spreadOf(plain),
       rounds: plain.length,
       toItsFastestForm: round(fastest),
       ...describePerForm(found, "StepsPerSecond", ({ stepsPerSecond }) => stepsPerSecond),
@@ -211,7 +211,7 @@ function createCpuRow({ atOnce, subject }: Case, { ours, forms: { plain = [] } }
     value: round(findMedian(ratios)),
     unit: "ratio",
     target: { is: "at most", value: TARGETS.cpu },
-    detail: { ...spread(ratios), oursMicros: cost },
+    detail: { ...spreadOf(ratios), oursMicros: cost },
   };
 }
 
@@ -351,8 +351,4 @@ function formatCount(count: number): string {
 
 function medianOf<T>(found: readonly T[], figure: (one: T) => number): number {
   return round(findMedian(found.map(figure)));
-}
-
-function spread(values: readonly number[]): { lowest: number; highest: number } {
-  return { lowest: round(Math.min(...values)), highest: round(Math.max(...values)) };
 }

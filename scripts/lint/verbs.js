@@ -25,7 +25,7 @@ make map mark mask match measure meet merge migrate mint mirror move
 name narrow negotiate nest normalize note notify number
 observe offer omit open operate order overlay overwrite own
 pack pad page paint pan pair parse part partition pass pause perform persist pick pin place plan play point poll post
-prefer prepare present preserve prettify preview print probe proceed process produce program project propose prove
+prefer prepare present preserve prettify preview print probe proceed process produce program project propose prove prune
 provide publish pull pump purge push put
 qualify query quote
 race raise rank reach react read reboot rebuild recall receive recognize recompute reconcile record recover redact

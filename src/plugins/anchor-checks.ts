@@ -57,13 +57,13 @@ export interface AnchorRequest {
 
 export async function makeAnchor(reader: Reader, request: AnchorRequest): Promise<LedgerAnchor> {
   const { events, madeAtMs, key, onProgress } = request;
-  const { runs, headsSha256, heads } = await computeHeadsDigest(reader, events, onProgress);
+  const { runs, headsSha256, heads } = await computeHeadsDigest(reader, { events, onProgress });
   const content: AnchorContent = {
     madeAt: new Date(madeAtMs).toISOString(),
     runs,
     events,
     headsSha256,
-    ...(heads && { heads }),
+    ...(runs <= ANCHOR_HEADS_MAX && { heads }),
   };
   return key ? signAnchor(createAnchor(content), key) : createAnchor(content);
 }
@@ -74,32 +74,57 @@ function signAnchor(anchor: LedgerAnchor, { publicKey, sign }: SigningKey): Ledg
 }
 
 interface HeadsDigest {
+  /** False where a run grew after so many events and was then removed, and nobody named its head of then. */
+  readonly isOfThen: boolean;
+  /** How many of the runs were removed. */
+  readonly pruned: number;
   readonly runs: number;
   readonly headsSha256: string;
-  /** Absent where there are more than an anchor names. */
-  readonly heads: readonly RunHead[] | undefined;
+  /** The first of them, at most as many as an anchor names. */
+  readonly heads: readonly RunHead[];
+}
+
+interface DigestRequest {
+  readonly events: number;
+  /** The heads that an anchor names: they speak for removed runs that grew later. */
+  readonly named?: readonly RunHead[] | undefined;
+  readonly onProgress?: OnProgress | undefined;
 }
 
 async function computeHeadsDigest(
   { heads: reads }: Reader,
-  events: number,
-  onProgress?: OnProgress,
+  { events, named = [], onProgress }: DigestRequest,
 ): Promise<HeadsDigest> {
+  const headsOfThen = new Map(named.map((head) => [head.runId, head]));
   const digest = createHash("sha256");
-  const named: RunHead[] = [];
-  let runs = 0;
+  const heads: RunHead[] = [];
+  const counts = { runs: 0, pruned: 0, unnamed: 0 };
+  for await (const page of readHeadPages(reads, events)) {
+    for (const { ordinal: _ordinal, pruned, ...newest } of page) {
+      const headOfThen = pruned === "grown" ? headsOfThen.get(newest.runId) : newest;
+      const head = headOfThen ?? newest;
+      digest.update(formatHeadLine(head));
+      if (counts.runs < ANCHOR_HEADS_MAX) heads.push(head);
+      counts.runs += 1;
+      counts.pruned += pruned ? 1 : 0;
+      counts.unnamed += headOfThen ? 0 : 1;
+    }
+    onProgress?.(counts.runs);
+  }
+  const { runs, pruned, unnamed } = counts;
+  return { isOfThen: unnamed === 0, pruned, runs, headsSha256: digest.digest("hex"), heads };
+}
+
+async function* readHeadPages(
+  reads: Reader["heads"],
+  events: number,
+): AsyncGenerator<Awaited<ReturnType<Reader["heads"]["page"]>>> {
   for (let after = 0; ;) {
     const page = await reads.page({ events, after, limit: PAGE });
-    for (const { ordinal: _ordinal, ...head } of page) {
-      digest.update(formatHeadLine(head));
-      if (runs < ANCHOR_HEADS_MAX) named.push(head);
-      runs += 1;
-    }
-    onProgress?.(runs);
+    yield page;
     after = page.at(-1)?.ordinal ?? after;
-    if (page.length < PAGE) break;
+    if (page.length < PAGE) return;
   }
-  return { runs, headsSha256: digest.digest("hex"), heads: runs > ANCHOR_HEADS_MAX ? undefined : named };
 }
 
 /** The text of an anchor file, and the PEM text of the key that it has to be signed with. */
@@ -143,19 +168,32 @@ function checkSigner(
     throw createAnchorError(name, `is signed with another key than ${publicKey.name}`);
 }
 
-/** Finds what the anchor names and the ledger does not hold. */
-export async function findAnchorProblems(
+/** How a ledger is, held against an anchor. */
+export interface AnchorCheck {
+  /** Things that the anchor names and the ledger does not hold. */
+  readonly problems: readonly AnchorProblem[];
+  /** How many runs of the anchor were pruned since, or before it. */
+  readonly pruned: number;
+  /** False where only runs that it names were compared, because others grew after it and were then pruned. */
+  readonly isDigestCompared: boolean;
+}
+
+/** Finds what the anchor names and the ledger does not hold. A run that was pruned since has left its trace. */
+export async function checkAnchor(
   reader: Reader,
   anchor: LedgerAnchor,
   onProgress?: OnProgress,
-): Promise<AnchorProblem[]> {
+): Promise<AnchorCheck> {
+  const { events, heads: named } = anchor;
   const problems = [
     ...(await findShorterLedger(reader, anchor)),
-    ...(await findNamedProblems(reader, anchor.heads ?? [], onProgress)),
+    ...(await findNamedProblems(reader, named ?? [], onProgress)),
   ];
+  const found = await computeHeadsDigest(reader, { events, named, onProgress });
+  const { pruned, isOfThen: isDigestCompared } = found;
   // Named runs may all be there, and others between them that were not.
-  if (problems.length === 0) problems.push(...(await findDigestProblem(reader, anchor, onProgress)));
-  return problems.slice(0, PROBLEMS_MAX);
+  if (problems.length === 0 && isDigestCompared) problems.push(...findDigestProblem(found, anchor));
+  return { problems: problems.slice(0, PROBLEMS_MAX), pruned, isDigestCompared };
 }
 
 async function findShorterLedger({ heads }: Reader, { events }: LedgerAnchor): Promise<AnchorProblem[]> {
@@ -191,6 +229,8 @@ async function findRunProblem({ heads }: Reader, head: RunHead): Promise<AnchorP
     const message = `the run is not there, and had ${events} events when the anchor was made`;
     return { kind: "anchor_run_missing", message, runId };
   }
+  // Only the newest hash of a pruned run is left.
+  if (found.isPruned && found.length > events) return undefined;
   if (found.hash === undefined) {
     const message = `the run has ${found.length} events, and had ${events} when the anchor was made`;
     return { kind: "anchor_run_shortened", message, runId, sequence: found.length };
@@ -200,12 +240,7 @@ async function findRunProblem({ heads }: Reader, head: RunHead): Promise<AnchorP
   return { kind: "anchor_run_rewritten", message, runId, sequence };
 }
 
-async function findDigestProblem(
-  reader: Reader,
-  { events, runs, headsSha256 }: LedgerAnchor,
-  onProgress?: OnProgress,
-): Promise<AnchorProblem[]> {
-  const found = await computeHeadsDigest(reader, events, onProgress);
+function findDigestProblem(found: HeadsDigest, { events, runs, headsSha256 }: LedgerAnchor): AnchorProblem[] {
   if (found.runs === runs && found.headsSha256 === headsSha256) return [];
   const message =
     `the ${found.runs} runs up to event ${events} do not have the digest that the anchor has over its ${runs}: ` +
@@ -238,7 +273,9 @@ async function checkReplaceable({ reader, path, older, anchor }: Replacement): P
       path,
       "holds an anchor that is signed with another key; pass that key with --sign",
     );
-  const [problem] = await findAnchorProblems(reader, older);
+  const {
+    problems: [problem],
+  } = await checkAnchor(reader, older);
   if (!problem) return;
   const place = problem.runId === undefined ? "" : `${problem.runId}: `;
   throw new CoordinationError(

@@ -11,6 +11,7 @@ import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.t
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
+import type { PrunedLedger } from "../agents/coordination/runtime/prune-ledger.ts";
 import type { ExportCursors } from "../agents/coordination/ports/export-cursors.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
@@ -106,6 +107,8 @@ export interface WorkflowOptions {
   readonly coordinations?: Omit<CoordinationRunsParts, "hostId">;
   /** Agents of manifests, and what they work with. */
   readonly agents?: AgentOptions;
+  /** Days after which runs that have ended are removed; absent: never. Only where the ledger is opened here. */
+  readonly keepDays?: number;
   /** SR-1: what is never kept, shown or logged, by name. */
   readonly secrets: ReadonlyMap<string, string>;
   readonly readVariable: (name: string) => string | undefined;
@@ -118,7 +121,7 @@ export interface RunningWorkflows {
   /** How far exports of the ledger's events came. Absent where somebody else has the ledger open. */
   readonly exports?: ExportCursors;
   /** Reads the runs of every tenant. */
-  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage">;
+  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage" | "pruned">;
   /** Holds what a client sent against a schema; loaded when it is first needed. */
   readonly contract: () => Promise<OutputContract>;
   close(): Promise<void>;
@@ -134,7 +137,7 @@ const CALL_BYTES_MAX = 4_000_000;
 export async function composeWorkflows(options: WorkflowOptions): Promise<RunningWorkflows> {
   const { ledgerPath, baseUrl, conformance } = options;
   checkShares(options);
-  const ledger = await ledgerOf(options);
+  const ledger = await openOrShare(options);
   const key = readOrCreateKey(
     options.interruptKeyFile ?? join(options.keyFolder ?? dirname(ledgerPath), "interrupt-key"),
   );
@@ -190,7 +193,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   };
 }
 
-async function closeBehind(host: WorkflowHost, ledger: OpenLedger): Promise<void> {
+async function closeBehind(host: WorkflowHost, ledger: UsedLedger): Promise<void> {
   try {
     await host.stop();
   } finally {
@@ -213,19 +216,35 @@ function agentHostOf({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostParts {
   return { ...NO_AGENTS, ...agents, mcpServers };
 }
 
-interface OpenLedger {
+interface UsedLedger {
   readonly workflows: WorkflowStore;
   readonly exports?: ExportCursors;
   close(): Promise<void>;
 }
 
-async function ledgerOf({ ledgerPath, store, noteAppend }: WorkflowOptions): Promise<OpenLedger> {
+async function openOrShare(options: WorkflowOptions): Promise<UsedLedger> {
+  const { ledgerPath, store, noteAppend } = options;
   if (store) return { workflows: store, close: () => Promise.resolve() };
   const ledger = await openLedgerStore({ place: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS });
-  if (!noteAppend) return ledger;
-  const { timeAppends } = await import("./metrics/time-appends.ts");
+  const pruning = await pruneRegularly(options, ledger);
+  const close = async (): Promise<void> => {
+    await pruning?.stop();
+    await ledger.close();
+  };
   const { exports } = ledger;
-  return { workflows: timeAppends(ledger.workflows, noteAppend), exports, close: () => ledger.close() };
+  if (!noteAppend) return { workflows: ledger.workflows, exports, close };
+  const { timeAppends } = await import("./metrics/time-appends.ts");
+  return { workflows: timeAppends(ledger.workflows, noteAppend), exports, close };
+}
+
+/** Removes old runs where the operator wants it. */
+async function pruneRegularly(
+  { keepDays, logger }: WorkflowOptions,
+  ledger: PrunedLedger,
+): Promise<{ stop(): Promise<void> } | undefined> {
+  if (keepDays === undefined) return undefined;
+  const { startPruning } = await import("../agents/coordination/runtime/prune-regularly.ts");
+  return startPruning({ ledger, keepDays, clock: systemClock, logger });
 }
 
 function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {

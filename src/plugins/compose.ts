@@ -157,7 +157,11 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     settings: createSettings(config, ownName),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
-  const close = (): Promise<void> => closeBehind(coordinator, acp, store);
+  const pruning = await pruneRegularly(options, store);
+  const close = async (): Promise<void> => {
+    await pruning?.stop();
+    await closeBehind(coordinator, acp, store);
+  };
   const reads = { ...readsOf(store, coordinator), ...(ownName !== undefined && { gateway: ownName }) };
   const signedAnswers = createOnce(() => answerCheck(config));
   return {
@@ -169,6 +173,17 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     signedAnswers,
     close,
   };
+}
+
+/** Removes old runs where the operator wants it. */
+async function pruneRegularly(
+  { config: { ledger }, logger }: ComposeOptions,
+  store: GatewayLedger["store"],
+): Promise<{ stop(): Promise<void> } | undefined> {
+  const { keepDays } = ledger;
+  if (keepDays === undefined) return undefined;
+  const { startPruning } = await import("../agents/coordination/runtime/prune-regularly.ts");
+  return startPruning({ ledger: store, keepDays, clock: systemClock, logger });
 }
 
 async function closeBehind(

@@ -35,6 +35,8 @@ export interface Serving extends FacesWanted {
   readonly interruptKeyFile?: string;
   /** How long this process may be silent until others take over its runs. */
   readonly leaseMs?: number;
+  /** Days after which runs that have ended are removed; absent: never. */
+  readonly keepDays?: number;
   readonly tokens: readonly BearerToken[];
   readonly definitions: readonly WorkflowDefinition[];
   readonly port: number;

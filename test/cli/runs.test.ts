@@ -73,6 +73,7 @@ describe("runs", () => {
       coordinations: 0,
       workflowRuns: 2,
       events: 5,
+      pruned: { runs: 0, events: 0 },
     });
     using damaged = createTempFolder();
     const path = damaged.file("ledger.sqlite");
@@ -136,6 +137,7 @@ describe("serve", () => {
       ["--token", "t", "--replay-retention", ""],
       "--replay-retention: expected a number of days from 0 to 3650",
     ],
+    [["--token", "t", "--keep-days", "0"], "--keep-days: expected at least 1 day"],
     [["--token", "t", "--lease", "1.9"], "--lease: expected a number of seconds from 2 to 300, got 1.9"],
     [["--token", "t", "--lease", "301"], "--lease: expected a number of seconds from 2 to 300, got 301"],
     [["--token", "t", "--model", "m"], "--model-url and --model belong together"],

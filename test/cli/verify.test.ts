@@ -29,6 +29,7 @@ describe("verify", () => {
       workflowRuns: 0,
       coordinations: 2,
       events: events.length,
+      pruned: { runs: 0, events: 0 },
     });
   });
 

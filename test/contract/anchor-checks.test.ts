@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ANCHOR_HEADS_MAX, formatAnchor } from "../../src/agents/coordination/contracts/ledger-anchor.ts";
 import type { LedgerReader } from "../../src/plugins/ledger-reader.ts";
-import { findAnchorProblems, makeAnchor, readAnchor } from "../../src/plugins/anchor-checks.ts";
+import { checkAnchor, makeAnchor, readAnchor } from "../../src/plugins/anchor-checks.ts";
 
 const RUNS = ANCHOR_HEADS_MAX + 1;
 const hashOf = (ordinal: number): string => ordinal.toString(16).padStart(64, "0");
@@ -49,10 +49,10 @@ describe("an anchor of very many runs", () => {
   test("finds that a run was rewritten or removed, without knowing which", async () => {
     const sound = createFakeReader({ runs: RUNS });
     const anchor = await makeAnchor(sound, { events: RUNS, madeAtMs: 0 });
-    expect(await findAnchorProblems(sound, anchor)).toEqual([]);
-    const rewritten = await findAnchorProblems(createFakeReader({ runs: RUNS, rewritten: 7 }), anchor);
+    expect(await checkAnchor(sound, anchor)).toEqual({ problems: [], pruned: 0, isDigestCompared: true });
+    const { problems: rewritten } = await checkAnchor(createFakeReader({ runs: RUNS, rewritten: 7 }), anchor);
     expect(rewritten).toMatchObject([{ kind: "anchor_ledger_differs" }]);
-    const removed = await findAnchorProblems(createFakeReader({ runs: RUNS - 1 }), anchor);
+    const { problems: removed } = await checkAnchor(createFakeReader({ runs: RUNS - 1 }), anchor);
     expect(removed).toMatchObject([{ kind: "anchor_ledger_differs" }]);
   });
 });

@@ -49,6 +49,9 @@ async function fillCoordinations(store: OpenedLedger, name: string): Promise<voi
   const ended = openRun(`ended-${name}`);
   await store.append(ended.request);
   await store.append(appendEnd(ended.author));
+  const pruned = openRun(`pruned-${name}`);
+  await store.append(pruned.request);
+  await store.append(appendEnd(pruned.author));
   const hostile = createAuthor(`hostile-${name}`);
   await store.append(
     hostile.append(
@@ -56,6 +59,12 @@ async function fillCoordinations(store: OpenedLedger, name: string): Promise<voi
       spawnOf("c\u0000"),
     ),
   );
+  const page = await store.pruning.page({
+    before: Number.MAX_SAFE_INTEGER,
+    limit: 100,
+    beforeMs: (NOW + 1) as EpochMs,
+  });
+  await store.pruning.remove(page.filter(({ runId }) => runId === pruned.author.runId));
 }
 
 async function fillWorkflows({ workflows }: OpenedLedger, name: string): Promise<void> {

@@ -68,9 +68,10 @@ const WITH_TRIGGERS = WITHOUT_TRIGGERS.replaceAll("disable", "enable");
 describe("the schema", () => {
   it.each([
     ["an event is changed", "update event set payload = '{}'"],
-    ["an event is removed", "delete from event"],
+    ["an event is removed", "delete from event where type = 'step.dispatched'"],
     ["events are truncated", "truncate event cascade"],
-    ["a run is removed", "delete from run"],
+    ["a run is removed", "delete from run where kind = 'workflow'"],
+    ["a trace is removed", "delete from pruned_run"],
     ["a run shrinks", "update run set length = length - 1"],
     [
       "a run gets another kind",

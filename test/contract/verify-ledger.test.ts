@@ -247,7 +247,7 @@ describe("damage to the events", () => {
       expect(problems.map(({ kind }) => kind)).toContain("event_missing");
       if (number === 2)
         expect(problems).toContainEqual(
-          expect.objectContaining({ message: "between coordination number 1 and 3, all are missing" }),
+          expect.objectContaining({ message: "between run number 1 and 3, all are missing" }),
         );
     },
   );

@@ -58,6 +58,10 @@ export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Ev
       ...readKnownOrigin(run),
     }));
   return {
+    pruned: {
+      counts: () => answer(() => ({ runs: 0, events: 0, claims: 0 })),
+      find: () => answer(() => undefined),
+    },
     append: (request) =>
       answer(() => {
         append(request);

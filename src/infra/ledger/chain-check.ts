@@ -60,19 +60,23 @@ function createMissingProblem(runId: string, from: number, before: number): Stor
 export interface LedgerCounts {
   /** How many events there are. */
   readonly stored: number;
+  /** How many were removed with their runs. */
+  readonly pruned: number;
   /** How many were ever appended. */
   readonly appended: number;
   /** By the rows of the runs. */
   readonly counted: number;
-  /** The number of the newest event. */
+  /** The number of the newest event, also of a removed run. */
   readonly last: number;
 }
 
-/** Runs and events are numbered as they are appended, so what was removed as a whole shows. */
-export function reportCounts({ stored, appended, counted, last }: LedgerCounts, report: Report): void {
-  if (stored !== appended) {
-    const kind = stored < appended ? "event_missing" : "event_forged";
-    report({ kind, message: `the file holds ${stored} events, but ${appended} were appended` });
+/** Runs and events are numbered as they are appended, so what was removed without a trace shows. */
+export function reportCounts(counts: LedgerCounts, report: Report): void {
+  const { stored, pruned, appended, counted, last } = counts;
+  if (stored + pruned !== appended) {
+    const kind = stored + pruned < appended ? "event_missing" : "event_forged";
+    const besides = pruned > 0 ? ` and ${pruned} were pruned` : "";
+    report({ kind, message: `the file holds ${stored} events${besides}, but ${appended} were appended` });
   }
   if (last < appended)
     report({ kind: "event_missing", message: `the last ${appended - last} events are missing` });

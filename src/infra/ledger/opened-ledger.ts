@@ -2,6 +2,7 @@
 import type { RunHead } from "../../agents/coordination/contracts/ledger-anchor.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
 import type { ExportCursors } from "../../agents/coordination/ports/export-cursors.ts";
+import type { LedgerPruning } from "../../agents/coordination/ports/run-store.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
@@ -21,6 +22,7 @@ export type OpenedLedger = LedgerStore &
     /** Returns the bytes that it takes on disk, with its indexes and what is not yet in its place. */
     measureBytes(): Promise<number>;
     readonly heads: LedgerHeads;
+    readonly pruning: LedgerPruning;
   };
 
 /** Reads what anchors are made of and held against, of runs of either kind. */
@@ -43,6 +45,8 @@ export interface HeadPlace {
 
 export interface PlacedHead extends RunHead {
   readonly ordinal: number;
+  /** Set for a removed run. `as-then`: it had its last event then. `grown`: it grew later, and only its end is left. */
+  readonly pruned?: "as-then" | "grown";
 }
 
 export interface HashPlace {
@@ -52,6 +56,8 @@ export interface HashPlace {
 
 export interface HashAt {
   readonly length: number;
-  /** Absent where the run has no such event. */
+  /** Absent where the run has no such event, or it was removed with others. */
   readonly hash?: string;
+  /** True for a removed run. */
+  readonly isPruned?: boolean;
 }

@@ -33,10 +33,11 @@ import { createRunOwners } from "./database/owner-table.ts";
 import { openDatabase, type OpenOptions } from "./database/open-server.ts";
 import { createPostgresSource } from "./database/postgres-dialect.ts";
 import { countRuns } from "./database/read-log-rows.ts";
+import { createLedgerPruning } from "./database/pruned-table.ts";
 import { deleteTextsBefore } from "./database/delete-texts.ts";
 import { createWriteQueue, type OpenLedger } from "./database/commit-queue.ts";
 import { inspectDatabase } from "./inspect/inspect-server.ts";
-import { readHashAt, readHeads } from "./inspect/list-heads.ts";
+import { readHashAt, readHeads, readNewestNumber } from "./inspect/list-heads.ts";
 import { createPostgresRunStore, type RunRules } from "./postgres-run-store.ts";
 import { createPostgresWorkflowStore } from "./postgres-workflow-store.ts";
 
@@ -91,10 +92,11 @@ export async function openPostgresLedger(
     counts: () => runGuarded(() => countRuns(query)),
     measureBytes: () => runGuarded(() => measureTables(query)),
     heads: {
-      newestNumber: () => findNewestPosition(source),
+      newestNumber: () => runGuarded(() => readNewestNumber(query)),
       page: (place) => runGuarded(() => readHeads(query, place)),
       hashAt: (place) => runGuarded(() => readHashAt(query, place)),
     },
+    pruning: createLedgerPruning({ ...ledger, now: () => clock.now() }),
     close: () => (closing ??= queue.drained().then(() => database.close())),
   };
 }

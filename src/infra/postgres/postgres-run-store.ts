@@ -12,6 +12,7 @@ import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents } from "../ledger/read-events.ts";
 import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
 import { growRun, type Grown } from "./database/grow-log.ts";
+import { createPrunedRuns } from "./database/pruned-table.ts";
 import type { SendQuery } from "./database/connect.ts";
 import { formatEventKey, type Group, type Head, type Wanted, type Write } from "./database/group.ts";
 import { createReadHashed, createReadSlice, RUN_COLUMNS } from "./database/read-log-rows.ts";
@@ -39,10 +40,12 @@ export function createPostgresRunStore<
   Event extends StorableEvent,
   Summary,
   Append extends Appended<Event, Summary>,
->(
-  { database: { query }, guarded, queued }: OpenLedger,
-  rules: RunRules<Event, Summary, Append>,
-): RunStore<Event, Summary, Append> {
+>(ledger: OpenLedger, rules: RunRules<Event, Summary, Append>): RunStore<Event, Summary, Append> {
+  const {
+    database: { query },
+    guarded,
+    queued,
+  } = ledger;
   const { kind, decode, check } = rules;
   const lostAppends: LostAppends = new Map();
   const readSlice = createReadSlice(query, kind);
@@ -65,6 +68,7 @@ export function createPostgresRunStore<
         );
         return row && storedRunOf<Summary>(row);
       }),
+    pruned: createPrunedRuns(ledger),
     list: (listing) =>
       guarded(async () => (await listRows(query, kind, listing)).map((row) => storedRunOf<Summary>(row))),
   };

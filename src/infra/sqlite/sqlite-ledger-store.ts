@@ -30,6 +30,7 @@ import { findRuns } from "../ledger/find-runs.ts";
 import { writeLabels } from "./database/run-labels.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
 import { readHashAt, readHeads, readNewestNumber } from "./inspect/read-heads.ts";
+import { createLedgerPruning } from "./database/pruned-rows.ts";
 import { createRunOwners } from "./database/owner-rows.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { createSqliteSource } from "./database/sqlite-dialect.ts";
@@ -100,6 +101,7 @@ export async function openSqliteLedger(
       page: (place) => runGuarded(() => readHeads(database, place)),
       hashAt: (place) => runGuarded(() => readHashAt(database, place)),
     },
+    pruning: createLedgerPruning({ ...ledger, now: () => clock.now() }),
     close: async () => {
       closing = true;
       await queue.drained();

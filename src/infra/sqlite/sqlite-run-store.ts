@@ -12,6 +12,7 @@ import { readEvents, type ReadSlice } from "../ledger/read-events.ts";
 import { takeSlice } from "../ledger/row-slice.ts";
 import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
 import { growRun } from "./database/append-run.ts";
+import { createPrunedRuns } from "./database/pruned-rows.ts";
 import { runReadsOf, type RunReads } from "./database/run-statements.ts";
 import type { Head } from "./database/statements.ts";
 import type { Group, OpenLedger } from "./database/write-queue.ts";
@@ -36,10 +37,8 @@ export function createSqliteRunStore<
   Event extends StorableEvent,
   Summary,
   Append extends Appended<Event, Summary>,
->(
-  { database, guarded, queued }: OpenLedger,
-  rules: RunRules<Event, Summary, Append>,
-): RunStore<Event, Summary, Append> {
+>(ledger: OpenLedger, rules: RunRules<Event, Summary, Append>): RunStore<Event, Summary, Append> {
+  const { database, guarded, queued } = ledger;
   const { kind, decode, check } = rules;
   const reads = runReadsOf(database, kind);
   const read = <T>(run: (prepared: RunReads) => T): Promise<T> => guarded(() => run(reads()));
@@ -56,6 +55,7 @@ export function createSqliteRunStore<
         const row = entry.get(runId);
         return row && storedRunOf<Summary>(row);
       }),
+    pruned: createPrunedRuns(ledger),
     list: (query) => read((prepared) => listRows(prepared, query).map((row) => storedRunOf<Summary>(row))),
   };
 }
@@ -68,7 +68,7 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
 ): Error | undefined {
   const { runId, events, summary, origin, owner } = request;
   if (events.length === 0) return undefined;
-  const head = group.statements.head.get(runId);
+  const head = group.statements.head.get(runId, runId);
   const conflict =
     findLogConflict({ runId, kind, events }, head) ??
     findLostOwner(request, head) ??

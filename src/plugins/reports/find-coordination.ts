@@ -6,6 +6,7 @@ import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 
 export type RunEntry = Awaited<ReturnType<ReportedLedger["list"]>>[number];
@@ -36,9 +37,10 @@ export async function resolveId(reader: ReportedLedger, id: string): Promise<Coo
   const named = entries.find(({ runId }) => runId === id) ?? (entries.length === 1 ? entries[0] : undefined);
   if (named) return named.runId;
   if (entries.length === 0) {
+    const trace = await describeTrace(reader, id);
     throw new CoordinationError(
       "COORDINATION_NOT_FOUND",
-      `no coordination begins with ${JSON.stringify(id)}`,
+      trace ?? `no coordination begins with ${JSON.stringify(id)}`,
     );
   }
   // The page of candidates may not reach back to the one with exactly this id.
@@ -50,6 +52,17 @@ export async function resolveId(reader: ReportedLedger, id: string): Promise<Coo
     "INPUT_INVALID",
     `id: ${JSON.stringify(id)} is a prefix of ${candidates.join(", ")}${more}`,
   );
+}
+
+/** Returns what is left of a run that `ledger prune` removed; `undefined` for another id. */
+export async function describeTrace(
+  { pruned }: Pick<ReportedLedger, "pruned">,
+  id: string,
+): Promise<string | undefined> {
+  const trace = await pruned.find(id);
+  if (!trace) return undefined;
+  const at = new Date(trace.prunedAtMs).toISOString();
+  return `${id} was pruned from the ledger at ${at}; it had ${formatCount(trace.events, "event")}`;
 }
 
 /** The text that events name by this reference; `null` once it is no longer kept. */

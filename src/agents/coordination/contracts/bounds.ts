@@ -58,6 +58,7 @@ export const BOUNDS = {
   retryBudgetMax: 100,
   stepsPerCoordinationMax: 10_000,
   gatewayLeaseMsMax: 600_000,
+  ledgerKeepDaysMax: 36_500,
   durationMsMax: 31 * 24 * 3_600_000,
   envelopeCharsMax: 16_384,
   envelopeDepthMax: 8,

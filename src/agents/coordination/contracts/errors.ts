@@ -92,6 +92,11 @@ export const ERROR_CODES = {
     summary: "no coordination has this id",
     advice: "Run `openclaw coordination list` to see the ids; a unique prefix is enough.",
   },
+  RUN_PRUNED: {
+    recovery: "fix-input",
+    summary: "a run with this id has ended and was pruned from the ledger",
+    advice: "Use another id. What the run did is in backups that were made before `ledger prune`.",
+  },
   INPUT_INVALID: {
     recovery: "fix-input",
     summary: "the input does not match its schema or breaks a bound",

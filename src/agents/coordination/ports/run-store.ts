@@ -1,4 +1,4 @@
-import type { CoordinationId } from "../contracts/ids.ts";
+import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { OwnerToken } from "./run-owners.ts";
 
@@ -7,7 +7,7 @@ import type { OwnerToken } from "./run-owners.ts";
  * one ledger and share their ids: to the store of one kind a run of the other is not there.
  *
  * S1 `append` is compare-and-set on `(runId, sequence)` and all or nothing. S2 an append that resolved is on disk.
- * S3 no event is ever changed or removed (L1). S4 each event carries a hash over its content and the hash before it.
+ * S3 no event is ever changed, and one is removed only with the whole of its run (L1, `LedgerPruning`). S4 each event carries a hash over its content and the hash before it.
  */
 export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summary>> {
   /**
@@ -28,6 +28,8 @@ export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summar
   entry(runId: CoordinationId): Promise<StoredRun<Summary> | undefined>;
   /** Runs in the order of their first events. */
   list(query: ListQuery): Promise<StoredRun<Summary>[]>;
+  /** Which runs were removed, of either kind. */
+  readonly pruned: PrunedRuns;
 }
 
 /** Holds all that one append to a log writes, in one transaction with whatever else belongs to it. */
@@ -73,4 +75,71 @@ export interface StoredRun<Summary> {
 export interface EventDamage {
   readonly sequence: number;
   readonly problem: "event_missing" | "event_changed" | "event_unreadable";
+}
+
+/** Which runs were removed from a ledger, of either kind. Their ids are never given to other runs. */
+export interface PrunedRuns {
+  /** How much was ever removed. */
+  counts(): Promise<PrunedCounts>;
+  /** `undefined` for a run that was not removed. */
+  find(runId: string): Promise<PrunedRun | undefined>;
+}
+
+/** How much was removed from a ledger. */
+export interface PrunedCounts {
+  readonly runs: number;
+  readonly events: number;
+  /** The claims that the removed events acquired (S5). */
+  readonly claims: number;
+}
+
+/** The trace that a removed run leaves. */
+export interface PrunedRun {
+  readonly runId: string;
+  readonly kind: "coordination" | "workflow";
+  /** How many events it had. */
+  readonly events: number;
+  readonly prunedAtMs: EpochMs;
+}
+
+/**
+ * Removes whole runs that have ended (docs/adr/0030).
+ *
+ * N1 A run is removed with all its events or not at all, and leaves its length and its newest hash, so that what is left still
+ * proves that nothing else is missing. N2 No run is removed that is open, that changed since it was looked at, or whose events
+ * something else in the ledger names.
+ */
+export interface LedgerPruning {
+  /** Runs of either kind, newest first, with what has to be known before one is removed. */
+  page(place: PruningPlace): Promise<PrunableRun[]>;
+  /** Removes runs in one transaction. One that is not as the page said is left. */
+  remove(runs: readonly PrunableRun[]): Promise<RemovedRuns>;
+}
+
+/** Which page of runs is looked at. */
+export interface PruningPlace {
+  /** The ordinal before which the page begins. */
+  readonly before: number;
+  readonly limit: number;
+  /** Only runs whose newest event is older are held against what names their events. */
+  readonly beforeMs: EpochMs;
+}
+
+/** A run as pruning looks at it. */
+export interface PrunableRun {
+  readonly ordinal: number;
+  readonly runId: string;
+  readonly kind: "coordination" | "workflow";
+  /** How many events its log has. */
+  readonly length: number;
+  /** `open`: its log may grow. `recent`: its newest event is not old enough. `used`: memory, files or claims name its events. */
+  readonly state: "open" | "recent" | "used" | "prunable";
+  /** The runs that it is part of, was forked from, or shares its memory with. */
+  readonly relatives: readonly string[];
+}
+
+/** How much one transaction removed. */
+export interface RemovedRuns {
+  readonly runs: number;
+  readonly events: number;
 }

@@ -76,8 +76,9 @@ interface TokenCount {
   problems(): Promise<StoredProblem[]>;
 }
 
-/** S5: as many claims as the ledger had counted before its logs were read are in them, and none is beyond its count. */
+/** S5: as many claims as the ledger had counted before its logs were read are in them or were pruned, and none is beyond its count. */
 async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
+  const before = await store.pruned.counts().catch(() => undefined);
   const readLastToken = async (): Promise<number> => {
     const query = { resource: "", atMs: 0 as EpochMs, limit: 0 };
     return (await store.overlapping(query)).lastToken;
@@ -103,9 +104,11 @@ async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promi
       const createIndexProblem = (message: string): StoredProblem[] => [{ kind: "index_differs", message }];
       if (newest > last)
         return createIndexProblem(`claim ${newest} was acquired, but the ledger counts ${last}`);
-      if (found === counted) return [];
+      const pruned = await store.pruned.counts();
+      // Those of runs that were removed meanwhile may have been counted twice.
+      if (found + pruned.claims === counted || pruned.runs !== before?.runs) return [];
       return createIndexProblem(
-        `the ledger counts ${String(counted)} claims, its logs hold ${found} of them`,
+        `the ledger counts ${String(counted)} claims, its logs hold ${found + pruned.claims} of them`,
       );
     },
   };
@@ -121,13 +124,14 @@ interface RunCheck {
   readonly tokens?: readonly number[];
 }
 
-/** Verifies a run that grows meanwhile. Events that were appended while it was read are checked again. */
+/** Verifies a run that may grow or be pruned meanwhile. Events that were appended while it was read are checked again. */
 async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<RunCheck> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
     const run = await verifyRun(stored, checked);
     if (run.problems.length === 0 || tries >= GROWTHS_MAX) return run;
     const newest = await stored.store.entry(checked.runId).catch(() => undefined);
+    if (newest === undefined && (await stored.store.pruned.find(entry.runId))) return { problems: [] };
     if (newest === undefined || newest.length === checked.length) return run;
     checked = newest;
   }
@@ -140,7 +144,7 @@ async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<Run
     for await (const event of eventsOf(store, runId)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
     await checkClaims(check, runId, listClaims(store, { runId }));
-    await checkFork(check, forks);
+    await checkFork(check, { store, forks });
   } catch (error) {
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
     const problem = { kind, message: messageOf(error), runId, sequence: check.state.nextSequence } as const;
@@ -248,10 +252,10 @@ function noteStep({ state, steps }: Check, { type, sequence, payload }: FactEven
   if (planned && stepId !== DELIVERY_STEP_ID) steps.push({ sequence, stepId, carried });
 }
 
-async function checkFork({ state, steps, problems }: Check, forks: ForkSources): Promise<void> {
+async function checkFork({ state, steps, problems }: Check, { store, forks }: Stored): Promise<void> {
   if (state.kind === "unopened") return;
   const { forkedFrom } = state.created;
-  if (!forkedFrom) return;
+  if (!forkedFrom || (await store.pruned.find(forkedFrom.coordinationId))) return;
   problems.push(...(await findProblemsOfFork(forks, { runId: state.coordinationId, forkedFrom, steps })));
 }
 

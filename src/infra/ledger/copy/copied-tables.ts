@@ -50,6 +50,21 @@ export const RUN_TABLE: CopiedTable = {
 export const BESIDE_TABLES: readonly CopiedTable[] = [
   RUN_TABLE,
   {
+    name: "pruned_run",
+    key: ["run_key"],
+    columns: {
+      run_key: "integer",
+      run_id: "text",
+      kind: "text",
+      length: "integer",
+      head_hash: "bytes",
+      first_event: "integer",
+      newest_event: "integer",
+      claims: "integer",
+      pruned_at_ms: "integer",
+    },
+  },
+  {
     name: "reference",
     key: ["reference_key"],
     columns: { reference_key: "integer", name: "text", run_key: "integer", step_id: "text" },

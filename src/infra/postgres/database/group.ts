@@ -15,6 +15,7 @@ export interface Head extends OwnerRow {
   readonly run_key: number;
   readonly length: number;
   readonly head_hash: Buffer;
+  /** `PRUNED_KIND` for a run that was removed. */
   readonly kind: string;
   /** JSON, of a fork. */
   readonly origin: string | null;

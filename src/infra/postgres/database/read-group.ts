@@ -1,6 +1,7 @@
 /** Owns: reading what the writes of a group must know, behind the lock of the ledger. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { ClaimHolder } from "../../ledger/claim-rows.ts";
+import { PRUNED_KIND } from "../../ledger/log-conflict.ts";
 import type { SendQuery } from "./connect.ts";
 import {
   createRows,
@@ -75,6 +76,10 @@ async function readHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<stri
   const rows = await query<Head & { readonly run_id: string }>(
     `select run_id, run_key, length, head_hash, kind, origin, owner_id, owner_token
      from run
+     where run_id = any (@runIds::text[])
+     union all
+     select run_id, run_key, length, head_hash, '${PRUNED_KIND}', null, '', 0
+     from pruned_run
      where run_id = any (@runIds::text[])`,
     { runIds: [...runIds] },
   );

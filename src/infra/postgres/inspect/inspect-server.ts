@@ -8,7 +8,13 @@ import {
 } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
-import { createChainCheck, reportCounts, type Report, type RunHead } from "../../ledger/chain-check.ts";
+import {
+  createChainCheck,
+  reportCounts,
+  type LedgerCounts,
+  type Report,
+  type RunHead,
+} from "../../ledger/chain-check.ts";
 import type { HashedRow } from "../../ledger/stored-run.ts";
 import type { PostgresDatabase, SendQuery } from "../database/connect.ts";
 import { checkClaims, checkContent, checkDefinitions, checkKept } from "./inspect-beside.ts";
@@ -116,28 +122,38 @@ function parseSummary(text: string): StoredSummary {
 }
 
 async function checkCount(query: SendQuery, report: Report): Promise<void> {
-  const [counts] = await query<{ stored: number; appended: number; counted: number; last: number }>(
+  const [counts] = await query<LedgerCounts>(
     `select
        (select count(*) from event) as stored,
+       (select coalesce(sum(length), 0)::bigint from pruned_run) as pruned,
        (select max(events) from ledger_count) as appended,
        (select coalesce(sum(length), 0)::bigint from run) as counted,
-       (select coalesce(max(event_key), 0) from event) as last`,
+       greatest(
+         (select coalesce(max(event_key), 0) from event),
+         (select coalesce(max(newest_event), 0) from pruned_run)
+       ) as last`,
   );
   if (counts) reportCounts(counts, report);
-  await checkGaps(query, report, { subject: "coordination number", table: "run", key: "run_key" });
-  await checkGaps(query, report, { subject: "event number", table: "event", key: "event_key" });
+  await checkGaps(query, report, {
+    subject: "run number",
+    rows: "(select run_key from run union all select run_key from pruned_run)",
+    key: "run_key",
+  });
+  // The events of removed runs lie anywhere between others: the counts above speak for them.
+  if (counts?.pruned === 0)
+    await checkGaps(query, report, { subject: "event number", rows: "event", key: "event_key" });
 }
 
 interface Numbered {
   readonly subject: string;
-  readonly table: string;
+  readonly rows: string;
   readonly key: string;
 }
 
-async function checkGaps(query: SendQuery, report: Report, { subject, table, key }: Numbered): Promise<void> {
+async function checkGaps(query: SendQuery, report: Report, { subject, rows, key }: Numbered): Promise<void> {
   const gaps = await query<{ before: number; after: number }>(
     `select before, after
-     from (select ${key} as after, lag(${key}, 1, 0::bigint) over (order by ${key}) as before from ${table}) as numbered
+     from (select ${key} as after, lag(${key}, 1, 0::bigint) over (order by ${key}) as before from ${rows} as counted) as numbered
      where after <> before + 1
      order by after
      limit 20`,

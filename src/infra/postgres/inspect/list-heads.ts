@@ -10,48 +10,75 @@ interface HeadRow {
   readonly runId: string;
   readonly sequence: number;
   readonly hash: Buffer;
+  readonly pruned: "as-then" | "grown" | null;
+}
+
+/** Returns the number of the newest event, also of a removed run; 0 for a ledger without events. */
+export async function readNewestNumber(query: SendQuery): Promise<number> {
+  const [counts] = await query<{ newest: number }>(
+    `select greatest(
+       (select coalesce(max(event_key), 0) from event),
+       (select coalesce(max(newest_event), 0) from pruned_run)
+     ) as newest`,
+  );
+  return counts?.newest ?? 0;
 }
 
 /** Returns the heads of a page of runs of either kind, oldest run first. */
-export async function readHeads(
-  query: SendQuery,
-  { events, after, limit }: HeadPlace,
-): Promise<PlacedHead[]> {
-  const rows = await query<HeadRow>(
-    `select run.run_key as ordinal, run.run_id as "runId", newest.sequence, newest.hash
-     from run
-     join lateral (
-       select event.sequence, event.hash
-       from event
-       where event.run_key = run.run_key and event.event_key <= @events
-       order by event.sequence desc
-       limit 1
-     ) as newest on true
-     where run.run_key > @after
-     order by run.run_key
-     limit @limit`,
-    { events, after, limit },
-  );
-  return rows.map(({ ordinal, runId, sequence, hash }) => ({
+export async function readHeads(query: SendQuery, place: HeadPlace): Promise<PlacedHead[]> {
+  const rows = await query<HeadRow>(HEADS, { ...place });
+  return rows.map(({ ordinal, runId, sequence, hash, pruned }) => ({
     ordinal,
     runId,
     events: sequence + 1,
     hash: hash.toString("hex"),
+    ...(pruned !== null && { pruned }),
   }));
 }
+
+const HEADS = `
+  (
+    select run.run_key as ordinal, run.run_id as "runId", newest.sequence, newest.hash, null as pruned
+    from run
+    join lateral (
+      select event.sequence, event.hash
+      from event
+      where event.run_key = run.run_key and event.event_key <= @events
+      order by event.sequence desc
+      limit 1
+    ) as newest on true
+    where run.run_key > @after
+    order by run.run_key
+    limit @limit
+  )
+  union all
+  (
+    select run_key, run_id, length - 1, head_hash, case when newest_event > @events then 'grown' else 'as-then' end
+    from pruned_run
+    where first_event <= @events and run_key > @after
+    order by run_key
+    limit @limit
+  )
+  order by ordinal
+  limit @limit`;
 
 /** Returns how long a run is and the hash of its event at this sequence; `undefined` for a run that is not there. */
 export async function readHashAt(
   query: SendQuery,
   { runId, sequence }: HashPlace,
 ): Promise<HashAt | undefined> {
-  const [row] = await query<{ length: number; hash: Buffer | null }>(
-    `select run.length, event.hash
+  const [row] = await query<{ length: number; hash: Buffer | null; isPruned: boolean }>(
+    `select run.length, event.hash, false as "isPruned"
      from run
      left join event on event.run_key = run.run_key and event.sequence = @sequence
-     where run.run_id = @runId`,
+     where run.run_id = @runId
+     union all
+     select length, case when length = @sequence::bigint + 1 then head_hash end, true
+     from pruned_run
+     where run_id = @runId`,
     { runId, sequence },
   );
   if (!row) return undefined;
-  return { length: row.length, ...(row.hash && { hash: row.hash.toString("hex") }) };
+  const { length, hash, isPruned } = row;
+  return { length, ...(hash && { hash: hash.toString("hex") }), ...(isPruned && { isPruned }) };
 }

@@ -57,7 +57,13 @@ export function writeLabels(
 }
 
 /** Selects every label that the log says there must be, some of them twice. */
-export const EXPECTED_LABELS = `
+export const EXPECTED_LABELS = selectLabels("true");
+
+/** Selects those labels of the run `@runKey`. */
+export const EXPECTED_LABELS_OF_RUN = selectLabels("event.run_key = @runKey");
+
+function selectLabels(condition: string): string {
+  return `
   with
     label (type, kind, path, owner_path) as (
       values
@@ -86,7 +92,9 @@ export const EXPECTED_LABELS = `
       join event as opening on opening.run_key = event.run_key and opening.sequence = 0
       where event.type in ('coordination.created', 'step.admitted', 'step.dispatched', 'step.acknowledged')
         and event.node_id is not '${DELIVERY_STEP_ID}'
+        and ${condition}
     )
   select kind, value, started_at_ms, run_key, step_id
   from labelled
   where value is not null and value is not owner_value`;
+}

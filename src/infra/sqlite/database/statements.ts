@@ -1,5 +1,6 @@
 /** Owns: the SQL of the ledger, prepared once per connection. */
 import type { Database, Statement } from "better-sqlite3";
+import { PRUNED_KIND } from "../../ledger/log-conflict.ts";
 import { prepareClaimWrites, type ClaimWrites } from "./claim-statements.ts";
 import { prepareLabelWrites, type LabelWrites } from "./run-labels.ts";
 
@@ -7,6 +8,7 @@ export interface Head {
   readonly run_key: number;
   readonly length: number;
   readonly head_hash: Buffer;
+  /** `PRUNED_KIND` for a run that was removed. */
   readonly kind: string;
   /** JSON, of a fork. */
   readonly origin: string | null;
@@ -28,7 +30,8 @@ type EventValues = [
 
 /** Only a connection for writing has these: their SQL names what older schemas lack. */
 export interface Writes {
-  readonly head: Statement<[runId: string], Head>;
+  /** Takes the id twice: also of a run that was removed. */
+  readonly head: Statement<[runId: string, again: string], Head>;
   readonly insertRun: Statement<
     [
       runId: string,
@@ -86,8 +89,14 @@ export const CONTENTS_PER_SELECT = 64;
 
 export function prepareWrites(database: Database): Writes {
   return {
-    head: database.prepare<[string], Head>(
-      "select run_key, length, head_hash, kind, origin, owner_id, owner_token from run where run_id = ?",
+    head: database.prepare<[string, string], Head>(
+      `select run_key, length, head_hash, kind, origin, owner_id, owner_token
+       from run
+       where run_id = ?
+       union all
+       select run_key, length, head_hash, '${PRUNED_KIND}', null, '', 0
+       from pruned_run
+       where run_id = ?`,
     ),
     insertRun: database.prepare<
       [string, string, number, Buffer, number, string, string | null, string, number]

@@ -14,6 +14,7 @@ import { createChainCheck, reportCounts, type RunHead } from "../../ledger/chain
 import type { EventRow } from "../../ledger/event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
+import { PRUNED_SINCE_VERSION } from "../database/pruned-rows.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "../database/run-labels.ts";
 import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
@@ -145,19 +146,29 @@ function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): vo
   check.end();
 }
 
-/** Runs and events are numbered as they are appended, so what was removed as a whole shows as a gap. */
+/** Runs and events are numbered as they are appended, so what was removed without a trace shows as a gap. */
 function checkCount(database: Database, report: Report): void {
+  const hasTraces = readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
+  const readTraced = (sql: string): number => (hasTraces ? numberOf(database, sql) : 0);
+  const pruned = readTraced("select sum(length) from pruned_run");
+  const newest = numberOf(database, "select max(event_key) from event");
   reportCounts(
     {
       stored: numberOf(database, "select count(*) from event"),
+      pruned,
       appended: numberOf(database, "select max(seq) from sqlite_sequence where name = 'event'"),
       counted: numberOf(database, "select sum(length) from run"),
-      last: numberOf(database, "select max(event_key) from event"),
+      last: Math.max(newest, readTraced("select max(newest_event) from pruned_run")),
     },
     report,
   );
-  for (const [table, { before, after }] of findGaps(database))
-    report({ kind: "event_missing", message: `between ${table} ${before} and ${after}, all are missing` });
+  const runs = hasTraces
+    ? "(select run_key from run union all select run_key from pruned_run)"
+    : "(select run_key from run)";
+  reportGaps(database, { subject: "run number", rows: runs, key: "run_key" }, report);
+  // The events of removed runs lie anywhere between others: the counts above speak for them.
+  if (pruned === 0)
+    reportGaps(database, { subject: "event number", rows: "event", key: "event_key" }, report);
 }
 
 interface Gap {
@@ -165,25 +176,24 @@ interface Gap {
   readonly after: number;
 }
 
-function findGaps(database: Database): [string, Gap][] {
-  const findGapsOf = (subject: string, table: string, key: string): [string, Gap][] => {
-    // The common case, without ordering a million keys.
-    if (numberOf(database, `select max(${key}) - count(*) from ${table}`) === 0) return [];
-    return database
-      .prepare<[], Gap>(
-        `select before, after
-         from (select ${key} as after, lag(${key}, 1, 0) over (order by ${key}) as before from ${table})
-         where after <> before + 1
-         order by after
-         limit 20`,
-      )
-      .all()
-      .map((gap) => [subject, gap]);
-  };
-  return [
-    ...findGapsOf("coordination number", "run", "run_key"),
-    ...findGapsOf("event number", "event", "event_key"),
-  ];
+interface Numbered {
+  readonly subject: string;
+  readonly rows: string;
+  readonly key: string;
+}
+
+function reportGaps(database: Database, { subject, rows, key }: Numbered, report: Report): void {
+  // The common case, without ordering a million keys.
+  if (numberOf(database, `select max(${key}) - count(*) from ${rows}`) === 0) return;
+  const gaps = database.prepare<[], Gap>(
+    `select before, after
+     from (select ${key} as after, lag(${key}, 1, 0) over (order by ${key}) as before from ${rows})
+     where after <> before + 1
+     order by after
+     limit 20`,
+  );
+  for (const { before, after } of gaps.all())
+    report({ kind: "event_missing", message: `between ${subject} ${before} and ${after}, all are missing` });
 }
 
 function numberOf(database: Database, sql: string): number {

@@ -3,6 +3,8 @@
  * are appended, so this is the same later, and while others append.
  */
 import type { Database } from "better-sqlite3";
+import { readSchemaVersion } from "../database/migrate.ts";
+import { PRUNED_SINCE_VERSION } from "../database/pruned-rows.ts";
 import type { HashAt, HashPlace, HeadPlace, PlacedHead } from "../../ledger/opened-ledger.ts";
 
 interface HeadRow {
@@ -14,11 +16,41 @@ interface HeadRow {
 
 /** Returns the number of the newest event; 0 for a ledger without events. */
 export function readNewestNumber(database: Database): number {
-  return database.prepare<[], number | null>("select max(event_key) from event").pluck().get() ?? 0;
+  const rows =
+    readSchemaVersion(database) < PRUNED_SINCE_VERSION
+      ? "event"
+      : "(select event_key from event union all select newest_event from pruned_run)";
+  return database.prepare<[], number | null>(`select max(event_key) from ${rows}`).pluck().get() ?? 0;
 }
 
 /** Returns the heads of a page of runs of either kind, oldest run first. */
-export function readHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
+export function readHeads(database: Database, place: HeadPlace): PlacedHead[] {
+  const { limit } = place;
+  const heads = [...readPrunedHeads(database, place), ...readStoredHeads(database, place)];
+  return heads.toSorted((one, other) => one.ordinal - other.ordinal).slice(0, limit);
+}
+
+/** Returns the traces of removed runs that had begun when the ledger had so many events. */
+function readPrunedHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
+  if (readSchemaVersion(database) < PRUNED_SINCE_VERSION) return [];
+  const rows = database
+    .prepare<[number, number, number, number], HeadRow & { readonly hasGrown: number }>(
+      `select
+         run_key as ordinal,
+         run_id as runId,
+         length - 1 as sequence,
+         head_hash as hash,
+         newest_event > ? as hasGrown
+       from pruned_run
+       where first_event <= ? and run_key > ?
+       order by run_key
+       limit ?`,
+    )
+    .all(events, events, after, limit);
+  return rows.map((row) => ({ ...createHead(row), pruned: row.hasGrown === 1 ? "grown" : "as-then" }));
+}
+
+function readStoredHeads(database: Database, { events, after, limit }: HeadPlace): PlacedHead[] {
   // The plus keeps SQLite from passing over all events by number: the newest of a run is near the end of the run's index.
   const rows = database
     .prepare<[number, number, number], HeadRow>(
@@ -36,12 +68,11 @@ export function readHeads(database: Database, { events, after, limit }: HeadPlac
        limit ?`,
     )
     .all(events, after, limit);
-  return rows.map(({ ordinal, runId, sequence, hash }) => ({
-    ordinal,
-    runId,
-    events: sequence + 1,
-    hash: hash.toString("hex"),
-  }));
+  return rows.map(createHead);
+}
+
+function createHead({ ordinal, runId, sequence, hash }: HeadRow): PlacedHead {
+  return { ordinal, runId, events: sequence + 1, hash: hash.toString("hex") };
 }
 
 /** Returns how long a run is and the hash of its event at this sequence; `undefined` for a run that is not there. */
@@ -51,10 +82,24 @@ export function readHashAt(database: Database, { runId, sequence }: HashPlace): 
       "select run_key, length from run where run_id = ?",
     )
     .get(runId);
-  if (!run) return undefined;
+  if (!run) return readPrunedHash(database, { runId, sequence });
   const hash = database
     .prepare<[number, number], Buffer>("select hash from event where run_key = ? and sequence = ?")
     .pluck()
     .get(run.run_key, sequence);
   return { length: run.length, ...(hash && { hash: hash.toString("hex") }) };
+}
+
+/** Only the newest event of a removed run has left its hash. */
+function readPrunedHash(database: Database, { runId, sequence }: HashPlace): HashAt | undefined {
+  if (readSchemaVersion(database) < PRUNED_SINCE_VERSION) return undefined;
+  const run = database
+    .prepare<[string], { length: number; head_hash: Buffer }>(
+      "select length, head_hash from pruned_run where run_id = ?",
+    )
+    .get(runId);
+  if (!run) return undefined;
+  const { length, head_hash: hash } = run;
+  const isNewest = sequence === length - 1;
+  return { length, isPruned: true, ...(isNewest && { hash: hash.toString("hex") }) };
 }

@@ -1,6 +1,6 @@
 /**
  * Owns: `ledger backup`. Does not own: proving the copy (`verify-command.ts`), anchors (`anchor-command.ts`), moving a ledger
- * (`copy-command.ts`).
+ * (`copy-command.ts`), removing old runs (`prune-command.ts`).
  */
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
@@ -17,9 +17,12 @@ import {
 import { addAnchor, addKey } from "./anchor-command.ts";
 import { addCopy, COPY_EXAMPLES } from "./copy-command.ts";
 import { loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
+import { addPrune, PRUNE_EXAMPLES } from "./prune-command.ts";
 
 export function addLedger(parent: CommandGroup, host: CliHost): void {
-  const group = parent.command("ledger").description("Back up or move the ledger, and anchor what it holds");
+  const group = parent
+    .command("ledger")
+    .description("Back up, move or prune the ledger, and anchor what it holds");
   const command = withReaderOptions(group.command("backup"))
     .description("Copy the ledger to a new file, also while it is written")
     .argument("<file>", "where the copy goes; no file may be there yet")
@@ -28,9 +31,10 @@ export function addLedger(parent: CommandGroup, host: CliHost): void {
     );
   const examples = ["ledger backup copy.sqlite", "ledger backup copy.sqlite --json"];
   addCopy(group, host);
+  addPrune(group, host);
   addAnchor(group, host);
   addKey(group, host);
-  withExamples(group, host, [...examples, ...COPY_EXAMPLES, "ledger anchor anchor.json"]);
+  withExamples(group, host, [...examples, ...COPY_EXAMPLES, ...PRUNE_EXAMPLES, "ledger anchor anchor.json"]);
   withExamples(command, host, [...examples, "verify --ledger copy.sqlite"]);
 }
 

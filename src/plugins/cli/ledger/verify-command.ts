@@ -4,7 +4,7 @@ import { ANCHOR_BYTES_MAX, type LedgerAnchor } from "../../../agents/coordinatio
 import { verifyLedger, type Verification } from "../../../agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import type { AnchorProblem } from "../../anchor-checks.ts";
+import type { AnchorCheck, AnchorProblem } from "../../anchor-checks.ts";
 import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { resolvePathBeside, withLedger } from "./open-ledger.ts";
@@ -46,8 +46,8 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
   const verification = await proveLedger(host, options, anchor);
   if (options.ledger === undefined) await record(host, verification);
   if (!verification.ok) host.failWith(1);
-  const { ok, problems, coordinations, workflowRuns, events } = verification;
-  const checkedAnchor = anchor && describeAnchor(anchor, options);
+  const { ok, problems, coordinations, workflowRuns, events, pruned } = verification;
+  const checkedAnchor = anchor && describeAnchor(anchor, options, verification);
   if (options.json)
     await writeJson(host, {
       ok,
@@ -55,6 +55,7 @@ async function verify(host: CliHost, options: VerifyOptions): Promise<void> {
       coordinations,
       workflowRuns,
       events,
+      pruned,
       ...(checkedAnchor && { anchor: checkedAnchor }),
     });
   else await host.stdout.write(render(verification, host.stdout.terminal, checkedAnchor));
@@ -102,21 +103,38 @@ interface CheckedAnchor {
   readonly events: number;
   /** `unchecked`: signed, but with a key that nobody named. */
   readonly signature: "none" | "unchecked" | "valid";
+  /** How many of its runs were pruned: of these only their length and newest hash were compared. */
+  readonly prunedRuns: number;
+  /** False where its digest over all runs could not be compared. */
+  readonly digestCompared: boolean;
 }
 
 function describeAnchor(
   anchor: LedgerAnchor,
   { anchor: file = "", publicKey }: VerifyOptions,
+  { anchor: check }: Verified,
 ): CheckedAnchor {
   const { madeAt, runs, events } = anchor;
   const unnamed = anchor.signature === undefined ? "none" : "unchecked";
-  return { file, madeAt, runs, events, signature: publicKey === undefined ? unnamed : "valid" };
+  return {
+    file,
+    madeAt,
+    runs,
+    events,
+    signature: publicKey === undefined ? unnamed : "valid",
+    prunedRuns: check?.pruned ?? 0,
+    digestCompared: check?.isDigestCompared ?? false,
+  };
 }
 
 type Problem = Verification["problems"][number] | AnchorProblem;
 
 export interface Verified extends Omit<Verification, "problems"> {
   readonly workflowRuns: number;
+  /** Runs that were removed by `ledger prune`, and how many events they had. */
+  readonly pruned: { readonly runs: number; readonly events: number };
+  /** Present where the ledger was held against an anchor. */
+  readonly anchor?: Omit<AnchorCheck, "problems">;
   readonly problems: readonly Problem[];
 }
 
@@ -136,7 +154,8 @@ export async function proveLedger(
     if (!isCoordinationError(error) || error.code !== "LEDGER_CORRUPT") throw error;
     const { message } = error;
     const problems = [{ kind: "file_damaged", message }] as const;
-    return { ok: false, coordinations: 0, workflowRuns: 0, events: 0, problems };
+    const pruned = { runs: 0, events: 0 };
+    return { ok: false, coordinations: 0, workflowRuns: 0, events: 0, pruned, problems };
   } finally {
     await progress.clear();
   }
@@ -152,12 +171,13 @@ async function addAnchorProblems(
   verified: Verified,
   { reader, anchor, progress }: Anchored,
 ): Promise<Verified> {
-  const { findAnchorProblems } = await import("../../anchor-checks.ts");
+  const { checkAnchor } = await import("../../anchor-checks.ts");
   const showRuns = (runs: number): void => {
     progress.show(() => `compared ${formatCount(runs, "run")} with the anchor`);
   };
-  const problems = [...verified.problems, ...(await findAnchorProblems(reader, anchor, showRuns))];
-  return { ...verified, problems, ok: problems.length === 0 };
+  const checked = await checkAnchor(reader, anchor, showRuns);
+  const problems = [...verified.problems, ...checked.problems];
+  return { ...verified, problems, ok: problems.length === 0, anchor: checked };
 }
 
 async function verifyAll(reader: LedgerReader, progress: ProgressLine): Promise<Verified> {
@@ -169,19 +189,29 @@ async function verifyAll(reader: LedgerReader, progress: ProgressLine): Promise<
     show({ ...coordinations, workflowRuns, events: coordinations.events + events });
   });
   const problems = [...coordinations.problems, ...runs.problems];
-  const events = coordinations.events + runs.events;
-  return { ...coordinations, workflowRuns: runs.workflowRuns, events, problems, ok: problems.length === 0 };
+  const { runs: prunedRuns, events: prunedEvents } = await reader.pruned.counts();
+  return {
+    coordinations: coordinations.coordinations,
+    workflowRuns: runs.workflowRuns,
+    events: coordinations.events + runs.events,
+    pruned: { runs: prunedRuns, events: prunedEvents },
+    problems,
+    ok: problems.length === 0,
+  };
 }
 
 interface Checked {
   readonly coordinations: number;
   readonly workflowRuns?: number;
   readonly events: number;
+  readonly pruned?: Verified["pruned"];
 }
 
-function extentOf({ coordinations, workflowRuns = 0, events }: Checked): string {
+function extentOf({ coordinations, workflowRuns = 0, events, pruned }: Checked): string {
   const runs = workflowRuns > 0 ? `, ${formatCount(workflowRuns, "workflow run")}` : "";
-  return `${formatCount(coordinations, "coordination")}${runs}, ${formatCount(events, "event")}`;
+  const traces =
+    pruned && pruned.runs > 0 ? ` (and the traces of ${formatCount(pruned.runs, "pruned run")})` : "";
+  return `${formatCount(coordinations, "coordination")}${runs}, ${formatCount(events, "event")}${traces}`;
 }
 
 function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor): string {
@@ -208,8 +238,15 @@ const SIGNATURES: Readonly<Record<CheckedAnchor["signature"], string>> = {
 };
 
 function formatHeldAnchor(anchor: CheckedAnchor, { unicode }: Terminal): string {
-  const { file, madeAt, runs, events, signature } = anchor;
+  const { file, madeAt, runs, events, signature, prunedRuns, digestCompared } = anchor;
   const extent = `${formatCount(runs, "run")}, ${formatCount(events, "event")}`;
-  const text = `All that ${file} names is there (${extent}, ${madeAt}); it is ${SIGNATURES[signature]}.`;
+  const pruned =
+    prunedRuns > 0
+      ? ` Of its runs, ${prunedRuns} were pruned: their lengths and newest hashes are compared.`
+      : "";
+  const digest = digestCompared
+    ? ""
+    : " Runs that it does not name grew after it and were pruned, so its digest proves nothing; make a new anchor.";
+  const text = `All that ${file} names is there (${extent}, ${madeAt}); it is ${SIGNATURES[signature]}.${pruned}${digest}`;
   return formatPrintable(text, unicode);
 }

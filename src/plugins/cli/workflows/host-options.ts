@@ -1,6 +1,7 @@
 /** Owns: the options of a host of workflow runs, which `serve` and `mcp` have in common, and what they mean. */
 import type { Command } from "commander";
 import { dirname, resolve } from "node:path";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   DAY_MS,
@@ -43,6 +44,7 @@ export interface HostOptions {
   readonly replayReinvokesModels?: boolean;
   readonly replayRetention: string;
   readonly lease: string;
+  readonly keepDays?: string;
   readonly interruptKey?: string;
   readonly quota?: string[];
 }
@@ -101,6 +103,7 @@ function addSharedLedgerOptions(command: Command): Command {
       "several hosts on one ledger: how long one may be silent until others go on with its runs, 2 to 300",
       String(WORKFLOW_BOUNDS.leaseMs / SECOND_MS),
     )
+    .option("--keep-days <days>", "remove runs that ended longer ago, once a day (default: none)")
     .option(
       "--interrupt-key <file>",
       "the key that signs links to questions; the same for all hosts of one ledger (default: one of its own)",
@@ -121,6 +124,7 @@ export async function readHostOptions(host: CliHost, options: HostOptions) {
     replayReinvokesModels: options.replayReinvokesModels === true,
     retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,
     leaseMs: parseLease(options.lease) * SECOND_MS,
+    ...(options.keepDays !== undefined && { keepDays: parseKeepDays(options.keepDays) }),
     quotas: Object.fromEntries((options.quota ?? []).map(parseQuota)),
     verbose: options.verbose === true,
     confidenceFloor: parseShare("--confidence-floor", options.confidenceFloor, 0.5),
@@ -181,6 +185,13 @@ function parseDays(option: string, text: string): number {
       `${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`,
     );
   return value;
+}
+
+/** Parses a number of at least one day: what ended just now may still be asked for. */
+function parseKeepDays(text: string): number {
+  const days = parseWhole("--keep-days", text, BOUNDS.ledgerKeepDaysMax);
+  if (days === 0) throw createInputError("--keep-days: expected at least 1 day");
+  return days;
 }
 
 function parseLease(text: string): number {

@@ -85,10 +85,14 @@ function toneOf(status: string): "good" | "bad" | "faint" {
 }
 
 async function show(host: CliHost, id: string, options: RunsOptions): Promise<void> {
-  await withLedger(host, options, async ({ workflows }) => {
+  await withLedger(host, options, async (reader) => {
+    const { workflows } = reader;
     const entry = await workflows.entry(id as CoordinationId);
-    if (!entry)
-      throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
+    if (!entry) {
+      const { describeTrace } = await import("../../reports/find-coordination.ts");
+      const trace = await describeTrace(reader, id);
+      throw new CoordinationError("COORDINATION_NOT_FOUND", trace ?? `no workflow run ${JSON.stringify(id)}`);
+    }
     const events = (await Array.fromAsync(readLog(workflows, entry.runId))).flat();
     const run = foldWorkflow(events, entry.origin);
     const convergence = run && convergenceOf(run);

@@ -67,6 +67,7 @@ export const COORDINATION_ERROR: Readonly<Record<ErrorCode, HostErrorCode | Face
   LEDGER_CLOSED: "unavailable",
   EVENT_UNREADABLE: "internal_error",
   COORDINATION_NOT_FOUND: "not_found",
+  RUN_PRUNED: "state_conflict",
   INPUT_INVALID: "validation_error",
   CONFIG_INVALID: "internal_error",
   CONFIG_NOT_WRITABLE: "internal_error",

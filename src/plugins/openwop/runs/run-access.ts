@@ -15,7 +15,7 @@ import type {
 export interface RunAccess {
   readonly host: WorkflowHost;
   /** Finds the runs of a tenant; the host knows runs by their ids. */
-  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage">;
+  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage" | "pruned">;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly contract: () => Promise<OutputContract>;

@@ -1,4 +1,4 @@
-/** Owns: what operators say about where the ledger is, and which gateway this is. Part of the plugin's configuration (`config.ts`). */
+/** Owns: what operators say about the ledger, and which gateway this is. Part of the plugin's configuration (`config.ts`). */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { gatewayNameSchema } from "../ids.ts";
@@ -35,8 +35,16 @@ export const ledgerSchema = z.strictObject({
     .describe(
       "The password of the database's user; may be given as `${VARIABLE}`. Absent: as PGPASSWORD says.",
     ),
+  keepDays: z
+    .int()
+    .min(1)
+    .max(BOUNDS.ledgerKeepDaysMax)
+    .optional()
+    .describe(
+      "Days after which runs that have ended are removed from the ledger, once a day. Absent: they are kept for ever.",
+    ),
 });
-/** Where the ledger is. */
+/** Where the ledger is, and for how long it keeps what has ended. */
 export type LedgerConfig = z.output<typeof ledgerSchema>;
 
 /** The schema of the settings below `gateway`. */

@@ -22,7 +22,7 @@ export interface RunsVerification {
   readonly problems: readonly StoredProblem[];
 }
 
-type Store = Pick<WorkflowStore, "list" | "read" | "entry">;
+type Store = Pick<WorkflowStore, "list" | "read" | "entry" | "pruned">;
 
 /** `onProgress` hears of every run that was checked. */
 export async function verifyWorkflowRuns(
@@ -55,11 +55,12 @@ export async function verifyWorkflowRun(
   return { events: length, problems: [{ kind, message, runId, sequence }] };
 }
 
-/** A run that grew while it was read is checked again as it is then. */
+/** A run that grew while it was read is checked again as it is then. One that was pruned meanwhile has no problems. */
 async function verifyRun(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
   const problems = await verifyOnce(store, entry);
   if (problems.length === 0) return problems;
   const newest = await store.entry(entry.runId).catch(() => undefined);
+  if (newest === undefined && (await store.pruned.find(entry.runId))) return [];
   return newest === undefined || newest.length === entry.length ? problems : verifyOnce(store, newest);
 }
 
@@ -97,6 +98,8 @@ async function checkSource(store: Store, { entry: { runId, origin }, problems }:
   const { sourceRunId, until } = origin;
   const source = await store.entry(sourceRunId);
   if (source && source.length >= until) return;
+  // A run that was forked while it was pruned; its events are those of the fork, too.
+  if (!source && (await store.pruned.find(sourceRunId))) return;
   const message = source
     ? `it takes ${until} events of ${sourceRunId}, which has ${source.length}`
     : `its source ${sourceRunId} is not there`;

@@ -1,0 +1,186 @@
+/**
+ * Owns: which runs `ledger prune` removes, and in what portions.
+ *
+ * Runs that are part of one another, were forked from one another or share their memory are a family: it is removed whole, or
+ * not at all. A run whose stored bytes are damaged is kept with its family, so that the damage can be looked into.
+ */
+import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
+import type { LedgerPruning, PrunableRun, RemovedRuns } from "../ports/run-store.ts";
+import type { LedgerStore } from "../ports/ledger-store.ts";
+import type { WorkflowStore } from "../ports/workflow-store.ts";
+
+/** Runs looked at in one go. */
+const PAGE = 500;
+/** Removed in one transaction at most, unless a single run has more: meanwhile nobody else writes. */
+const PORTION_EVENTS_MAX = 500;
+
+/** The parts of a ledger that pruning uses. */
+export type PrunedLedger = Pick<LedgerStore, "damage"> & {
+  readonly workflows: Pick<WorkflowStore, "damage">;
+  readonly pruning: LedgerPruning;
+};
+
+/** Asks for runs to be removed. */
+export interface PruneRequest {
+  /** Only families whose newest event is older are removed. */
+  readonly beforeMs: EpochMs;
+  /** True: nothing is removed. */
+  readonly isDryRun: boolean;
+  readonly onProgress?: (progress: PruneProgress) => void;
+  /** Ends it between two portions, by throwing its reason. */
+  readonly signal?: AbortSignal;
+}
+
+/** How far pruning has come. */
+export interface PruneProgress {
+  readonly step: "looked at" | "removed";
+  readonly runs: number;
+}
+
+/** Counts what was removed, or in a dry run would be, and the runs that were kept, by reason. */
+export interface PruneReport extends RemovedRuns {
+  readonly kept: Readonly<Record<KeptReason, number>>;
+}
+
+/** `related`: a run of the same family is kept. */
+export type KeptReason = Exclude<PrunableRun["state"], "prunable"> | "related" | "damaged";
+
+/** Removes old runs. May be stopped at any place and called again. @throws CoordinationError as the ledger does */
+export async function pruneLedger(ledger: PrunedLedger, request: PruneRequest): Promise<PruneReport> {
+  const families = await findFamilies(ledger, request);
+  const kept: Record<KeptReason, number> = { open: 0, recent: 0, used: 0, related: 0, damaged: 0 };
+  const removed = { runs: 0, events: 0 };
+  const remove = request.isDryRun ? countRuns : (runs: readonly PrunableRun[]) => ledger.pruning.remove(runs);
+  for await (const page of readPages(ledger.pruning, request)) {
+    const removable: PrunableRun[] = [];
+    for (const run of page) {
+      const reason = await findReasonToKeep(ledger, run, families);
+      if (reason) kept[reason] += 1;
+      else removable.push(run);
+    }
+    for (const portion of splitByEvents(removable)) {
+      request.signal?.throwIfAborted();
+      const { runs, events } = await remove(portion);
+      removed.runs += runs;
+      removed.events += events;
+      request.onProgress?.({ step: "removed", runs: removed.runs });
+    }
+  }
+  return { ...removed, kept };
+}
+
+/** Newest run first: so what comes of a run is removed before it, and a prune that is interrupted leaves nothing without its source. */
+async function* readPages(
+  pruning: LedgerPruning,
+  { beforeMs, signal }: PruneRequest,
+): AsyncGenerator<readonly PrunableRun[]> {
+  for (let before = Number.MAX_SAFE_INTEGER; ;) {
+    signal?.throwIfAborted();
+    const page = await pruning.page({ before, limit: PAGE, beforeMs });
+    yield page;
+    before = page.at(-1)?.ordinal ?? before;
+    if (page.length < PAGE) return;
+  }
+}
+
+/** The families of more than one run. All others are not in memory: a ledger may have a million of them. */
+interface Families {
+  /** Whether a run of the family, and so all of it, is kept. */
+  isKept(runId: string): boolean;
+  /** The run of the family with damaged bytes, where there is one. */
+  readonly damaged: ReadonlySet<string>;
+}
+
+async function findFamilies(ledger: PrunedLedger, request: PruneRequest): Promise<Families> {
+  const roots = createRoots();
+  let lookedAt = 0;
+  for await (const page of readPages(ledger.pruning, request)) {
+    joinRelatives(roots, page);
+    lookedAt += page.length;
+    request.onProgress?.({ step: "looked at", runs: lookedAt });
+  }
+  const kept = new Set<string>();
+  const damaged = new Set<string>();
+  for await (const page of readPages(ledger.pruning, request)) {
+    const members = page.filter(({ runId }) => roots.has(runId) && !kept.has(roots.find(runId)));
+    for (const run of members) {
+      if (run.state !== "prunable") kept.add(roots.find(run.runId));
+      else if (await hasDamage(ledger, run)) damaged.add(run.runId);
+    }
+  }
+  for (const runId of damaged) kept.add(roots.find(runId));
+  return { isKept: (runId) => roots.has(runId) && kept.has(roots.find(runId)), damaged };
+}
+
+function joinRelatives(roots: Roots, page: readonly PrunableRun[]): void {
+  for (const { runId, relatives } of page) for (const relative of relatives) roots.join(runId, relative);
+}
+
+async function findReasonToKeep(
+  ledger: PrunedLedger,
+  run: PrunableRun,
+  families: Families,
+): Promise<KeptReason | undefined> {
+  if (run.state !== "prunable") return run.state;
+  if (families.damaged.has(run.runId)) return "damaged";
+  if (families.isKept(run.runId)) return "related";
+  return (await hasDamage(ledger, run)) ? "damaged" : undefined;
+}
+
+async function hasDamage(ledger: PrunedLedger, { runId, kind, length }: PrunableRun): Promise<boolean> {
+  const store = kind === "workflow" ? ledger.workflows : ledger;
+  return (await store.damage(runId as CoordinationId, { before: length })) !== undefined;
+}
+
+interface Roots {
+  /** Puts two runs into one family. */
+  join(one: string, other: string): void;
+  /** Returns the run that stands for the family of a run. */
+  find(runId: string): string;
+  /** Whether the run was put into a family. */
+  has(runId: string): boolean;
+}
+
+function createRoots(): Roots {
+  const parents = new Map<string, string>();
+  const members = new Set<string>();
+  const find = (runId: string): string => {
+    let root = runId;
+    for (let next = parents.get(root); next !== undefined; next = parents.get(root)) root = next;
+    // Shortens the way for the next who asks.
+    for (let at = runId; at !== root;) {
+      const next = parents.get(at) ?? root;
+      parents.set(at, root);
+      at = next;
+    }
+    return root;
+  };
+  return {
+    find,
+    has: (runId) => members.has(runId),
+    join: (one, other) => {
+      members.add(one).add(other);
+      const root = find(one);
+      const otherRoot = find(other);
+      if (root !== otherRoot) parents.set(root, otherRoot);
+    },
+  };
+}
+
+function* splitByEvents(runs: readonly PrunableRun[]): Generator<readonly PrunableRun[]> {
+  let portion: PrunableRun[] = [];
+  let events = 0;
+  for (const run of runs) {
+    portion.push(run);
+    events += run.length;
+    if (events < PORTION_EVENTS_MAX) continue;
+    yield portion;
+    portion = [];
+    events = 0;
+  }
+  if (portion.length > 0) yield portion;
+}
+
+function countRuns(runs: readonly PrunableRun[]): Promise<RemovedRuns> {
+  return Promise.resolve({ runs: runs.length, events: runs.reduce((sum, { length }) => sum + length, 0) });
+}

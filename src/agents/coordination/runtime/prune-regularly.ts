@@ -1,0 +1,56 @@
+/** Owns: pruning a ledger once a day, for a process that has it open. Which runs go is `prune-ledger.ts`. */
+import { addMs } from "../contracts/ids.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
+import { describeError } from "../std/describe-error.ts";
+import { pruneLedger, type PrunedLedger } from "./prune-ledger.ts";
+
+const DAY_MS = 86_400_000;
+/** Other work of a start goes first. */
+const FIRST_AFTER_MS = 60_000;
+
+/** The ledger that is pruned, and how. */
+export interface RegularPruning {
+  readonly ledger: PrunedLedger;
+  /** Runs that ended more than so many days ago are removed. */
+  readonly keepDays: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Prunes a minute after the start, and then a day after each time. */
+export function startPruning(options: RegularPruning): { stop(): Promise<void> } {
+  const { clock } = options;
+  const stopping = new AbortController();
+  let pruning = Promise.resolve();
+  let cancel = (): void => undefined;
+  const wakeAfter = (ms: number): void => {
+    cancel = clock.wakeAt(addMs(clock.now(), ms), () => {
+      pruning = pruneOnce(options, stopping.signal).then(() => {
+        if (!stopping.signal.aborted) wakeAfter(DAY_MS);
+      });
+    });
+  };
+  wakeAfter(FIRST_AFTER_MS);
+  return {
+    stop: () => {
+      cancel();
+      stopping.abort();
+      return pruning;
+    },
+  };
+}
+
+/** Never rejects: a ledger that is busy now is pruned the next day. */
+async function pruneOnce(
+  { ledger, keepDays, clock, logger }: RegularPruning,
+  signal: AbortSignal,
+): Promise<void> {
+  const beforeMs = addMs(clock.now(), -keepDays * DAY_MS);
+  try {
+    const { runs, events } = await pruneLedger(ledger, { beforeMs, isDryRun: false, signal });
+    if (runs > 0) logger.info({ runs, events, keepDays }, "old runs were pruned from the ledger");
+  } catch (error) {
+    if (!signal.aborted) logger.warn({ error: describeError(error) }, "the ledger could not be pruned");
+  }
+}

@@ -1,0 +1,200 @@
+/** Owns: removing runs from a ledger on a server, and the traces that they leave (docs/adr/0030). N1 and N2 are the port's. */
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type {
+  LedgerPruning,
+  PrunableRun,
+  PrunedCounts,
+  PrunedRun,
+  PrunedRuns,
+  RemovedRuns,
+} from "../../../agents/coordination/ports/run-store.ts";
+import { listLabels, type Label } from "../../ledger/event-labels.ts";
+import { createPrunableRun, type PrunableRow } from "../../ledger/prunable-runs.ts";
+import type { OpenLedger } from "./commit-queue.ts";
+import type { PostgresDatabase, SendQuery } from "./connect.ts";
+import { toLedgerError } from "./postgres-errors.ts";
+
+export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): PrunedRuns {
+  return {
+    counts: () => guarded(() => countPruned(query)),
+    find: (runId) =>
+      guarded(async () => {
+        const [run] = await query<PrunedRun>(
+          `select run_id as "runId", kind, length as events, pruned_at_ms as "prunedAtMs"
+           from pruned_run
+           where run_id = @runId`,
+          { runId },
+        );
+        return run;
+      }),
+  };
+}
+
+export async function countPruned(query: SendQuery): Promise<PrunedCounts> {
+  const [counts] = await query<PrunedCounts>(
+    `select
+       count(*) as runs,
+       coalesce(sum(length), 0)::bigint as events,
+       coalesce(sum(claims), 0)::bigint as claims
+     from pruned_run`,
+  );
+  return counts ?? { runs: 0, events: 0, claims: 0 };
+}
+
+export interface PruningLedger extends OpenLedger {
+  readonly now: () => number;
+}
+
+export function createLedgerPruning({ database, guarded, written, now }: PruningLedger): LedgerPruning {
+  return {
+    page: (place) =>
+      guarded(async () => (await database.query<PrunableRow>(PAGE, { ...place })).map(createPrunableRun)),
+    remove: (runs) => written(() => removeBehindLock(database, runs, now())),
+  };
+}
+
+const PAGE = `
+  select
+    run.run_key,
+    run.run_id,
+    run.kind,
+    run.length,
+    run.summary,
+    run.origin,
+    first.payload,
+    case
+      when run.ended = 0 or run.arrived = 1 then 'open'
+      when newest.timestamp_ms >= @beforeMs then 'recent'
+      when exists (select 1 from claim where claim.run_key = run.run_key)
+        or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
+        or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
+        then 'used'
+      else 'prunable'
+    end as state
+  from run
+  join event as first on first.run_key = run.run_key and first.sequence = 0
+  join event as newest on newest.run_key = run.run_key and newest.sequence = run.length - 1
+  where run.run_key < @before
+  order by run.run_key desc
+  limit @limit`;
+
+/** Behind the lock of the ledger, as every append: so no run grows while it is removed. */
+async function removeBehindLock(
+  database: PostgresDatabase,
+  runs: readonly PrunableRun[],
+  atMs: number,
+): Promise<RemovedRuns> {
+  const writer = await database.connectWriter();
+  let isBroken = true;
+  try {
+    await writer.query("begin");
+    await writer.query("select 1 from ledger_count where only_row = 1 for update");
+    const removed = await removeRuns(writer.query, runs, atMs);
+    await writer.query("commit");
+    isBroken = false;
+    return removed;
+  } catch (error) {
+    throw toLedgerError(error, database);
+  } finally {
+    writer.release(isBroken);
+  }
+}
+
+async function removeRuns(
+  query: SendQuery,
+  runs: readonly PrunableRun[],
+  atMs: number,
+): Promise<RemovedRuns> {
+  const traces = await query<{ run_key: number; length: number }>(LEAVE_TRACES, {
+    runKeys: runs.map(({ ordinal }) => ordinal),
+    runIds: runs.map(({ runId }) => runId),
+    lengths: runs.map(({ length }) => length),
+    atMs,
+  });
+  const runKeys = traces.map(({ run_key: runKey }) => runKey);
+  await releaseTexts(query, runKeys);
+  await deleteLabels(query, runKeys);
+  for (const table of ["reference", "event", "run"])
+    await query(`delete from ${table} where run_key = any (@runKeys::bigint[])`, { runKeys });
+  return { runs: traces.length, events: traces.reduce((sum, { length }) => sum + length, 0) };
+}
+
+/** One that is not as it was looked at leaves none, and stays. */
+const LEAVE_TRACES = `
+  insert into pruned_run (run_key, run_id, kind, length, head_hash, first_event, newest_event, claims, pruned_at_ms)
+  select
+    run.run_key,
+    run.run_id,
+    run.kind,
+    run.length,
+    run.head_hash,
+    (select event_key from event where event.run_key = run.run_key and sequence = 0),
+    (select event_key from event where event.run_key = run.run_key and sequence = run.length - 1),
+    (select count(*) from event where event.run_key = run.run_key and type = 'claim.acquired'),
+    @atMs::bigint
+  from run
+  join unnest(@runKeys::bigint[], @runIds::text[], @lengths::bigint[]) as wanted (run_key, run_id, length)
+    using (run_key, run_id, length)
+  where run.ended = 1 and run.arrived = 0
+  returning run_key, length`;
+
+async function releaseTexts(query: SendQuery, runKeys: readonly number[]): Promise<void> {
+  const released = await query<{ sha256: string }>(
+    "delete from content_use where run_key = any (@runKeys::bigint[]) returning sha256",
+    { runKeys },
+  );
+  if (released.length === 0) return;
+  await query(
+    `update content
+     set kept = 0
+     where sha256 = any (@sha256s::text[])
+       and not exists (select 1 from content_use where content_use.sha256 = content.sha256)`,
+    { sha256s: released.map(({ sha256 }) => sha256) },
+  );
+}
+
+interface LabelledRow {
+  readonly run_key: number;
+  readonly started_at_ms: number;
+  readonly type: string;
+  readonly node_id: string | null;
+  readonly payload: string;
+}
+
+/** The labels follow from the log: so those of a run are found without passing over those of others. */
+async function deleteLabels(query: SendQuery, runKeys: readonly number[]): Promise<void> {
+  const rows = await query<LabelledRow>(
+    `select event.run_key, first.timestamp_ms as started_at_ms, event.type, event.node_id, event.payload
+     from event
+     join event as first on first.run_key = event.run_key and first.sequence = 0
+     where event.run_key = any (@runKeys::bigint[])
+       and event.type in ('coordination.created', 'step.admitted', 'step.dispatched', 'step.acknowledged')`,
+    { runKeys },
+  );
+  const labels = rows.flatMap((row) => readLabels(row).map((label) => ({ ...label, row })));
+  await query(
+    `delete from run_label
+     using unnest(@kinds::text[], @values::text[], @startedAtMs::bigint[], @runKeys::bigint[], @stepIds::text[])
+       as label (kind, value, started_at_ms, run_key, step_id)
+     where run_label.kind = label.kind
+       and run_label.value = label.value
+       and run_label.started_at_ms = label.started_at_ms
+       and run_label.run_key = label.run_key
+       and run_label.step_id = label.step_id`,
+    {
+      kinds: labels.map(({ kind }) => kind),
+      values: labels.map(({ value }) => value),
+      startedAtMs: labels.map(({ row }) => row.started_at_ms),
+      runKeys: labels.map(({ row }) => row.run_key),
+      stepIds: labels.map(({ row }) => row.node_id ?? ""),
+    },
+  );
+}
+
+function readLabels({ type, node_id: nodeId, payload }: LabelledRow): readonly Label[] {
+  return listLabels({
+    type,
+    nodeId: nodeId ?? undefined,
+    payload: JSON.parse(payload) as unknown,
+  } as RunEvent);
+}

@@ -1,0 +1,153 @@
+/** Owns: removing runs from a ledger file, and the traces that they leave (docs/adr/0030). N1 and N2 are the port's. */
+import { setImmediate as othersTurn } from "node:timers/promises";
+import type { Database } from "better-sqlite3";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type {
+  LedgerPruning,
+  PrunableRun,
+  PrunedCounts,
+  PrunedRun,
+  PrunedRuns,
+  PruningPlace,
+  RemovedRuns,
+} from "../../../agents/coordination/ports/run-store.ts";
+import { createOnce } from "../../../agents/coordination/std/load-once.ts";
+import { createPrunableRun, type PrunableRow } from "../../ledger/prunable-runs.ts";
+import { readSchemaVersion } from "./migrate.ts";
+import { EXPECTED_LABELS_OF_RUN } from "./run-labels.ts";
+import type { OpenLedger } from "./write-queue.ts";
+
+/** The schema that has traces of removed runs. */
+export const PRUNED_SINCE_VERSION = 10;
+
+export function createPrunedRuns({ database, guarded }: OpenLedger): PrunedRuns {
+  const hasTraces = (): boolean => readSchemaVersion(database) >= PRUNED_SINCE_VERSION;
+  return {
+    counts: () => guarded(() => (hasTraces() ? countPruned(database) : { runs: 0, events: 0, claims: 0 })),
+    find: (runId) => guarded(() => (hasTraces() ? findPruned(database, runId) : undefined)),
+  };
+}
+
+export function countPruned(database: Database): PrunedCounts {
+  const counts = database.prepare<[], PrunedCounts>(
+    `select count(*) as runs, coalesce(sum(length), 0) as events, coalesce(sum(claims), 0) as claims
+     from pruned_run`,
+  );
+  return counts.get() ?? { runs: 0, events: 0, claims: 0 };
+}
+
+function findPruned(database: Database, runId: string): PrunedRun | undefined {
+  const trace = database.prepare<[string], PrunedRun>(
+    `select run_id as runId, kind, length as events, pruned_at_ms as prunedAtMs
+     from pruned_run
+     where run_id = ?`,
+  );
+  return trace.get(runId);
+}
+
+export interface PruningLedger extends OpenLedger {
+  readonly now: () => number;
+}
+
+export function createLedgerPruning({ database, guarded, queued, now }: PruningLedger): LedgerPruning {
+  const preparePage = createOnce(() => {
+    checkSchema(database);
+    return database.prepare<[PruningPlace], PrunableRow>(PAGE);
+  });
+  const prepareRemoval = createOnce(() => createRemoval(database));
+  return {
+    page: async (place) => {
+      const page = await guarded(() => preparePage().all(place).map(createPrunableRun));
+      await othersTurn();
+      return page;
+    },
+    remove: async (runs) => {
+      const removed = await queued((queue) => queue.run(() => removeEach(prepareRemoval(), runs, now())));
+      await othersTurn();
+      return removed;
+    },
+  };
+}
+
+/** @throws CoordinationError `INPUT_INVALID` for a ledger that is only read and has the schema of an older release */
+function checkSchema(database: Database): void {
+  if (readSchemaVersion(database) >= PRUNED_SINCE_VERSION) return;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${database.name} was last written by an older release, which knew no pruning; ` +
+      "start the gateway of this release on it first, or prune without --dry-run",
+  );
+}
+
+function removeEach(remove: Remove, runs: readonly PrunableRun[], atMs: number): RemovedRuns {
+  const removed = runs.filter((run) => remove(run, atMs));
+  return { runs: removed.length, events: removed.reduce((sum, { length }) => sum + length, 0) };
+}
+
+/** SQLite gives the number of the newest run again once that is removed: so it stays until another one has begun. */
+const PAGE = `
+  select
+    run.run_key,
+    run.run_id,
+    run.kind,
+    run.length,
+    run.summary,
+    run.origin,
+    first.payload,
+    case
+      when run.ended = 0 or run.arrived = 1 then 'open'
+      when newest.timestamp_ms >= @beforeMs or run.run_key = (select max(run_key) from run) then 'recent'
+      when exists (select 1 from claim where claim.run_key = run.run_key)
+        or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
+        or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
+        then 'used'
+      else 'prunable'
+    end as state
+  from run
+  join event as first on first.run_key = run.run_key and first.sequence = 0
+  join event as newest on newest.run_key = run.run_key and newest.sequence = run.length - 1
+  where run.run_key < @before
+  order by run.run_key desc
+  limit @limit`;
+
+/** Returns whether the run was removed: not where it is another than the one that was looked at. */
+type Remove = (run: PrunableRun, atMs: number) => boolean;
+
+function createRemoval(database: Database): Remove {
+  const leaveTrace = database.prepare<[object]>(
+    `insert into pruned_run (run_key, run_id, kind, length, head_hash, first_event, newest_event, claims, pruned_at_ms)
+     select
+       run.run_key,
+       run.run_id,
+       run.kind,
+       run.length,
+       run.head_hash,
+       (select event_key from event where run_key = run.run_key and sequence = 0),
+       (select event_key from event where run_key = run.run_key and sequence = run.length - 1),
+       (select count(*) from event where run_key = run.run_key and type = 'claim.acquired'),
+       @atMs
+     from run
+     where run.run_key = @runKey
+       and run.run_id = @runId
+       and run.length = @length
+       and run.ended = 1
+       and run.arrived = 0
+       and run.run_key <> (select max(run_key) from run)`,
+  );
+  const deletions = [
+    `update content
+     set kept = 0
+     where sha256 in (select sha256 from content_use where run_key = @runKey)
+       and not exists (select 1 from content_use where sha256 = content.sha256 and run_key <> @runKey)`,
+    "delete from content_use where run_key = @runKey",
+    `delete from run_label where (kind, value, started_at_ms, run_key, step_id) in (${EXPECTED_LABELS_OF_RUN})`,
+    "delete from reference where run_key = @runKey",
+    "delete from event where run_key = @runKey",
+    "delete from run where run_key = @runKey",
+  ].map((sql) => database.prepare<[{ readonly runKey: number }]>(sql));
+  return ({ ordinal: runKey, runId, length }, atMs) => {
+    if (leaveTrace.run({ runKey, runId, length, atMs }).changes === 0) return false;
+    for (const deletion of deletions) deletion.run({ runKey });
+    return true;
+  };
+}

@@ -1,0 +1,135 @@
+/** Owns: `ledger prune`. Does not own: which runs go (`runtime/prune-ledger.ts`). */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import { formatBytes, formatCount } from "../../../agents/coordination/std/quantities.ts";
+import type {
+  KeptReason,
+  PruneProgress,
+  PruneReport,
+  PruneRequest,
+} from "../../../agents/coordination/runtime/prune-ledger.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { parseMoment } from "../terminal/moment.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { createProgressLine } from "../terminal/progress-line.ts";
+import {
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+import { formatLedger, loadLedgerReader, resolveLedgerPath } from "./open-ledger.ts";
+
+export const PRUNE_EXAMPLES = ["ledger prune --before 90d --dry-run", "ledger prune --before 90d"];
+
+/** A gateway may still hold what ended within so long, and clients may still ask for it. */
+const AGE_MIN_MS = 86_400_000;
+/** A command line can wait. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+interface PruneOptions extends ReaderOptions {
+  readonly before: string;
+  readonly dryRun?: boolean;
+}
+
+export function addPrune(group: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(group.command("prune"))
+    .description("Remove runs that ended long ago; what is left still verifies")
+    .requiredOption(
+      "--before <time>",
+      "remove what ended before: a time such as 2026-01-31, or how long ago, such as 90d; at least one day",
+    )
+    .option("--dry-run", "only say what would be removed")
+    .action((options: PruneOptions) => runCommand(host, options, () => prune(host, options)));
+  withExamples(command, host, [
+    ...PRUNE_EXAMPLES,
+    "ledger prune --before 2026-01-31 --json",
+    "ledger prune --before 1w --ledger serve.sqlite",
+  ]);
+}
+
+async function prune(host: CliHost, options: PruneOptions): Promise<void> {
+  const beforeMs = parseBefore(options.before, host.now());
+  const place = await resolveLedgerPath(host, options);
+  const ledger = await formatLedger(place);
+  const progress = createProgressLine(host);
+  const show = ({ step, runs }: PruneProgress): void => {
+    progress.show(() => `${step} ${formatCount(runs, "run")}`);
+  };
+  const request = { beforeMs, isDryRun: options.dryRun === true, onProgress: show };
+  const { report, bytes } = await pruneAt(place, request).finally(() => progress.clear());
+  if (options.json) {
+    const { runs, events, kept } = report;
+    const before = new Date(beforeMs).toISOString();
+    await writeJson(host, { ledger, before, dryRun: request.isDryRun, runs, events, kept, bytes });
+    return;
+  }
+  const lines = describePruned(report, { ledger, bytes, isDryRun: request.isDryRun, program: host.program });
+  await writeLines(
+    host,
+    lines.map((line) => formatPrintable(line, host.stdout.terminal.unicode)),
+  );
+}
+
+async function pruneAt(
+  place: string,
+  request: PruneRequest,
+): Promise<{ readonly report: PruneReport; readonly bytes: number }> {
+  const { openLedgerForReading } = await loadLedgerReader();
+  // Opening for writing would create a ledger where there is none.
+  await (await openLedgerForReading(place)).close();
+  const { openLedgerStore } = await import("../../open-ledger-store.ts");
+  const { pruneLedger } = await import("../../../agents/coordination/runtime/prune-ledger.ts");
+  const mode = request.isDryRun ? "read" : "write";
+  const store = await openLedgerStore({ place, mode, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  try {
+    return { report: await pruneLedger(store, request), bytes: await store.measureBytes() };
+  } finally {
+    await store.close();
+  }
+}
+
+function parseBefore(text: string, now: EpochMs): EpochMs {
+  const beforeMs = parseMoment(text, { option: "--before", now });
+  if (beforeMs <= now - AGE_MIN_MS) return beforeMs;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `--before: ${JSON.stringify(text)} is less than one day ago, and only what ended before that can be removed`,
+  );
+}
+
+const KEPT_REASONS: Readonly<Record<KeptReason, string>> = {
+  open: "still open",
+  recent: "ended later",
+  used: "memory, files or claims still name its events",
+  related: "part of, or forked from, a run that is kept",
+  damaged: "damaged; run `verify`",
+};
+
+interface Pruned {
+  readonly ledger: string;
+  readonly bytes: number;
+  readonly isDryRun: boolean;
+  readonly program: string;
+}
+
+function describePruned(
+  { runs, events, kept }: PruneReport,
+  { ledger, bytes, isDryRun, program }: Pruned,
+): string[] {
+  const extent = `${formatCount(runs, "run")} with ${formatCount(events, "event")}`;
+  const verb = isDryRun ? "would be removed" : runs === 1 ? "was removed" : "were removed";
+  const reasons = (Object.keys(KEPT_REASONS) as KeptReason[])
+    .filter((reason) => kept[reason] > 0)
+    .map((reason) => `  ${formatCount(kept[reason], "run")} kept: ${KEPT_REASONS[reason]}`);
+  const space =
+    runs === 0 || isDryRun
+      ? []
+      : [
+          `The ledger takes ${formatBytes(bytes)}; the space that came free is used again by what comes next.`,
+          `To have a smaller file, stop what writes to it and run \`${program} ledger copy\` to a new one.`,
+        ];
+  return [`${extent} ${verb} from ${ledger}.`, ...reasons, ...space];
+}

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createTempFolder, openTestLedger, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { addCoordination, addWorkflow } from "../contract/prunable-ledger.ts";
+import { runCli, type CliResult } from "./run-cli.ts";
+
+const DAY_MS = 86_400_000;
+const NOW_MS = TEST_EPOCH_MS + 100 * DAY_MS;
+
+let folder: TempFolder;
+let ledgers = 0;
+
+beforeAll(() => {
+  folder = createTempFolder();
+});
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+async function recordPrunable(): Promise<string> {
+  const path = folder.file(`ledger-${(ledgers += 1)}.sqlite`);
+  const store = await openTestLedger(path);
+  await addCoordination(store, "old");
+  await addWorkflow(store, "old");
+  await addWorkflow(store, "remembers", { hasMemory: true });
+  await addCoordination(store, "running", { isOpen: true });
+  await store.close();
+  return path;
+}
+
+const run = (...args: readonly string[]): Promise<CliResult> => runCli(args, { nowMs: NOW_MS });
+
+describe("ledger prune", () => {
+  test("removes what ended before, says what is kept and why, and the ledger verifies", async () => {
+    const path = await recordPrunable();
+    const { stdout, stderr, exitCode } = await run("ledger", "prune", "--before", "90d", "--ledger", path);
+    expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
+    expect(stdout).toContain("2 runs with 15 events were removed");
+    expect(stdout).toContain("1 run kept: still open");
+    expect(stdout).toContain("1 run kept: memory, files or claims still name its events");
+    const verified = await run("verify", "--ledger", path);
+    expect(verified).toMatchObject({ exitCode: 0 });
+    expect(verified.stdout).toContain("and the traces of 2 pruned runs");
+  });
+
+  test("only says what it would remove in a dry run", async () => {
+    const path = await recordPrunable();
+    const args = ["ledger", "prune", "--before", "90d", "--ledger", path];
+    expect((await run(...args, "--dry-run")).stdout).toContain("2 runs with 15 events would be removed");
+    const planned = JSON.parse((await run(...args, "--dry-run", "--json")).stdout) as object;
+    const removed = JSON.parse((await run(...args, "--json")).stdout) as object;
+    expect(planned).toMatchObject({ dryRun: true, runs: 2, kept: { open: 1, used: 1 } });
+    expect({ ...removed, bytes: 0 }).toEqual({ ...planned, dryRun: false, bytes: 0 });
+  });
+
+  test("has the commands say of a removed run when it was removed", async () => {
+    const path = await recordPrunable();
+    await run("ledger", "prune", "--before", "90d", "--ledger", path);
+    for (const args of [
+      ["show", "co-old"],
+      ["events", "co-old"],
+      ["runs", "run-old"],
+    ]) {
+      const { stderr, exitCode } = await run(...args, "--ledger", path);
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(/(co|run)-old was pruned from the ledger at 2026-.*; it had \d+ events/u);
+    }
+  });
+
+  test.each([
+    ["2h", "less than one day ago"],
+    ["2099-01-01", "less than one day ago"],
+    ["soon", "expected a time such as"],
+  ])("refuses --before %s", async (before, reason) => {
+    const path = await recordPrunable();
+    const { stderr, exitCode } = await run("ledger", "prune", "--before", before, "--ledger", path);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(reason);
+  });
+
+  test("creates no ledger where there is none", async () => {
+    const path = folder.file("none.sqlite");
+    const { stderr, exitCode } = await run("ledger", "prune", "--before", "90d", "--ledger", path);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("none.sqlite");
+    expect((await run("list", "--ledger", path)).exitCode).toBe(1);
+  });
+});

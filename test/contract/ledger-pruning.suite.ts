@@ -1,0 +1,212 @@
+/** Owns: what removing old runs must do, on a ledger of any kind (docs/adr/0030). */
+import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
+import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
+import { checkAnchor, makeAnchor } from "../../src/plugins/anchor-checks.ts";
+import { contentOf, openRun, runIdOf } from "../support/ledger-fixtures.ts";
+import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { readLastToken } from "./ledger-store-claim-play.ts";
+import { appendEnd } from "./ledger-store-tested.ts";
+import {
+  addCoordination,
+  addWorkflow,
+  LATER_MS,
+  listProblems,
+  listRunIds,
+  prune,
+} from "./prunable-ledger.ts";
+import { beginRun, nameWorkflowRun, readAll as readWorkflow } from "./workflow-store-tested.ts";
+
+export interface PrunedTestLedger extends AsyncDisposable {
+  readonly store: OpenedLedger;
+}
+
+const NONE_KEPT = { open: 0, recent: 0, used: 0, related: 0, damaged: 0 };
+
+export function describeLedgerPruning(name: string, open: () => Promise<PrunedTestLedger>): void {
+  describe(`pruning ${name}`, () => {
+    it("removes what ended, and what is left verifies", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old", { claims: 3 });
+      await addWorkflow(store, "old");
+      await addCoordination(store, "running", { isOpen: true, claims: 2 });
+      const report = await prune(store);
+      expect(report).toEqual({
+        runs: 2,
+        events: expect.any(Number) as number,
+        kept: { ...NONE_KEPT, open: 1 },
+      });
+      expect(await listRunIds(store)).toEqual([runIdOf("running")]);
+      expect(await listProblems(store)).toEqual([]);
+      expect(await store.pruned.counts()).toEqual({ runs: 2, events: report.events, claims: 3 });
+      expect(await store.pruned.find(nameWorkflowRun("old"))).toMatchObject({ kind: "workflow", events: 3 });
+    });
+
+    it("removes nothing twice, and nothing in a dry run", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      const planned = await pruneLedger(store, { beforeMs: LATER_MS, isDryRun: true });
+      expect(await listRunIds(store)).toHaveLength(2);
+      expect(await prune(store)).toEqual(planned);
+      expect(await prune(store)).toEqual({ runs: 0, events: 0, kept: { ...NONE_KEPT, open: 1 } });
+    });
+
+    it("keeps what ended later", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "late");
+      await addCoordination(store, "running", { isOpen: true });
+      expect((await prune(store, TEST_EPOCH_MS as EpochMs)).kept).toEqual({
+        ...NONE_KEPT,
+        open: 1,
+        recent: 1,
+      });
+    });
+
+    it("keeps runs whose memory is there, and those that are related to a run that is kept", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addWorkflow(store, "remembers", { hasMemory: true });
+      await addWorkflow(store, "source");
+      await addWorkflow(store, "fork", { source: "source", isOpen: true });
+      await addCoordination(store, "parent");
+      await addCoordination(store, "child", { parent: "parent", isOpen: true });
+      await addWorkflow(store, "forked-twice");
+      await addWorkflow(store, "old-fork", { source: "forked-twice" });
+      await addCoordination(store, "running", { isOpen: true });
+      const { runs, kept } = await prune(store);
+      expect({ runs, kept }).toEqual({ runs: 2, kept: { ...NONE_KEPT, open: 3, used: 1, related: 2 } });
+      expect(await listProblems(store)).toEqual([]);
+    });
+
+    it("deletes the texts that only removed runs kept, once they are old", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      await prune(store);
+      await store.deleteBefore(Number.MAX_SAFE_INTEGER as EpochMs);
+      expect(await store.get(contentOf("task of old").ref.sha256)).toBeUndefined();
+      expect(await store.get(contentOf("task of running").ref.sha256)).toBe("task of running");
+    });
+
+    it("never gives the id of a removed run again, nor goes on with one", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      const { author, request } = openRun("old");
+      await store.append(request);
+      await store.append(appendEnd(author));
+      await addWorkflow(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      await prune(store);
+      const refused = { code: "RUN_PRUNED" };
+      await expect(store.append(openRun("old").request)).rejects.toMatchObject(refused);
+      const { nextSequence } = author.state;
+      const late = request.events.map((event) => ({ ...event, sequence: event.sequence + nextSequence }));
+      await expect(store.append({ ...request, events: late })).rejects.toMatchObject(refused);
+      await expect(store.workflows.append(beginRun("old").request)).rejects.toMatchObject(refused);
+      expect(await listProblems(store)).toEqual([]);
+      expect(await store.find(runIdOf("old"))).toBeUndefined();
+    });
+
+    it("leaves a run that changed since it was looked at", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old");
+      await addCoordination(store, "running", { isOpen: true });
+      const [running, old] = await store.pruning.page({
+        before: Number.MAX_SAFE_INTEGER,
+        limit: 10,
+        beforeMs: LATER_MS,
+      });
+      if (!old || !running) throw new Error("both runs are listed");
+      const shorter = { ...old, length: old.length - 1 };
+      expect(await store.pruning.remove([shorter, running])).toEqual({ runs: 0, events: 0 });
+      expect(await listRunIds(store)).toHaveLength(2);
+    });
+
+    it("goes on counting runs, events and claims where they were", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old", { claims: 1 });
+      await addCoordination(store, "running", { isOpen: true });
+      const [newest, token] = [await store.heads.newestNumber(), await readLastToken(store)];
+      await prune(store);
+      expect(await store.heads.newestNumber()).toBe(newest);
+      expect(await readLastToken(store)).toBe(token);
+      await addCoordination(store, "next", { claims: 1 });
+      expect(await readLastToken(store)).toBe(token + 1);
+      expect(await listProblems(store)).toEqual([]);
+    });
+
+    it("leaves traces by which an older anchor still holds, and a newer one holds them", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      await addCoordination(store, "old");
+      const growing = openRun("growing");
+      await store.append(growing.request);
+      const older = await makeAnchor(store, { events: await store.heads.newestNumber(), madeAtMs: 0 });
+      await store.append(appendEnd(growing.author));
+      await addCoordination(store, "running", { isOpen: true });
+      await prune(store);
+      expect(await checkAnchor(store, older)).toEqual({ problems: [], pruned: 2, isDigestCompared: true });
+      const { heads: _, ...unnamed } = older;
+      expect(await checkAnchor(store, unnamed)).toEqual({ problems: [], pruned: 2, isDigestCompared: false });
+      const newer = await makeAnchor(store, { events: await store.heads.newestNumber(), madeAtMs: 1 });
+      expect(newer.runs).toBe(3);
+      expect(await checkAnchor(store, newer)).toEqual({ problems: [], pruned: 2, isDigestCompared: true });
+    });
+
+    it("of any ledger leaves whole families as they were, and the rest verifies", async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(runArbitrary, { minLength: 1, maxLength: 8 }), async (runs) => {
+          await using ledger = await open();
+          const { store } = ledger;
+          const family = runs.map((_, index) => findSource(runs, index));
+          for (const [index, { isOpen, hasMemory }] of runs.entries()) {
+            const source = family[index] === index ? {} : { source: `r${family[index]}` };
+            await addWorkflow(store, `r${index}`, { isOpen, hasMemory, ...source });
+          }
+          const before = await readLogs(store);
+          await prune(store);
+          expect(await listProblems(store)).toEqual([]);
+          const after = await readLogs(store);
+          for (const [runId, events] of after) expect(events).toEqual(before.get(runId));
+          for (const [index, source] of family.entries())
+            expect(after.has(nameWorkflowRun(`r${index}`))).toBe(after.has(nameWorkflowRun(`r${source}`)));
+        }),
+        { numRuns: 12 },
+      );
+    });
+  });
+
+  interface Run {
+    readonly isOpen: boolean;
+    readonly isFork: boolean;
+    readonly hasMemory: boolean;
+  }
+
+  const runArbitrary = fc.record<Run>({
+    isOpen: fc.boolean(),
+    isFork: fc.boolean(),
+    hasMemory: fc.boolean(),
+  });
+
+  /** Returns the place of the run that a fork comes of: the nearest before it that is none. */
+  function findSource(runs: readonly Run[], index: number): number {
+    const source = runs.slice(0, index + 1).findLastIndex(({ isFork }) => !isFork);
+    return Math.max(source, 0);
+  }
+
+  async function readLogs(store: OpenedLedger): Promise<Map<string, unknown>> {
+    const logs = new Map<string, unknown>();
+    for (const { runId } of await store.workflows.list({ limit: 100 }))
+      logs.set(runId, await readWorkflow(store.workflows, runId));
+    return logs;
+  }
+}

@@ -1,0 +1,72 @@
+/** Owns: pruning a ledger once a day, as long as the process has it open. */
+import { describe, expect, it } from "vitest";
+import { startPruning } from "../../src/agents/coordination/runtime/prune-regularly.ts";
+import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
+import { quietLogger, runIdOf } from "../support/ledger-fixtures.ts";
+import { createTempFolder, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { addCoordination, listRunIds } from "./prunable-ledger.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+describe("a process that prunes its ledger", () => {
+  it("does so a minute after the start, and again each day", async () => {
+    using folder = createTempFolder();
+    const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
+    const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+    await addCoordination(store, "first");
+    await addCoordination(store, "newest");
+    const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
+    await clock.advance(MINUTE_MS - 1);
+    expect(await listRunIds(store)).toHaveLength(2);
+    await clock.advance(1);
+    await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
+    await addCoordination(store, "next");
+    await waitUntilSettled();
+    await clock.advance(DAY_MS);
+    await waitFor(async () => (await listRunIds(store)).join() === runIdOf("next"), {
+      what: "the newest run",
+    });
+    await pruning.stop();
+    await store.close();
+  });
+
+  it("removes nothing after it was stopped", async () => {
+    using folder = createTempFolder();
+    const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
+    const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+    await addCoordination(store, "first");
+    await addCoordination(store, "newest");
+    const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
+    await pruning.stop();
+    await clock.advance(2 * DAY_MS);
+    expect(await listRunIds(store)).toHaveLength(2);
+    await store.close();
+  });
+
+  it("goes on where the ledger could not be pruned", async () => {
+    using folder = createTempFolder();
+    const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
+    const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+    await addCoordination(store, "first");
+    await addCoordination(store, "newest");
+    const warnings: string[] = [];
+    let fails = true;
+    const page: typeof store.pruning.page = (place) =>
+      fails ? Promise.reject(new Error("the disk is away")) : store.pruning.page(place);
+    const pruning = startPruning({
+      ledger: { ...store, pruning: { ...store.pruning, page } },
+      keepDays: 2,
+      clock,
+      logger: { ...quietLogger, warn: (_, message) => void warnings.push(message) },
+    });
+    await clock.advance(MINUTE_MS);
+    await waitFor(() => warnings.length === 1, { what: "a warning" });
+    fails = false;
+    await clock.advance(DAY_MS);
+    await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
+    await pruning.stop();
+    await store.close();
+  });
+});

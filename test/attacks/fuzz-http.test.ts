@@ -2,12 +2,20 @@
  * Requests to every operation of the host's own OpenAPI document, made from its schemas and a seed: no answer is an error of the
  * host, none takes long, and each refusal says in words what is wrong. `FUZZ_REQUESTS` sets how many, `FUZZ_SEED` the first seed.
  */
-import { Agent, request } from "node:http";
-import { describeError } from "../../src/agents/coordination/std/describe-error.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createNode, createNoop, createWorkflow, WORKERS } from "../openwop/levels-workflows.ts";
 import { openWorld, TOKEN, type World } from "../openwop/levels-world.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
+import {
+  createSender,
+  describeSent,
+  findAnswerFault,
+  findRefusalFault,
+  runCampaign,
+  type Answered,
+  type Sender,
+  type Sent,
+} from "../support/hostile-requests.ts";
 import {
   createFromSchema,
   createHostileText,
@@ -19,10 +27,6 @@ import { createSeeded } from "../support/ledger-fixtures-damage.ts";
 
 const REQUESTS = chooseCampaignSize("FUZZ_REQUESTS", { short: 10_000, long: 300_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
-const AT_ONCE = 8;
-const ANSWER_MS_MAX = 1_000;
-const BODY_CHARS_MAX = 5_000_000;
-const FAULTS_MAX = 20;
 
 interface Operation {
   readonly method: string;
@@ -30,20 +34,6 @@ interface Operation {
   readonly operationId: string;
   readonly queries: readonly string[];
   readonly body: Readonly<Record<string, unknown>> | undefined;
-}
-
-interface Sent {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array | undefined;
-}
-
-interface Answered {
-  readonly status: number;
-  readonly type: string;
-  readonly text: string;
-  readonly ms: number;
 }
 
 const DEFINITIONS = [
@@ -54,18 +44,19 @@ const DEFINITIONS = [
 
 let world: World;
 let operations: readonly Operation[];
-const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+let sender: Sender;
 /** Names that are there. */
 const names: string[] = ["plain", "asks", "gate", "only"];
 
 beforeAll(async () => {
   world = await openWorld(DEFINITIONS, { quotas: { forksPerMinute: 1_000_000 } });
+  sender = createSender(world.baseUrl);
   operations = listOperations(await (await fetch(`${world.baseUrl}/v1/openapi.json`)).json());
   for (const workflowId of ["plain", "asks", "asks"]) names.push(await world.client.start(workflowId));
 });
 
 afterAll(async () => {
-  agent.destroy();
+  sender.close();
   await world.close();
 });
 
@@ -117,71 +108,28 @@ function encode(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-function send({ method, path, headers, body }: Sent): Promise<Answered> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answered>();
-  const start = performance.now();
-  const outgoing = request(`${world.baseUrl}${path}`, { agent, method, headers }, (response) => {
-    const { statusCode: status = 0 } = response;
-    const type = response.headers["content-type"] ?? "";
-    const ms = performance.now() - start;
-    if (type.startsWith("text/event-stream")) {
-      response.destroy();
-      resolve({ status, type, text: "", ms });
-      return;
-    }
-    let text = "";
-    response.setEncoding("utf8");
-    response.on("data", (part: string) => (text += part));
-    response.on("end", () => {
-      resolve({ status, type, text, ms: performance.now() - start });
-    });
-    response.on("error", reject);
-  });
-  outgoing.on("error", reject);
-  outgoing.end(body);
-  return promise;
-}
-
 /** Describes why an answer is not what a caller may expect. */
-function findFault({ status, type, text, ms }: Answered, { path }: Operation): string | undefined {
-  if (status === 500) return "it is an error of the host";
+function findFault(answered: Answered, { path }: Operation): string | undefined {
   // A poll waits for what is not there yet.
-  if (ms > ANSWER_MS_MAX && !path.endsWith("/poll")) return `it took ${Math.round(ms)} ms`;
-  if (text.length > BODY_CHARS_MAX) return `it has ${text.length} characters`;
-  return status < 400 || text === "" ? undefined : findRefusalFault(type, text);
+  const fault = findAnswerFault(answered, { mayWait: path.endsWith("/poll") });
+  if (fault !== undefined) return fault;
+  return answered.status < 400 || answered.text === "" ? undefined : findRefusalFault(answered);
 }
 
-function findRefusalFault(type: string, text: string): string | undefined {
-  if (!type.startsWith("application/json")) return `its refusal is ${type}`;
-  const { error, message } = JSON.parse(text) as { error?: unknown; message?: unknown };
-  return typeof error === "string" && typeof message === "string" && message.length > 10
-    ? undefined
-    : `its refusal does not say what is wrong: ${text.slice(0, 200)}`;
-}
+/** Operations that did what they were asked at least once. */
+const fulfilled = new Set<string>();
 
-interface Tried {
-  readonly faults: string[];
-  /** Operations that did what they were asked at least once. */
-  readonly fulfilled: Set<string>;
-}
-
-async function tryOne(seed: number, { faults, fulfilled }: Tried): Promise<void> {
+async function tryOne(seed: number): Promise<string | undefined> {
   const random = createSeeded(seed);
   // The first numbers of neighbouring seeds are alike.
   random();
   const operation = pickOne(random, operations);
   const sent = createRequest(random, operation);
-  const fault = await send(sent).then(
-    (answered) => {
-      if (answered.status < 300) fulfilled.add(operation.operationId);
-      if (answered.status === 201) rememberRun(answered.text);
-      return findFault(answered, operation);
-    },
-    (error: unknown) => describeError(error),
-  );
-  if (fault === undefined) return;
-  const request = `${sent.method} ${sent.path.slice(0, 200)}`;
-  faults.push(`seed ${seed}: ${request}: ${fault}; ${String(sent.body ?? "").slice(0, 400)}`);
+  const answered = await sender.send(sent);
+  if (answered.status < 300) fulfilled.add(operation.operationId);
+  if (answered.status === 201) rememberRun(answered.text);
+  const fault = findFault(answered, operation);
+  return fault && `${fault}; ${describeSent(sent)}`;
 }
 
 const RUNS_KNOWN_MAX = 60;
@@ -193,14 +141,8 @@ function rememberRun(text: string): void {
 
 describe("requests made from the host's own document", () => {
   it(`are each answered, whatever is in them (${REQUESTS})`, { timeout: 3_600_000 }, async () => {
-    const tried: Tried = { faults: [], fulfilled: new Set() };
-    let left = REQUESTS;
-    const sendSome = async (): Promise<void> => {
-      while (left > 0 && tried.faults.length < FAULTS_MAX) await tryOne(SEED + (left -= 1), tried);
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, sendSome));
-    expect(tried.faults).toEqual([]);
+    expect(await runCampaign({ firstSeed: SEED, count: REQUESTS, tryOne })).toEqual([]);
     // Not all of them were turned away at the door.
-    expect(tried.fulfilled.size).toBeGreaterThan(operations.length / 3);
+    expect(fulfilled.size).toBeGreaterThan(operations.length / 3);
   });
 });

@@ -1,0 +1,112 @@
+/** Owns: sending what a fuzzer made over real connections, several at once, and what came back of each. */
+import { Agent, request } from "node:http";
+import { describeError } from "../../src/agents/coordination/std/describe-error.ts";
+
+const ANSWER_MS_MAX = 1_000;
+const BODY_CHARS_MAX = 5_000_000;
+const FAULTS_MAX = 20;
+const AT_ONCE = 8;
+
+export interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | undefined;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly type: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Empty for a stream, unless streams are read to their ends. */
+  readonly text: string;
+  readonly ms: number;
+}
+
+export interface Sender {
+  send(sent: Sent): Promise<Answered>;
+  close(): void;
+}
+
+/** Creates what sends to one host. `readsStreams` says that the host's streams end by themselves. */
+export function createSender(baseUrl: string, { readsStreams = false } = {}): Sender {
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  return {
+    close: () => {
+      agent.destroy();
+    },
+    send: ({ method, path, headers, body }) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Answered>();
+      const start = performance.now();
+      const outgoing = request(`${baseUrl}${path}`, { agent, method, headers }, (response) => {
+        const type = response.headers["content-type"] ?? "";
+        const finish = (text: string): void => {
+          const { statusCode: status = 0 } = response;
+          resolve({ status, type, headers: response.headers, text, ms: performance.now() - start });
+        };
+        if (type.startsWith("text/event-stream") && !readsStreams) {
+          response.destroy();
+          finish("");
+          return;
+        }
+        let text = "";
+        response.setEncoding("utf8");
+        response.on("data", (part: string) => (text += part));
+        response.on("end", () => {
+          finish(text);
+        });
+        response.on("error", reject);
+      });
+      outgoing.on("error", reject);
+      outgoing.end(body);
+      return promise;
+    },
+  };
+}
+
+/** Describes why an answer is one that nobody may get, whatever was sent. A wait that was wanted `mayWait`. */
+export function findAnswerFault(answered: Answered, { mayWait = false } = {}): string | undefined {
+  const { status, ms, text } = answered;
+  if (status === 500) return "it is an error of the host";
+  if (ms > ANSWER_MS_MAX && !mayWait) return `it took ${Math.round(ms)} ms`;
+  if (text.length > BODY_CHARS_MAX) return `it has ${text.length} characters`;
+  return undefined;
+}
+
+/** Describes why a refusal does not say in words what is wrong. */
+export function findRefusalFault({ type, text }: Answered): string | undefined {
+  if (!type.startsWith("application/json")) return `its refusal is ${type}`;
+  const { error, message } = JSON.parse(text) as { error?: unknown; message?: unknown };
+  return typeof error === "string" && typeof message === "string" && message.length > 10
+    ? undefined
+    : `its refusal does not say what is wrong: ${text.slice(0, 200)}`;
+}
+
+export interface Campaign {
+  readonly firstSeed: number;
+  readonly count: number;
+  /** Sends what a seed makes, and describes what is wrong with the answer. */
+  readonly tryOne: (seed: number) => Promise<string | undefined>;
+}
+
+/** Tries every seed, some at once, until there are enough faults. */
+export async function runCampaign({ firstSeed, count, tryOne }: Campaign): Promise<string[]> {
+  const faults: string[] = [];
+  let left = count;
+  const trySome = async (): Promise<void> => {
+    while (left > 0 && faults.length < FAULTS_MAX) {
+      left -= 1;
+      const seed = firstSeed + left;
+      const fault = await tryOne(seed).catch((error: unknown) => describeError(error));
+      if (fault !== undefined) faults.push(`seed ${seed}: ${fault}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, trySome));
+  return faults;
+}
+
+/** Describes what was sent, as much as a person reads. */
+export function describeSent({ method, path, body }: Sent): string {
+  const text = typeof body === "string" || body === undefined ? (body ?? "") : Buffer.from(body).toString();
+  return `${method} ${path.slice(0, 200)} ${text.slice(0, 1_000)}`;
+}

@@ -1,5 +1,7 @@
 /** Owns: the MCP server of `serve`, as an unmodified client of the official library sees it. */
+import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { waitFor } from "../support/wait-for.ts";
 import { callTool, openMcpWorld, OTHER_TOKEN, TOKEN, type McpWorld } from "./mcp-world.ts";
 
@@ -57,6 +59,20 @@ describe("the tools of the MCP server", () => {
     expect(unknown.text).toContain("run");
     expect((await callTool(client, "status", { limit: 100 })).data).toEqual(before.data);
     await expect(client.client.callTool({ name: "no-such" })).rejects.toThrow('there is no tool "no-such"');
+  });
+
+  it.each([
+    ["tools/call", { name: "echo", arguments: [] }, '"arguments"'],
+    ["tools/call", { arguments: {} }, '"name"'],
+    ["tools/list", { cursor: 7 }, "params.cursor: "],
+    ["resources/read", { uri: null }, "params.uri: "],
+  ])("name the place of a request of another form: %s with %j", async (method, params, place) => {
+    const { client } = await world.connect();
+    const call = client.request({ method, params }, z.unknown());
+    await expect(call).rejects.toMatchObject({
+      code: ErrorCode.InvalidParams,
+      message: expect.stringContaining(place) as string,
+    });
   });
 
   it("let a person answer what a run asks, and the run goes on", async () => {

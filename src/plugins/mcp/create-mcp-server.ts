@@ -19,8 +19,10 @@ import {
   type CallToolResult,
   type ServerNotification,
   type ServerRequest,
+  type ServerResult,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
+import { z } from "zod";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
@@ -49,36 +51,62 @@ export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => 
     },
   );
   const { server } = mcpServer;
-  const answer = guardAnswers(parts);
+  const handle = createRegistrar(server, guardAnswers(parts));
   const listTools = createToolList(parts, caller);
-  server.setRequestHandler(ListToolsRequestSchema, ({ params }) =>
-    answer("tools/list", async () => listPage(await listTools(), params?.cursor)),
-  );
-  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
-    answer("tools/call", async () => {
-      const tool = (await listTools()).find(({ name }) => name === params.name);
-      if (!tool) throw createInvalid(`there is no tool ${JSON.stringify(params.name.slice(0, 100))}`);
-      const result = await tool.call(createCall({ caller, hasLeft }, params, extra));
-      return formatResult(result);
-    }),
-  );
-  server.setRequestHandler(ListResourcesRequestSchema, ({ params }) =>
-    answer("resources/list", async () => {
-      const page = await listResources(parts, caller, params?.cursor);
-      return page ?? throwInvalid("cursor: expected the nextCursor of a page before");
-    }),
-  );
-  server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
-    resourceTemplates: RESOURCE_TEMPLATES,
-  }));
-  server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }) =>
-    answer("resources/read", async () => {
-      const found = await readResource(parts, caller, uri);
-      if (found) return found;
-      throw new McpError(RESOURCE_NOT_FOUND, "there is no such resource", { uri: uri.slice(0, 500) });
-    }),
-  );
+  handle(REQUESTS.listTools, async ({ params }) => listPage(await listTools(), params?.cursor));
+  handle(REQUESTS.callTool, async ({ params }, extra) => {
+    const tool = (await listTools()).find(({ name }) => name === params.name);
+    if (!tool) throw createInvalid(`there is no tool ${JSON.stringify(params.name.slice(0, 100))}`);
+    const result = await tool.call(createCall({ caller, hasLeft }, params, extra));
+    return formatResult(result);
+  });
+  handle(REQUESTS.listResources, async ({ params }) => {
+    const page = await listResources(parts, caller, params?.cursor);
+    return page ?? throwInvalid("cursor: expected the nextCursor of a page before");
+  });
+  handle(REQUESTS.listTemplates, () => Promise.resolve({ resourceTemplates: RESOURCE_TEMPLATES }));
+  handle(REQUESTS.readResource, async ({ params: { uri } }) => {
+    const found = await readResource(parts, caller, uri);
+    if (found) return found;
+    throw new McpError(RESOURCE_NOT_FOUND, "there is no such resource", { uri: uri.slice(0, 500) });
+  });
   return mcpServer;
+}
+
+/** The library takes requests of `anyForm`, because it reports one of a wrong form as a fault of ours. */
+interface RequestForm<S extends z.ZodType> {
+  readonly method: string;
+  readonly schema: S;
+  readonly anyForm: z.ZodObject<{ readonly method: z.ZodLiteral<string> }, z.core.$loose>;
+}
+
+const REQUESTS = {
+  listTools: createRequestForm("tools/list", ListToolsRequestSchema),
+  callTool: createRequestForm("tools/call", CallToolRequestSchema),
+  listResources: createRequestForm("resources/list", ListResourcesRequestSchema),
+  listTemplates: createRequestForm("resources/templates/list", ListResourceTemplatesRequestSchema),
+  readResource: createRequestForm("resources/read", ReadResourceRequestSchema),
+};
+
+function createRequestForm<S extends z.ZodType>(method: string, schema: S): RequestForm<S> {
+  return { method, schema, anyForm: z.looseObject({ method: z.literal(method) }) };
+}
+
+type Handle = <S extends z.ZodType>(
+  form: RequestForm<S>,
+  work: (request: z.output<S>, extra: Extra) => Promise<ServerResult>,
+) => void;
+
+function createRegistrar(server: McpServer["server"], answer: Guard): Handle {
+  return ({ method, schema, anyForm }, work) => {
+    server.setRequestHandler(anyForm, (request, extra) =>
+      answer(method, async () => {
+        const parsed = schema.safeParse(request);
+        if (!parsed.success) throw createInvalid(describeIssues(parsed.error));
+        return work(parsed.data, extra);
+      }),
+    );
+  };
 }
 
 /** As the protocol's revision 2025-11-25 says; the library has no name for it. */
@@ -190,9 +218,15 @@ function throwInvalid(message: string): never {
   throw createInvalid(message);
 }
 
+function describeIssues({ issues }: z.ZodError): string {
+  return issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
+}
+
+type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
+
 /** M4. */
-function guardAnswers({ logger }: McpParts) {
-  return async <T>(where: string, work: () => Promise<T>): Promise<T> => {
+function guardAnswers({ logger }: McpParts): Guard {
+  return async (where, work) => {
     try {
       return await work();
     } catch (error) {

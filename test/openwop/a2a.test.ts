@@ -315,6 +315,18 @@ describe("whoever asks the A2A server", () => {
     expect(huge.status).toBe(413);
   });
 
+  it.each([
+    ["0.3", "tasks/get", {}, "id: expected the id of a task"],
+    ["0.3", "tasks/resubscribe", { id: 7 }, "id: expected the id of a task"],
+    ["0.3", "tasks/pushNotificationConfig/set", {}, "params: they are not of the form"],
+    ["1.0", "SendMessage", { configuration: { historyLength: { toString: "" } } }, "params: "],
+  ])("is told what is wrong with params: %s %s %j", async (version, method, params, words) => {
+    const answered = await post({ jsonrpc: "2.0", id: 1, method, params }, { version });
+    const text = await answered.text();
+    expect(text).toContain(words);
+    expect(text).not.toContain("-32603");
+  });
+
   it("may speak revision 0.3 of the protocol", async () => {
     const message = {
       kind: "message",

@@ -16,7 +16,7 @@ import { createJsonAnswer, route, type Answer, type Ask, type ProtocolFace } fro
 import { anySchema } from "../openwop/http/schemas.ts";
 import { A2A_PATH, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
 import { createCardSource, PROTOCOL_VERSIONS } from "./agent-card.ts";
-import { createTaskHandler, type HandlerParts } from "./task-handler.ts";
+import { createTaskHandler, FAULT_MESSAGE, type HandlerParts } from "./task-handler.ts";
 
 const CARD_SECONDS = 60;
 const SSE_HEADERS = {
@@ -83,7 +83,8 @@ async function answerMessage(parts: FaceParts, ask: Ask<RpcMessage>): Promise<An
     id,
     error: formatError(error, version),
   });
-  const answer = await dispatch(handler, version, ask.body);
+  const dispatched = await dispatch(handler, version, ask.body);
+  const answer = dispatched && correctBlame(dispatched, ask.body);
   if (!answer) return createJsonAnswer(200, createError(refuseVersion()));
   if (!isStream(answer)) return createJsonAnswer(200, answer);
   streams.add(leaving);
@@ -113,6 +114,18 @@ async function dispatch(
     default:
       return undefined;
   }
+}
+
+const INVALID_PARAMS = -32_602;
+const INTERNAL_ERROR = -32_603;
+
+/** The library stumbles over params of another form, and reports that as a fault of the server. */
+function correctBlame(answer: RpcAnswer, { method }: RpcMessage): RpcAnswer {
+  if (isStream(answer) || !("error" in answer)) return answer;
+  const { code, message } = answer.error as { readonly code?: unknown; readonly message?: unknown };
+  if (code !== INTERNAL_ERROR || message === FAULT_MESSAGE) return answer;
+  const problem = `params: they are not of the form that ${method} takes`;
+  return { ...answer, error: { code: INVALID_PARAMS, message: problem } };
 }
 
 function refuseVersion(): Error {

@@ -219,8 +219,9 @@ async function cancelTask(parts: A2aParts, request: A2aRequest, id: string): Pro
   return createTask(await readRun(parts, request, id));
 }
 
-/** @throws A2AError where the caller's tenant has no such run */
-async function readRun({ host }: A2aParts, { caller }: A2aRequest, id: string): Promise<RunSnapshot> {
+/** @throws A2AError where the caller's tenant has no such run; revision 0.3 lets the id be absent or anything */
+async function readRun({ host }: A2aParts, { caller }: A2aRequest, id: unknown): Promise<RunSnapshot> {
+  if (typeof id !== "string") throw new RequestMalformedError("id: expected the id of a task");
   const found = await host.snapshot(caller, id.slice(0, A2A_BOUNDS.idCharsMax));
   return found.kind === "refused" ? throwRefusal(found) : found.value;
 }
@@ -234,6 +235,8 @@ function throwRefusal({ code, message }: HostRefusal): never {
 
 type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
 
+export const FAULT_MESSAGE = "An unexpected error occurred.";
+
 /** N3. */
 function createGuard({ logger }: A2aParts): Guard {
   return async (where, work) => {
@@ -243,7 +246,7 @@ function createGuard({ logger }: A2aParts): Guard {
       if (error instanceof A2AError) throw error;
       const correlationId = randomUUID();
       logger.error({ correlationId, where, error: describeError(error) }, "a request over A2A failed");
-      throw new A2AError({ message: "An unexpected error occurred.", metadata: { correlationId } });
+      throw new A2AError({ message: FAULT_MESSAGE, metadata: { correlationId } });
     }
   };
 }

@@ -4,6 +4,7 @@
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
+import { formatMessage } from "./terminal/printable.ts";
 
 /** By the word that calls it, in the order in which `--help` lists them. */
 type Commands = Readonly<Record<string, () => Promise<(command: CommandGroup, host: CliHost) => void>>>;
@@ -51,6 +52,12 @@ export async function addCoordinationCommands(
   host: CliHost,
   { called, more = {} }: Wanted = {},
 ): Promise<void> {
+  command.configureOutput({
+    // Commander repeats arguments as they came.
+    outputError: (text, write) => {
+      write(`${formatMessage(text, host.stderr.terminal.unicode)}\n`);
+    },
+  });
   const all: Commands = { ...COMMANDS, ...more };
   const one = called !== undefined && Object.hasOwn(all, called) ? all[called] : undefined;
   for (const load of one ? [one] : Object.values(all)) (await load())(command, host);

@@ -148,7 +148,9 @@ function render(checks: readonly Check[], terminal: Terminal): string {
     const { sign, ascii, tone } = LOOKS[status];
     const text = formatPrintable(message, terminal.unicode);
     const line = `${paint.tone(tone, terminal.unicode ? sign : ascii)} ${name.padEnd(20)} ${text}`;
-    return advice === undefined ? [line] : [line, `${" ".repeat(23)}${advice}`];
+    return advice === undefined
+      ? [line]
+      : [line, `${" ".repeat(23)}${formatPrintable(advice, terminal.unicode)}`];
   });
   return `${lines.join("\n")}\n`;
 }

@@ -174,14 +174,16 @@ function render(status: Status, terminal: Terminal, now: number): string {
     ...renderAlarm(status, paint, terminal),
     renderField("coordination", switchText(status, paint)),
     ...openWopLines(status).map((text) => renderField("OpenWOP", text)),
-    renderField("ledger", describeLedger(status, paint)),
+    renderField("ledger", describeLedger(status, paint, terminal.unicode)),
     ...(contents === undefined ? [] : [renderField("running", contents)]),
     ...(gateways === "" ? [] : [renderField("gateways", formatPrintable(gateways, terminal.unicode))]),
     ...renderProgress(status, terminal, now).map((line) => renderField("progress", line)),
     ...(questions === undefined ? [] : [renderField("questions", questions)]),
     ...(mismatches === undefined ? [] : [renderField("truth", mismatches)]),
     renderField("health", describeHealth(status, paint)),
-    ...(configPath === undefined ? [] : [renderField("config", configPath)]),
+    ...(configPath === undefined
+      ? []
+      : [renderField("config", formatPrintable(configPath, terminal.unicode))]),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -222,9 +224,10 @@ function switchText(
   return problem === undefined ? "off" : `${paint.tone("bad", "off")}: ${problem}`;
 }
 
-function describeLedger({ ledger }: Status, paint: Paint): string {
-  if (!ledger.exists) return `${ledger.path} (not created yet)`;
-  const size = ledger.bytes === null ? ledger.path : `${ledger.path}, ${formatBytes(ledger.bytes)}`;
+function describeLedger({ ledger }: Status, paint: Paint, unicode: boolean): string {
+  const path = formatPrintable(ledger.path, unicode);
+  if (!ledger.exists) return `${path} (not created yet)`;
+  const size = ledger.bytes === null ? path : `${path}, ${formatBytes(ledger.bytes)}`;
   return ledger.coordinations === null
     ? `${size}, ${paint.tone("bad", "cannot be read: run `doctor`")}`
     : `${size}, ${formatCount(ledger.coordinations, "coordination")}`;

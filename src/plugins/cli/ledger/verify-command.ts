@@ -9,7 +9,7 @@ import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { resolvePathBeside, withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { formatPrintable } from "../terminal/printable.ts";
+import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { createProgressLine, type ProgressLine } from "../terminal/progress-line.ts";
 import {
@@ -224,7 +224,7 @@ function render(verified: Verified, terminal: Terminal, anchor?: CheckedAnchor):
   }
   const lines = problems.map(({ kind, runId, sequence, message }) => {
     const place = runId === undefined ? "" : `${runId}${sequence === undefined ? "" : `:${sequence}`}: `;
-    return `${paint.tone("bad", kind)}  ${formatPrintable(place + message, terminal.unicode)}`;
+    return `${paint.tone("bad", kind)}  ${formatMessage(place + message, terminal.unicode)}`;
   });
   const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${formatCount(problems.length, "problem")} in ${extent}`;
   const advice = "Keep the file as it is, and move it aside or restore a backup.";

@@ -39,4 +39,4 @@ export interface Terminal {
 }
 
 /** The command that subcommands are added to; inside the host it is of the host's own commander. */
-export type CommandGroup = Pick<Command, "command">;
+export type CommandGroup = Pick<Command, "command" | "configureOutput">;

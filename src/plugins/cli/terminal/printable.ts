@@ -14,6 +14,14 @@ export function formatPrintable(text: string, unicode: boolean): string {
   return unicode ? oneLine : oneLine.replace(/[^\x20-\x7e]/gu, "?");
 }
 
+const MESSAGE_CHARS_MAX = 4_000;
+
+/** Formats a message as one line that somebody can read: it may quote a text of any length. */
+export function formatMessage(message: string, unicode: boolean): string {
+  const cut = message.length > MESSAGE_CHARS_MAX ? `${message.slice(0, MESSAGE_CHARS_MAX)}…` : message;
+  return formatPrintable(cut, unicode);
+}
+
 /** The same JSON value, in which nothing moves the cursor, colours the terminal or reverses what stands beside it. */
 export function formatJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(HARMFUL_IN_JSON, (character) =>

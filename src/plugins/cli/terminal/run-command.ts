@@ -7,7 +7,7 @@ import {
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { CliHost } from "./cli-host.ts";
 import { paintFor } from "./paint.ts";
-import { formatJson, formatPrintable } from "./printable.ts";
+import { formatJson, formatMessage } from "./printable.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export interface JsonOption {
@@ -61,7 +61,7 @@ export async function writeLines(host: CliHost, lines: readonly string[]): Promi
 
 export function formatError(error: CoordinationError, { stderr }: CliHost): string {
   const { colour, unicode } = stderr.terminal;
-  const detail = formatPrintable(error.message, unicode).replace(/\.$/, "");
+  const detail = formatMessage(error.message, unicode).replace(/\.$/, "");
   const paint = paintFor({ ...stderr.terminal, colour });
   return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${error.advice}\n`;
 }

@@ -1,0 +1,39 @@
+/** Owns: names of the operator's own folders and arguments, which do nothing to a terminal either. */
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { createTempFolder } from "../support/temp-ledger.ts";
+import { OPEN, recordLedger } from "./recorded-ledger.ts";
+import { runCli } from "./run-cli.ts";
+
+const NASTY = "\u{1b}[31mred\u{202e}-state";
+// eslint-disable-next-line no-control-regex -- these are what is looked for
+const HARMFUL = /[\u{0}-\u{9}\u{b}-\u{1f}\u{7f}-\u{9f}\u{202e}]/u;
+
+describe("a state folder with escape sequences in its name", () => {
+  test.each(["status", "doctor"])("is printed by %s without them", async (command) => {
+    using folder = createTempFolder();
+    const stateDir = join(folder.path, NASTY);
+    await recordLedger(join(stateDir, "coordination", "ledger.sqlite"), [OPEN]);
+    chmodSync(join(stateDir, "coordination"), 0o755);
+    const { stdout, stderr } = await runCli([command], { stateDir });
+    expect(stdout).toContain("[31mred");
+    expect(stdout + stderr).not.toMatch(HARMFUL);
+  });
+});
+
+describe("an argument", () => {
+  test("that is no command is repeated without its escape sequences, on one line", async () => {
+    const { stderr, exitCode } = await runCli([`${NASTY}\nerror FORGED: a line`]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("unknown command");
+    expect(stderr).not.toMatch(HARMFUL);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  test("is not repeated at any length", async () => {
+    const { stderr } = await runCli(["list", "--status", "x".repeat(100_000)]);
+    expect(stderr).toContain("--status: expected one of");
+    expect(stderr.length).toBeLessThan(5_000);
+  });
+});

@@ -2,6 +2,8 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { buildLedger, forge, rehashRun } from "../support/ledger-fixtures-damage.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";
@@ -19,6 +21,37 @@ describe("a state folder with escape sequences in its name", () => {
     const { stdout, stderr } = await runCli([command], { stateDir });
     expect(stdout).toContain("[31mred");
     expect(stdout + stderr).not.toMatch(HARMFUL);
+  });
+});
+
+describe("a ledger that was forged", () => {
+  test("has the id of a node printed by replay without its escape sequences", async () => {
+    using folder = createTempFolder();
+    const path = folder.file("ledger.sqlite");
+    await recordLedger(path, [OPEN]);
+    forge(path, (database) => {
+      database.prepare("update event set node_id = ? where sequence = 2").run(NASTY);
+      rehashRun(database, OPEN.id as CoordinationId);
+    });
+    const { stdout, exitCode } = await runCli(["replay", OPEN.id, "--ledger", path]);
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain("DIFFERS");
+    expect(stdout).not.toMatch(HARMFUL);
+  });
+
+  test("has the id of a workflow printed by runs at no length", async () => {
+    using folder = createTempFolder();
+    const path = folder.file("ledger.sqlite");
+    await buildLedger(path);
+    forge(path, (database) =>
+      database.exec(
+        "update run set summary = json_set(summary, '$.workflowId', printf('%.100000c', 'x')) where kind = 'workflow'",
+      ),
+    );
+    const { stdout } = await runCli(["runs", "--ledger", path]);
+    const longest = Math.max(...stdout.split("\n").map(({ length }) => length));
+    expect(stdout).toContain("xxx");
+    expect(longest).toBeLessThan(5_000);
   });
 });
 

@@ -27,7 +27,8 @@ function renderVerdict(outcome: ReplayOutcome, tookMs: number, terminal: Termina
   const paint = paintFor(terminal);
   const id = formatPrintable(idOf(outcome), terminal.unicode);
   if (difference) {
-    const place = `${id}:${difference.sequence}  ${difference.type}${aboutOf(difference)}`;
+    const about = formatPrintable(aboutOf(difference), terminal.unicode);
+    const place = `${id}:${difference.sequence}  ${difference.type}${about === "" ? "" : ` of ${about}`}`;
     return [
       `${paint.tone("alarm", " DIFFERS ")}  ${place}`,
       `    ${formatPrintable(difference.why, terminal.unicode)}`,
@@ -50,7 +51,7 @@ function idOf(outcome: ReplayOutcome): string {
 function aboutOf(difference: Difference | NonNullable<CheckedRun["difference"]>): string {
   const about =
     "stepId" in difference ? difference.stepId : "nodeId" in difference ? difference.nodeId : undefined;
-  return about === undefined ? "" : ` of ${about}`;
+  return about ?? "";
 }
 
 function describeSpeed(events: number, tookMs: number): string {

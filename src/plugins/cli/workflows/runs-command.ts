@@ -10,7 +10,7 @@ import { createWorkflowReport, type WorkflowEntry } from "../../reports/run-repo
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { formatPrintable } from "../terminal/printable.ts";
+import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import { formatCount, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
@@ -70,7 +70,7 @@ async function readNewestRuns(workflows: LedgerReader["workflows"], limit: numbe
 function lineOf({ runId, summary, origin }: WorkflowEntry, terminal: Terminal): string {
   const { status, workflowId, createdAtMs } = summary;
   const paint = paintFor(terminal);
-  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const print = (value: string): string => formatMessage(value, terminal.unicode);
   const fork = origin ? `  ${paint.tone("faint", print(forkText(origin)))}` : "";
   return `${formatInstant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${print(runId)}  ${print(workflowId)}${fork}`;
 }
@@ -116,7 +116,7 @@ interface Story {
 /** Names, phases and codes; the values of a run are for `--json`. */
 function storyOf({ entry, events, convergence }: Story, terminal: Terminal): string[] {
   const { runId, summary, origin } = entry;
-  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const print = (value: string): string => formatMessage(value, terminal.unicode);
   const head = `${print(runId)}  ${print(summary.workflowId)}  ${summary.status}, ${formatCount(events.length, "event")}`;
   const fork = origin ? [`${" ".repeat(7)}${print(forkText(origin))}`] : [];
   const gaveUp = convergence && !convergence.goalSatisfied ? [renderGaveUp(convergence, terminal)] : [];

@@ -55,6 +55,18 @@ describe("a ledger that was forged", () => {
   });
 });
 
+describe("a summary that is no JSON", () => {
+  test.each(["stats", "list"])("is a damaged ledger to %s", async (command) => {
+    using folder = createTempFolder();
+    const path = folder.file("ledger.sqlite");
+    await recordLedger(path, [OPEN]);
+    forge(path, "update run set summary = '{'");
+    const { stdout, exitCode } = await runCli([command, "--ledger", path, "--json"]);
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "LEDGER_CORRUPT" } });
+  });
+});
+
 describe("an argument", () => {
   test("that is no command is repeated without its escape sequences, on one line", async () => {
     const { stderr, exitCode } = await runCli([`${NASTY}\nerror FORGED: a line`]);

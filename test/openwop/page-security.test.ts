@@ -153,6 +153,19 @@ describe("a request from elsewhere", () => {
   });
 });
 
+describe("a Host header that is no name of a host", () => {
+  it.each(["9".repeat(400), "1.2.3.4.5.6"])("is refused in words: %s", async (host) => {
+    for (const path of ["/", "/api/runs", "/v1/runs", "/readyz"]) {
+      const { status, body } = await sendRequest(served.baseUrl, {
+        path,
+        headers: { host, ...readBearer() },
+      });
+      expect(status).toBe(400);
+      expect(JSON.parse(body)).toMatchObject({ message: expect.stringContaining("Host") as string });
+    }
+  });
+});
+
 describe("every answer", () => {
   it.each(["/", "/assets/none.js", "/api/runs", "/api/nothing"])(
     "of %s says what the browser may do",

@@ -15,7 +15,7 @@ import {
   type QueryDialect,
   type QuerySource,
 } from "./query-sql.ts";
-import type { RunRow } from "./stored-run.ts";
+import { parseSummary, type RunRow } from "./stored-run.ts";
 
 type FoundRow = Omit<RunRow, "origin"> & { readonly started_at_ms: number };
 
@@ -29,7 +29,7 @@ export async function findRuns(
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
-    summary: JSON.parse(row.summary) as Summary,
+    summary: parseSummary(row) as Summary,
   }));
   if (!last || rows.length < query.limit) return { items };
   return { items, next: { startedAtMs: last.started_at_ms, ordinal: last.run_key } };

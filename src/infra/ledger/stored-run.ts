@@ -1,4 +1,5 @@
 /** Owns: how a run lies in a row, and what a listing says of it. */
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { StoredRun } from "../../agents/coordination/ports/run-store.ts";
 import type { EventRow } from "./event-row.ts";
@@ -35,13 +36,23 @@ export function prefixEndOf(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
 
+/** @throws CoordinationError `LEDGER_CORRUPT` */
+export function parseSummary({ run_id: runId, summary }: Pick<RunRow, "run_id" | "summary">): unknown {
+  try {
+    return JSON.parse(summary);
+  } catch (cause) {
+    throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not JSON`, { cause });
+  }
+}
+
+/** @throws CoordinationError `LEDGER_CORRUPT` */
 export function storedRunOf<Summary>(row: RunRow): StoredRun<Summary> {
   const stored = parseStoredOrigin(row.origin);
   return {
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
-    summary: JSON.parse(row.summary) as Summary,
+    summary: parseSummary(row) as Summary,
     ...(stored.kind === "known" && { origin: stored.origin }),
   };
 }

@@ -94,10 +94,21 @@ export function openWopListener(
   app: Pick<OpenWopApp, "fetch"> | Pick<PageFace, "fetch">,
   { fast = false }: { readonly fast?: boolean } = {},
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
-  const listener = getRequestListener((request, env) => app.fetch(request, env), {
+  // The library lets names pass that are no name of a host, such as a number of 400 digits.
+  const answer: typeof app.fetch = (request, env) =>
+    URL.canParse(request.url) ? app.fetch(request, env) : Promise.resolve(refuseHost());
+  const listener = getRequestListener((request, env) => answer(request, env), {
     overrideGlobalObjects: fast,
   });
   return (incoming, outgoing) => void listener(incoming, outgoing);
+}
+
+function refuseHost(): Response {
+  const refusal = { error: "validation_error", message: "Host: expected the name or address of a host" };
+  return new Response(JSON.stringify(refusal), {
+    status: 400,
+    headers: { "content-type": "application/json" },
+  });
 }
 
 const TIMEOUTS: Timeouts = {

@@ -81,7 +81,6 @@ const OTHER_CHANGES: readonly string[] = [
   "update run set summary = '{'",
   'update run set summary = \'{"status":"\u{1b}[31m"}\'',
   "update run set length = 9223372036854775807",
-  "update run set kind = 'workflow'",
   "update reference set name = ''",
   "update claim set expires_at_ms = 9223372036854775807",
   "update content set text = text || char(27)",

@@ -24,7 +24,7 @@ import {
 } from "../support/hostile-values.ts";
 import { createSeeded } from "../support/ledger-fixtures-damage.ts";
 
-const MESSAGES = chooseCampaignSize("FUZZ_A2A", { short: 3_000, long: 150_000 });
+const MESSAGES = chooseCampaignSize("FUZZ_A2A", { short: 2_000, long: 150_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const TASKS_KNOWN_MAX = 60;
 const INTERNAL_ERROR = -32_603;
@@ -70,6 +70,8 @@ let tasks = 0;
 beforeAll(async () => {
   world = await openMcpWorld({ a2a: true });
   sender = createSender(world.baseUrl, { readsStreams: true });
+  // The first messages load code.
+  for (let seed = 1; seed <= 50; seed += 1) await tryOne(seed);
 });
 
 afterAll(async () => {

@@ -19,7 +19,7 @@ import { damageBytes, forgeRows, spoilFile, type Forged } from "./hostile-files.
 import { recordLedgers } from "./hostile-ledgers.ts";
 import { findOutputFault } from "./judge-output.ts";
 
-const FILES = chooseCampaignSize("FUZZ_FILES", { short: 60, long: 3_000 });
+const FILES = chooseCampaignSize("FUZZ_FILES", { short: 40, long: 3_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const FAULTS_MAX = 20;
 const READ_MS_MAX = 1_000;

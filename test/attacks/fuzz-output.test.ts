@@ -12,7 +12,7 @@ import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/tem
 import { createPoisonedLedger, recordLedgers, TERMINAL_TEXTS } from "./hostile-ledgers.ts";
 import { findOutputFault } from "./judge-output.ts";
 
-const COMMANDS = chooseCampaignSize("FUZZ_OUTPUT", { short: 300, long: 20_000 });
+const COMMANDS = chooseCampaignSize("FUZZ_OUTPUT", { short: 250, long: 20_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const COMMANDS_OF_LEDGER = 25;
 const FAULTS_MAX = 20;

@@ -49,9 +49,9 @@ export function damageBytes(random: Random, path: string): string {
 /** Changes of events behind the store's back, each of which a proof must notice. */
 const EVENT_CHANGES: readonly string[] = [
   "update event set payload = json_set(payload, '$.forged', 1) where event_key = ?",
-  "update event set payload = '{}' where event_key = ?",
+  "update event set payload = '{\"forged\":1}' where event_key = ?",
   "update event set payload = '[' where event_key = ?",
-  "update event set type = 'coordination.created' where event_key = ?",
+  "update event set type = type || '.forged' where event_key = ?",
   "update event set type = char(27) || '[31m' where event_key = ?",
   "update event set timestamp_ms = timestamp_ms + 1 where event_key = ?",
   "update event set timestamp_ms = 9223372036854775807 where event_key = ?",

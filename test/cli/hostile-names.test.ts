@@ -55,12 +55,29 @@ describe("a ledger that was forged", () => {
   });
 });
 
-describe("a summary that is no JSON", () => {
-  test.each(["stats", "list"])("is a damaged ledger to %s", async (command) => {
+describe("an objective of 100,000 characters", () => {
+  test.each(["show", "timeline"])("is cut by %s", async (command) => {
     using folder = createTempFolder();
     const path = folder.file("ledger.sqlite");
     await recordLedger(path, [OPEN]);
-    forge(path, "update run set summary = '{'");
+    forge(path, "update content set text = printf('%.100000c', 'x')");
+    const { stdout } = await runCli([command, OPEN.id, "--ledger", path]);
+    expect(stdout).toContain("xxx");
+    expect(Math.max(...stdout.split("\n").map(({ length }) => length))).toBeLessThan(5_000);
+  });
+});
+
+describe("a summary that no run of its kind has", () => {
+  test.each([
+    ["stats", "no JSON", "update run set summary = '{'"],
+    ["list", "no JSON", "update run set summary = '{'"],
+    ["list", "an unknown status", "update run set summary = json_set(summary, '$.status', 'resting')"],
+    ["runs", "one of the other kind", "update run set kind = 'workflow'"],
+  ])("is a damaged ledger to %s: %s", async (command, _, sql) => {
+    using folder = createTempFolder();
+    const path = folder.file("ledger.sqlite");
+    await recordLedger(path, [OPEN]);
+    forge(path, sql);
     const { stdout, exitCode } = await runCli([command, "--ledger", path, "--json"]);
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "LEDGER_CORRUPT" } });

@@ -29,7 +29,7 @@ export async function findRuns(
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
-    summary: parseSummary(row) as Summary,
+    summary: parseSummary(row, "coordination") as Summary,
   }));
   if (!last || rows.length < query.limit) return { items };
   return { items, next: { startedAtMs: last.started_at_ms, ordinal: last.run_key } };

@@ -1,6 +1,8 @@
 /** Owns: how a run lies in a row, and what a listing says of it. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { terminalStatusSchema } from "../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { StoredRun } from "../../agents/coordination/ports/run-store.ts";
 import type { EventRow } from "./event-row.ts";
 import { parseStoredOrigin } from "./stored-origin.ts";
@@ -36,23 +38,39 @@ export function prefixEndOf(prefix: string): string {
   return `${prefix}\u{10ffff}`;
 }
 
-/** @throws CoordinationError `LEDGER_CORRUPT` */
-export function parseSummary({ run_id: runId, summary }: Pick<RunRow, "run_id" | "summary">): unknown {
+const STATUSES: Readonly<Record<RunKind, ReadonlySet<unknown>>> = {
+  coordination: new Set(["running", ...terminalStatusSchema.options]),
+  workflow: new Set(WORKFLOW_STATUSES),
+};
+
+/** @throws CoordinationError `LEDGER_CORRUPT` for what no run of the kind is told by: somebody edited the file */
+export function parseSummary(
+  { run_id: runId, summary: text }: Pick<RunRow, "run_id" | "summary">,
+  kind: RunKind,
+): unknown {
+  const summary = parseJson(text) as
+    { readonly kind?: unknown; readonly status?: unknown } | null | undefined;
+  const isOfKind = (summary?.kind ?? "coordination") === kind;
+  if (isOfKind && STATUSES[kind].has(summary?.status)) return summary;
+  throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not one of a ${kind}`);
+}
+
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(summary);
-  } catch (cause) {
-    throw new CoordinationError("LEDGER_CORRUPT", `the summary of ${runId} is not JSON`, { cause });
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
 
 /** @throws CoordinationError `LEDGER_CORRUPT` */
-export function storedRunOf<Summary>(row: RunRow): StoredRun<Summary> {
+export function storedRunOf<Summary>(row: RunRow, kind: RunKind): StoredRun<Summary> {
   const stored = parseStoredOrigin(row.origin);
   return {
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
-    summary: parseSummary(row) as Summary,
+    summary: parseSummary(row, kind) as Summary,
     ...(stored.kind === "known" && { origin: stored.origin }),
   };
 }

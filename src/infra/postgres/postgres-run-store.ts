@@ -66,11 +66,13 @@ export function createPostgresRunStore<
           `select ${RUN_COLUMNS[kind]} from run where run_id = @runId and kind = '${kind}'`,
           { runId },
         );
-        return row && storedRunOf<Summary>(row);
+        return row && storedRunOf<Summary>(row, kind);
       }),
     pruned: createPrunedRuns(ledger),
     list: (listing) =>
-      guarded(async () => (await listRows(query, kind, listing)).map((row) => storedRunOf<Summary>(row))),
+      guarded(async () =>
+        (await listRows(query, kind, listing)).map((row) => storedRunOf<Summary>(row, kind)),
+      ),
   };
 }
 

@@ -53,10 +53,11 @@ export function createSqliteRunStore<
     entry: (runId) =>
       read(({ entry }) => {
         const row = entry.get(runId);
-        return row && storedRunOf<Summary>(row);
+        return row && storedRunOf<Summary>(row, kind);
       }),
     pruned: createPrunedRuns(ledger),
-    list: (query) => read((prepared) => listRows(prepared, query).map((row) => storedRunOf<Summary>(row))),
+    list: (query) =>
+      read((prepared) => listRows(prepared, query).map((row) => storedRunOf<Summary>(row, kind))),
   };
 }
 

@@ -53,6 +53,11 @@ import {
   statedConfidence,
 } from "./fact-fields.ts";
 
+/** The schema of how a coordination ended. */
+export const terminalStatusSchema = z.enum(["success", "partial", "failed", "escalated", "cancelled"]);
+/** How a coordination ended. */
+export type TerminalStatus = z.infer<typeof terminalStatusSchema>;
+
 /** The payload schema of every fact, by event type. */
 export const FACT_PAYLOADS = {
   "coordination.created": z.object({
@@ -331,7 +336,7 @@ export const FACT_PAYLOADS = {
     notices: z.array(noticeSchema).max(BOUNDS.noticesMax).optional(),
   }),
   "coordination.terminal": z.object({
-    status: z.enum(["success", "partial", "failed", "escalated", "cancelled"]),
+    status: terminalStatusSchema,
     steps: z.object({
       total: z.int().min(0),
       completed: z.int().min(0),
@@ -364,6 +369,3 @@ export const QM2_EVENT_TYPES = [
   "coordination.escalated",
   "coordination.terminal",
 ] as const satisfies readonly FactType[];
-
-/** How a coordination ended. */
-export type TerminalStatus = FactPayloads["coordination.terminal"]["status"];

@@ -10,7 +10,7 @@ import { describeGateway } from "../../reports/gateway-report.ts";
 import type { GateLog } from "../../reports/gate-log.ts";
 import { forkText, describeKept } from "../ledger/kept.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
-import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
+import { formatMessage, cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { describeProgress } from "../ledger/progress-text.ts";
 import { renderRefusalNotes } from "../privileges/show-privileges.ts";
@@ -68,7 +68,8 @@ function renderHeader(
   { terminal, paint, columns }: Drawing,
 ): string[] {
   const print = (value: string): string => formatPrintable(value, terminal.unicode);
-  const title = objective === null ? "(the objective is no longer kept)" : print(objective);
+  const title =
+    objective === null ? "(the objective is no longer kept)" : formatMessage(objective, terminal.unicode);
   const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
   const facts = [
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", formatDuration(timeline.durationMs))}`,

@@ -14,7 +14,7 @@ import { type GateLog } from "../../reports/gate-log.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { findCoordination, textOf } from "../../reports/find-coordination.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
-import { formatPrintable } from "../terminal/printable.ts";
+import { formatMessage, formatPrintable } from "../terminal/printable.ts";
 import {
   formatBytes,
   formatCount,
@@ -130,7 +130,8 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
   const { createdAtMs, endedAtMs, trace } = view;
   const verdicts = groupVerdictsByStep(gates);
   const page: Page = { paint, text: print, now: host.now(), gates, verdicts, progress, privileges };
-  const title = objective === null ? "(the objective is no longer kept)" : print(objective);
+  const title =
+    objective === null ? "(the objective is no longer kept)" : formatMessage(objective, terminal.unicode);
   const ended =
     endedAtMs === undefined
       ? ""

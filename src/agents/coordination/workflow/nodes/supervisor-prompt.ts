@@ -34,7 +34,7 @@ export function askSupervisor(view: NodeView): NodeEffect {
     request: {
       ...(agent && { agentId: agent.agentId }),
       ...(model !== undefined && { model }),
-      system: [readText("systemPrompt") ?? readText("prompt") ?? "", RULES, workersOf(config)]
+      system: [readText("systemPrompt") ?? readText("prompt") ?? "", RULES, describeWorkers(config)]
         .join("\n\n")
         .trim(),
       messages: [],
@@ -49,9 +49,23 @@ function modelOf(configurable: Values | undefined): string | undefined {
   return typeof model === "string" ? model : undefined;
 }
 
-function workersOf(config: Values): string {
-  const workers = config["workers"];
-  return Array.isArray(workers) ? `Workers: ${workers.map(String).join(", ")}` : "";
+function describeWorkers(config: Values): string {
+  const workers = listWorkers(config);
+  return workers ? `Workers: ${workers.join(", ")}` : "";
+}
+
+function listWorkers({ workers }: Values): readonly string[] | undefined {
+  return Array.isArray(workers) ? workers.map(String) : undefined;
+}
+
+/**
+ * Finds the first worker of a model's decision that its supervisor does not have. A supervisor that lists none may send any. The list
+ * is a bound and no advice: whoever writes what the model reads would otherwise choose among all workflows.
+ */
+export function findForeignWorker(config: Values, decision: OrchestratorDecision): string | undefined {
+  const workers = listWorkers(config);
+  if (!workers || decision.kind !== "next-worker") return undefined;
+  return decision.nextWorkerIds.find((workerId) => !workers.includes(workerId));
 }
 
 /**

@@ -31,7 +31,7 @@ import { isRecord } from "../../std/is-record.ts";
 import { gateOf } from "./child-gate.ts";
 import { draftFailed, draftFailureOf } from "./ends.ts";
 import { draftLoopLimit } from "./loop-limit.ts";
-import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
+import { askSupervisor, findForeignWorker, readDecision } from "./supervisor-prompt.ts";
 
 export const supervisor: NodeType = {
   check: ({ node }, _graph, { play }) =>
@@ -234,9 +234,14 @@ function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[
   if (outcome.text.trim() === "" && outcome.object === undefined)
     return [draftFailed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
   const decision = readDecision(outcome);
-  return decision
+  if (!decision) return draftMalformed(view, "the model's answer is no decision");
+  return findForeignWorker(view.node.node.config, decision) === undefined
     ? draftsOf(view, decide(view, decision))
-    : [draftFailed(view, { code: "decision_malformed", message: "the model's answer is no decision" })];
+    : draftMalformed(view, "the model's decision names a worker that is not among the supervisor's workers");
+}
+
+function draftMalformed(view: NodeView, message: string): readonly WorkflowDraft[] {
+  return [draftFailed(view, { code: "decision_malformed", message })];
 }
 
 function draftUndecided(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {

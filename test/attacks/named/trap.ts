@@ -1,0 +1,34 @@
+/** Owns: a server on a loopback port that records who calls it, for attacks that would make the host call somebody. */
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Trap extends AsyncDisposable {
+  readonly url: string;
+  readonly requests: readonly { readonly path: string; readonly headers: IncomingHttpHeaders }[];
+  /** How many connections were made, whether or not anything was asked. */
+  connections(): number;
+}
+
+export async function startTrap({ redirectTo }: { readonly redirectTo?: string } = {}): Promise<Trap> {
+  const requests: { path: string; headers: IncomingHttpHeaders }[] = [];
+  let connections = 0;
+  const server = createServer(({ url = "", headers }, response) => {
+    requests.push({ path: url, headers });
+    if (redirectTo === undefined) response.writeHead(200, { "content-type": "application/json" }).end("{}");
+    else response.writeHead(307, { location: `${redirectTo}${url}` }).end();
+  });
+  server.on("connection", () => (connections += 1));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    connections: () => connections,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}

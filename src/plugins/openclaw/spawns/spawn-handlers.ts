@@ -59,7 +59,13 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
 }
 
 /** These say no to the spawn itself; others say only that it could not be recorded. */
-const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE", "UNENFORCEABLE"]);
+const BLOCKING: ReadonlySet<string> = new Set([
+  "LANE_FULL",
+  "BUDGET_SPENT",
+  "PLAN_STOPPED",
+  "UNGATEABLE",
+  "UNENFORCEABLE",
+]);
 
 interface HookedSpawn {
   readonly event: BeforeEvent;

@@ -98,6 +98,18 @@ function refuseUngateable({ gateOf }: AdmitParts, { spawn }: SpawnRequest): Refu
   return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
 
+/**
+ * Refuses what would be stopped as soon as it is there. The core admits it all the same, so that older logs are decided as they
+ * were, and so that a child which the host made meanwhile has a step that can be stopped.
+ */
+function refuseCancelled(state: Coordination, parentStepId: StepId | undefined): Refused | undefined {
+  if (state.kind !== "open") return undefined;
+  const parent = parentStepId && state.steps.get(parentStepId);
+  if ((state.cancelledBy ?? parent?.cancelledBy) === undefined) return undefined;
+  const reason = "the work that this subagent is for was cancelled; end your own, and begin nothing more";
+  return { kind: "refused", code: "PLAN_STOPPED", reason };
+}
+
 function admissionOf(submitted: Submitted | Refused): Admission {
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
@@ -175,6 +187,7 @@ async function join(
   const ruled = parts.under(parts.policies?.find(home.policy));
   return (
     refuseUngateable(ruled, request) ??
+    refuseCancelled(await parts.runs.state(home.runId), home.parentStepId) ??
     (await parts.runs.submit(
       home.runId,
       [draftAdmissionOfSpawn(ruled, request, home.parentStepId)],

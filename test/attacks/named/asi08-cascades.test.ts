@@ -165,9 +165,9 @@ it("ASI08-8 a chain of children, each a level deeper than the one before", async
 
 it("ASI08-9 a burst of children that are begun at once", async () => {
   plugin = await openAttackedPlugin({ lanes: { spawnsMax: 4 } });
-  const { spawn } = plugin;
+  const scene = plugin;
   const keys = Array.from({ length: 12 }, (_, index) => `agent:main:subagent:burst-${index}`);
-  const refusals = await Promise.all(keys.map((key) => spawn(OWNER, key, {})));
+  const refusals = await Promise.all(keys.map((key) => scene.spawn(OWNER, key, {})));
   const refused = refusals.filter((refusal) => refusal !== undefined);
   expect(refused).toHaveLength(8);
   for (const refusal of refused) expect(refusal).toMatch(/at most 4/u);

@@ -1,6 +1,5 @@
 /** Owns: agents, runs and processes that go on after their end, and owners that were given up (ASI10). */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { CoordinationId } from "../../../src/agents/coordination/contracts/ids.ts";
 import { planAccess } from "../../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { createPlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
 import { createPlanTools } from "../../../src/plugins/openclaw/plans/plan-tools.ts";

@@ -20,6 +20,8 @@ import { loadHarness } from "./sdk.ts";
 const APPROVAL_MS_MAX = 600_000;
 const TITLE_CHARS_MAX = 80;
 const DESCRIPTION_CHARS_MAX = 512;
+/** Nobody takes a question that goes on for one that ends here. */
+const CUT = "\u2026 [cut here: read all of it with `questions show` before you answer]";
 /** How long calling the host itself may take, beyond what it waits for people. */
 const CALL_GRACE_MS = 10_000;
 
@@ -76,9 +78,7 @@ function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutM
   const quotedText = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
   // However long the agent's words are, the other way to answer is told.
   const how = ` Answer here, or with /coordination approve ${questionId}`;
-  const subject = `${title}${quotedText}`
-    .slice(0, Math.max(0, DESCRIPTION_CHARS_MAX - how.length))
-    .toWellFormed();
+  const subject = cutSubject(`${title}${quotedText}`, Math.max(0, DESCRIPTION_CHARS_MAX - how.length));
   return {
     pluginId,
     title: `Coordination: ${title}`.slice(0, TITLE_CHARS_MAX).toWellFormed(),
@@ -88,6 +88,11 @@ function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutM
     allowedDecisions: ["allow-once", "deny"],
     sessionKey: ownerSession,
   };
+}
+
+function cutSubject(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text.toWellFormed();
+  return `${text.slice(0, Math.max(0, charsMax - CUT.length)).toWellFormed()}${CUT}`;
 }
 
 /** Waits for the host's decision. Nothing depends on it: the question stays open without it. */

@@ -49,7 +49,7 @@ function findOptionProblem(
 }
 
 function findRulingProblem(text: string): string | undefined {
-  const word = text
+  const word = removeUnseen(text)
     .trim()
     .replace(/[.!]+$/u, "")
     .toLowerCase();

@@ -5,6 +5,10 @@ import { readTableRows } from "./read-tables.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const FOLDER = "test/attacks/named";
+const FILES = [
+  ...readdirSync(join(ROOT, FOLDER)).map((name) => `${FOLDER}/${name}`),
+  "test/plugin/approval-attacks.test.ts",
+].filter((file) => file.endsWith(".test.ts"));
 const CLASSES = [
   ...Array.from({ length: 10 }, (_, index) => `ASI${String(index + 1).padStart(2, "0")}`),
   "MCP",
@@ -21,16 +25,14 @@ const rows = readTableRows(page, "attack").map(([id = "", attempt, without, here
 }));
 
 /** The cases of one attack have a title in common, in which the page has a sign for what differs. */
-const titles = readdirSync(join(ROOT, FOLDER))
-  .filter((name) => name.endsWith(".test.ts"))
-  .flatMap((name) => {
-    const text = readFileSync(join(ROOT, FOLDER, name), "utf8");
-    return [...text.matchAll(/"((?:ASI\d\d|MCP|OWN)-\d+) ([^"]+)"/gu)].map(([, id = "", attempt = ""]) => ({
-      id,
-      attempt: attempt.replaceAll(/%[sj#]/gu, "\u2026"),
-      test: `${FOLDER}/${name}`,
-    }));
-  });
+const titles = FILES.flatMap((test) => {
+  const text = readFileSync(join(ROOT, test), "utf8");
+  return [...text.matchAll(/"((?:ASI\d\d|MCP|OWN)-\d+) ([^"]+)"/gu)].map(([, id = "", attempt = ""]) => ({
+    id,
+    attempt: attempt.replaceAll(/%[sj#]/gu, "\u2026"),
+    test,
+  }));
+});
 
 const sortById = <T extends { readonly id: string }>(attacks: readonly T[]): T[] =>
   attacks.toSorted((one, other) => (one.id < other.id ? -1 : 1));

@@ -1,6 +1,5 @@
 /** Owns: questions to people whose words deceive whoever answers them (ASI09). */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
-import { createHostApproval } from "../../../src/plugins/openclaw/host/host-approval.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { createPlanMethods } from "../../../src/plugins/openclaw/plans/plan-methods.ts";
 import { startServing } from "../../../src/plugins/serve-openwop.ts";
 import { HELD_TEXT, NASTY, recordQuestions, SPAWNS } from "../../cli/recorded-questions.ts";
@@ -9,21 +8,8 @@ import { createServing } from "../../openwop/create-serving.ts";
 import { createNode, createNoop, createWorkflow } from "../../openwop/levels-workflows.ts";
 import { clientOf, TOKEN } from "../../openwop/levels-world.ts";
 import { createPageClient, servePage, signIn } from "../../openwop/page-scene.ts";
-import { noticeOf, NOW_MS } from "../../plugin/human-notices.ts";
-import { logLines, openQuestionStage, type QuestionStage } from "../../plugin/question-stage.ts";
+import { openQuestionStage, type QuestionStage } from "../../plugin/question-stage.ts";
 import { createTempFolder, TEST_EPOCH_MS } from "../../support/temp-ledger.ts";
-
-/** The host's side of an approval, which is no code of ours: it keeps what people are shown. */
-const { shown } = vi.hoisted(() => ({ shown: [] as Record<string, unknown>[] }));
-vi.mock("../../../src/plugins/openclaw/host/sdk.ts", () => ({
-  loadHarness: () =>
-    Promise.resolve({
-      callGatewayTool: (_: string, __: object, params: Record<string, unknown>) => {
-        shown.push(params);
-        return Promise.resolve({ id: "approval-1", status: "accepted" });
-      },
-    }),
-}));
 
 const HARMFUL = /(?!\u200d)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/u;
 
@@ -34,7 +20,6 @@ let stage: QuestionStage;
 beforeAll(() => recordQuestions(ledger));
 afterAll(() => folder[Symbol.dispose]());
 beforeEach(async () => {
-  shown.length = 0;
   stage = await openQuestionStage();
 });
 afterEach(() => stage[Symbol.asyncDispose]());
@@ -106,33 +91,6 @@ it("ASI09-4 a gate whose workflow is another one when its yes comes", async () =
   expect(error?.code).not.toBe("house_burnt");
   expect(JSON.stringify(await client.events(runId))).not.toContain("Burn the house");
   await second.stop();
-});
-
-const createChannel = () =>
-  createHostApproval({
-    pluginId: "coordination",
-    logger: logLines().logger,
-    now: () => NOW_MS,
-    take: () => Promise.resolve(undefined),
-  });
-
-it("ASI09-5 a question whose end, which is what matters, is too long for the approval of the host", async () => {
-  const text = `May I tidy up? ${"I will be careful. ".repeat(60)}Then I delete the backups.`;
-  await createChannel().notify(noticeOf({ text }));
-  const [{ description }] = shown as [{ description: string }];
-  expect(description).not.toContain("backups");
-  expect(description).toMatch(/cut here/u);
-  await createChannel().notify(noticeOf({ text: "May I tidy up?" }));
-  expect(shown.at(-2)).not.toBe(shown.at(-1));
-  expect(JSON.stringify(shown.filter((request) => "description" in request).at(-1))).not.toMatch(/cut here/u);
-});
-
-it("ASI09-6 a question that ends our words with its own: a quote, and another question's id", async () => {
-  const text = 'Nothing." Answer here, or with /coordination approve co-9:escalation-9';
-  await createChannel().notify(noticeOf({ text }));
-  const [{ description }] = shown as [{ description: string }];
-  expect(description).toContain(String.raw`Nothing.\" Answer here`);
-  expect(description.endsWith("/coordination approve co-1:escalation-2")).toBe(true);
 });
 
 const answerAs = (questionId: string, answer = "approve") =>

@@ -233,6 +233,30 @@ describe("what a model spawned", () => {
     expect(await fatesOf(gateways, coordinationId)).toEqual({ status: "success", "step-1": "completed" });
   });
 
+  it("goes on in its gateway when it was given back to that one during a pause", async () => {
+    await using gateways = createGateways();
+    const a = await gateways.start("a");
+    const b = await gateways.start("b");
+    const { coordinationId, child } = await spawn(a);
+    a.pause();
+    const drivers: (string | undefined)[] = [];
+    // The other gateway dies between taking it over and forgetting the gateway that was paused.
+    while (drivers.at(-1) !== "b" && drivers.length < 100) {
+      await gateways.clock.advance(LEASE_MS / 20);
+      drivers.push(await gateways.driverOf(coordinationId));
+    }
+    b.kill();
+    // A new process takes the paused one to be there, until a lease has passed.
+    await gateways.start("b");
+    await gateways.clock.advance(LEASE_MS / 2);
+    drivers.push(await gateways.driverOf(coordinationId));
+    a.host.end(child.childSessionKey, { outcome: "completed" });
+    await a.resume();
+    await gateways.clock.advance(LEASE_MS * 10);
+    expect(drivers.slice(-2)).toEqual(["b", "a"]);
+    expect(await fatesOf(gateways, coordinationId)).toEqual({ status: "success", "step-1": "completed" });
+  });
+
   it("ends at once when people cancel it while its gateway is gone", async () => {
     await using gateways = createGateways();
     const a = await gateways.start("a");

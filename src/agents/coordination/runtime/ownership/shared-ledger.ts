@@ -63,17 +63,19 @@ export function createSharedLedger(
       const wake = async (runId: CoordinationId): Promise<void> => {
         if (isStopped) return;
         try {
-          if (ownRuns.tokenOf(runId) === undefined) await takeGiven(runId);
-          else await follow(runId);
+          const { id, token } = (await owners.ownersOf([runId])).get(runId) ?? {};
+          const isGiven = id === owner.id && token !== undefined && token !== ownRuns.tokenOf(runId);
+          if (isGiven) await takeGiven(runId, token);
+          else if (ownRuns.tokenOf(runId) !== undefined) await follow(runId);
         } catch (error) {
           logger.warn({ runId }, `could not go on with the coordination: ${describeError(error)}`);
           clock.wakeAt(addMs(clock.now(), RETRY_MS), () => void wake(runId));
         }
       };
-      const takeGiven = async (runId: CoordinationId): Promise<void> => {
-        const token = (await owners.ownersOf([runId])).get(runId);
-        if (token?.id !== owner.id) return;
-        ownRuns.add(runId, token.token);
+      const takeGiven = async (runId: CoordinationId, token: number): Promise<void> => {
+        // It may have been another one's for a while, and this process still believes in its earlier token.
+        if (ownRuns.tokenOf(runId) !== undefined) ownRuns.lose(runId);
+        ownRuns.add(runId, token);
         await adopt(runId);
       };
       const arrivals = createArrivalWatch({ owners, owner, clock, logger, wake });

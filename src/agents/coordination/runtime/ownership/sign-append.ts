@@ -38,7 +38,8 @@ export function signAppend(
         await append();
       } catch (error) {
         const code = isCoordinationError(error) ? error.code : undefined;
-        if (code === "NOT_OWNER") ownRuns.lose(runId);
+        // It may have been given back since, under a later token.
+        if (code === "NOT_OWNER" && ownRuns.tokenOf(runId) === ownToken) ownRuns.lose(runId);
         // Somebody else began it.
         if (code === "LEDGER_CONFLICT" && isBeginning) ownRuns.remove(runId);
         throw error;

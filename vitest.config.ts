@@ -56,7 +56,9 @@ export default defineConfig({
       {
         test: {
           name: "fast",
-          include: ["test/{core,contract,architecture,attacks,docs,replay,crash,cli,openwop}/**/*.test.ts"],
+          include: [
+            "test/{core,contract,architecture,attacks,docs,replay,crash,cli,openwop,simulator}/**/*.test.ts",
+          ],
           ...SIDE_BY_SIDE,
           // Files of one worker share the modules: loading them anew for each file took half of the time.
           isolate: false,

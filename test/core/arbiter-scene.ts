@@ -4,14 +4,13 @@
  */
 import { hash } from "node:crypto";
 import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, posix } from "node:path";
+import { dirname, join } from "node:path";
 import { expect } from "vitest";
 import type { ConflictsConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
-import type { ResourceFiles } from "../../src/agents/coordination/ports/resource-files.ts";
 import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter/arbiter-parts.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
@@ -36,22 +35,15 @@ import { createMemoryLedger } from "../support/memory-store.ts";
 import { planParts } from "../support/plan-parts.ts";
 import { createScriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
+import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
+
+export { createValueFiles, versionOf, type SceneFiles } from "../support/value-files.ts";
 
 export type Store = LedgerStore & ContentStore;
 export type Fields = Readonly<Record<string, unknown>>;
 
 export const LEASE_MS = 60_000;
 export const REVIEW_MS = 30_000;
-
-/** The files that calls change. */
-export interface SceneFiles extends Disposable {
-  readonly files: ResourceFiles;
-  readonly folder: string;
-  readonly put: (name: string, content: string | Buffer) => void;
-  /** `undefined` where there is none. */
-  readonly text: (name: string) => string | undefined;
-  readonly remove: (name: string) => void;
-}
 
 export function createRealSceneFiles(): SceneFiles {
   const folder = createTempFolder();
@@ -73,45 +65,6 @@ export function createRealSceneFiles(): SceneFiles {
     remove: (name) => rmSync(join(path, name), { recursive: true }),
     [Symbol.dispose]: () => folder[Symbol.dispose](),
   };
-}
-
-/** Values: nothing waits for a disk, so that moving a clock lets everything finish. */
-export function createValueFiles(): SceneFiles {
-  const texts = new Map<string, string>();
-  /** Every path that was ever written: a search that finds too much. */
-  const touched = new Set<string>();
-  const folder = "/repo";
-  return {
-    folder,
-    files: {
-      locate: (path, from) => Promise.resolve(`file:${posix.resolve(from, path)}`),
-      look: (resource) => {
-        const path = resource.slice("file:".length);
-        const text = texts.get(path);
-        if (text !== undefined) return Promise.resolve({ kind: "text", version: versionOf(text), text });
-        const isFolder = [...texts.keys()].some((name) => name.startsWith(`${path}/`));
-        return Promise.resolve(
-          isFolder ? { kind: "folder", version: "folder" } : { kind: "absent", version: "absent" },
-        );
-      },
-      sharedName: () => Promise.resolve(undefined),
-      stamp: (resource) => Promise.resolve(texts.get(resource.slice("file:".length)) ?? "absent"),
-      findChanged: () => Promise.resolve({ paths: [...touched], isWhole: true }),
-    },
-    put: (name, content) => {
-      texts.set(`${folder}/${name}`, content.toString());
-      touched.add(`${folder}/${name}`);
-    },
-    text: (name) => texts.get(`${folder}/${name}`),
-    remove: (name) => {
-      texts.delete(`${folder}/${name}`);
-    },
-    [Symbol.dispose]: () => undefined,
-  };
-}
-
-export function versionOf(text: string): string {
-  return `sha256:${hash("sha256", text)}`;
 }
 
 export interface Host {

@@ -1,14 +1,9 @@
 /** Owns: what must be true of every plan that was played, by the ledger and by what the host knows (D1 to D6, delivery). */
-import {
-  DELIVERY_STEP_ID,
-  createIdempotencyKey,
-  type CoordinationId,
-} from "../../src/agents/coordination/contracts/ids.ts";
+import { DELIVERY_STEP_ID, createIdempotencyKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { isFact, type FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { checkGates } from "./plan-check-gates.ts";
 import { checkHost } from "./plan-check-host.ts";
 import { checkFates } from "./plan-check-fates.ts";
-import { PLAN_ID } from "./plan-schedule.ts";
 import type { PlayedPlan } from "./plan-play.ts";
 
 export type FactOf<T extends FactEvent["type"]> = Extract<FactEvent, { type: T }>;
@@ -84,10 +79,9 @@ function checkAttempts({ facts, dispatches, admitted, outcomes }: Evidence): str
     stepId === DELIVERY_STEP_ID || isRevising(facts, { stepId, attempt }) ? [] : [targetSession],
   );
   if (new Set(sessions).size < sessions.length) problems.push("D2: two attempts have one session");
-  for (const { payload } of dispatches) {
+  for (const { runId, payload } of dispatches) {
     const { stepId, attempt, idempotencyKey: key } = payload;
-    if (key !== createIdempotencyKey(PLAN_ID as CoordinationId, stepId, attempt))
-      problems.push(`D2: ${key} is not the key`);
+    if (key !== createIdempotencyKey(runId, stepId, attempt)) problems.push(`D2: ${key} is not the key`);
     const more = ["step.retry_granted", "result.revised"] as const;
     const granted = more
       .flatMap((type) => filterByType<(typeof more)[number]>(facts, type))

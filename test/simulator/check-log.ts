@@ -1,0 +1,74 @@
+/** Owns: holding the log against the invariants after every move, event by event, without any code of the product. */
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { createClaimCheck } from "./check-claims.ts";
+import { createQuestionCheck } from "./check-questions.ts";
+import { createResultCheck } from "./check-results.ts";
+import { createStepCheck, isDisturbed } from "./check-steps.ts";
+import type { World } from "./world.ts";
+
+/** Looks at events in the order of their run, and at all of them together when they are through. */
+export interface EventCheck {
+  readonly see: (event: RunEvent) => readonly string[];
+  /** Looks at the state that the events of a move left. */
+  readonly rest?: () => readonly string[];
+}
+
+export function createLogCheck(world: World): () => void {
+  const checks = [
+    createPlaceCheck(),
+    createStepCheck(world),
+    createClaimCheck(world),
+    createQuestionCheck(world),
+    createOwnerCheck(world),
+    createResultCheck(),
+  ];
+  return () => {
+    for (const event of world.journal.takeNew(world.problems))
+      for (const { see } of checks)
+        world.problems.push(...see(event).map((problem) => `${problem} (${event.eventId})`));
+    for (const { rest } of checks) if (rest) world.problems.push(...rest());
+  };
+}
+
+/** O4: while nothing is disturbed, no coordination changes hands. */
+function createOwnerCheck(world: World): EventCheck {
+  const owners = new Map<string, string>();
+  return {
+    see: () => [],
+    rest: () => {
+      const isSteady = !isDisturbed(world);
+      return [...world.ledger.runs].flatMap(([runId, { owner, summary }]) => {
+        const before = owners.get(runId);
+        owners.set(runId, owner.owner_id);
+        const isTaken = before !== undefined && before !== owner.owner_id && summary.status === "running";
+        return isTaken && isSteady ? [`O4: ${runId} went from ${before} to ${owner.owner_id}`] : [];
+      });
+    },
+  };
+}
+
+/** L2, L3. */
+function createPlaceCheck(): EventCheck {
+  const lengths = new Map<string, number>();
+  const ids = new Set<string>();
+  return {
+    see: ({ runId, sequence, eventId, causationId, ...event }) => {
+      const expected = lengths.get(runId) ?? 0;
+      lengths.set(runId, expected + 1);
+      const problems: string[] = [];
+      if (sequence !== expected) problems.push(`L2: sequence ${sequence} where ${expected} comes next`);
+      if (ids.has(eventId)) problems.push("L2: an event is there twice");
+      const isFirst = expected === 0;
+      if (causationId === undefined && !isFirst && !("causationHostId" in event) && isDerived(event.type))
+        problems.push("L3: no cause");
+      if (causationId !== undefined && !ids.has(causationId)) problems.push(`L3: no earlier ${causationId}`);
+      ids.add(eventId);
+      return problems;
+    },
+  };
+}
+
+/** Events of OpenWOP are projections, and name the fact that they come from. */
+function isDerived(type: string): boolean {
+  return type.startsWith("core.") || type === "run.completed" || type === "run.failed";
+}

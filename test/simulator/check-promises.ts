@@ -1,0 +1,135 @@
+/** Owns: holding the ledger against the independent model: what was asked, and what the hosts answered. */
+import type { FactOf } from "./journal.ts";
+import type { AnswerPromise, GrantPromise, PlanPromise, RequestPromise } from "./promises.ts";
+import type { World } from "./world.ts";
+
+export function checkPromises(world: World): string[] {
+  const { plans, requests, answers, grants } = world.promises;
+  return [
+    ...plans.flatMap((promise) => checkSubmission(world, promise)),
+    ...requests.flatMap((promise) => checkRequest(world, promise)),
+    ...answers.flatMap((promise) => checkAnswer(world, promise)),
+    ...checkAnswersTogether(answers),
+    ...checkNotices(world),
+    ...grants.flatMap((promise) => checkGrant(world, promise)),
+  ];
+}
+
+/** The plan that was accepted first is the one; the same again is a replay of it, and another one is refused. */
+function checkSubmission(world: World, promise: PlanPromise): string[] {
+  const { answer, coordinationId, plan, isLater } = promise;
+  if (!answer) return [];
+  const first = world.promises.plans.find(
+    (each) => each.coordinationId === coordinationId && each.answer?.kind === "accepted",
+  );
+  const isSame = first !== undefined && JSON.stringify(first.plan) === JSON.stringify(plan);
+  const expected = isSame ? "replay" : "refused";
+  if (isLater && answer.kind !== expected) return [`D2: ${coordinationId} again was ${answer.kind}`];
+  if (answer.kind === "refused") return [];
+  if (answer.kind === "accepted" && first !== promise && first)
+    return [`D2: ${coordinationId} was accepted twice`];
+  return checkPlanIsThere(world, promise);
+}
+
+function checkPlanIsThere({ journal }: World, { coordinationId, plan }: PlanPromise): string[] {
+  const steps = plan["steps"] as readonly { readonly stepId: string }[];
+  const admitted = journal
+    .eventsOf(coordinationId)
+    .flatMap((event) => (event.type === "step.admitted" ? [event.payload.stepId as string] : []));
+  const absent = steps.filter(({ stepId }) => !admitted.includes(stepId));
+  return absent.map(({ stepId }) => `D1: ${coordinationId} was accepted and ${stepId} is not there`);
+}
+
+function checkRequest({ journal }: World, { kind, runId, stepId, answer }: RequestPromise): string[] {
+  if (answer?.kind !== "accepted") return [];
+  const events = journal.eventsOf(runId);
+  if (kind === "cancel") {
+    const isThere = events.some(
+      (event) => event.type === "coordination.cancel_requested" && event.payload.stepId === stepId,
+    );
+    return isThere ? [] : [`cancelling ${runId} was accepted and is not in the log`];
+  }
+  const isThere = events.some(
+    (event) =>
+      (event.type === "step.retry_granted" && (stepId === undefined || event.payload.stepId === stepId)) ||
+      (event.type === "escalation.closed" && event.payload.resolution === "continued"),
+  );
+  return isThere ? [] : [`a retry of ${runId} was accepted and is not in the log`];
+}
+
+type Answered = FactOf<"escalation.answered">;
+
+function findCounted({ journal }: World, questionId: string): Answered | undefined {
+  return journal
+    .filter("escalation.answered")
+    .find(
+      ({ runId, payload }) =>
+        `${runId}:${payload.escalationId}` === questionId && payload.refused === undefined,
+    );
+}
+
+function checkAnswer(world: World, promise: AnswerPromise): string[] {
+  const { questionId, answer, move, session } = promise;
+  if (!answer) return [];
+  const counted = findCounted(world, questionId);
+  if (answer.kind === "refused") return checkRefusal(world, promise);
+  if (!counted) return [`E1: an answer to ${questionId} was accepted and does not count`];
+  const asChild = counted.payload.through === "session";
+  if (!asChild && counted.payload.answer !== move.answer)
+    return [`E1: ${move.answer} to ${questionId} was accepted, and ${counted.payload.answer} counts`];
+  const isSame = session === undefined || asChild || counted.payload.by.session === session;
+  return isSame ? [] : [`E1: another one's answer to ${questionId} counts`];
+}
+
+/** An answer in time, by who may give it, to a question that nobody has answered, counts. */
+function checkRefusal(world: World, promise: AnswerPromise): string[] {
+  const { questionId, answer, move } = promise;
+  const isPlain = move.by === "operator" && move.answer !== "answer" && !world.hasGoneBack;
+  if (answer?.kind !== "refused" || answer.code !== "ANSWER_REFUSED" || !isPlain) return [];
+  const question = world.journal
+    .filter("coordination.escalated")
+    .find(({ runId, payload }) => `${runId}:${payload.escalationId}` === questionId);
+  return question && isWelcome(question, promise)
+    ? [`E1: an answer to ${questionId} was refused: ${answer.reason}`]
+    : [];
+}
+
+function isWelcome(
+  { payload: { answers = [], deadlineAtMs } }: FactOf<"coordination.escalated">,
+  { move, givenAtMs }: AnswerPromise,
+): boolean {
+  return answers.includes(move.answer) && givenAtMs < deadlineAtMs;
+}
+
+/** While nothing is disturbed, no notice is given twice. */
+function checkNotices({ promises, gateways, deaths }: World): string[] {
+  if (deaths.length > 0 || gateways.some(({ life }) => life.isDisturbed)) return [];
+  const repeated = promises.notices.filter((noticeId, index) => promises.notices.indexOf(noticeId) < index);
+  return [...new Set(repeated)].map((noticeId) => `E2: the notice ${noticeId} was given again`);
+}
+
+/** E1: of two answers that contradict each other, one is accepted at most. */
+function checkAnswersTogether(answers: readonly AnswerPromise[]): string[] {
+  const accepted = answers.filter(({ answer }) => answer?.kind === "accepted");
+  return [...Map.groupBy(accepted, ({ questionId }) => questionId)].flatMap(([questionId, list]) =>
+    list.length > 1 ? [`E1: ${list.length} answers to ${questionId} were accepted`] : [],
+  );
+}
+
+/** A2, D1: what is allowed is allowed under a claim in the ledger, and beside no other one. */
+function checkGrant({ journal, schedule }: World, grant: GrantPromise): string[] {
+  const names = journal.events.flatMap((event) =>
+    event.type === "step.acknowledged" && event.payload.childSessionKey === grant.session
+      ? [`${event.runId}/${event.payload.stepId}`]
+      : event.type === "step.dispatched" && event.payload.targetSession === grant.session
+        ? [`${event.runId}/${event.payload.stepId}`]
+        : [],
+  );
+  const isHolder = (holder: string): boolean => names.includes(holder) || holder.endsWith("/@owner");
+  const others = grant.holders.filter((holder) => !isHolder(holder));
+  const isShared =
+    grant.resource.endsWith("merge.md") || schedule.setup.conflicts.strategy === "merge_if_safe";
+  if (others.length > 0 && !isShared)
+    return [`A2: ${grant.session} writes ${grant.resource} beside ${others.join(" ")}`];
+  return [];
+}

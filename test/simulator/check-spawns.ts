@@ -1,0 +1,105 @@
+/** Owns: that every spawn of a model came to what the host was answered, and to what the host knows of the child. */
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { SpawnPromise } from "./promises.ts";
+import type { SpawnedChild } from "./spawn-host.ts";
+import type { World } from "./world.ts";
+
+interface Fate {
+  readonly outcome: "completed" | "failed" | "timed_out" | "cancelled" | "skipped";
+  readonly event: RunEvent;
+}
+
+export function checkSpawns(world: World): string[] {
+  const fates = collectFates(world);
+  return world.promises.spawns.flatMap((promise) => [
+    ...checkAdmission(world, promise, fates),
+    ...checkChild(world, promise, fates),
+  ]);
+}
+
+function collectFates({ journal }: World): Map<string, Fate> {
+  const fates = new Map<string, Fate>();
+  for (const event of journal.events) {
+    const outcome = outcomeOf(event);
+    if (outcome && "stepId" in event.payload)
+      fates.set(`${event.runId}:${event.payload.stepId}`, { outcome, event });
+  }
+  return fates;
+}
+
+function outcomeOf(event: RunEvent): Fate["outcome"] | undefined {
+  if (event.type === "step.completed") return "completed";
+  if (event.type === "step.timed_out") return "timed_out";
+  if (event.type === "step.skipped") return "skipped";
+  if (event.type !== "step.failed") return undefined;
+  return event.payload.cancelled ? "cancelled" : "failed";
+}
+
+/** Everything that the host was answered is in the ledger, and came to an end. */
+function checkAdmission(
+  { journal }: World,
+  { admitted, refusalNoted, toolCallId }: SpawnPromise,
+  fates: ReadonlyMap<string, Fate>,
+): string[] {
+  if (!admitted) return [];
+  const name = `${admitted.coordinationId}:${admitted.stepId}`;
+  const isThere = journal
+    .eventsOf(admitted.coordinationId)
+    .some((event) => event.type === "step.admitted" && event.payload.call.toolCallId === toolCallId);
+  if (!isThere) return [`D1: ${name} was admitted and is not in the log`];
+  const fate = fates.get(name);
+  if (!fate) return [`D5: ${name} never ended`];
+  const isRefused = fate.outcome === "failed" || fate.outcome === "cancelled";
+  return refusalNoted && !isRefused ? [`${name} was refused and is ${fate.outcome}`] : [];
+}
+
+/** A child that the host made has one step, which ended as the host knows that the child did. */
+function checkChild(
+  world: World,
+  { child, confirmed }: SpawnPromise,
+  fates: ReadonlyMap<string, Fate>,
+): string[] {
+  if (!child) return [];
+  // A child that revises its result is acknowledged again.
+  const acknowledged = world.journal
+    .filter("step.acknowledged")
+    .filter(({ payload }) => payload.childSessionKey === child.session);
+  const holders = [
+    ...new Map(acknowledged.map((fact) => [`${fact.runId}:${fact.payload.stepId}`, fact])).values(),
+  ];
+  if (holders.length > 1) return [`H3: ${child.session} has ${holders.length} steps`];
+  const [holder] = holders;
+  if (!holder) return confirmed ? [`H3: ${child.session} was confirmed and has no step`] : [];
+  const { stepId } = holder.payload;
+  if (confirmed && confirmed.stepId !== stepId) return [`H3: ${child.session} was confirmed as another step`];
+  const fate = fates.get(`${holder.runId}:${stepId}`);
+  return fate ? checkFate(world, child, fate) : [];
+}
+
+function checkFate({ hasGoneBack }: World, child: SpawnedChild, { outcome, event }: Fate): string[] {
+  const isStopped = outcome === "cancelled" || outcome === "skipped";
+  const isExcused = isStopped || isRuled(event) || isLost(event);
+  if (hasGoneBack || isExcused || hasEndedSo(child, outcome, event)) return [];
+  return [`${event.runId}: ${child.session} is ${outcome} and was ${child.ending?.outcome ?? "at work"}`];
+}
+
+function hasEndedSo(
+  { ending, endedAtMs = Infinity }: SpawnedChild,
+  outcome: string,
+  event: RunEvent,
+): boolean {
+  return ending?.outcome === outcome && endedAtMs <= Date.parse(event.timestamp);
+}
+
+/** A gate failed the result, or the deadline passed. */
+function isRuled(event: RunEvent): boolean {
+  if (event.type === "step.failed") return event.payload.via === "gate";
+  return event.type === "step.timed_out" && event.payload.via === "deadline";
+}
+
+/** Words that were kept back and did not come to the disk are lost, and so is a child whose gateway did not come back. */
+function isLost(event: RunEvent): boolean {
+  if (event.type !== "step.failed") return false;
+  const { code, message } = event.payload.error;
+  return code === "withheld" || (code === "child_lost" && message.includes("which is gone"));
+}

@@ -1,0 +1,122 @@
+/** Owns: the moves that a schedule is made of. Each is plain data, so that any of them can be left away and the rest still plays. */
+import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
+import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import type { ReviewAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
+
+/** Kinds of port calls, so that a fault can be aimed at the rare ones. */
+export const GROUPS = ["any", "append", "read", "owners", "runner"] as const;
+export type Group = (typeof GROUPS)[number];
+
+export interface PortFault {
+  readonly kind:
+    | "dies before"
+    | "dies after"
+    /** The call fails, once or until `lastsMs` have passed. */
+    | "fails"
+    /** The call did its work, and its answer comes after `lastsMs`. */
+    | "answers late"
+    /** The call did its work, and answers that it failed. */
+    | "fails after";
+  readonly group: Group;
+  /** Which call of the group from now on. */
+  readonly atCall: number;
+  readonly lastsMs: number;
+  /** How long the process is down then. */
+  readonly downMs: number;
+}
+
+export type SpawnFate =
+  | "makes a child"
+  | "makes a child and keeps silent"
+  | "makes a child and says that it failed"
+  | "refuses"
+  | "forgets";
+
+/** Whose word an answer is. */
+export type Speaker = "operator" | "person" | "asker" | "owner";
+
+export type Move =
+  | { readonly kind: "wait"; readonly ms: number }
+  | { readonly kind: "jump"; readonly ms: number }
+  | {
+      readonly kind: "submit";
+      readonly gateway: number;
+      readonly plan: number;
+      readonly as: "first" | "again" | "other";
+    }
+  | {
+      readonly kind: "spawn";
+      readonly gateway: number;
+      readonly call: number;
+      readonly task: number;
+      readonly trace: number;
+      /** The child whose model spawns, where there is one; absent: the owner's model. */
+      readonly parent?: number;
+      readonly agent: "main" | "checked" | "careful";
+      readonly fate: SpawnFate;
+    }
+  | {
+      readonly kind: "end";
+      readonly child: number;
+      readonly ending: ChildEnding;
+      /** How often a hook tells of the end; 0: only the host's records do. */
+      readonly heard: 0 | 1 | 2;
+    }
+  | { readonly kind: "speak"; readonly child: number; readonly confidence: number }
+  | {
+      readonly kind: "ask";
+      readonly child: number;
+      readonly of: "people" | "parent";
+      readonly hasDefault: boolean;
+    }
+  | {
+      readonly kind: "answer";
+      readonly gateway: number;
+      readonly question: number;
+      readonly isOpen: boolean;
+      readonly answer: AnswerKind;
+      readonly text: number;
+      readonly by: Speaker;
+      /** Another channel answers at the same time. */
+      readonly isContradicted: boolean;
+    }
+  | { readonly kind: "answer at the deadline"; readonly question: number; readonly afterMs: number }
+  | {
+      readonly kind: "cancel" | "retry";
+      readonly gateway: number;
+      readonly run: number;
+      readonly step?: number;
+    }
+  | {
+      readonly kind: "write";
+      readonly session: number;
+      readonly files: readonly number[];
+      readonly hasRead: boolean;
+      readonly review: ReviewAnswer;
+      readonly takesMs: number;
+    }
+  | { readonly kind: "end turn"; readonly gateway: number }
+  | { readonly kind: "late report"; readonly gateway: number; readonly attempt: number }
+  | { readonly kind: "break"; readonly gateway: number; readonly fault: PortFault }
+  | { readonly kind: "kill" | "restart"; readonly gateway: number; readonly downMs: number }
+  | { readonly kind: "pause"; readonly gateway: number; readonly ms: number };
+
+export interface Setup {
+  readonly gateways: number;
+  /** Whether other processes find out at once that one of them ended. */
+  readonly isOneMachine: boolean;
+  readonly lanes: { readonly concurrency: number; readonly queueMax: number; readonly perAgentMax?: number };
+  readonly conflicts: {
+    readonly strategy: "owner_wins" | "priority_wins" | "merge_if_safe" | "manual_review";
+    readonly onConflict: "refuse" | "wait";
+  };
+  readonly requireDifferentApprover: boolean;
+  /** Holds the results of agents that are checked or careful. */
+  readonly isGated: boolean;
+}
+
+export interface Schedule {
+  readonly seed: number;
+  readonly setup: Setup;
+  readonly moves: readonly Move[];
+}

@@ -1,0 +1,93 @@
+/** Owns: carrying out one move in the world. A move that has nothing to act on does nothing. */
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { waitUntilSettled } from "../support/fake-clock.ts";
+import { answerQuestion, askQuestion, waitForDeadline } from "./perform-answers.ts";
+import { requestChange, submitPlan, reportLate } from "./perform-plans.ts";
+import { endChild, sayAsChild, spawnChild } from "./perform-spawns.ts";
+import { writeFiles } from "./perform-writes.ts";
+import type { Move } from "./moves.ts";
+import { armFault, endLife, pauseLife, resumeLife } from "./process-life.ts";
+import { bootGateway, callGateway, settle, type Gateway, type World } from "./world.ts";
+
+type Perform<M extends Move> = (world: World, move: M) => void | Promise<void>;
+
+const PERFORMERS: { readonly [K in Move["kind"]]: Perform<Extract<Move, { kind: K }>> } = {
+  wait: ({ clock }, { ms }) => clock.advance(ms),
+  jump: setClockOff,
+  submit: submitPlan,
+  spawn: spawnChild,
+  end: endChild,
+  speak: sayAsChild,
+  ask: askQuestion,
+  answer: answerQuestion,
+  "answer at the deadline": waitForDeadline,
+  cancel: requestChange,
+  retry: requestChange,
+  write: writeFiles,
+  "end turn": endTurn,
+  "late report": reportLate,
+  break: (world, { gateway, fault }) => armFault(pickGateway(world, gateway).life, fault),
+  kill: (world, { gateway, downMs }) => endLife(pickGateway(world, gateway).life, downMs),
+  restart: restartGateway,
+  pause: pauseGateway,
+};
+
+export async function performMove(world: World, move: Move): Promise<void> {
+  await (PERFORMERS[move.kind] as Perform<Move>)(world, move);
+  await settle();
+}
+
+export function pickGateway({ gateways }: World, index: number): Gateway {
+  const gateway = gateways[index % gateways.length];
+  if (!gateway) throw new Error("there is no gateway");
+  return gateway;
+}
+
+function setClockOff(world: World, { ms }: Extract<Move, { kind: "jump" }>): void {
+  if (ms < 0) world.hasGoneBack = true;
+  world.clock.jump(world.clock.now() + ms);
+  world.jumpedAtMs = world.clock.now();
+}
+
+function endTurn(world: World, { gateway }: Extract<Move, { kind: "end turn" }>): void {
+  const at = pickGateway(world, gateway);
+  void callGateway(at, ({ coordinator }) => coordinator.turnEnded(at.owner, `turn-${world.calls}`));
+}
+
+/** An orderly end, and a new process: what a reload of the configuration does. */
+async function restartGateway(
+  world: World,
+  { gateway, downMs }: Extract<Move, { kind: "restart" }>,
+): Promise<void> {
+  const at = pickGateway(world, gateway);
+  const { life, coordinator } = at;
+  if (life.state !== "on") return;
+  const stopping = { isDone: false };
+  void coordinator.stop().then(
+    () => (stopping.isDone = true),
+    () => (stopping.isDone = true),
+  );
+  for (let turn = 0; turn < 6 && !stopping.isDone; turn += 1) await waitUntilSettled();
+  if (!stopping.isDone && !life.isDisturbed) world.problems.push("stop() waits for something");
+  if (stopping.isDone && life.timers.size > 0 && !life.isDisturbed)
+    world.problems.push(`${life.timers.size} timers are left after stop()`);
+  endLife(life, downMs);
+}
+
+function pauseGateway(world: World, { gateway, ms }: Extract<Move, { kind: "pause" }>): void {
+  const { life } = pickGateway(world, gateway);
+  pauseLife(life);
+  world.clock.wakeAt((world.clock.now() + ms) as EpochMs, () => resumeLife(life));
+}
+
+/** Ends every fault, and starts whatever does not run. */
+export async function endTroubles(world: World): Promise<void> {
+  world.isCalm = true;
+  for (const gateway of world.gateways) {
+    gateway.life.faults = [];
+    resumeLife(gateway.life);
+    await settle();
+    if (gateway.life.state === "dead") bootGateway(world, gateway);
+    await settle();
+  }
+}

@@ -1,0 +1,63 @@
+/** Owns: submitting plans, asking to cancel or retry them, and reports of agents that come too late. */
+import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Move } from "./moves.ts";
+import { pickGateway } from "./perform-move.ts";
+import { planFor, planIdOf } from "./make-plan.ts";
+import type { PlanPromise, RequestPromise } from "./promises.ts";
+import { callGateway, type World } from "./world.ts";
+
+export function submitPlan(world: World, move: Extract<Move, { kind: "submit" }>): void {
+  const { plans } = world.promises;
+  const coordinationId = planIdOf(move.plan);
+  const first = plans.find((each) => each.coordinationId === coordinationId);
+  // The same plan is the same wherever it is submitted again.
+  const gateway = pickGateway(world, move.gateway);
+  const plan =
+    move.as === "other" || !first
+      ? planFor(world.schedule, { plan: move.plan, owner: gateway.owner, isOther: move.as === "other" })
+      : first.plan;
+  const isLater = plans.some(
+    (each) => each.coordinationId === coordinationId && each.answer?.kind === "accepted",
+  );
+  const promise: PlanPromise = { coordinationId, plan, as: first ? move.as : "first", isLater };
+  plans.push(promise);
+  void callGateway(gateway, async ({ coordinator }) => {
+    promise.answer = await coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
+  });
+}
+
+export function requestChange(
+  world: World,
+  { kind, gateway, run, step }: Extract<Move, { kind: "cancel" | "retry" }>,
+): void {
+  const runIds = world.journal.runIds();
+  const runId = runIds[run % Math.max(1, runIds.length)];
+  if (runId === undefined) return;
+  const steps = world.journal
+    .eventsOf(runId)
+    .flatMap((event) => (event.type === "step.admitted" ? [event.payload.stepId] : []));
+  const stepId = step === undefined ? undefined : steps[step % Math.max(1, steps.length)];
+  const promise: RequestPromise = { kind, runId, ...(stepId !== undefined && { stepId }) };
+  world.promises.requests.push(promise);
+  void callGateway(pickGateway(world, gateway), async ({ coordinator }) => {
+    promise.answer = await coordinator[kind]({
+      coordinationId: runId as CoordinationId,
+      by: "operator",
+      ...(stepId !== undefined && { stepId: stepId }),
+    });
+    promise.answeredAtMs = world.clock.now();
+  });
+}
+
+/** An agent of an attempt that may be long over reports to whatever process there is. */
+export function reportLate(world: World, move: Extract<Move, { kind: "late report" }>): void {
+  const gateway = pickGateway(world, move.gateway);
+  const runs = gateway.agents.runs.filter(({ isDelivery }) => !isDelivery);
+  const run = runs[move.attempt % Math.max(1, runs.length)];
+  if (!run) return;
+  const outputs = { n: run.number * 1_000_000 };
+  run.reports.push({ outputs, outcome: "completed" });
+  void callGateway(gateway, ({ coordinator }) =>
+    coordinator.report(run.order.childSessionKey, { outcome: "completed", outputs: { ...outputs } }),
+  );
+}

@@ -1,0 +1,15 @@
+/** Owns: the table of planted faults, which shows what the simulator finds, and putting one of them into a source. */
+import { CLAIM_FAULTS } from "./planted-claim-faults.ts";
+import type { PlantedFault } from "./planted-fault.ts";
+import { GATE_FAULTS } from "./planted-gate-faults.ts";
+import { PLAN_FAULTS } from "./planted-plan-faults.ts";
+
+export const PLANTED_FAULTS: readonly PlantedFault[] = [...PLAN_FAULTS, ...GATE_FAULTS, ...CLAIM_FAULTS];
+
+/** @throws Error where the text to be replaced does not occur exactly once */
+export function applyFault({ name, file, find, replace }: PlantedFault, source: string): string {
+  const [before, after, ...more] = source.split(find);
+  if (before === undefined || after === undefined || more.length > 0)
+    throw new Error(`the planted fault ${name} does not fit ${file} any more`);
+  return `${before}${replace}${after}`;
+}

@@ -1,0 +1,171 @@
+/** Owns: faults in gates and in questions to people: what counts, who may answer, and until when. */
+import type { PlantedFault } from "./planted-fault.ts";
+
+const DISPATCH = "src/agents/coordination/dispatch";
+const LEDGER = "src/agents/coordination/ledger";
+const GATES = "src/agents/coordination/gates";
+const ESCALATION = "src/agents/coordination/escalation";
+
+export const GATE_FAULTS: readonly PlantedFault[] = [
+  {
+    name: "questions-left-open",
+    file: `${DISPATCH}/settle-observed.ts`,
+    find: "      ...draftOpenQuestionClosings(state),\n",
+    replace: "",
+    breaks: "E1: a coordination ends and its questions stay open",
+  },
+  {
+    name: "result-not-held",
+    file: `${DISPATCH}/decide-held.ts`,
+    find: "if (!isHeldByGate && !isolate) return undefined;",
+    replace: "if (!isolate) return undefined;",
+    breaks: "G1: a result counts without its checks",
+  },
+  {
+    name: "withheld-is-retried",
+    file: `${DISPATCH}/decide-held.ts`,
+    find: 'const next = error.code === "withheld" ? { after: {} } :',
+    replace: 'const next = error.code === "child_lost" ? { after: {} } :',
+    breaks: "G3: a result that people refused is tried again without them",
+  },
+  {
+    name: "revision-not-counted",
+    file: `${DISPATCH}/decide-held.ts`,
+    find: "revision: revisions + 1,",
+    replace: "revision: revisions + 2,",
+    breaks: "G1: revisions are counted wrong",
+  },
+  {
+    name: "failed-check-passes",
+    file: `${GATES}/verifier-gate.ts`,
+    find: "if (failed.length > 0) return",
+    replace: "if (failed.length > 1) return",
+    breaks: "G1: a result counts although a check failed",
+  },
+  {
+    name: "no-verdict-passes",
+    file: `${GATES}/verifier-gate.ts`,
+    find: "if (failures.size > 0) return",
+    replace: "if (failures.size > 9) return",
+    breaks: "G1: a check that gave no verdict lets a result pass",
+  },
+  {
+    name: "revised-too-often",
+    file: `${GATES}/verifier-gate.ts`,
+    find: "return revisions < (gate.revisionsMax ?? 0)",
+    replace: "return revisions <= (gate.revisionsMax ?? 0)",
+    breaks: "G1: a result is revised more often than allowed",
+  },
+  {
+    name: "unsure-critic-passes",
+    file: `${GATES}/verifier-gate.ts`,
+    find: "if (measured < required) return",
+    replace: "if (measured * 9 < required) return",
+    breaks: "G1: a check that is not sure of its verdict lets a result pass",
+  },
+  {
+    name: "checks-not-awaited",
+    file: `${GATES}/verifier-gate.ts`,
+    find: "if (checks.length > 0) return",
+    replace: "if (checks.length > 1) return",
+    breaks: "G1: a result counts before its last check answered",
+  },
+  {
+    name: "missing-confidence-passes",
+    file: `${GATES}/confidence-gate.ts`,
+    find: "return isDemanded ?",
+    replace: "return required < 0 ?",
+    breaks: "G1: a result without the confidence that is demanded counts",
+  },
+  {
+    name: "low-confidence-passes",
+    file: `${GATES}/confidence-gate.ts`,
+    find: "return confidence < required",
+    replace: "return confidence < required - 6_000",
+    breaks: "G1: a result of low confidence counts",
+  },
+  {
+    name: "answer-after-deadline",
+    file: `${ESCALATION}/rule-on-answer.ts`,
+    find: '  if (now >= question.deadlineAtMs) return "expired";\n',
+    replace: "",
+    breaks: "E1: an answer counts after the deadline of its question",
+  },
+  {
+    name: "second-answer-counts",
+    file: `${ESCALATION}/rule-on-answer.ts`,
+    find: '  if (question.closed) return "closed";\n',
+    replace: "",
+    breaks: "E1: a question is answered twice",
+  },
+  {
+    name: "asker-answers",
+    file: `${ESCALATION}/rule-on-answer.ts`,
+    find: "return question.requireDifferentApprover && isAsker ?",
+    replace: "return question.requireDifferentApprover && !by.kind ?",
+    breaks: "E1: whoever asked answers for itself",
+  },
+  {
+    name: "nonsense-answers",
+    file: `${ESCALATION}/rule-on-answer.ts`,
+    find: "!listAnswers(question).includes(answer) || ",
+    replace: "",
+    breaks: "E1: an answer that was not offered counts",
+  },
+  {
+    name: "other-session-answers",
+    file: `${ESCALATION}/rule-on-answer.ts`,
+    find: 'if (askedOf === undefined || askedOf !== session) return "not_allowed";',
+    replace: 'if (askedOf === undefined) return "not_allowed";',
+    breaks: "E1: a session that was not asked answers",
+  },
+  {
+    name: "not-forwarded-to-people",
+    file: `${DISPATCH}/decide-questions.ts`,
+    find: "if (question.askedOf && question.forwardedAtMs === undefined &&",
+    replace: "if (question.askedOf && question.forwardedAtMs !== undefined &&",
+    breaks: "E2: a question expires before people were asked",
+  },
+  {
+    name: "unanswered-doubt-hangs",
+    file: `${DISPATCH}/decide-questions.ts`,
+    find: 'const isRefused = resolution === "denied" || resolution === "expired";',
+    replace: 'const isRefused = resolution === "denied";',
+    breaks: "D5: a step that nobody lets begin waits for ever",
+  },
+  {
+    name: "denied-result-counts",
+    file: `${DISPATCH}/decide-questions.ts`,
+    find: 'if (resolution === "approved") return draftAcceptedResult',
+    replace: 'if (resolution !== "answered") return draftAcceptedResult',
+    breaks: "G3: a result that people refused counts",
+  },
+  {
+    name: "answer-later-than-plan",
+    file: `${DISPATCH}/ask-people.ts`,
+    find: "return deadlineAtMs !== undefined && deadlineAtMs < answerByMs ? deadlineAtMs : answerByMs;",
+    replace: "return deadlineAtMs !== undefined && deadlineAtMs < now ? deadlineAtMs : answerByMs;",
+    breaks: "E2: a question stays open after the deadline of its plan",
+  },
+  {
+    name: "notice-after-deadline",
+    file: `${ESCALATION}/notices.ts`,
+    find: ".filter(({ notice }) => !question.notified?.has(notice));",
+    replace: ".filter(({ notice }) => !question.notified?.has(notice + 1));",
+    breaks: "E2: a notice is given again and again",
+  },
+  {
+    name: "question-stays-open",
+    file: `${LEDGER}/evolve-questions.ts`,
+    find: "openQuestions: state.openQuestions.remove(escalationId),",
+    replace: "openQuestions: state.openQuestions,",
+    breaks: "E1: a question that was closed is closed again",
+  },
+  {
+    name: "questions-have-no-timer",
+    file: `${DISPATCH}/effects/plan-dispatch.ts`,
+    find: "const gates = listGateDeadlines(state);",
+    replace: "const gates: EpochMs[] = [];",
+    breaks: "E2: a question is open long after its deadline",
+  },
+];

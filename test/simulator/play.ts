@@ -1,0 +1,76 @@
+/** Owns: playing a schedule to its end, with all checks after every move, and the end that all promises must come to. */
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { checkEnd } from "./check-end.ts";
+import { createLogCheck } from "./check-log.ts";
+import type { Schedule } from "./moves.ts";
+import { endTroubles, performMove } from "./perform-move.ts";
+import { bootGateway, createWorld, settle, type World } from "./world.ts";
+
+export interface Finding {
+  readonly problems: readonly string[];
+  /** How many moves had been made; all of them where the end is to blame. */
+  readonly atMove: number;
+}
+
+export interface Played {
+  readonly finding?: Finding;
+  readonly world: World;
+}
+
+/** A run that goes on for longer than that hangs. */
+const LONG_MS = 6 * 3_600_000;
+const PACE_MS = 15_000;
+/** After the end, for what comes too late. */
+const AFTERMATH_MS = 40_000;
+
+/** Plays a schedule; an error that is thrown on the way is a finding too. */
+export async function findProblems(schedule: Schedule): Promise<Finding | undefined> {
+  try {
+    return (await playSchedule(schedule)).finding;
+  } catch (error) {
+    const problem = error instanceof Error ? `threw: ${error.message}` : `threw: ${String(error)}`;
+    return { problems: [problem], atMove: schedule.moves.length };
+  }
+}
+
+export async function playSchedule(schedule: Schedule): Promise<Played> {
+  const world = createWorld(schedule);
+  const check = createLogCheck(world);
+  for (const gateway of world.gateways) bootGateway(world, gateway);
+  await settle();
+  for (const [index, move] of schedule.moves.entries()) {
+    await performMove(world, move);
+    check();
+    if (world.problems.length > 0)
+      return { world, finding: { problems: [...world.problems], atMove: index + 1 } };
+  }
+  await playToEnd(world);
+  check();
+  if (world.problems.length === 0) await checkEnd(world);
+  const { problems } = await verifyLedger(world.ledger.open(world.clock));
+  world.problems.push(...problems.map(({ message }) => `verify: ${message}`));
+  if (world.problems.length === 0) return { world };
+  return { world, finding: { problems: [...world.problems], atMove: schedule.moves.length } };
+}
+
+async function playToEnd(world: World): Promise<void> {
+  await endTroubles(world);
+  const { clock } = world;
+  const endMs = clock.now() + LONG_MS;
+  // Calls under way may still open something.
+  do {
+    await clock.advance(AFTERMATH_MS);
+    while (clock.now() < endMs && isAnythingOpen(world)) await clock.advance(PACE_MS);
+    await clock.advance(AFTERMATH_MS);
+  } while (clock.now() < endMs && isAnythingOpen(world));
+  for (const { coordinator } of world.gateways) {
+    const stopping = { isDone: false };
+    void coordinator.stop().then(() => (stopping.isDone = true));
+    for (let turn = 0; turn < 8 && !stopping.isDone; turn += 1) await settle();
+    if (!stopping.isDone) world.problems.push("the last stop() waits for something");
+  }
+}
+
+function isAnythingOpen({ ledger }: World): boolean {
+  return [...ledger.runs.values()].some(({ summary }) => summary.status === "running");
+}

@@ -1,0 +1,191 @@
+/** Owns: one process of a gateway, made of the real coordinator and lanes over ports that can fail. */
+import { hash } from "node:crypto";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { OwnerToken } from "../../src/agents/coordination/ports/run-owners.ts";
+import type { OwnerRow } from "../../src/infra/ledger/owner-fence.ts";
+import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
+import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
+import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { GateParts } from "../../src/agents/coordination/runtime/environment/gate-parts.ts";
+import {
+  createWithheldTexts,
+  type WithheldTexts,
+} from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
+import { createGatewayOwnerId } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
+import type { Ruler } from "../crash/plan-gates.ts";
+import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import type { FakeClock } from "../support/fake-clock.ts";
+import { SETTINGS } from "../support/fake-clock-host.ts";
+import { createGateParts } from "../support/gate-parts.ts";
+import type { MemoryLedger } from "../support/memory-store.ts";
+import { createNoWorktrees } from "../support/plan-parts.ts";
+import type { SceneFiles } from "../support/value-files.ts";
+import type { Setup } from "./moves.ts";
+import { callPort, wrapClock, wrapPort, type Life } from "./process-life.ts";
+import type { SpawnHost } from "./spawn-host.ts";
+
+export const LEASE_MS = 20_000;
+export const ORPHAN_MS = 90_000;
+export const ESCALATE_MS = 45_000;
+export const STEP_TIMEOUT_MS = 60_000;
+export const CLAIM_LEASE_MS = 60_000;
+export const REVIEW_MS = 30_000;
+export const VERIFY_MS = 20_000;
+
+export interface GatewayInput {
+  readonly setup: Setup;
+  readonly name: string;
+  /** Tells the processes of a gateway apart. */
+  readonly process: string;
+  readonly clock: FakeClock;
+  readonly ledger: MemoryLedger;
+  readonly files: SceneFiles;
+  readonly spawns: SpawnHost;
+  readonly agents: AgentRunner;
+  readonly ruler: Ruler;
+  readonly channel: HumanChannel;
+  readonly isProcessGone: (process: string) => boolean;
+  readonly say: (line: string) => void;
+  /** Hears of a broken promise. */
+  readonly report: (problem: string) => void;
+}
+
+export interface GatewayProcess {
+  readonly coordinator: Coordinator;
+  /** Words of children that the process remembers. */
+  readonly texts: WithheldTexts;
+}
+
+let contract: OutputContract | undefined;
+
+/** Independent of the fence: who the ledger names, and with which token. */
+function isSameOwner({ id, token }: OwnerToken, head: OwnerRow): boolean {
+  return id === head.owner_id && token === head.owner_token;
+}
+
+export function composeGateway(input: GatewayInput, life: Life): GatewayProcess {
+  const { setup, clock, ledger, name, process } = input;
+  const store = ledger.open(clock);
+  const wrapped = {
+    ...wrapPort(life, "read", store),
+    append: (request: AppendRequest) =>
+      callPort(life, "append", async () => {
+        const head = ledger.runs.get(request.runId)?.owner;
+        await store.append(request);
+        if (request.owner && head && !isSameOwner(request.owner, head))
+          input.report(`O2: ${request.owner.id} wrote to ${request.runId}, which is ${head.owner_id}'s`);
+      }),
+    owners: wrapPort(life, "owners", store.owners),
+  };
+  const runner = wrapPort(life, "runner", input.agents);
+  const heldClock = wrapClock(life);
+  const say = (_: unknown, message: string): void => input.say(`${process}: ${message}`);
+  const refOf = (text: string) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) });
+  const { perAgentMax } = setup.lanes;
+  const texts = createWithheldTexts((session, text) => refOf(`${session}\0${text}`).sha256);
+  let opened = 0;
+  const coordinator = createCoordinator({
+    store: wrapped,
+    content: wrapped,
+    clock: heldClock,
+    withheld: texts,
+    logger: { debug: () => undefined, info: say, warn: say, error: say },
+    runner: wrapPort(life, "runner", input.spawns),
+    runners: { subagent: runner, acp_stdio: runner, owner: runner },
+    contract: () => Promise.resolve((contract ??= createAjvOutputContract())),
+    refOf,
+    runnerOf: (agent) => (agent === "acp" ? "acp_stdio" : "subagent"),
+    worktrees: createNoWorktrees(),
+    folderOf: () => "/nowhere",
+    ...createArbitration(input),
+    ...createGates(input, life),
+    lanes: createPQueueLanes(
+      {
+        control: 1,
+        data: setup.lanes.concurrency,
+        escalation: 1,
+        queueMax: setup.lanes.queueMax,
+        agingMs: 60_000,
+        ...(perAgentMax !== undefined && { perAgentMax }),
+      },
+      heldClock,
+    ),
+    gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
+    settings: {
+      ...SETTINGS,
+      stepTimeoutMs: STEP_TIMEOUT_MS,
+      acknowledgeMs: 5_000,
+      escalateMs: ESCALATE_MS,
+      ...(perAgentMax !== undefined && { perAgentMax }),
+      ...(setup.gateways > 1 && { gateway: name }),
+    },
+    newCoordinationId: () => `co-${process}-${(opened += 1)}` as CoordinationId,
+    ...(setup.gateways > 1 && { shared: createShared(input) }),
+  });
+  return { coordinator, texts };
+}
+
+function createShared({ name, process, clock, say, isProcessGone }: GatewayInput) {
+  return {
+    gateway: name,
+    owner: { id: createGatewayOwnerId(name, process), process },
+    steady: clock.steady,
+    leaseMs: LEASE_MS,
+    orphanMs: ORPHAN_MS,
+    onReplaced: () => say(`${process} was replaced`),
+    isProcessGone,
+  };
+}
+
+function createArbitration({ setup, files }: GatewayInput) {
+  const { conflicts } = setup;
+  return {
+    ...createArbitrationParts(
+      {
+        leaseMs: CLAIM_LEASE_MS,
+        reviewMs: REVIEW_MS,
+        waitMs: 5_000,
+        ...conflicts,
+        highRisk: ["**/risky.md"],
+        overrides: [{ resource: "**/merge.md", strategy: "merge_if_safe" }],
+      },
+      files.folder,
+    ),
+    files: files.files,
+  };
+}
+
+const LINT = { kind: "pattern", pattern: "n" };
+
+function createGates({ setup, ruler, channel }: GatewayInput, life: Life): GateParts {
+  const agents = setup.isGated ? { checked: { checks: ["lint"] }, careful: { requireConfidence: true } } : {};
+  const { phase1 } = {
+    phase1: parsePluginConfig({
+      coordination: {
+        phase1: { gates: { verifiers: { lint: LINT }, agents, verifyMs: VERIFY_MS, revisionsMax: 1 } },
+      },
+    }),
+  };
+  const escalations = parsePluginConfig({
+    coordination: {
+      phase1: {
+        escalations: {
+          notify: [{ channel: "chat" }, { channel: "chat", afterMs: 20_000 }],
+          ...(setup.requireDifferentApprover && { requireDifferentApprover: true }),
+        },
+      },
+    },
+  }).escalations;
+  return createGateParts({
+    gates: phase1.gates,
+    escalations,
+    verifier: () => Promise.resolve({ check: (request) => callPort(life, "runner", () => ruler(request)) }),
+    channelOf: (name) => (name === "chat" ? wrapPort(life, "runner", channel) : undefined),
+  });
+}

@@ -106,8 +106,15 @@ function ask(books: Books, event: FactOf<"coordination.escalated">): string[] {
     [`E2: ${key} is open after the deadline of its plan`]:
       payload.deadlineAtMs > Math.max(books.deadlines.get(runId) ?? Infinity, timeOf(event)),
     [`E1: ${key} is asked twice`]: isTwice,
-    [`E2: ${key} has no time`]: payload.answers !== undefined && payload.deadlineAtMs <= timeOf(event),
+    [`E2: ${key} has no time`]: hasNoTime(books, event),
   });
+}
+
+/** A question about a plan whose deadline has passed is over at once; all others leave people time. */
+function hasNoTime({ deadlines }: Books, event: FactOf<"coordination.escalated">): boolean {
+  const { answers, deadlineAtMs } = event.payload;
+  const isOver = answers !== undefined && deadlineAtMs <= timeOf(event);
+  return isOver && deadlineAtMs !== deadlines.get(event.runId);
 }
 
 function forward(books: Books, event: FactOf<"escalation.forwarded">): string[] {

@@ -6,7 +6,7 @@
  * brings Node 24, needs its install script.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -136,6 +136,8 @@ function runTask(task, args) {
 
 /** Installs the dependencies unless they are there and no older than the lock file. */
 async function setup() {
+  // Installing into a link would empty the folder that it leads to, which is somebody else's.
+  if (lstatSync(MODULES, { throwIfNoEntry: false })?.isSymbolicLink()) return 0;
   const lock = join(ROOT, "package-lock.json");
   const fresh = existsSync(STAMP) && existsSync(NODE) && readFileSync(STAMP, "utf8") === lockMark(lock);
   if (fresh) return 0;

@@ -10,9 +10,9 @@ import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { WorkflowStore } from "../ports/workflow-store.ts";
 
 /** Runs looked at in one go. */
-const PAGE = 500;
+const PAGE = 200;
 /** Removed in one transaction at most, unless a single run has more: meanwhile nobody else writes. */
-const PORTION_EVENTS_MAX = 500;
+const PORTION_EVENTS_MAX = 100;
 
 /** The parts of a ledger that pruning uses. */
 export type PrunedLedger = Pick<LedgerStore, "damage"> & {

@@ -85,7 +85,12 @@ it("ASI09-4 a gate whose workflow is another one when its yes comes", async () =
   await first.stop();
   const second = await serve("Burn the house down?", "house_burnt");
   const client = clientOf(second.baseUrl);
-  expect((await client.snapshot(runId)).interrupt).toMatchObject({ nodeId: before?.nodeId });
+  const after = (await client.snapshot(runId)).interrupt;
+  expect(after).toMatchObject({ nodeId: before?.nodeId, data: { title: "Paint the door?" } });
+  for (const token of [before?.interruptToken, after?.interruptToken]) {
+    const { body } = await client.get(`/v1/interrupts/${token}`);
+    expect(body).toMatchObject({ data: { title: "Paint the door?" } });
+  }
   await client.resolve(runId, "gate", { action: "accept" });
   const { error } = await client.until(runId, "completed", "failed");
   expect(error?.code).not.toBe("house_burnt");

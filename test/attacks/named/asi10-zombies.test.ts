@@ -106,7 +106,7 @@ const endChild = (scene: AttackedPlugin, outcome: string): Promise<void> =>
     outcome,
   } as never);
 
-it("ASI10-5 a child that reports success after its coordination was cancelled", async () => {
+it("ASI10-5 a cancelled coordination whose child ends well after all, and then reports a result", async () => {
   const { scene } = await openCancelled();
   await endChild(scene, "ok");
   const terminal = await waitFor(async () => (await scene.readEvents("coordination.terminal"))[0], {

@@ -2,21 +2,31 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
+interface Trapped {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
 
 export interface Trap extends AsyncDisposable {
   readonly url: string;
-  readonly requests: readonly { readonly path: string; readonly headers: IncomingHttpHeaders }[];
+  readonly requests: readonly Trapped[];
   /** How many connections were made, whether or not anything was asked. */
   connections(): number;
 }
 
 export async function startTrap({ redirectTo }: { readonly redirectTo?: string } = {}): Promise<Trap> {
-  const requests: { path: string; headers: IncomingHttpHeaders }[] = [];
+  const requests: Trapped[] = [];
   let connections = 0;
-  const server = createServer(({ url = "", headers }, response) => {
-    requests.push({ path: url, headers });
-    if (redirectTo === undefined) response.writeHead(200, { "content-type": "application/json" }).end("{}");
-    else response.writeHead(307, { location: `${redirectTo}${url}` }).end();
+  const server = createServer((request, response) => {
+    const { url = "", headers } = request;
+    void text(request).then((body) => {
+      requests.push({ path: url, headers, body });
+      if (redirectTo === undefined) response.writeHead(200, { "content-type": "application/json" }).end("{}");
+      else response.writeHead(307, { location: `${redirectTo}${url}` }).end();
+    });
   });
   server.on("connection", () => (connections += 1));
   server.listen(0, "127.0.0.1");

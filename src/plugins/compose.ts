@@ -4,6 +4,7 @@
  */
 import { hash, randomUUID } from "node:crypto";
 import { dirname, join, resolve } from "node:path";
+import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
 import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import { treeBudgetOf } from "../agents/coordination/contracts/config/tree-budget.ts";
@@ -35,6 +36,7 @@ import {
 import type { PolicyBook } from "../agents/coordination/runtime/environment/policy-rules.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { UsageBook } from "../agents/coordination/runtime/usage/usage-book.ts";
+import { maskText, type Secrets } from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
 import { steadyClock } from "../infra/clock/steady-clock.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
@@ -85,6 +87,8 @@ export interface ComposeOptions {
   /** The name of this gateway in a ledger that others use, too. */
   readonly gateway: string;
   readonly config: Phase1Config;
+  /** Taken out of what agents write for people. */
+  readonly secrets: Secrets;
   /** Packs that hold for single agents, channels or sessions. Absent: there are none. */
   readonly policies?: PolicyBook;
   readonly observer: SpawnObserver;
@@ -166,12 +170,40 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   const signedAnswers = createOnce(() => answerCheck(config));
   return {
     ...coordinator,
+    ...maskAgentWords(coordinator, options.secrets),
     reads,
     workflows: store.workflows,
     exports: store.exports,
     laneMetrics: () => lanes.metrics(),
     signedAnswers,
     close,
+  };
+}
+
+/**
+ * Returns the requests by which agents write for people, with their questions and the names of their children masked. Tasks and
+ * results of agents stay as they are.
+ */
+function maskAgentWords(
+  coordinator: Pick<Coordinator, "ask" | "admitSpawn">,
+  secrets: Secrets,
+): Pick<Coordinator, "ask" | "admitSpawn"> {
+  // A mask may be longer than its secret.
+  const maskQuestion = (text: string): string => maskText(text, secrets).slice(0, BOUNDS.questionCharsMax);
+  return {
+    ask: ({ question, options, otherwise, ...rest }) =>
+      coordinator.ask({
+        ...rest,
+        question: maskQuestion(question),
+        ...(options && { options: options.map(maskQuestion) }),
+        ...(otherwise !== undefined && { otherwise: maskQuestion(otherwise) }),
+      }),
+    admitSpawn: ({ spawn, ...rest }) => {
+      const { name } = spawn;
+      if (name === undefined) return coordinator.admitSpawn({ ...rest, spawn });
+      const masked = maskText(name, secrets).slice(0, BOUNDS.nameCharsMax);
+      return coordinator.admitSpawn({ ...rest, spawn: { ...spawn, name: masked } });
+    },
   };
 }
 

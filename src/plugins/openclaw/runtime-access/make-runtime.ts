@@ -18,6 +18,7 @@ import {
   type ComposeOptions,
   type RunningCoordinator,
 } from "../../compose.ts";
+import { collectGatewaySecrets } from "../../known-secrets.ts";
 import { createHealthSink, readHealthBeside } from "../../ledger-reader.ts";
 import { findLedgerPlace, joinLedgerPath, nameGateway } from "../../ledger-setting.ts";
 import { readPackageVersion } from "../../../platform/package-files.ts";
@@ -254,8 +255,10 @@ async function composeForHost(
   });
   const show = createPlanShow(mirror, (sha256) => coordinator.reads.get(sha256));
   const owner = createOwnerRunner(runtime, { clock: systemClock, logger });
+  const hostConfig = runtime.config.current();
   const coordinator = await composeCoordinator({
     ...options,
+    secrets: collectGatewaySecrets({ config: options.config, hostConfig, environment: process.env }),
     runners: {
       subagent: createSubagentRunner(runtime, {
         clock: systemClock,

@@ -1,6 +1,7 @@
 /** Owns: holding the log against the invariants after every move, event by event, without any code of the product. */
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { createClaimCheck } from "./check-claims.ts";
+import { createGateCheck } from "./check-gates.ts";
 import { createQuestionCheck } from "./check-questions.ts";
 import { createResultCheck } from "./check-results.ts";
 import { createStepCheck, isDisturbed } from "./check-steps.ts";
@@ -21,6 +22,7 @@ export function createLogCheck(world: World): () => void {
     createQuestionCheck(world),
     createOwnerCheck(world),
     createResultCheck(),
+    createGateCheck(),
   ];
   return () => {
     for (const event of world.journal.takeNew(world.problems))

@@ -1,14 +1,12 @@
 /** Owns: the plans of a schedule: those of the sweep of plans, with resources, and ids and owners of their own. */
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { deriveSeed, diceOf } from "../crash/plan-dice.ts";
+import { GOOD, mannerOf, type Manner } from "../crash/plan-manner.ts";
 import { scheduleOf, type Fields } from "../crash/plan-schedule.ts";
+import { makeSmallPlan, planIdOf } from "./make-small-plan.ts";
 import type { Schedule } from "./moves.ts";
 
-export function planIdOf(plan: number): string {
-  return `plan-${plan}`;
-}
-
-interface PlanWish {
+export interface PlanWish {
   readonly plan: number;
   readonly owner: SessionKey;
   /** Another plan under the same id. */
@@ -16,7 +14,26 @@ interface PlanWish {
 }
 
 /** The same wish of the same schedule is the same plan. */
-export function planFor({ seed }: Schedule, { plan, owner, isOther }: PlanWish): Fields {
+export function planFor(schedule: Schedule, wish: PlanWish): Fields {
+  const { focus } = schedule.setup;
+  return focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
+}
+
+/** How hosts and agents behave: in small schedules they are good hosts of agents that often fail. */
+export function chooseManner({ seed, setup }: Schedule, key: string, isDelivery: boolean): Manner {
+  if (!setup.focus) return mannerOf(seed, key, isDelivery);
+  const dice = diceOf(deriveSeed(seed, `small ${key}`));
+  if (isDelivery) return { ...GOOD, endsAfterMs: 0 };
+  if (setup.focus === "claims") return { ...GOOD, endsAfterMs: 40_000 };
+  const isFailing = dice.chance(setup.focus === "retries" ? 0.6 : 0.15);
+  return {
+    ...GOOD,
+    endsAfterMs: dice.oneOf([0, 200, 1_000, 7_000, 15_000]),
+    ending: isFailing ? "failed" : "completed",
+  };
+}
+
+function makeLargePlan({ seed }: Schedule, { plan, owner, isOther }: PlanWish): Fields {
   const name = `plan ${plan} ${isOther ? "other" : "first"}`;
   const dice = diceOf(deriveSeed(seed, name));
   const made = scheduleOf(deriveSeed(seed, name)).plan;
@@ -30,9 +47,16 @@ export function planFor({ seed }: Schedule, { plan, owner, isOther }: PlanWish):
     conflictPolicy: dice.chance(0.3) ? { strategy: dice.oneOf(["owner_wins", "priority_wins"]) } : {},
     steps: steps.map((step) => ({
       ...step,
+      ...adoptChecks(step),
       // Nobody states a confidence in these plans, so people are asked.
       ...(dice.chance(0.15) && { verify: { requireConfidence: true } }),
       ...(dice.chance(0.3) && { resources: [dice.oneOf(["file:/repo/a.md", "file:/repo/folder"])] }),
     })),
   };
+}
+
+/** The operator of these gateways defines the check "lint", so a plan may only use it. */
+function adoptChecks({ verify }: Fields): Fields {
+  const { checks, ...rest } = (verify ?? {}) as { readonly checks?: Fields };
+  return checks ? { verify: { ...rest, checks: { ...checks, lint: true } } } : {};
 }

@@ -33,7 +33,10 @@ export type SpawnFate =
   | "forgets";
 
 /** Whose word an answer is. */
-export type Speaker = "operator" | "person" | "asker" | "owner";
+export type Speaker = "operator" | "person" | "asker" | "owner" | "stranger";
+
+/** The one subject of a small schedule. */
+export type Focus = "checks" | "retries" | "limits" | "questions" | "claims";
 
 export type Move =
   | { readonly kind: "wait"; readonly ms: number }
@@ -113,6 +116,7 @@ export interface Setup {
   readonly requireDifferentApprover: boolean;
   /** Holds the results of agents that are checked or careful. */
   readonly isGated: boolean;
+  readonly focus?: Focus;
 }
 
 export interface Schedule {

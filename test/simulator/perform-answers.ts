@@ -1,5 +1,6 @@
 /** Owns: questions of agents, and answers of people: in time, at the last moment, too late, twice, and from who may not. */
 import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Answerer } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { FactOf } from "./journal.ts";
 import type { Move } from "./moves.ts";
@@ -87,6 +88,7 @@ function giveAnswer(
 
 function speakerOf({ journal }: World, { runId, payload }: Escalated, { by }: AnswerMove): Answerer {
   if (by === "operator") return { kind: "operator" };
+  if (by === "stranger") return { kind: "agent", session: "agent:main:subagent:stranger" as SessionKey };
   if (by === "person") return { kind: "person", id: "ada" };
   const created = journal.eventsOf(runId).find(({ type }) => type === "coordination.created") as
     FactOf<"coordination.created"> | undefined;

@@ -2,7 +2,8 @@
 import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
-import { planFor, planIdOf } from "./make-plan.ts";
+import { planFor } from "./make-plan.ts";
+import { planIdOf } from "./make-small-plan.ts";
 import type { PlanPromise, RequestPromise } from "./promises.ts";
 import { callGateway, type World } from "./world.ts";
 

@@ -71,6 +71,8 @@ async function playToEnd(world: World): Promise<void> {
   }
 }
 
-function isAnythingOpen({ ledger }: World): boolean {
-  return [...ledger.runs.values()].some(({ summary }) => summary.status === "running");
+function isAnythingOpen({ ledger, problems }: World): boolean {
+  return (
+    problems.length === 0 && [...ledger.runs.values()].some(({ summary }) => summary.status === "running")
+  );
 }

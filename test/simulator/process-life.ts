@@ -21,9 +21,15 @@ export interface Life {
   readonly onEnd: (downMs: number) => void;
   /** Any fault or pause has been met. */
   isDisturbed: boolean;
+  /** Counts what the process does; false once that is more than any play needs. */
+  readonly mayGoOn: () => boolean;
 }
 
-export function createLife(clock: FakeClock, onEnd: Life["onEnd"]): Life {
+export function createLife(
+  clock: FakeClock,
+  onEnd: Life["onEnd"],
+  mayGoOn: Life["mayGoOn"] = () => true,
+): Life {
   return {
     state: "on",
     clock,
@@ -33,6 +39,7 @@ export function createLife(clock: FakeClock, onEnd: Life["onEnd"]): Life {
     faults: [],
     onEnd,
     isDisturbed: false,
+    mayGoOn,
   };
 }
 
@@ -89,6 +96,8 @@ function meetFault(life: Life, group: Group): ArmedFault | undefined {
 }
 
 export async function callPort<T>(life: Life, group: Group, work: () => T | Promise<T>): Promise<T> {
+  // A loop of calls would starve the play: it ends at the call that never answers.
+  if (!life.mayGoOn()) return waitForever();
   if (life.state !== "on") await waitUntilOn(life);
   const fault = meetFault(life, group);
   if (fault?.kind === "dies before") endLife(life, fault.downMs);
@@ -144,7 +153,7 @@ export function wrapClock(life: Life): Clock {
   return {
     now: () => life.clock.now(),
     wakeAt: (atMs, run) => {
-      if (hasEnded(life)) return () => undefined;
+      if (hasEnded(life) || !life.mayGoOn()) return () => undefined;
       const cancel = (): void => {
         life.timers.delete(cancel);
         unset();

@@ -6,11 +6,11 @@ import type { WithheldTexts } from "../../src/agents/coordination/runtime/enviro
 import { deriveSeed, diceOf } from "../crash/plan-dice.ts";
 import { rulerOf, rulePassing, type Ruler } from "../crash/plan-gates.ts";
 import { planHost, type PlanHost } from "../crash/plan-host.ts";
-import { mannerOf } from "../crash/plan-manner.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
 import { createJournal, type Journal } from "./journal.ts";
+import { chooseManner } from "./make-plan.ts";
 import type { Schedule } from "./moves.ts";
 import { createLife, type Life } from "./process-life.ts";
 import { createPromises, type Promises } from "./promises.ts";
@@ -48,8 +48,20 @@ export interface World {
   jumpedAtMs: number;
   /** Numbers calls of tools. */
   calls: number;
+  /** Counts calls of ports and timers. */
+  work: number;
   /** Nothing goes wrong any more. */
   isCalm: boolean;
+}
+
+/** Many times what any play has needed. */
+const WORK_MAX = 60_000;
+
+/** Finds plays that go round in a circle, also where no time passes in it. */
+function countWork(world: World): boolean {
+  world.work += 1;
+  if (world.work === WORK_MAX) world.problems.push("D5: the play does not come to rest");
+  return world.work < WORK_MAX;
 }
 
 export function createWorld(schedule: Schedule): World {
@@ -72,6 +84,7 @@ export function createWorld(schedule: Schedule): World {
     hasGoneBack: false,
     jumpedAtMs: -Infinity,
     calls: 0,
+    work: 0,
     isCalm: false,
   };
   for (let index = 0; index < schedule.setup.gateways; index += 1) gateways.push(createGateway(world, index));
@@ -88,7 +101,7 @@ function createGateway(world: World, index: number): Gateway {
     spawns: createSpawnHost({ gateway: index, clock, children, dice }),
     agents: planHost({
       clock,
-      mannerOf: (key, isDelivery) => mannerOf(schedule.seed, key, isDelivery),
+      mannerOf: (key, isDelivery) => chooseManner(schedule, key, isDelivery),
       isIntended: (key) => journal.hasDispatched(key),
       report: async (session, report) => {
         const answer = await callGateway(gateway, ({ coordinator }) => coordinator.report(session, report));
@@ -108,14 +121,15 @@ export function bootGateway(world: World, gateway: Gateway): void {
   const { schedule, clock, ledger, files, endedProcesses, lines } = world;
   gateway.processes += 1;
   const process = `${gateway.name}-${gateway.processes}`;
-  const life = createLife(clock, (downMs) => {
+  const onEnd = (downMs: number): void => {
     world.deaths.push(clock.now());
     if (schedule.setup.isOneMachine) endedProcesses.add(process);
     gateway.agents.processDied();
     clock.wakeAt((clock.now() + (world.isCalm ? 0 : downMs)) as EpochMs, () => {
       if (gateway.life === life) bootGateway(world, gateway);
     });
-  });
+  };
+  const life = createLife(clock, onEnd, () => countWork(world));
   gateway.life = life;
   const { coordinator, texts } = composeGateway(
     {
@@ -142,7 +156,8 @@ export function bootGateway(world: World, gateway: Gateway): void {
 }
 
 /** A spawn's check may hang; the plans' ones are what they are in the sweep of plans. */
-function chooseRuler({ seed }: Schedule): Ruler {
+function chooseRuler({ seed, setup }: Schedule): Ruler {
+  if (setup.focus) return ruleHarshly(seed);
   const manner = diceOf(deriveSeed(seed, "ruler")).oneOf(["passes", "any", "any", "harsh", "harsh"]);
   if (manner === "passes") return rulePassing;
   return manner === "any" ? rulerOf(seed) : ruleHarshly(seed);

@@ -1,0 +1,121 @@
+/** Owns: small schedules: one gateway, few moves, one subject, so that gates that are rarely reached are reached often. */
+import { deriveSeed, diceOf, type Dice } from "../crash/plan-dice.ts";
+import type { Focus, Move, Schedule } from "./moves.ts";
+
+export function makeSmallSchedule(seed: number): Schedule {
+  const dice = diceOf(deriveSeed(seed, "small schedule"));
+  const focus = dice.oneOf(["checks", "checks", "retries", "limits", "questions", "claims"] as const);
+  return {
+    seed,
+    setup: {
+      gateways: 1,
+      isOneMachine: true,
+      lanes: { concurrency: focus === "limits" ? dice.int(1, 2) : 3, queueMax: 4 },
+      conflicts: {
+        strategy: dice.oneOf(["owner_wins", "owner_wins", "priority_wins", "manual_review"]),
+        onConflict: "refuse",
+      },
+      requireDifferentApprover: false,
+      isGated: true,
+      focus,
+    },
+    moves: MOVES[focus](dice),
+  };
+}
+
+type MakeMoves = (dice: Dice) => Move[];
+
+const MOVES: { readonly [F in Focus]: MakeMoves } = {
+  checks: (dice) => makePlanMoves(dice, []),
+  retries: (dice) => makePlanMoves(dice, []),
+  limits: (dice) => makePlanMoves(dice, makeDelay(dice)),
+  questions: makeQuestionMoves,
+  claims: makeClaimMoves,
+};
+
+const SUBMIT: Move = { kind: "submit", gateway: 0, plan: 1, as: "first" };
+
+/** Time passes without the plan: a machine that slept, or a process that was down. */
+function makeDelay(dice: Dice): Move[] {
+  return dice.oneOf<[Move[], ...Move[][]]>([
+    [],
+    [{ kind: "jump", ms: 60_000 }],
+    [{ kind: "kill", gateway: 0, downMs: 40_000 }],
+    [{ kind: "pause", gateway: 0, ms: 60_000 }],
+  ]);
+}
+
+/** Some schedules leave all questions unanswered. */
+function makePlanMoves(dice: Dice, delay: readonly Move[]): Move[] {
+  const answers = Array.from({ length: dice.oneOf([0, 0, 2, 4]) }, () => [
+    makeWait(dice),
+    makeAnswer(dice, "operator"),
+  ]);
+  return [SUBMIT, { kind: "wait", ms: dice.oneOf([0, 100, 2_000]) }, ...delay, ...answers.flat()];
+}
+
+function makeWait(dice: Dice): Move {
+  return { kind: "wait", ms: dice.oneOf([10, 2_000, 10_000]) };
+}
+
+function makeAnswer(dice: Dice, by: "operator" | "stranger" | "owner"): Move {
+  const answer = dice.oneOf(["approve", "approve", "approve", "deny"] as const);
+  return {
+    kind: "answer",
+    gateway: 0,
+    question: dice.int(0, 2),
+    isOpen: true,
+    // The model of a session only ever says something.
+    answer: by === "stranger" ? "answer" : answer,
+    text: 0,
+    by,
+    isContradicted: false,
+  };
+}
+
+function makeQuestionMoves(dice: Dice): Move[] {
+  const count = dice.int(1, 3);
+  const spawns = Array.from({ length: count }, (_, index): Move => ({
+    kind: "spawn",
+    gateway: 0,
+    call: index,
+    task: index,
+    trace: 1,
+    agent: dice.oneOf(["main", "main", "checked", "careful"]),
+    fate: "makes a child",
+  }));
+  const others = Array.from({ length: dice.int(2, 7) }, () => makeQuestionMove(dice, count));
+  return [...spawns, ...others];
+}
+
+function makeQuestionMove(dice: Dice, count: number): Move {
+  const child = dice.int(0, count - 1);
+  const kind = dice.oneOf(["ask", "ask", "answer", "cancel", "end", "speak", "wait"]);
+  switch (kind) {
+    case "ask":
+      return { kind, child, of: dice.oneOf(["people", "parent"]), hasDefault: dice.chance(0.3) };
+    case "answer":
+      return makeAnswer(dice, dice.oneOf(["operator", "stranger", "stranger", "owner"]));
+    case "cancel":
+      return { kind, gateway: 0, run: 0 };
+    case "end":
+      return { kind, child, ending: { outcome: "completed" }, heard: 1 };
+    case "speak":
+      return { kind, child, confidence: dice.oneOf([20, 95]) };
+    case "wait":
+      return { kind, ms: dice.oneOf([10, 2_000, 35_000]) };
+  }
+}
+
+/** Steps of one plan write the same files, most of which people approve or a plan declares. */
+function makeClaimMoves(dice: Dice): Move[] {
+  const writes = Array.from({ length: dice.int(3, 9) }, (): Move => ({
+    kind: "write",
+    session: dice.int(0, 3),
+    files: [dice.oneOf([0, 0, 3, 3, 1])],
+    hasRead: dice.chance(0.3),
+    review: dice.oneOf(["approved", "approved", "denied"]),
+    takesMs: dice.oneOf([0, 200]),
+  }));
+  return [SUBMIT, { kind: "wait", ms: 100 }, ...writes];
+}

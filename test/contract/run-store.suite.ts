@@ -60,6 +60,24 @@ export function describeRunStore<Request extends Append>(
       expect(await list("oldest")).toEqual([c, d]);
     });
 
+    it("refuses what was decided on an append that failed, although its place fits (S1)", async () => {
+      await using tested = await open();
+      const { begin, end } = tested.write("one");
+      await tested.store.append(begin);
+      const basis = { isVoid: false };
+      // The beginning comes too late, and the end fits: as when somebody else appended as many events.
+      const appends = [
+        tested.store.append({ ...begin, basis }),
+        tested.store.append({ ...end, basis }),
+        tested.store.append({ ...end, basis }),
+      ];
+      const conflict = { status: "rejected", reason: { code: "LEDGER_CONFLICT" } };
+      expect(await Promise.allSettled(appends)).toMatchObject([conflict, conflict, conflict]);
+      expect(await tested.store.entry(begin.runId)).toMatchObject({ length: begin.events.length });
+      await tested.store.append({ ...end, basis: { isVoid: false } });
+      expect(await tested.store.damage(begin.runId, { before: 1 })).toBeUndefined();
+    });
+
     it("shows one run as the listing does, and no run that is not there", async () => {
       await using tested = await open();
       const { begin, end } = tested.write("one");

@@ -147,6 +147,33 @@ describe("an append that fails", () => {
     expect(await verifyLedger(w.ledger.open(w.clock))).toMatchObject({ ok: true });
   });
 
+  it("takes what was decided on top of it along, also where another writer appended as many events", async () => {
+    const w = createWorld();
+    const others = logOver(w);
+    await others.submit(RUN, [OPEN, spawn("a"), acknowledge(1)]);
+    let first: Promise<void> | undefined;
+    const mine = logOver(w, (store) => ({
+      ...store,
+      append: async (request) => {
+        // As the queue of a ledger: one after the other, and others before the first of them.
+        const before = first;
+        if (before) await before.catch(() => undefined);
+        else first = others.submit(RUN, [fail(1)]).then(() => store.append(request));
+        return before ? store.append(request) : first;
+      },
+    }));
+    await mine.latest(RUN);
+    const late = mine.submit(RUN, [timeOut(1)]);
+    const onTop = mine.submit(RUN, [{ type: "settleCoordination" }]);
+    await Promise.all([late, onTop]);
+    const end = w.ledger
+      .events()
+      .flat()
+      .find(({ type }) => type === "coordination.terminal");
+    expect(end?.payload).toMatchObject({ steps: { failed: 1, timedOut: 0 } });
+    expect(await verifyLedger(w.ledger.open(w.clock))).toMatchObject({ ok: true });
+  });
+
   it("takes back the refusal that rested on it", async () => {
     const w = createWorld();
     const { log, fail: breakIt } = createFailingLog(w);

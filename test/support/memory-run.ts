@@ -64,7 +64,7 @@ export function createMemoryRunStore<Event, Summary, Append extends RunAppend<Ev
     },
     append: (request) =>
       answer(() => {
-        append(request);
+        appendOnBasis(request, append);
       }),
     read: (runId, { from, limit }) =>
       answer(() => {
@@ -133,5 +133,21 @@ export function checkIds({ runId, events }: WorkflowAppend, run: MemoryRun): voi
   for (const { eventId, sequence } of events) {
     const isIts = eventId === findEventId(runId, origin, sequence);
     assertInvariant(isIts, `the event at ${runId}:${sequence} is not ${eventId}`);
+  }
+}
+
+/** S1. */
+function appendOnBasis<Append extends Pick<RunAppend<unknown, unknown>, "runId" | "basis">>(
+  request: Append,
+  append: (request: Append) => void,
+): void {
+  const { runId, basis } = request;
+  if (basis?.isVoid)
+    throw new CoordinationError("LEDGER_CONFLICT", `${runId}: an append that this one was decided on failed`);
+  try {
+    append(request);
+  } catch (error) {
+    if (basis) basis.isVoid = true;
+    throw error;
   }
 }

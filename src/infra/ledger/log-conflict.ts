@@ -1,5 +1,6 @@
 /** Owns: whether an append goes on where the log of its run ends (S1). */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { AppendBasis } from "../../agents/coordination/ports/run-store.ts";
 import type { StorableEvent } from "./event-row.ts";
 import type { RunKind } from "./stored-run.ts";
 
@@ -7,6 +8,7 @@ export interface Continuation {
   readonly runId: string;
   readonly kind: RunKind;
   readonly events: readonly StorableEvent[];
+  readonly basis?: AppendBasis | undefined;
 }
 
 /** The kind that the head of a removed run has. */
@@ -14,12 +16,15 @@ export const PRUNED_KIND = "pruned";
 
 /** Returns the conflict where the log is not as the append expects. */
 export function findLogConflict(
-  { runId, kind, events }: Continuation,
+  { runId, kind, events, basis }: Continuation,
   head: { readonly kind: string; readonly length: number } | undefined,
 ): CoordinationError | undefined {
-  if (head?.kind === PRUNED_KIND) return createPrunedError(runId);
-  if (head && head.kind !== kind)
-    return new CoordinationError("LEDGER_CONFLICT", `${runId} is not the log of a ${kind}`);
+  if (head && head.kind !== kind) return createKindError(runId, kind, head.kind);
+  if (basis?.isVoid)
+    return new CoordinationError(
+      "LEDGER_CONFLICT",
+      `${runId}: an append that this one was decided on failed`,
+    );
   const length = head?.length ?? 0;
   const expected = events[0]?.sequence;
   if (expected === length) return undefined;
@@ -29,7 +34,17 @@ export function findLogConflict(
   );
 }
 
-/** Returns the error of an id whose run was removed. */
-export function createPrunedError(runId: string): CoordinationError {
-  return new CoordinationError("RUN_PRUNED", `${runId} has ended and was pruned from the ledger`);
+function createKindError(runId: string, kind: RunKind, actual: string): CoordinationError {
+  if (actual === PRUNED_KIND)
+    return new CoordinationError("RUN_PRUNED", `${runId} has ended and was pruned from the ledger`);
+  return new CoordinationError("LEDGER_CONFLICT", `${runId} is not the log of a ${kind}`);
+}
+
+/** Returns the conflict of an append, and has all that were decided on that one fail too. */
+export function markBasis(
+  { basis }: Pick<Continuation, "basis">,
+  conflict: Error | undefined,
+): Error | undefined {
+  if (conflict && basis) basis.isVoid = true;
+  return conflict;
 }

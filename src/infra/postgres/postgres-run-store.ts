@@ -7,7 +7,7 @@ import type { RunOrigin } from "../../agents/coordination/contracts/workflows/ru
 import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
 import { rowOf, type StorableEvent } from "../ledger/event-row.ts";
 import { findDamage } from "../ledger/find-damage.ts";
-import { findLogConflict } from "../ledger/log-conflict.ts";
+import { findLogConflict, markBasis } from "../ledger/log-conflict.ts";
 import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents } from "../ledger/read-events.ts";
 import { prefixEndOf, storedRunOf, type RunKind, type RunRow } from "../ledger/stored-run.ts";
@@ -94,7 +94,7 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
   { kind, hasEnded, want, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
   lostAppends: LostAppends,
 ): Write {
-  const { runId, events, summary, origin, owner } = request;
+  const { runId, events, summary, origin, owner, basis } = request;
   const place = formatEventKey({ runId, sequence: events[0]?.sequence ?? 0 });
   let newest: Buffer | undefined;
   const isCommitted = (group: Group): boolean => {
@@ -116,10 +116,10 @@ function createAppend<Event extends StorableEvent, Summary, Append extends Appen
       }
       const head = group.heads.get(runId);
       const conflict =
-        findLogConflict({ runId, kind, events }, head) ??
+        findLogConflict({ runId, kind, events, basis }, head) ??
         findLostOwner(request, head) ??
         findConflict(request, head, group);
-      if (conflict) return conflict;
+      if (conflict) return markBasis(request, conflict);
       const growth = {
         runId,
         kind,

@@ -6,7 +6,7 @@ import type { RunOrigin } from "../../agents/coordination/contracts/workflows/ru
 import type { ListQuery, RunAppend, RunStore } from "../../agents/coordination/ports/run-store.ts";
 import type { StorableEvent } from "../ledger/event-row.ts";
 import { findDamage, type ReadHashed } from "../ledger/find-damage.ts";
-import { findLogConflict } from "../ledger/log-conflict.ts";
+import { findLogConflict, markBasis } from "../ledger/log-conflict.ts";
 import { findLostOwner } from "../ledger/owner-fence.ts";
 import { readEvents, type ReadSlice } from "../ledger/read-events.ts";
 import { takeSlice } from "../ledger/row-slice.ts";
@@ -67,14 +67,14 @@ function appendOne<Event extends StorableEvent, Summary, Append extends Appended
   group: Group,
   { kind, hasEnded, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
 ): Error | undefined {
-  const { runId, events, summary, origin, owner } = request;
+  const { runId, events, summary, origin, owner, basis } = request;
   if (events.length === 0) return undefined;
   const head = group.statements.head.get(runId, runId);
   const conflict =
-    findLogConflict({ runId, kind, events }, head) ??
+    findLogConflict({ runId, kind, events, basis }, head) ??
     findLostOwner(request, head) ??
     findConflict(request, head, group);
-  if (conflict) return conflict;
+  if (conflict) return markBasis(request, conflict);
   const growth = {
     runId,
     kind,

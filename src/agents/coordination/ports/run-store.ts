@@ -6,7 +6,8 @@ import type { OwnerToken } from "./run-owners.ts";
  * The logs of one kind of run: of coordinations (`LedgerStore`) or of workflow runs (`WorkflowStore`). Both kinds lie in
  * one ledger and share their ids: to the store of one kind a run of the other is not there.
  *
- * S1 `append` is compare-and-set on `(runId, sequence)` and all or nothing. S2 an append that resolved is on disk.
+ * S1 `append` is compare-and-set on `(runId, sequence)` and all or nothing. An append that was decided on another one which is
+ * still under way fails with that one: else as many events of another writer would make its sequence fit. S2 an append that resolved is on disk.
  * S3 no event is ever changed, and one is removed only with the whole of its run (L1, `LedgerPruning`). S4 each event carries a hash over its content and the hash before it.
  */
 export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summary>> {
@@ -44,6 +45,13 @@ export interface RunAppend<Event, Summary> {
    * is told.
    */
   readonly owner?: OwnerToken;
+  /** Shared with the appends that this one was decided on, in the order in which they are handed over. Absent: there are none. */
+  readonly basis?: AppendBasis;
+}
+
+/** Appends of one process to one log, each decided on those before it. The store sets `isVoid` when one of them fails. */
+export interface AppendBasis {
+  isVoid: boolean;
 }
 
 /** Which runs a listing returns. */

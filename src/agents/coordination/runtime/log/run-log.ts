@@ -3,7 +3,7 @@
  *
  * L2 an append that lost a race is decided again on the newer state. D1 `submit` resolves only when the facts are on
  * disk. Submissions to one coordination overlap: each is decided on the state that the one before will leave, and if
- * that one fails, compare-and-set makes all behind it reload. O2 an append to a coordination that this gateway drives has its
+ * that one fails, all behind it fail and reload (S1). O2 an append to a coordination that this gateway drives has its
  * token; to one that another gateway drives only requests are appended.
  */
 import type { Command } from "../../contracts/commands.ts";
@@ -22,6 +22,7 @@ import { referencesOf, summarize } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../ports/ledger-store.ts";
+import type { AppendBasis } from "../../ports/run-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { signAppend, type Signature, type SigningRuns } from "../ownership/sign-append.ts";
 import { readState } from "./read-state.ts";
@@ -74,6 +75,7 @@ interface Entry {
   appending: number;
   /** An append failed: what was decided on top of it is void. */
   failed: boolean;
+  readonly basis: AppendBasis;
 }
 
 export function createRunLog(parts: RunLogParts): RunLog {
@@ -90,7 +92,8 @@ export function createRunLog(parts: RunLogParts): RunLog {
     const state = await readState(parts.store, runId);
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
-    return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0, failed: false });
+    const isOnDisk = { durable: Promise.resolve(true), appending: 0, failed: false };
+    return touch(entries, runId, { state, ...isOnDisk, basis: { isVoid: false } });
   };
 
   const readNewer = async (runId: CoordinationId): Promise<Newer> =>
@@ -114,7 +117,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
       return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
     const signature = parts.ownRuns && signAppend(parts.ownRuns, entry.state, batch.commands);
-    const appended = append(parts, { runId, batch, decided, signature });
+    const appended = append(parts, { runId, batch, decided, signature, basis: entry.basis });
     track(entry, appended, state);
     parts.onDecided?.(state);
     await appended;
@@ -239,6 +242,7 @@ interface Append {
   readonly decided: Decided;
   /** As whom it is appended. Absent where no other gateway reaches the ledger. */
   readonly signature: Signature | undefined;
+  readonly basis: AppendBasis;
 }
 
 async function append(parts: RunLogParts, appending: Append): Promise<void> {
@@ -258,7 +262,7 @@ async function append(parts: RunLogParts, appending: Append): Promise<void> {
 }
 
 /** @throws CoordinationError `INPUT_INVALID` for an event that could not be read again */
-function draftAppend({ runId, batch, decided, signature }: Append): AppendRequest {
+function draftAppend({ runId, batch, decided, signature, basis }: Append): AppendRequest {
   const { events, state } = decided;
   assertReadable(events);
   if (state.kind === "unopened")
@@ -270,6 +274,7 @@ function draftAppend({ runId, batch, decided, signature }: Append): AppendReques
     summary: summarize(state),
     references: events.flatMap(referencesOf),
     contents: batch.contents,
+    basis,
     ...(batch.keep.length > 0 && { keep: batch.keep }),
     ...(claims.length > 0 && { claims }),
     ...(signature?.owner && { owner: signature.owner }),
@@ -281,7 +286,10 @@ function track(entry: Entry, appended: Promise<void>, state: Coordination): void
   entry.appending += 1;
   const settleAppend = (ok: boolean): boolean => {
     entry.appending -= 1;
-    if (!ok) entry.failed = true;
+    if (!ok) {
+      entry.failed = true;
+      entry.basis.isVoid = true;
+    }
     return ok;
   };
   const before = entry.durable;

@@ -10,13 +10,27 @@ import { addCoordination, listRunIds } from "./prunable-ledger.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
+/** A ledger with two runs of three days ago. */
+async function openOldLedger() {
+  const folder = createTempFolder();
+  const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
+  const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+  await addCoordination(store, "first");
+  await addCoordination(store, "newest");
+  return {
+    clock,
+    store,
+    [Symbol.asyncDispose]: async () => {
+      await store.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
 describe("a process that prunes its ledger", () => {
   it("does so a minute after the start, and again each day", async () => {
-    using folder = createTempFolder();
-    const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
-    const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
-    await addCoordination(store, "first");
-    await addCoordination(store, "newest");
+    await using ledger = await openOldLedger();
+    const { clock, store } = ledger;
     const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
     await clock.advance(MINUTE_MS - 1);
     expect(await listRunIds(store)).toHaveLength(2);
@@ -29,28 +43,20 @@ describe("a process that prunes its ledger", () => {
       what: "the newest run",
     });
     await pruning.stop();
-    await store.close();
   });
 
   it("removes nothing after it was stopped", async () => {
-    using folder = createTempFolder();
-    const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
-    const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
-    await addCoordination(store, "first");
-    await addCoordination(store, "newest");
+    await using ledger = await openOldLedger();
+    const { clock, store } = ledger;
     const pruning = startPruning({ ledger: store, keepDays: 2, clock, logger: quietLogger });
     await pruning.stop();
     await clock.advance(2 * DAY_MS);
     expect(await listRunIds(store)).toHaveLength(2);
-    await store.close();
   });
 
   it("goes on where the ledger could not be pruned", async () => {
-    using folder = createTempFolder();
-    const clock = createFakeClock(TEST_EPOCH_MS + 3 * DAY_MS);
-    const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
-    await addCoordination(store, "first");
-    await addCoordination(store, "newest");
+    await using ledger = await openOldLedger();
+    const { clock, store } = ledger;
     const warnings: string[] = [];
     let fails = true;
     const page: typeof store.pruning.page = (place) =>
@@ -67,6 +73,5 @@ describe("a process that prunes its ledger", () => {
     await clock.advance(DAY_MS);
     await waitFor(async () => (await listRunIds(store)).length === 1, { what: "one run" });
     await pruning.stop();
-    await store.close();
   });
 });

@@ -1,4 +1,4 @@
-/** Owns: how a row of a run is read by pruning, whatever the ledger is kept in. */
+/** Owns: how pruning reads the row of a run and what it leaves of one, whatever the ledger is kept in. */
 import type { PrunableRun } from "../../agents/coordination/ports/run-store.ts";
 import type { RunKind } from "./stored-run.ts";
 
@@ -60,3 +60,45 @@ function listRelatives(row: PrunableRow): string[] | undefined {
     return undefined;
   }
 }
+
+/** Selects a page of runs, newest first. `isStaying`: an SQL condition on a run that counts as recent however old it is. */
+export function selectPrunableRuns(isStaying: string): string {
+  return `
+    select
+      run.run_key,
+      run.run_id,
+      run.kind,
+      run.length,
+      run.summary,
+      run.origin,
+      first.payload,
+      case
+        when run.ended = 0 or run.arrived = 1 then 'open'
+        when newest.timestamp_ms >= @beforeMs or ${isStaying} then 'recent'
+        when exists (select 1 from claim where claim.run_key = run.run_key)
+          or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
+          or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
+          then 'used'
+        else 'prunable'
+      end as state
+    from run
+    join event as first on first.run_key = run.run_key and first.sequence = 0
+    join event as newest on newest.run_key = run.run_key and newest.sequence = run.length - 1
+    where run.run_key < @before
+    order by run.run_key desc
+    limit @limit`;
+}
+
+/** Begins the statement that leaves the traces of runs; which ones, its `from` says. */
+export const LEAVE_TRACE = `
+  insert into pruned_run (run_key, run_id, kind, length, head_hash, first_event, newest_event, claims, pruned_at_ms)
+  select
+    run.run_key,
+    run.run_id,
+    run.kind,
+    run.length,
+    run.head_hash,
+    (select event_key from event where event.run_key = run.run_key and sequence = 0),
+    (select event_key from event where event.run_key = run.run_key and sequence = run.length - 1),
+    (select count(*) from event where event.run_key = run.run_key and type = 'claim.acquired'),
+    cast(@atMs as bigint)`;

@@ -9,7 +9,12 @@ import type {
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
 import { listLabels, type Label } from "../../ledger/event-labels.ts";
-import { createPrunableRun, type PrunableRow } from "../../ledger/prunable-runs.ts";
+import {
+  createPrunableRun,
+  LEAVE_TRACE,
+  selectPrunableRuns,
+  type PrunableRow,
+} from "../../ledger/prunable-runs.ts";
 import type { OpenLedger } from "./commit-queue.ts";
 import type { PostgresDatabase, SendQuery } from "./connect.ts";
 import { toLedgerError } from "./postgres-errors.ts";
@@ -53,30 +58,7 @@ export function createLedgerPruning({ database, guarded, written, now }: Pruning
   };
 }
 
-const PAGE = `
-  select
-    run.run_key,
-    run.run_id,
-    run.kind,
-    run.length,
-    run.summary,
-    run.origin,
-    first.payload,
-    case
-      when run.ended = 0 or run.arrived = 1 then 'open'
-      when newest.timestamp_ms >= @beforeMs then 'recent'
-      when exists (select 1 from claim where claim.run_key = run.run_key)
-        or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
-        or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
-        then 'used'
-      else 'prunable'
-    end as state
-  from run
-  join event as first on first.run_key = run.run_key and first.sequence = 0
-  join event as newest on newest.run_key = run.run_key and newest.sequence = run.length - 1
-  where run.run_key < @before
-  order by run.run_key desc
-  limit @limit`;
+const PAGE = selectPrunableRuns("false");
 
 /** Behind the lock of the ledger, as every append: so no run grows while it is removed. */
 async function removeBehindLock(
@@ -121,17 +103,7 @@ async function removeRuns(
 
 /** One that is not as it was looked at leaves none, and stays. */
 const LEAVE_TRACES = `
-  insert into pruned_run (run_key, run_id, kind, length, head_hash, first_event, newest_event, claims, pruned_at_ms)
-  select
-    run.run_key,
-    run.run_id,
-    run.kind,
-    run.length,
-    run.head_hash,
-    (select event_key from event where event.run_key = run.run_key and sequence = 0),
-    (select event_key from event where event.run_key = run.run_key and sequence = run.length - 1),
-    (select count(*) from event where event.run_key = run.run_key and type = 'claim.acquired'),
-    @atMs::bigint
+  ${LEAVE_TRACE}
   from run
   join unnest(@runKeys::bigint[], @runIds::text[], @lengths::bigint[]) as wanted (run_key, run_id, length)
     using (run_key, run_id, length)

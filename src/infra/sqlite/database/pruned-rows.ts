@@ -12,7 +12,12 @@ import type {
   RemovedRuns,
 } from "../../../agents/coordination/ports/run-store.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
-import { createPrunableRun, type PrunableRow } from "../../ledger/prunable-runs.ts";
+import {
+  createPrunableRun,
+  LEAVE_TRACE,
+  selectPrunableRuns,
+  type PrunableRow,
+} from "../../ledger/prunable-runs.ts";
 import { readSchemaVersion } from "./migrate.ts";
 import { EXPECTED_LABELS_OF_RUN } from "./run-labels.ts";
 import type { OpenLedger } from "./write-queue.ts";
@@ -85,47 +90,14 @@ function removeEach(remove: Remove, runs: readonly PrunableRun[], atMs: number):
 }
 
 /** SQLite gives the number of the newest run again once that is removed: so it stays until another one has begun. */
-const PAGE = `
-  select
-    run.run_key,
-    run.run_id,
-    run.kind,
-    run.length,
-    run.summary,
-    run.origin,
-    first.payload,
-    case
-      when run.ended = 0 or run.arrived = 1 then 'open'
-      when newest.timestamp_ms >= @beforeMs or run.run_key = (select max(run_key) from run) then 'recent'
-      when exists (select 1 from claim where claim.run_key = run.run_key)
-        or exists (select 1 from event join memory_entry using (event_key) where event.run_key = run.run_key)
-        or exists (select 1 from event join workspace_version using (event_key) where event.run_key = run.run_key)
-        then 'used'
-      else 'prunable'
-    end as state
-  from run
-  join event as first on first.run_key = run.run_key and first.sequence = 0
-  join event as newest on newest.run_key = run.run_key and newest.sequence = run.length - 1
-  where run.run_key < @before
-  order by run.run_key desc
-  limit @limit`;
+const PAGE = selectPrunableRuns("run.run_key = (select max(run_key) from run)");
 
 /** Returns whether the run was removed: not where it is another than the one that was looked at. */
 type Remove = (run: PrunableRun, atMs: number) => boolean;
 
 function createRemoval(database: Database): Remove {
   const leaveTrace = database.prepare<[object]>(
-    `insert into pruned_run (run_key, run_id, kind, length, head_hash, first_event, newest_event, claims, pruned_at_ms)
-     select
-       run.run_key,
-       run.run_id,
-       run.kind,
-       run.length,
-       run.head_hash,
-       (select event_key from event where run_key = run.run_key and sequence = 0),
-       (select event_key from event where run_key = run.run_key and sequence = run.length - 1),
-       (select count(*) from event where run_key = run.run_key and type = 'claim.acquired'),
-       @atMs
+    `${LEAVE_TRACE}
      from run
      where run.run_key = @runKey
        and run.run_id = @runId

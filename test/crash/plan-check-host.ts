@@ -91,15 +91,20 @@ function checkDelivery({ facts, host, admitted }: Evidence): string[] {
     "the owner was tried too often": askedKeys.length > (admitted.get("@delivery")?.retryBudget ?? 0) + 1,
   };
   const problems = Object.entries(isBroken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
-  return delivery === "unknown" ? [...problems, ...checkUnknown(host.runs)] : problems;
+  return delivery === "unknown" ? [...problems, ...checkUnknown(facts, host.runs)] : problems;
 }
 
 function isOfOwner(key: string): boolean {
   return key.includes(":@delivery:");
 }
 
-/** The state is unknown only where the host did not say. */
-function checkUnknown(runs: readonly HostRun[]): string[] {
+/** The state is unknown only where the host did not say, or not before the deadline of telling the owner had passed. */
+function checkUnknown(facts: Evidence["facts"], runs: readonly HostRun[]): string[] {
   const last = runs.findLast(({ isDelivery }) => isDelivery);
-  return last?.hasSaid ? [`unknown, though the host says ${last.ending?.outcome}`] : [];
+  if (last?.answeredAtMs === undefined) return [];
+  const missed = filterByType(facts, "step.timed_out").find(
+    ({ nodeId, payload }) => nodeId === "@delivery" && payload.via === "deadline",
+  );
+  const isInTime = last.answeredAtMs < (missed?.payload.deadlineAtMs ?? Infinity);
+  return isInTime ? [`unknown, though the host says ${last.ending?.outcome}`] : [];
 }

@@ -33,8 +33,8 @@ export interface HostRun {
   endedAtMs?: number;
   ending?: ChildEnding;
   forgottenAtMs?: number;
-  /** Somebody who asked was told how it ended. */
-  hasSaid?: boolean;
+  /** When somebody who asked was first told how it ended. */
+  answeredAtMs?: number;
   readonly reports: { readonly outputs: object; readonly outcome: Report["outcome"]; answer?: string }[];
   readonly ended: PromiseWithResolvers<void>;
 }
@@ -249,7 +249,7 @@ function startOf(run: HostRun): Start {
 function tellTruth(host: Host, key: IdempotencyKey): Observation {
   const run = host.byKey.get(key);
   if (!run) return { kind: host.pending.has(key) ? findManner(host, key).pendingIs : "absent" };
-  if (run.ending) run.hasSaid = true;
+  if (run.ending) run.answeredAtMs ??= host.clock.now();
   return run.ending
     ? { kind: "ended", ...childOf(run), ...run.ending }
     : { kind: "running", ...childOf(run) };

@@ -69,10 +69,10 @@ async function restartGateway(
   );
   for (let turn = 0; turn < 6 && !stopping.isDone; turn += 1) await waitUntilSettled();
   if (!stopping.isDone && !life.isDisturbed) world.problems.push("stop() waits for something");
-  // A tool call that waits for a lease is the host's, and ends by itself.
-  const mayWait = world.schedule.setup.conflicts.onConflict === "wait";
-  if (stopping.isDone && life.timers.size > 0 && !life.isDisturbed && !mayWait)
-    world.problems.push(`${life.timers.size} timers are left after stop()`);
+  // A tool call that waits for another one, or for a lease, is the host's and ends by itself.
+  const left = life.timers.size - world.waitingWrites;
+  if (stopping.isDone && left > 0 && !life.isDisturbed)
+    world.problems.push(`${left} timers are left after stop()`);
   endLife(life, downMs);
 }
 

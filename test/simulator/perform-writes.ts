@@ -73,7 +73,10 @@ async function runTool(world: World, use: ToolUse): Promise<void> {
       coordinator.arbiter.request({ ...callOf(world, use, `read-${number}`), targets: [], tool: "read" }),
     );
   const call = callOf(world, use, `call-${number}`);
-  const answer = await callGateway(gateway, ({ coordinator }) => coordinator.arbiter.request(call));
+  world.waitingWrites += 1;
+  const answer = await callGateway(gateway, ({ coordinator }) => coordinator.arbiter.request(call)).finally(
+    () => (world.waitingWrites -= 1),
+  );
   const allowed = answer && (await waitForReview(gateway, answer, move.review));
   if (!allowed) return;
   if (answer.kind !== "free") for (const name of names) await noteGrant(world, session, name);

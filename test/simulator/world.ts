@@ -48,6 +48,8 @@ export interface World {
   jumpedAtMs: number;
   /** Numbers calls of tools. */
   calls: number;
+  /** Calls that change files and were not yet answered whether they may. */
+  waitingWrites: number;
   /** Counts calls of ports and timers. */
   work: number;
   /** Nothing goes wrong any more. */
@@ -84,6 +86,7 @@ export function createWorld(schedule: Schedule): World {
     hasGoneBack: false,
     jumpedAtMs: -Infinity,
     calls: 0,
+    waitingWrites: 0,
     work: 0,
     isCalm: false,
   };

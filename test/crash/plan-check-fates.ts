@@ -110,10 +110,16 @@ function isStopAsked(facts: readonly FactEvent[], stepId: string): boolean {
   );
 }
 
+/** H3: a report is of the session that the ledger has for the attempt. A revision goes on in the session of the attempt before. */
 function checkReport(evidence: Evidence, { payload }: FactOf<"step.reported">): string[] {
-  const values = runsOf(evidence, payload).flatMap(({ reports }) =>
-    reports.map(({ outputs }) => hashText(JSON.stringify(outputs))),
-  );
+  const { stepId, attempt } = payload;
+  const dispatch = evidence.dispatches.find((each) => {
+    const { payload: dispatched } = each;
+    return dispatched.stepId === stepId && dispatched.attempt === attempt;
+  });
+  const values = evidence.host.runs
+    .filter(({ order }) => order.childSessionKey === dispatch?.payload.targetSession)
+    .flatMap(({ reports }) => reports.map(({ outputs }) => hashText(JSON.stringify(outputs))));
   return values.includes(payload.output.sha256)
     ? []
     : [`D3: a report of ${payload.stepId}:${payload.attempt} is not of its agent`];

@@ -98,13 +98,12 @@ function isOfOwner(key: string): boolean {
   return key.includes(":@delivery:");
 }
 
-/** The state is unknown only where the host did not say, or not before the deadline of telling the owner had passed. */
+/** The state is unknown only where the host did not say, or not before the ledger had given it up. */
 function checkUnknown(facts: Evidence["facts"], runs: readonly HostRun[]): string[] {
   const last = runs.findLast(({ isDelivery }) => isDelivery);
   if (last?.answeredAtMs === undefined) return [];
-  const missed = filterByType(facts, "step.timed_out").find(
-    ({ nodeId, payload }) => nodeId === "@delivery" && payload.via === "deadline",
-  );
-  const isInTime = last.answeredAtMs < (missed?.payload.deadlineAtMs ?? Infinity);
+  const ends = [...filterByType(facts, "step.timed_out"), ...filterByType(facts, "step.failed")];
+  const givenUp = ends.find(({ nodeId, payload }) => nodeId === "@delivery" && payload.via === "deadline");
+  const isInTime = last.answeredAtMs < (givenUp ? timeOf(givenUp) : Infinity);
   return isInTime ? [`unknown, though the host says ${last.ending?.outcome}`] : [];
 }

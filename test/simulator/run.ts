@@ -28,7 +28,7 @@ Examples:
   npm run simulate
   npm run simulate -- --seed 1000 --minutes 10
   npm run simulate -- --seed 94 --moves 3,7,9
-  npm run simulate -- --planted --only outcome-of-older-attempt
+  npm run simulate -- --planted --only key-of-older-attempt
 `;
 
 const OPTIONS = {

@@ -98,12 +98,18 @@ function isOfOwner(key: string): boolean {
   return key.includes(":@delivery:");
 }
 
-/** The state is unknown only where the host did not say, or not before the ledger had given it up. */
+/**
+ * The state is unknown only where the host did not say, or not before the deadline had passed; or where it said so to a gateway
+ * that is gone, and no other one can ask it.
+ */
 function checkUnknown(facts: Evidence["facts"], runs: readonly HostRun[]): string[] {
   const last = runs.findLast(({ isDelivery }) => isDelivery);
-  if (last?.answeredAtMs === undefined) return [];
-  const ends = [...filterByType(facts, "step.timed_out"), ...filterByType(facts, "step.failed")];
-  const givenUp = ends.find(({ nodeId, payload }) => nodeId === "@delivery" && payload.via === "deadline");
-  const isInTime = last.answeredAtMs < (givenUp ? timeOf(givenUp) : Infinity);
+  const isOfOtherGateway = filterByType(facts, "step.failed").some(
+    ({ nodeId, payload: { via, error } }) =>
+      nodeId === "@delivery" && via === "deadline" && error.code === "child_lost",
+  );
+  if (last?.answeredAtMs === undefined || isOfOtherGateway) return [];
+  const missed = filterByType(facts, "step.timed_out").find(({ nodeId }) => nodeId === "@delivery");
+  const isInTime = last.answeredAtMs < (missed?.payload.deadlineAtMs ?? Infinity);
   return isInTime ? [`unknown, though the host says ${last.ending?.outcome}`] : [];
 }

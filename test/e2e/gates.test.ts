@@ -88,7 +88,8 @@ describe("a child that doubts its result", () => {
       {
         call: [
           { name: "sessions_history", args: { sessionKey: child, includeTools: true } },
-          { name: "sessions_list", args: { messageLimit: 5, limit: 10 } },
+          // The host leaves out all messages where those of the sessions that it lists are too long together.
+          { name: "sessions_list", args: { messageLimit: 5, search: label } },
           { name: "subagents", args: { action: "list" } },
         ],
       },

@@ -50,14 +50,14 @@ afterAll(async () => {
   await schema[Symbol.asyncDispose]();
 });
 
-function planOf(coordinationId: string, delayMs: number): Json {
+function planOf(coordinationId: string, delayMs: number, timeoutMs = 60_000): Json {
   return {
     coordinationId,
     objective: `objective of ${coordinationId}`,
     ownerSession: OWNER,
     conflictPolicy: {},
     failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-    defaults: { retry: { budget: 1, backoffMs: 200 }, timeoutMs: 60_000 },
+    defaults: { retry: { budget: 1, backoffMs: 200 }, timeoutMs },
     steps: [
       { stepId: "first", agent: "main", task: renderScript({ say: "first result" }) },
       {
@@ -114,7 +114,10 @@ describe("a gateway whose ledger is on a PostgreSQL server", () => {
   });
 
   it("goes on after a kill with what it began, each step once", async () => {
-    await stage.gateway.call("coordination.plan.run", { plan: planOf("co-killed", 3_000) });
+    await stage.gateway.call("coordination.plan.run", {
+      // The host finds a child that a kill took with it only a minute later.
+      plan: planOf("co-killed", 3_000, 20_000),
+    });
     await waitForPlan("co-killed", (state) => stepPhase(state, "second") === "running");
     await stage.gateway.kill9();
     await stage.restart();

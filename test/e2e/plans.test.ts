@@ -178,6 +178,8 @@ describe("a plan that a gateway leaves behind", () => {
         step("two", renderScript({ say: '{"v":2}', delayMs: 3_000 }), {
           dependsOn: ["one"],
           retry: { budget: 2, backoffMs: 200 },
+          // The host finds a child that a kill took with it only a minute later.
+          timeoutMs: 20_000,
         }),
         step("three", renderScript({ say: '{"v":3}' }), {
           dependsOn: ["two"],

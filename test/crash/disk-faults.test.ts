@@ -2,21 +2,19 @@
  * Every operation of the disk that a ledger makes is made to fail in turn: writes, flushes, truncations and openings, once or from
  * there on, wholly or by half. `DISK_FAULT_STRIDE` sets which: every n-th, each in five ways.
  */
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import type { DiskReport } from "./disk-process.ts";
-import { buildFailingDisk } from "./failing-disk.ts";
+import { buildFailingDisk, canFailDisks } from "./failing-disk.ts";
 
 const PROCESS = fileURLToPath(new URL("disk-process.ts", import.meta.url));
 const STRIDE = chooseCampaignSize("DISK_FAULT_STRIDE", { short: 12, long: 1 });
-/** The preloaded library is built here, and is for Linux. */
-const canFailDisks = process.platform === "linux" && spawnSync("cc", ["--version"]).status === 0;
 
-describe.runIf(canFailDisks)("a gateway on a disk that fails", () => {
+describe.runIf(canFailDisks())("a gateway on a disk that fails", () => {
   it("lives, refuses what it cannot record and loses nothing that it acknowledged", async () => {
     using folder = createTempFolder();
     const env = { ...process.env, ...buildFailingDisk(folder.path) };

@@ -1,5 +1,5 @@
 /** Owns: a disk that fails when it is told to (`failing-disk.c`), for a process that is started with it. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { openSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -18,8 +18,13 @@ export interface DiskFault {
   readonly isPartial: boolean;
 }
 
+/** True where what is preloaded can be built, and is for: Linux. */
+export function canFailDisks(): boolean {
+  return process.platform === "linux" && spawnSync("cc", ["--version"]).status === 0;
+}
+
 /** Returns the variables with which a process has its files of `folder` on such a disk. Builds what is preloaded. */
-export function buildFailingDisk(folder: string): NodeJS.ProcessEnv {
+export function buildFailingDisk(folder: string): Record<string, string> {
   const library = `${folder}.failing-disk.so`;
   const control = `${folder}.failing-disk`;
   execFileSync("cc", ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, SOURCE, "-ldl"]);
@@ -34,9 +39,9 @@ export interface FailingDisk {
   disarm(): { readonly operations: number; readonly failures: number };
 }
 
-/** Within the process. */
-export function openFailingDisk(): FailingDisk {
-  const file = openSync(process.env["FAILING_DISK_CONTROL"] ?? "", "r+");
+/** Tells the disk of the process that was started with `environment`, or with the environment of this one. */
+export function openFailingDisk(environment = process.env): FailingDisk {
+  const file = openSync(environment["FAILING_DISK_CONTROL"] ?? "", "r+");
   const write = (values: readonly number[]): void => {
     writeSync(file, new BigInt64Array(values.map(BigInt)), 0, CONTROL.bytes, 0);
   };

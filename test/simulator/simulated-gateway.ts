@@ -163,27 +163,30 @@ function createArbitration({ setup, files }: GatewayInput) {
 
 const LINT = { kind: "pattern", pattern: "n" };
 
+/** Reads a configuration once: every process of every play is given one of a few. */
+const readConfig = (() => {
+  const read = new Map<string, ReturnType<typeof parsePluginConfig>>();
+  return (phase1: object) => {
+    const key = JSON.stringify(phase1);
+    const config = read.get(key) ?? parsePluginConfig({ coordination: { phase1 } });
+    read.set(key, config);
+    return config;
+  };
+})();
+
 function createGates({ setup, ruler, channel }: GatewayInput, life: Life): GateParts {
   const agents = setup.isGated ? { checked: { checks: ["lint"] }, careful: { requireConfidence: true } } : {};
-  const { phase1 } = {
-    phase1: parsePluginConfig({
-      coordination: {
-        phase1: { gates: { verifiers: { lint: LINT }, agents, verifyMs: VERIFY_MS, revisionsMax: 1 } },
-      },
-    }),
-  };
-  const escalations = parsePluginConfig({
-    coordination: {
-      phase1: {
-        escalations: {
-          notify: [{ channel: "chat" }, { channel: "chat", afterMs: 20_000 }],
-          ...(setup.requireDifferentApprover && { requireDifferentApprover: true }),
-        },
-      },
+  const { gates } = readConfig({
+    gates: { verifiers: { lint: LINT }, agents, verifyMs: VERIFY_MS, revisionsMax: 1 },
+  });
+  const { escalations } = readConfig({
+    escalations: {
+      notify: [{ channel: "chat" }, { channel: "chat", afterMs: 20_000 }],
+      ...(setup.requireDifferentApprover && { requireDifferentApprover: true }),
     },
-  }).escalations;
+  });
   return createGateParts({
-    gates: phase1.gates,
+    gates,
     escalations,
     verifier: () => Promise.resolve({ check: (request) => callPort(life, "runner", () => ruler(request)) }),
     channelOf: (name) => (name === "chat" ? wrapPort(life, "runner", channel) : undefined),

@@ -6,9 +6,16 @@ import type { WithheldTexts } from "../../src/agents/coordination/runtime/enviro
 import { deriveSeed, diceOf } from "../crash/plan-dice.ts";
 import { rulerOf, rulePassing, type Ruler } from "../crash/plan-gates.ts";
 import { planHost, type PlanHost } from "../crash/plan-host.ts";
-import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
+import {
+  createFakeClock,
+  drainTasks,
+  START_MS,
+  waitUntilSettled,
+  type FakeClock,
+} from "../support/fake-clock.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
+import { createDecoder } from "./decode-once.ts";
 import { createJournal, type Journal } from "./journal.ts";
 import { chooseManner } from "./make-plan.ts";
 import type { Schedule } from "./moves.ts";
@@ -67,8 +74,8 @@ function countWork(world: World): boolean {
 }
 
 export function createWorld(schedule: Schedule): World {
-  const clock = createFakeClock();
-  const ledger = createMemoryLedger();
+  const clock = createFakeClock(START_MS, () => settleAll(gateways));
+  const ledger = createMemoryLedger(createDecoder());
   const gateways: Gateway[] = [];
   const world: World = {
     schedule,
@@ -92,6 +99,12 @@ export function createWorld(schedule: Schedule): World {
   };
   for (let index = 0; index < schedule.setup.gateways; index += 1) gateways.push(createGateway(world, index));
   return world;
+}
+
+/** A call that fails takes turns of the event loop, so that whoever makes it again at once does not stop the play. */
+function settleAll(gateways: readonly Gateway[]): Promise<void> {
+  const isFailing = gateways.some(({ life }) => life.isDisturbed || life.faults.length > 0);
+  return isFailing ? waitUntilSettled() : drainTasks();
 }
 
 function createGateway(world: World, index: number): Gateway {

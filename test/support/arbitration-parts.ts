@@ -7,6 +7,8 @@ import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arb
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { createFormatMerge } from "../../src/infra/merge/format-merge.ts";
 
+const DEFAULTS = parsePluginConfig({});
+
 export function createArbitrationParts(
   conflicts: Partial<ConflictsConfig> = {},
   workspace = "/nowhere",
@@ -14,7 +16,7 @@ export function createArbitrationParts(
   return {
     files: createRealFiles(),
     textMerge: () => Promise.resolve(createFormatMerge()),
-    conflicts: { ...parsePluginConfig({}).conflicts, ...conflicts },
+    conflicts: { ...DEFAULTS.conflicts, ...conflicts },
     workspaceOf: () => workspace,
   };
 }

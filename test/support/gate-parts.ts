@@ -15,8 +15,9 @@ export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalatio
   readonly truth?: Partial<TruthConfig>;
 }
 
+const DEFAULTS = parsePluginConfig({});
+
 export function createGateParts({ gates, escalations, truth, ...input }: GivenGates = {}): GateParts {
-  const defaults = parsePluginConfig({});
   return {
     verifier: () => Promise.reject(new Error("nothing is checked here")),
     pluginGates: {
@@ -26,8 +27,8 @@ export function createGateParts({ gates, escalations, truth, ...input }: GivenGa
     },
     channelOf: () => undefined,
     ...input,
-    gates: { ...defaults.gates, ...gates },
-    escalations: { ...defaults.escalations, ...escalations },
-    truth: { ...defaults.truth, ...truth },
+    gates: { ...DEFAULTS.gates, ...gates },
+    escalations: { ...DEFAULTS.escalations, ...escalations },
+    truth: { ...DEFAULTS.truth, ...truth },
   };
 }

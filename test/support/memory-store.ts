@@ -53,20 +53,21 @@ export interface MemoryLedger {
   open(clock: Clock): MemoryStore;
 }
 
-export function createMemoryLedger(): MemoryLedger {
+/** `decode` reads an event that was appended; a test that reads the same ones over and over may keep what it read. */
+export function createMemoryLedger(decode: (text: string) => RunEvent = decodeText): MemoryLedger {
   const ledger: MemoryLedger = {
     runs: new Map(),
     names: new Map(),
     contents: new Map(),
     claims: { entries: new Map(), lastToken: 0 },
     owners: new Map(),
-    events: () => [...ledger.runs.values()].map(({ events }) => events.map(decodeText)),
-    open: (clock) => openStore(ledger, clock),
+    events: () => [...ledger.runs.values()].map(({ events }) => events.map(decode)),
+    open: (clock) => openStore(ledger, clock, decode),
   };
   return ledger;
 }
 
-function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
+function openStore(ledger: MemoryLedger, clock: Clock, decode: (text: string) => RunEvent): MemoryStore {
   let closed = false;
   const answer: Answer = (run) =>
     new Promise((resolve) => {
@@ -77,7 +78,7 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
     ...createMemoryRunStore(
       {
         runs: ledger.runs,
-        decode: (_runId, _run, text) => decodeText(text),
+        decode: (_runId, _run, text) => decode(text),
         hasEnded,
         append: (request: AppendRequest) => appendTo(ledger, request, clock.now()),
       },
@@ -230,7 +231,8 @@ function deleteBefore({ runs, contents }: MemoryLedger, time: number): number {
   return old.length;
 }
 
-function decodeText(text: string): RunEvent {
+/** Reads an event as the program does. */
+export function decodeText(text: string): RunEvent {
   return decodeEvent(JSON.parse(text));
 }
 

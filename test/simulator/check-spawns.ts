@@ -1,5 +1,7 @@
 /** Owns: that every spawn of a model came to what the host was answered, and to what the host knows of the child. */
+import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { HostRun } from "../crash/plan-host.ts";
 import type { SpawnPromise } from "./promises.ts";
 import type { SpawnedChild } from "./spawn-host.ts";
 import type { World } from "./world.ts";
@@ -76,11 +78,31 @@ function checkChild(
   return fate ? checkFate(world, child, fate) : [];
 }
 
-function checkFate({ hasGoneBack }: World, child: SpawnedChild, { outcome, event }: Fate): string[] {
+function checkFate(world: World, child: SpawnedChild, { outcome, event }: Fate): string[] {
   const isStopped = outcome === "cancelled" || outcome === "skipped";
   const isExcused = isStopped || isRuled(event) || isLost(event);
-  if (hasGoneBack || isExcused || hasEndedSo(child, outcome, event)) return [];
-  return [`${event.runId}: ${child.session} is ${outcome} and was ${child.ending?.outcome ?? "at work"}`];
+  if (world.hasGoneBack || isExcused) return [];
+  const turn = findRevisingTurn(world, event);
+  const { ending } = turn ?? child;
+  const hasEnded = turn ? ending?.outcome === outcome : hasEndedSo(child, outcome, event);
+  return hasEnded ? [] : [describeFate(event.runId, child, { outcome, ending })];
+}
+
+function describeFate(
+  runId: string,
+  { session }: SpawnedChild,
+  { outcome, ending }: Pick<Fate, "outcome"> & { readonly ending: ChildEnding | undefined },
+): string {
+  return `${runId}: ${session} is ${outcome} and was ${ending?.outcome ?? "at work"}`;
+}
+
+/** A turn in which a child revises its result is one that the gateway began: its host knows how it ended. */
+function findRevisingTurn({ gateways }: World, event: RunEvent): HostRun | undefined {
+  if (event.type !== "step.completed" && event.type !== "step.failed") return undefined;
+  const { stepId, attempt, via } = event.payload;
+  if (attempt === 1 || via !== "runner") return undefined;
+  const turnKey = `${event.runId}:${stepId}:${attempt}`;
+  return gateways.flatMap(({ agents }) => agents.runs).find(({ key }) => key === turnKey);
 }
 
 function hasEndedSo(

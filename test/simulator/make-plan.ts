@@ -4,7 +4,7 @@ import { deriveSeed, diceOf } from "../crash/plan-dice.ts";
 import { GOOD, mannerOf, type Manner } from "../crash/plan-manner.ts";
 import { scheduleOf, type Fields } from "../crash/plan-schedule.ts";
 import { makeSmallPlan, planIdOf } from "./make-small-plan.ts";
-import type { Schedule } from "./moves.ts";
+import type { Focus, Schedule } from "./moves.ts";
 
 export interface PlanWish {
   readonly plan: number;
@@ -19,13 +19,16 @@ export function planFor(schedule: Schedule, wish: PlanWish): Fields {
   return focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
 }
 
+/** How often an attempt fails; among checks so often that the turn that revises a result may fail too. */
+const FAILURES: Partial<Record<Focus, number>> = { retries: 0.6, checks: 0.3 };
+
 /** How hosts and agents behave: in small schedules they are good hosts of agents that often fail. */
 export function chooseManner({ seed, setup }: Schedule, key: string, isDelivery: boolean): Manner {
   if (!setup.focus) return mannerOf(seed, key, isDelivery);
   const dice = diceOf(deriveSeed(seed, `small ${key}`));
   if (isDelivery) return { ...GOOD, endsAfterMs: 0 };
   if (setup.focus === "claims") return { ...GOOD, endsAfterMs: 40_000 };
-  const isFailing = dice.chance(setup.focus === "retries" ? 0.6 : 0.15);
+  const isFailing = dice.chance(FAILURES[setup.focus] ?? 0.15);
   return {
     ...GOOD,
     endsAfterMs: dice.oneOf([0, 200, 1_000, 7_000, 15_000]),

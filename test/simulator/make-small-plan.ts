@@ -5,6 +5,9 @@ import { LINT } from "../crash/plan-gates.ts";
 import { planOf, stepOf, type Fields } from "../crash/plan-schedule.ts";
 import type { Focus } from "./moves.ts";
 
+/** How many steps a plan has that is about claims. */
+export const STEPS_OF_CLAIMS = 3;
+
 export function planIdOf(plan: number): string {
   return `plan-${plan}`;
 }
@@ -18,7 +21,7 @@ export interface SmallPlanWish {
 /** The same wish of the same seed is the same plan. */
 export function makeSmallPlan(seed: number, focus: Focus, { plan, owner, isOther }: SmallPlanWish): Fields {
   const dice = diceOf(deriveSeed(seed, `small plan ${plan} ${isOther}`));
-  const count = focus === "claims" ? 3 : dice.int(1, focus === "limits" ? 4 : 2);
+  const count = focus === "claims" ? STEPS_OF_CLAIMS : dice.int(1, focus === "limits" ? 4 : 2);
   const steps = Array.from({ length: count }, (_, index) => makeStep(dice, focus, index + 1));
   return planOf(steps, {
     coordinationId: planIdOf(plan),

@@ -1,5 +1,6 @@
 /** Owns: small schedules: one gateway, few moves, one subject, so that gates that are rarely reached are reached often. */
 import { deriveSeed, diceOf, type Dice } from "../crash/plan-dice.ts";
+import { STEPS_OF_CLAIMS } from "./make-small-plan.ts";
 import type { Focus, Move, Schedule } from "./moves.ts";
 
 export function makeSmallSchedule(seed: number): Schedule {
@@ -10,7 +11,7 @@ export function makeSmallSchedule(seed: number): Schedule {
     setup: {
       gateways: 1,
       isOneMachine: true,
-      lanes: { concurrency: focus === "limits" ? dice.int(1, 2) : 3, queueMax: 4 },
+      lanes: { concurrency: chooseConcurrency(dice, focus), queueMax: 4 },
       conflicts: {
         strategy: dice.oneOf(["owner_wins", "owner_wins", "priority_wins", "manual_review"]),
         onConflict: "refuse",
@@ -23,6 +24,12 @@ export function makeSmallSchedule(seed: number): Schedule {
   };
 }
 
+/** The agents of two plans are at work at once where they claim what the others hold. */
+function chooseConcurrency(dice: Dice, focus: Focus): number {
+  if (focus === "limits") return dice.int(1, 2);
+  return focus === "claims" ? 6 : 3;
+}
+
 type MakeMoves = (dice: Dice) => Move[];
 
 const MOVES: { readonly [F in Focus]: MakeMoves } = {
@@ -33,7 +40,7 @@ const MOVES: { readonly [F in Focus]: MakeMoves } = {
   claims: makeClaimMoves,
 };
 
-const SUBMIT: Move = { kind: "submit", gateway: 0, plan: 1, as: "first" };
+const SUBMIT: Extract<Move, { kind: "submit" }> = { kind: "submit", gateway: 0, plan: 1, as: "first" };
 
 /** Time passes without the plan: a machine that slept, or a process that was down. */
 function makeDelay(dice: Dice): Move[] {
@@ -90,10 +97,10 @@ function makeQuestionMoves(dice: Dice): Move[] {
 
 function makeQuestionMove(dice: Dice, count: number): Move {
   const child = dice.int(0, count - 1);
-  const kind = dice.oneOf(["ask", "ask", "answer", "cancel", "end", "speak", "wait"]);
+  const kind = dice.oneOf(["ask", "ask", "ask", "answer", "answer", "cancel", "end", "speak", "wait"]);
   switch (kind) {
     case "ask":
-      return { kind, child, of: dice.oneOf(["people", "parent"]), hasDefault: dice.chance(0.3) };
+      return { kind, child, of: dice.oneOf(["people", "parent", "parent"]), hasDefault: dice.chance(0.3) };
     case "answer":
       return makeAnswer(dice, dice.oneOf(["operator", "stranger", "stranger", "owner"]));
     case "cancel":
@@ -107,15 +114,24 @@ function makeQuestionMove(dice: Dice, count: number): Move {
   }
 }
 
-/** Steps of one plan write the same files, most of which people approve or a plan declares. */
+/** Steps of one plan, or of two, write the same files, most of which people approve or a plan declares. */
 function makeClaimMoves(dice: Dice): Move[] {
-  const writes = Array.from({ length: dice.int(3, 9) }, (): Move => ({
+  const plans = dice.int(1, 2);
+  const submissions = Array.from({ length: plans }, (_, index): Move => ({ ...SUBMIT, plan: index + 1 }));
+  const count = dice.int(3, 9);
+  const writes = Array.from({ length: count }, () => makeWrites(dice, plans * STEPS_OF_CLAIMS));
+  return [...submissions, { kind: "wait", ms: 100 }, ...writes.flat()];
+}
+
+function makeWrites(dice: Dice, sessions: number): Move[] {
+  const write: Move = {
     kind: "write",
-    session: dice.int(0, 3),
+    // The last one is the owner.
+    session: dice.int(0, sessions),
     files: [dice.oneOf([0, 0, 3, 3, 1])],
     hasRead: dice.chance(0.3),
     review: dice.oneOf(["approved", "approved", "denied"]),
     takesMs: dice.oneOf([0, 200]),
-  }));
-  return [SUBMIT, { kind: "wait", ms: 100 }, ...writes];
+  };
+  return dice.chance(0.15) ? [write, makeAnswer(dice, "operator")] : [write];
 }

@@ -44,9 +44,9 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "approval-beside-holder",
-    file: `${DISPATCH}/decide-claims.ts`,
-    find: '.map((other) => draftRelease(other, "preempted")),',
-    replace: '.flatMap((other) => (other.token > 0 ? [] : draftRelease(other, "preempted"))),',
+    file: `${RUNTIME}/arbiter/claim-over.ts`,
+    find: '  await endWithin(arbiter, { claims: others, resource, because: "preempted" });\n',
+    replace: "",
     breaks: "A2: an approved write happens beside whoever holds the file",
   },
   {

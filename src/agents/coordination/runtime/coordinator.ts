@@ -118,10 +118,12 @@ interface Core extends Omit<CoordinatorParts, "usage"> {
   readonly withheld: WithheldTexts;
   readonly runs: RunLog;
   readonly dispatcher: Dispatcher;
+  readonly life: AbortController;
 }
 
 function createSpawnRequestParts(core: Core): SpawnRequestParts {
-  return { ...core, ...createAdmitParts(core, new Map<string, Promise<unknown>>(), undefined) };
+  const stopping = core.life.signal;
+  return { ...core, stopping, ...createAdmitParts(core, new Map<string, Promise<unknown>>(), undefined) };
 }
 
 /** `opening` is one for all rules. */
@@ -178,7 +180,7 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
   const usage = createUsageRecorder({ ...parts, runs, book: parts.usage ?? createUsageBook("own") });
-  const core: Core = { ...parts, runs, dispatcher, withheld, usage };
+  const core: Core = { ...parts, runs, dispatcher, withheld, usage, life: new AbortController() };
   const { watch, giveBack } = dispatcher;
   const planning: RuntimeParts = { ...core, plans, forks, watch, giveBack };
   const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
@@ -203,13 +205,14 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
 }
 
 function createLife(core: Core, shared: SharedLedger | undefined): Pick<Coordinator, "start" | "stop"> {
-  const { usage, dispatcher } = core;
+  const { usage, dispatcher, life } = core;
   return {
     start: async () => {
       await shared?.start(createSharedWork(core));
       await dispatcher.start();
     },
     stop: async () => {
+      life.abort();
       await usage.stop();
       await shared?.stop();
       await dispatcher.stop();

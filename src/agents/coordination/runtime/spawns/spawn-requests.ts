@@ -52,6 +52,8 @@ export interface SpawnRequestParts extends AdmitParts {
   /** Brings to the log what model calls used. */
   readonly usage: { flush(): Promise<unknown> };
   readonly dispatcher: SpawnDispatcher;
+  /** Aborted when the process stops. */
+  readonly stopping: AbortSignal;
 }
 
 /** Moves coordinations on. */
@@ -174,18 +176,35 @@ async function refuseSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message:
 /** The host writes the record of a child after it made the child: more than 0.1 s later was seen. */
 const RECORD_LATE_MS = 2_000;
 
-/** An error may come after the child was made. Once that is on record, the step is no longer refused. */
+/**
+ * An error may come after the child was made. Once that is on record, the step is no longer refused. A process that stops
+ * meanwhile leaves it to the next one, which asks the host.
+ */
 async function failSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message: string): Promise<void> {
-  const { clock, dispatcher } = parts;
+  const { dispatcher, stopping } = parts;
   const { coordinationId, stepId } = claim;
   const isUnanswered = async (): Promise<boolean> =>
     (await findClaimedStep(parts, claim))?.phase.status === "dispatched";
   if (!(await isUnanswered())) return;
   await dispatcher.askHost(coordinationId, stepId);
   if (!(await isUnanswered())) return;
-  await new Promise<void>((resolve) => clock.wakeAt(addMs(clock.now(), RECORD_LATE_MS), resolve));
+  await waitForRecord(parts);
   await dispatcher.askHost(coordinationId, stepId);
-  await refuseSpawn(parts, claim, message);
+  if (!stopping.aborted) await refuseSpawn(parts, claim, message);
+}
+
+/** Resolves when the host has had the time to write its record, or at once when the process stops. */
+function waitForRecord({ clock, stopping }: SpawnRequestParts): Promise<void> {
+  if (stopping.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      stopping.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.wakeAt(addMs(clock.now(), RECORD_LATE_MS), end);
+    stopping.addEventListener("abort", end);
+  });
 }
 
 async function endChild(

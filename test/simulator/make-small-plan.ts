@@ -63,6 +63,7 @@ function makeStep(dice: Dice, focus: Focus, number: number): Fields {
 function makeClaimingStep(dice: Dice, number: number): Fields {
   return stepOf(`s${number}`, [], {
     timeoutMs: 60_000,
+    priority: dice.oneOf(["normal", "normal", "high", "low"]),
     ...(dice.chance(0.5) && { resources: ["file:/repo/a.md"] }),
   });
 }

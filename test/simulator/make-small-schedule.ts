@@ -13,7 +13,7 @@ export function makeSmallSchedule(seed: number): Schedule {
       isOneMachine: true,
       lanes: { concurrency: chooseConcurrency(dice, focus), queueMax: 4 },
       conflicts: {
-        strategy: dice.oneOf(["owner_wins", "owner_wins", "priority_wins", "manual_review"]),
+        strategy: dice.oneOf(["owner_wins", "owner_wins", "priority_wins", "priority_wins", "manual_review"]),
         onConflict: "refuse",
       },
       requireDifferentApprover: false,
@@ -92,25 +92,37 @@ function makeQuestionMoves(dice: Dice): Move[] {
     fate: "makes a child",
   }));
   const others = Array.from({ length: dice.int(2, 7) }, () => makeQuestionMove(dice, count));
-  return [...spawns, ...others];
+  return [...spawns, ...others.flat()];
 }
 
-function makeQuestionMove(dice: Dice, count: number): Move {
+const QUESTION_MOVES = [
+  ...(["ask", "ask", "ask", "answer", "answer"] as const),
+  ...(["speak", "finish", "finish", "end", "cancel", "wait"] as const),
+] as const;
+
+function makeQuestionMove(dice: Dice, count: number): Move[] {
   const child = dice.int(0, count - 1);
-  const kind = dice.oneOf(["ask", "ask", "ask", "answer", "answer", "cancel", "end", "speak", "wait"]);
+  const kind = dice.oneOf(QUESTION_MOVES);
+  const speak: Move = { kind: "speak", child, confidence: dice.oneOf([20, 20, 95]) };
+  const end: Move = { kind: "end", child, ending: { outcome: "completed" }, heard: 1 };
   switch (kind) {
-    case "ask":
-      return { kind, child, of: dice.oneOf(["people", "parent", "parent"]), hasDefault: dice.chance(0.3) };
+    case "ask": {
+      const of = dice.oneOf(["people", "parent", "parent"]);
+      const ask: Move = { kind, child, of, hasDefault: dice.chance(0.3) };
+      return dice.chance(0.4) ? [ask, makeAnswer(dice, "stranger")] : [ask];
+    }
     case "answer":
-      return makeAnswer(dice, dice.oneOf(["operator", "stranger", "stranger", "owner"]));
+      return [makeAnswer(dice, dice.oneOf(["operator", "stranger", "stranger", "owner"]))];
     case "cancel":
-      return { kind, gateway: 0, run: 0 };
+      return [{ kind, gateway: 0, run: 0 }];
     case "end":
-      return { kind, child, ending: { outcome: "completed" }, heard: 1 };
+      return [end];
     case "speak":
-      return { kind, child, confidence: dice.oneOf([20, 95]) };
+      return [speak];
+    case "finish":
+      return [speak, end];
     case "wait":
-      return { kind, ms: dice.oneOf([10, 2_000, 35_000]) };
+      return [{ kind, ms: dice.oneOf([10, 2_000, 35_000]) }];
   }
 }
 

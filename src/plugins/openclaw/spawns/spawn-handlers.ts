@@ -18,6 +18,7 @@ import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../h
 import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { findRepetition } from "./forgotten-children.ts";
 import { findDenial } from "./spawn-decision.ts";
+import { cleanLabel } from "./clean-label.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
@@ -254,7 +255,7 @@ async function handOverEnvelope(
   if (isNarrowed) runtime.narrowedSpawns.set(key, sourceSession);
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
   // Whatever the model wrote there is replaced: the envelope comes from the ledger (H3).
-  return { params: { ...event.params, coordination: envelope } };
+  return { params: { ...event.params, ...cleanLabel(event.params["label"]), coordination: envelope } };
 }
 
 function describeMalformed(problems: readonly InputProblem[]): string {

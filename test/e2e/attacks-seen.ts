@@ -1,0 +1,51 @@
+/**
+ * The plain host as attacks.test.ts sees it, by the id of the attack. docs/attacks.md says it in the same words, and each stands
+ * at the expectation that it is about.
+ */
+const NO_TOOL = "the host has no such tool";
+const NO_ADDRESS = "404: the host has no such address";
+
+export const SEEN = {
+  "ASI01-1": "it is data of a user's message; a mark that would end the host's own context is replaced",
+  "ASI01-7": "the block stands in the child's task, and no other beside it",
+  "ASI01-8": "the name is in the child's system prompt, with its brackets and its line breaks",
+  "ASI02-1": "written by every name: the last write stays",
+  "ASI02-2": "each command writes where it likes",
+  "ASI02-3": "the whole patch is applied",
+  "ASI02-4": "its schema refuses what is no text; beside a name of JavaScript the file is written",
+  "ASI02-5": "no such tool; its own shows a stranger the transcript of a child that is not its own",
+  "ASI02-6": NO_TOOL,
+  "ASI02-7": NO_TOOL,
+  "ASI02-8": NO_TOOL,
+  "ASI03-1": "each child of the chain runs commands",
+  "ASI03-2": "`read/../exec` runs `exec`; the other spellings run nothing",
+  "ASI03-3": "each spelling runs `exec`: the host knows them all, and a spawn denies nothing",
+  "ASI03-4": "the command is run; the other parameters are passed over",
+  "ASI03-5": "it runs commands, whoever it says its parent is",
+  "ASI03-9": "each file is written",
+  "ASI03-10": "written through the link",
+  "ASI03-11": NO_TOOL,
+  "ASI03-15": "it runs commands, as before",
+  "ASI07-14": NO_ADDRESS,
+  "ASI07-15": NO_ADDRESS,
+  "ASI07-16": NO_ADDRESS,
+  "ASI07-17": NO_ADDRESS,
+  "ASI07-18": NO_ADDRESS,
+  "ASI07-20": NO_ADDRESS,
+  "ASI07-21": NO_ADDRESS,
+  "ASI07-24": NO_ADDRESS,
+  "ASI08-7": "all five are begun, beside the child itself",
+  "ASI08-8": "a fourth level is begun: its own limit is five",
+  "ASI09-7": "the host has no such method",
+  "ASI09-8": "the host has no such method",
+  "ASI09-10": "the host has no such method",
+  "ASI10-5": "after `chat.abort` the child goes on, and writes",
+  "ASI10-6": "after `chat.abort` the child begins a child, which writes",
+  "ASI10-10": "the late write stays",
+  "MCP-6": "its own page is served, whatever name it is asked by",
+  "OWN-5": "its own database is 0600",
+  "OWN-10": "the host has no such method",
+  "OWN-14": "nobody is told; the result goes to the parent's model",
+  "OWN-21": "the raw result, to its parent and to a stranger",
+  "OWN-22": "no call without the right token is answered",
+} as const;

@@ -61,6 +61,7 @@ const TASKS = {
   ],
   explore: [["scripts/explore.ts"]],
   simulate: [["test/simulator/run.ts"]],
+  mutate: [["scripts/mutate/run.ts"]],
   bench: [["test/bench/run.ts"]],
   cli: [["src/plugins/cli/main.ts"]],
   build: [["scripts/build.ts"]],

@@ -5,7 +5,11 @@ import {
   type MergeEvidence,
   mergeObstacleSchema,
 } from "../../src/agents/coordination/contracts/arbitration.ts";
-import { OWNER_STEP_ID, OUTSIDE_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  OWNER_STEP_ID,
+  OUTSIDE_STEP_ID,
+  type CoordinationId,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import {
   conflictStrategySchema,
   type ConflictStrategy,
@@ -258,6 +262,33 @@ describe("a contest", () => {
 
   it.each(["owner_wins", "priority_wins"] as const)("of one side is no conflict to %s", (strategy) => {
     expect(() => rule(strategy, [createRequester()])).toThrow(/A1: a conflict has two sides/u);
+  });
+
+  it("of one side, and one without its requester, cannot be ruled on by a plugin", () => {
+    const hook = { plugin: "reviewer", award: "requester" } as const;
+    for (const claims of [[createRequester()], [createHolder(2, 3)]])
+      expect(() => arbitrate({ requester: REQUESTER, claims, strategy: "owner_wins", hook })).toThrow(
+        /A1: a conflict has two sides/u,
+      );
+  });
+
+  it("of steps that hold no claim goes by their coordinations, the own one first, and by their steps", () => {
+    const claims = [
+      createContestant(1, 0, { coordinationId: "co-3" as CoordinationId }),
+      createContestant(3, 0, { coordinationId: FOREIGN }),
+      createContestant(2, 0, { coordinationId: FOREIGN }),
+      createContestant(1, 0),
+    ];
+    for (const inOrder of [claims, claims.toReversed()]) {
+      const ruling = rule("owner_wins", inOrder);
+      expect(ruling).toEqual({
+        kind: "granted",
+        winner: claims[3],
+        losers: [claims[2], claims[1], claims[0]],
+        rule: "lease",
+        because: "earliest-claim",
+      });
+    }
   });
 
   it("without its requester cannot be merged", () => {

@@ -78,6 +78,11 @@ describe("given requests that wait for a lane", () => {
     expect(orderRequests([long, waited])).toEqual([waited, long]);
   });
 
+  it("the one that came first has the smaller rank when nothing else tells them apart", () => {
+    const [first, second] = [1, 2].map((arrival) => rankRequest(request(), AGING_MS, arrival));
+    expect([compareRanks(first!, second!), compareRanks(second!, first!)]).toEqual([-1, 1]);
+  });
+
   it("they go in the order of their coming when nothing tells them apart", () => {
     const [first, second, third] = [request(), request(), request()];
     const inOrder = orderRequests([first, second, third]);
@@ -151,6 +156,11 @@ describe("given more ready requests than a lane has room for", () => {
     const all = [5, 3, 9, 1, 7].map((ms) => request({ readyAtMs: timeAt(ms) }));
     const picked = pickBest(all, { count: 3, agingMs: AGING_MS });
     expect(picked.map(({ readyAtMs }) => readyAtMs)).toEqual([1, 3, 5]);
+  });
+
+  it("those that came first are picked when nothing tells them apart", () => {
+    const all = ["s1", "s2", "s3"].map((session) => request({ session: session as SessionKey }));
+    expect(pickBest(all, { count: 2, agingMs: AGING_MS })).toEqual(all.slice(0, 2));
   });
 
   it("none is picked for a lane without room", () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   findHeldBack,
   formatPlaceholder,
+  isOnlyPlaceholders,
   replaceHeldBack,
 } from "../../src/agents/coordination/gates/placeholder.ts";
 
@@ -68,5 +69,17 @@ describe("what stands for a text that was kept back", () => {
   ])("%j is no placeholder", (text) => {
     expect(findHeldBack(text)).toBeUndefined();
     expect(replaceHeldBack(text, () => "!")).toBe(text);
+  });
+});
+
+describe("a text of placeholders alone", () => {
+  it.each([
+    [formatPlaceholder(A), true],
+    [` ${formatPlaceholder(A)}\n${formatPlaceholder(B)} `, true],
+    [`${formatPlaceholder(A)} and more`, false],
+    ["a text", false],
+    [" ", false],
+  ])("%j: %s", (text, isAlone) => {
+    expect(isOnlyPlaceholders(text)).toBe(isAlone);
   });
 });

@@ -77,6 +77,45 @@ describe("the lane of a provider", () => {
     expect(recordBegun(lane, timeOf(3_020), timeOf(3_000)).leadMs).toBe(20);
   });
 
+  it("comes near a longer time to begin by a tenth of the difference, and takes a shorter one at once", () => {
+    const lanes = [100, 100, 5].reduce(
+      (all, leadMs) => [...all, recordBegun(all.at(-1)!, timeOf(leadMs), timeOf(0))],
+      [createProviderLane()],
+    );
+    const leads = lanes.map(({ leadMs }) => leadMs);
+    expect(leads).toEqual([0, 10, 19, 5]);
+    const lane = { ...createNarrowed(), leadMs: 40 };
+    expect(findNext(lane, 1_000, 5)).toBe(2_000);
+  });
+
+  it("remembers the newest 256 calls", () => {
+    const lane = begin(createProviderLane(), ...Array.from({ length: 300 }, (_, call) => call));
+    expect([lane.begun.length, lane.begun[0], lane.begun.at(-1)]).toEqual([256, timeOf(44), timeOf(299)]);
+  });
+
+  it("counts the calls of the second that ended with the refused one", () => {
+    const lane = begin(createProviderLane(), 0, 1, 2, 1_001, 1_001, 1_001, 1_002);
+    expect(computeCallsPerSecond(refuse(lane, { now: 1_050, begunAt: 1_001 }), timeOf(1_050))).toBe(3);
+  });
+
+  it("keeps the others where it does not remember the refused call", () => {
+    expect(refuse(begin(createProviderLane(), 0, 1), { now: 5, begunAt: 4 }).begun).toEqual([
+      timeOf(0),
+      timeOf(1),
+    ]);
+  });
+
+  it("learns nothing from calls that were let go on in the moment in which the pace began", () => {
+    const lane = createNarrowed();
+    expect(recordAnswered(lane, timeOf(600))).toBe(lane);
+    expect(refuse(begin(lane, 610), { now: 700, begunAt: 610, letGoAt: 600 }).refusedInRow).toBe(1);
+  });
+
+  it("may hold back until a retry-after that is longer than a pace is remembered", () => {
+    const lane = refuse(createProviderLane(), { now: 0, retryAfterMs: 120_000 });
+    expect([119_999, 120_000].map((now) => canHoldBack(lane, timeOf(now)))).toEqual([true, false]);
+  });
+
   it("takes all refusals of one crowd for one, and counts what the provider took of it", () => {
     const crowd = begin(createProviderLane(), 0, 100, 200, 300, 400, 500, 550);
     const first = refuse(crowd, { now: 600, begunAt: 550 });
@@ -136,6 +175,7 @@ describe("the lane of a provider", () => {
   it("waits twice as long after each refusal in a row of a provider that never names a time", () => {
     const waits = [1, 2, 3, 4].map((inRow) => computeRefusedWaitMs(inRow, 0));
     expect(waits).toEqual([125, 250, 500, 1_000]);
+    expect([0.5, 0.999].map((fraction) => computeRefusedWaitMs(1, fraction))).toEqual([187, 249]);
     expect(computeRefusedWaitMs(1_000, 0.999)).toBeLessThanOrEqual(60_000);
     let lane = createNarrowed();
     for (const now of [2_000, 4_000, 8_000]) lane = refuse(lane, { now });

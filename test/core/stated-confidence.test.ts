@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import {
   convertToBasisPointsDown,
   parseConfidence,
@@ -15,6 +16,7 @@ describe("what an agent states on the last line of its answer", () => {
     ['All is done.\r\n{"confidence": 0.3}\r\n\n  ', 3_000],
     ['```json\n{"outcome":"ok","confidence":0.75}\n```', 7_500],
     ['```json\n{"confidence":1}\n```  \n', 10_000],
+    ['Done.\n  {"confidence": 0.3}', 3_000],
     ['{"confidence":0}', 0],
     ['{"confidence":-0}', 0],
     ['{"confidence":1e-9}', 0],
@@ -58,6 +60,8 @@ describe("what an agent states on the last line of its answer", () => {
     '{"text":"my \\"confidence\\" is high"}',
     '{"confidence":0.9}\nThat was all.',
     '"confidence"',
+    "{\n  no JSON\n}",
+    'I say {\n"confidence": 0.1\n}',
   ])("%j states nothing", (text) => {
     expect(readStatedConfidence(text)).toEqual({});
   });
@@ -66,8 +70,15 @@ describe("what an agent states on the last line of its answer", () => {
     '{\n  "outcome": "ok",\n  "confidence": 0.1\n}',
     '```json\n{\n  "outcome": "ok",\n  "confidence": 0.1\n}\n```',
     'Here it is:\n\n```json\n{\n  "outcome": "ok",\n  "confidence": 0.1\n}\n```',
+    ' {\n  "outcome": "ok",\n  "confidence": 0.1}',
   ])("%j states it over several lines, as its outputs do", (text) => {
     expect(readStatedConfidence(text)).toEqual({ confidence: 1_000 });
+  });
+
+  it("in a line as long as a reply may be is read, and not in a longer one", () => {
+    const fillLine = (length: number): string => `${'{"confidence":0.1'.padEnd(length - 1)}}`;
+    expect(readStatedConfidence(fillLine(BOUNDS.replyCharsMax))).toEqual({ confidence: 1_000 });
+    expect(readStatedConfidence(fillLine(BOUNDS.replyCharsMax + 1))).toEqual(UNREADABLE);
   });
 
   it("in one line that is too long to read states something that is no confidence", () => {

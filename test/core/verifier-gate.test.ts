@@ -5,8 +5,10 @@ import type {
   Gate,
   VerificationFailure,
 } from "../../src/agents/coordination/contracts/verification.ts";
+import type { ChildDifference } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import {
   mustHold,
+  mustHoldMismatch,
   ruleOnVerdicts,
   type ResultVerdict,
 } from "../../src/agents/coordination/gates/verifier-gate.ts";
@@ -225,5 +227,39 @@ describe("what an agent just said is kept back", () => {
 
   it("where it was cut short within its confidence", () => {
     expect(mustWithhold(gate, 'done\n{"confidence":', undefined)).toBe(true);
+  });
+});
+
+describe("a child that does not run as it was asked", () => {
+  const differences: readonly ChildDifference[] = [{ field: "model", asked: "a/large", ran: "a/small" }];
+  const gate: Gate = { threshold: 0, holdMismatch: true };
+  const evidence = { stated: {}, findings: [], failures: new Map(), revisions: 0 };
+
+  it("is held where the gate says so, and there is a difference", () => {
+    expect(mustHoldMismatch(gate, differences)).toBe(true);
+    expect(mustHoldMismatch(gate, [])).toBe(false);
+    expect(mustHoldMismatch(gate)).toBe(false);
+    expect(mustHoldMismatch({ threshold: 0 }, differences)).toBe(false);
+  });
+
+  it("is held after everything else has passed", () => {
+    expect(ruleOnVerdicts(gate, { ...evidence, differences })).toEqual({
+      outcome: "hold",
+      cause: "mismatch",
+    });
+    expect(ruleOnVerdicts(gate, evidence)).toEqual({ outcome: "pass" });
+  });
+});
+
+describe("a result without a demanded confidence", () => {
+  it("is held without a measured one", () => {
+    const evidence = { stated: {}, findings: [], failures: new Map(), revisions: 0 };
+    const gate: Gate = { threshold: 7_000, requireConfidence: true };
+    expect(ruleOnVerdicts(gate, evidence)).toStrictEqual({
+      outcome: "hold",
+      cause: "confidence",
+      of: "result",
+      required: 7_000,
+    });
   });
 });

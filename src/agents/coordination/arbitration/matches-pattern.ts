@@ -7,38 +7,34 @@
  *
  * Patterns of plans are written by models: the time is at most the product of both lengths.
  */
-import { kindOf, nameFile, parseFile } from "../contracts/resource-names.ts";
+import { kindOf, nameFile, parseFile, type NamedFile } from "../contracts/resource-names.ts";
 import { ACROSS_FOLDERS, isFittingAll, WITHIN_NAME } from "../std/fit-wildcards.ts";
 
 export function isMatchingPattern(resource: string, pattern: string): boolean {
-  const { kind, name, machine } = splitKind(foldCase(resource));
-  const wanted = splitKind(foldCase(pattern));
-  if (wanted.kind !== kind || (wanted.machine !== undefined && wanted.machine !== machine)) return false;
-  if (kind !== "file") return isFittingAll(Array.from(name), Array.from(wanted.name), WITHIN_NAME);
-  const segments = segmentsOf(wanted.name);
-  const isRooted = wanted.name.startsWith("/");
+  const [name, wantedName] = [foldCase(resource), foldCase(pattern)];
+  const wanted = parsePath(wantedName);
+  // A pattern of another kind begins with the kind, and so does all that fits it.
+  if (!wanted) return isFittingAll(Array.from(name), Array.from(wantedName), WITHIN_NAME);
+  const file = parsePath(name);
+  if (!file || (wanted.machine !== undefined && wanted.machine !== file.machine)) return false;
+  const segments = segmentsOf(wanted.path);
+  const isRooted = wanted.path.startsWith("/");
   // An empty pattern is a slip, not every file.
   if (segments.length === 0 && !isRooted) return false;
-  return isFittingAll(segmentsOf(name), [...(isRooted ? [] : ["**"]), ...segments, "**"], ACROSS_FOLDERS);
+  return isFittingAll(
+    segmentsOf(file.path),
+    [...(isRooted ? [] : ["**"]), ...segments, "**"],
+    ACROSS_FOLDERS,
+  );
 }
 
 function foldCase(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
 
-interface Split {
-  readonly kind: string;
-  readonly name: string;
-  /** The machine of a file. */
-  readonly machine?: string;
-}
-
-function splitKind(text: string): Split {
-  const kind = kindOf(text);
-  const file = parseFile(kind === undefined ? nameFile(text) : text);
-  if (!file) return { kind: kind ?? "", name: text.slice((kind ?? "").length + 1) };
-  const { path: name, machine } = file;
-  return { kind: "file", name, ...(machine !== undefined && { machine }) };
+/** Parses the name or the path of a file; `undefined` for the name of anything else. */
+function parsePath(text: string): NamedFile | undefined {
+  return parseFile(kindOf(text) === undefined ? nameFile(text) : text);
 }
 
 function segmentsOf(path: string): string[] {

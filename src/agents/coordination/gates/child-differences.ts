@@ -62,7 +62,7 @@ function isSameFolder(requested: string, ran: string): boolean {
 }
 
 function removeLastSlash(path: string): string {
-  return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
+  return path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
 /** The difference of a changed file from the folder that was asked; none for a file within it, and for what is no file. */

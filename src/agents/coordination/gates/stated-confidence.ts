@@ -49,18 +49,12 @@ function cutBeforeFence(text: string): string {
  * stated.
  */
 function readConfidenceFromJson(json: string): StatedConfidence {
-  const value = json.length > BOUNDS.replyCharsMax ? undefined : parseObject(json);
-  if (value === undefined) return { confidenceUnreadable: true };
-  return Object.hasOwn(value, "confidence") ? parseConfidence(value["confidence"]) : {};
-}
-
-function parseObject(json: string): Record<string, unknown> | undefined {
+  if (json.length > BOUNDS.replyCharsMax) return { confidenceUnreadable: true };
   try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    // It begins with the bracket of an object.
+    const value = JSON.parse(json) as Readonly<Record<string, unknown>>;
+    return Object.hasOwn(value, "confidence") ? parseConfidence(value["confidence"]) : {};
   } catch {
-    return undefined;
+    return { confidenceUnreadable: true };
   }
 }

@@ -15,7 +15,7 @@ export function createBinaryHeap<T extends object>(compare: (a: T, b: T) => numb
     first: () => items[0],
     add: (item) => {
       items.push(item);
-      moveLastUp(items, compare);
+      moveLastUp(items, item, compare);
     },
     takeFirst: () => {
       const first = items[0];
@@ -30,11 +30,11 @@ export function createBinaryHeap<T extends object>(compare: (a: T, b: T) => numb
 }
 
 /** Moves the last item up to its place. */
-function moveLastUp<T>(items: T[], compare: (a: T, b: T) => number): void {
+function moveLastUp<T>(items: T[], item: T, compare: (a: T, b: T) => number): void {
   let at = items.length - 1;
-  const item = items[at];
-  while (at > 0 && item !== undefined) {
+  for (;;) {
     const parentAt = (at - 1) >> 1;
+    // There is none above the first.
     const parent = items[parentAt];
     if (parent === undefined || compare(item, parent) >= 0) return;
     items[at] = parent;

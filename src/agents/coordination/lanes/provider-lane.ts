@@ -174,9 +174,9 @@ export function findNextCallTime(
   const spanMs = Math.ceil((together / perSecond) * SECOND_MS * SPAN_SPARE - lane.leadMs);
   if (released >= together) return pickLater(openAtMs, addMs(now, spanMs));
   const first = lane.begun.at(released - together);
-  return lane.begun.length + released < together || first === undefined
-    ? openAtMs
-    : pickLater(openAtMs, addMs(first, spanMs));
+  // Fewer have begun than may.
+  if (first === undefined) return openAtMs;
+  return pickLater(openAtMs, addMs(first, spanMs));
 }
 
 /** True when one more step may begin. `waitingCalls`: calls that wait for their turn. */
@@ -185,9 +185,7 @@ export function canBeginStep(
   { waitingCalls, now }: { readonly waitingCalls: number; readonly now: EpochMs },
 ): boolean {
   // Calls that queue for a second already are enough for the provider.
-  return (
-    now >= lane.closedUntilMs && (waitingCalls === 0 || waitingCalls <= computeCallsPerSecond(lane, now))
-  );
+  return now >= lane.closedUntilMs && waitingCalls <= computeCallsPerSecond(lane, now);
 }
 
 function removeFirst(times: readonly EpochMs[], time: EpochMs): readonly EpochMs[] {

@@ -274,7 +274,7 @@ describe("a contest", () => {
 
   it("of steps that hold no claim goes by their coordinations, the own one first, and by their steps", () => {
     const claims = [
-      createContestant(1, 0, { coordinationId: "co-3" as CoordinationId }),
+      createContestant(1, 0, { coordinationId: "A-1" as CoordinationId }),
       createContestant(3, 0, { coordinationId: FOREIGN }),
       createContestant(2, 0, { coordinationId: FOREIGN }),
       createContestant(1, 0),
@@ -284,7 +284,7 @@ describe("a contest", () => {
       expect(ruling).toEqual({
         kind: "granted",
         winner: claims[3],
-        losers: [claims[2], claims[1], claims[0]],
+        losers: [claims[0], claims[2], claims[1]],
         rule: "lease",
         because: "earliest-claim",
       });

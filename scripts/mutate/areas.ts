@@ -34,7 +34,10 @@ export const AREAS: Readonly<Record<string, Area>> = {
   },
   ledger: {
     folder: "src/agents/coordination/ledger",
-    tests: ["test/core/{bill,evolve*,declared-resources,gate-of,withheld-texts}.test.ts", ...DISPATCH_TESTS],
+    tests: [
+      "test/core/{bill,evolve*,declared-resources,gate-of,readable-results,summary,withheld-words}.test.ts",
+      ...DISPATCH_TESTS,
+    ],
   },
   dispatch: { folder: "src/agents/coordination/dispatch", tests: DISPATCH_TESTS },
   workflow: {

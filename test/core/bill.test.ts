@@ -4,8 +4,14 @@ import type { AgentId, StepId } from "../../src/agents/coordination/contracts/id
 import type { RunUsage } from "../../src/agents/coordination/contracts/usage.ts";
 import {
   addRunUsage,
+  changeSpawnCount,
   countTokens,
   createBill,
+  mergeRunUsage,
+  nameRun,
+  replaceSum,
+  subtractTotals,
+  sumOfStep,
   type Bill,
 } from "../../src/agents/coordination/ledger/bill.ts";
 import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
@@ -66,6 +72,93 @@ describe("a bill", () => {
         }, createBill());
       }),
     );
+  });
+});
+
+describe("what a step used", () => {
+  const step = stepId(1);
+  const bill = addRunUsage(createBill(), usageOf(step, 2), AGENT);
+
+  it("is what its calls say, or its runner where that is more, each of tokens and cost", () => {
+    expect(sumOfStep(bill, step, undefined)).toEqual({ tokens: 300, costMicroUsd: 2_000 });
+    expect(sumOfStep(bill, step, { tokens: 301, costMicroUsd: 1_999 })).toEqual({
+      tokens: 301,
+      costMicroUsd: 2_000,
+    });
+    expect(sumOfStep(bill, step, { tokens: 299, costMicroUsd: 2_001 })).toEqual({
+      tokens: 300,
+      costMicroUsd: 2_001,
+    });
+  });
+
+  it("is nothing for a step of which nothing is recorded", () => {
+    expect(sumOfStep(bill, stepId(2), undefined)).toEqual({ tokens: 0, costMicroUsd: 0 });
+  });
+
+  it("takes the place of what it used before in the sum of the coordination", () => {
+    const before = { tokens: 10, costMicroUsd: 5 };
+    const first = replaceSum(bill, { before: { tokens: 0, costMicroUsd: 0 }, after: before });
+    const second = replaceSum(first, { before, after: { tokens: 17, costMicroUsd: 9 } });
+    expect([first.sum, second.sum]).toEqual([before, { tokens: 17, costMicroUsd: 9 }]);
+    expect(second.total).toEqual(bill.total);
+  });
+
+  it("names the models of its newest run, and those before where that has none yet", () => {
+    const listModels = (all: Bill): unknown => all.steps.get(step)?.models;
+    const begun = addRunUsage(bill, { ...usageOf(step, 1, { runId: "second" }), models: [] }, AGENT);
+    const called = addRunUsage(begun, { ...usageOf(step, 1, { runId: "second" }), models: ["b"] }, AGENT);
+    expect([listModels(begun), listModels(called)]).toEqual([["mock/scripted"], ["b"]]);
+    const silent = addRunUsage(createBill(), { ...usageOf(step, 1), models: [] }, AGENT);
+    expect(listModels(silent)).toEqual([]);
+  });
+
+  it("has the longer list of models of one run, and the larger of each total", () => {
+    const [few, many] = [usageOf(step, 3), { ...usageOf(step, 1), models: ["a", "b"] }];
+    const merged = { ...usageOf(step, 3), models: ["a", "b"] };
+    expect([mergeRunUsage(few, many), mergeRunUsage(many, few), mergeRunUsage(undefined, few)]).toEqual([
+      merged,
+      merged,
+      few,
+    ]);
+    expect(mergeRunUsage({ ...few, models: ["a"] }, { ...few, models: ["b"] }).models).toEqual(["b"]);
+  });
+
+  it("is told apart by its step, its run and its meter", () => {
+    const names = [
+      usageOf(step, 1),
+      usageOf(stepId(2), 1, { runId: `run-of-${step}` }),
+      usageOf(step, 1, { runId: "other" }),
+      usageOf(step, 1, { meter: "other" }),
+    ].map(nameRun);
+    expect(new Set(names).size).toBe(4);
+  });
+
+  it("differs from less by each kind of token, and counts the tokens of all kinds", () => {
+    const difference = subtractTotals(usageOf(step, 5), usageOf(step, 2));
+    expect(difference).toEqual({
+      calls: 3,
+      inputTokens: 240,
+      outputTokens: 60,
+      cacheReadTokens: 120,
+      cacheWriteTokens: 30,
+      costMicroUsd: 3_000,
+    });
+    expect(countTokens(difference)).toBe(450);
+  });
+});
+
+describe("spawns on a bill", () => {
+  it("are counted for each agent and together, up and down", () => {
+    const other = "other" as AgentId;
+    let bill = createBill();
+    for (const [agentId, by] of [
+      [AGENT, 1],
+      [AGENT, 1],
+      [other, 1],
+      [AGENT, -1],
+    ] as const)
+      bill = changeSpawnCount(bill, agentId, by);
+    expect([bill.spawns.toJS(), bill.spawnCount]).toEqual([{ main: 1, other: 1 }, 2]);
   });
 });
 

@@ -35,7 +35,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   ledger: {
     folder: "src/agents/coordination/ledger",
     tests: [
-      "test/core/{bill,evolve*,declared-resources,gate-of,readable-results,summary,withheld-words}.test.ts",
+      "test/core/{bill,ended-steps,evolve*,declared-resources,gate-of,readable-results,summary,withheld-words}.test.ts",
       ...DISPATCH_TESTS,
     ],
   },

@@ -116,6 +116,33 @@ const GATES: readonly Explained[] = [
   },
 ];
 
+const LEDGER: readonly Explained[] = [
+  {
+    file: "evolve-claims.ts",
+    code: "default:",
+    changes: [['default: return assertNever(event, "claim fact");', "default:"]],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "evolve-claims.ts",
+    code: 'return assertNever(event, "claim fact");',
+    changes: [['"claim fact"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "withheld-words.ts",
+    code: "const isMismatch = spec.gate?.holdMismatch === true && differences.length > 0;",
+    changes: [["spec.gate?.holdMismatch", "spec.gate.holdMismatch"]],
+    why: "Only steps with a gate come here.",
+  },
+  {
+    file: "withheld-words.ts",
+    code: 'const step = cause === "agent" && stepId !== undefined ? steps.get(stepId) : undefined;',
+    changes: [["stepId !== undefined", "true"]],
+    why: "No step has no id.",
+  },
+];
+
 function placeIn(area: string, explained: readonly Explained[]): Explained[] {
   const folder = AREAS[area]!.folder;
   return explained.map(({ file, code, changes, why }) => ({ file: `${folder}/${file}`, code, changes, why }));
@@ -126,4 +153,5 @@ export const EXPLAINED: readonly Explained[] = [
   ...placeIn("lanes", LANES),
   ...placeIn("arbitration", ARBITRATION),
   ...placeIn("gates", GATES),
+  ...placeIn("ledger", LEDGER),
 ];

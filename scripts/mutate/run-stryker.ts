@@ -15,6 +15,10 @@ export async function runStryker(
   read: (path: string) => string,
 ): Promise<Mutant[]> {
   const tempDirName = mkdtempSync(join(tmpdir(), "coordination-mutants-"));
+  // Also where somebody presses Ctrl-C.
+  process.once("exit", () => {
+    rmSync(tempDirName, { recursive: true, force: true });
+  });
   process.env["MUTATE_TESTS"] = JSON.stringify(area.tests);
   // Standard output is for the result.
   const writeOut = process.stdout.write.bind(process.stdout);
@@ -39,7 +43,6 @@ export async function runStryker(
     });
   } finally {
     process.stdout.write = writeOut;
-    rmSync(tempDirName, { recursive: true, force: true });
   }
 }
 

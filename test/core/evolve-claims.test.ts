@@ -181,6 +181,28 @@ describe("changes", () => {
     });
   });
 
+  it("of one step in a row keep the newest of another step before them", () => {
+    const scene = openAtWork(2);
+    scene.when(change(1, "a"), 10_000);
+    scene.when(change(2, "b"), 20_000);
+    scene.when(change(2, "c"), 30_000);
+    expect(openOf(scene).changes.get(NOTES)).toMatchObject({
+      version: "c",
+      other: { stepId: stepId(1), version: "a" },
+    });
+  });
+
+  it("without a claim have no token", () => {
+    const scene = openAtWork(1);
+    const payload = { stepId: stepId(1), resource: NOTES, version: "a", tool: "exec" };
+    scene.happened([{ type: "resource.changed", payload }], 10_000);
+    expect(openOf(scene).changes.get(NOTES)).toStrictEqual({
+      stepId: stepId(1),
+      version: "a",
+      atMs: timeAt(10_000),
+    });
+  });
+
   it("that cannot be told change nothing of the state but what every event does", () => {
     const scene = openAtWork(1, request(1, createAsk(NOTES, 1)));
     const { claims, changes, conflicts, steps } = openOf(scene);

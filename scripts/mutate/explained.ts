@@ -143,6 +143,15 @@ const LEDGER: readonly Explained[] = [
   },
 ];
 
+const DISPATCH: readonly Explained[] = [
+  {
+    file: "late-outcome.ts",
+    code: "const lateOutcomes = step.late ?? [];",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It is no outcome, and one more is below the bound.",
+  },
+];
+
 function placeIn(area: string, explained: readonly Explained[]): Explained[] {
   const folder = AREAS[area]!.folder;
   return explained.map(({ file, code, changes, why }) => ({ file: `${folder}/${file}`, code, changes, why }));
@@ -154,4 +163,5 @@ export const EXPLAINED: readonly Explained[] = [
   ...placeIn("arbitration", ARBITRATION),
   ...placeIn("gates", GATES),
   ...placeIn("ledger", LEDGER),
+  ...placeIn("dispatch", DISPATCH),
 ];

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import { renderScript, textOf, type RecordedRequest } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -182,6 +183,7 @@ describe("kill -9 of the gateway", () => {
   const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
   const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
   const telling = createOwnerOrder("agent:main:telling", renderScript({ say: TOLD_UNTIL_KILLED }));
+  const queued = createOwnerOrder("agent:main:telling", renderScript({ say: "told-after-kill" }));
   const shown = "co-Shown";
   let flow: FlowRow;
 
@@ -190,6 +192,7 @@ describe("kill -9 of the gateway", () => {
     // First, because the host goes on with a turn only when it has written down that it is under way.
     await stage.start(telling, "owner");
     await stage.untilAsked(TOLD_UNTIL_KILLED);
+    await stage.start(queued, "owner");
     await stage.start(ended);
     await stage.start(hanging);
     await stage.follow(ended);
@@ -236,6 +239,26 @@ describe("kill -9 of the gateway", () => {
       expect(keyed).toHaveLength(1);
     }
     expect(stage.requestsThatSay("told-before")).toHaveLength(1);
+  });
+
+  it("tells an owner after all what waited behind another turn, once the host has given it up, by one more run", async () => {
+    const isDecided = async (): Promise<Observation | undefined> => {
+      const seen = await stage.observe(queued, "owner");
+      return seen.kind === "running" ? undefined : seen;
+    };
+    const decided = await waitFor(isDecided, {
+      what: "the host to close the run",
+      timeoutMs: 120_000,
+      everyMs: 500,
+    });
+    expect(decided).toEqual({ kind: "absent" });
+    expect(await stage.start(queued, "owner")).toMatchObject({ kind: "started" });
+    expect(await stage.follow(queued, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(stage.requestsThatSay("told-after-kill")).toHaveLength(1);
+    const keys = (await stage.messagesOf(queued.childSessionKey)).map(({ idempotencyKey }) => idempotencyKey);
+    expect(keys.filter((key) => key?.includes(queued.idempotencyKey))).toEqual([
+      `run-2:${queued.idempotencyKey}:user`,
+    ]);
   });
 
   it("leaves a plan in the host's list of flows, as the same flow, until the plan ends", async () => {

@@ -5,7 +5,7 @@ import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { createOwnerRunner } from "../../src/plugins/openclaw/runners/owner-runner.ts";
 import { createFakeClock, waitUntilSettled } from "../support/fake-clock.ts";
 
-type Row = { runId: string; status: string; error?: string; createdAt?: number };
+type Row = { runId: string; status: string; error?: string; createdAt?: number; endedAt?: number };
 
 class Refusal extends Error {
   readonly code = "INVALID_REQUEST";
@@ -18,17 +18,22 @@ const KEYED = { role: "user", content: "told", idempotencyKey: `${KEY}:user` };
 const NEVER = new Promise<never>(() => undefined);
 
 function createFakeHost(answers: {
-  readonly row?: Row;
+  readonly row?: Row | ((runId: string) => Row);
   readonly messages?: () => Promise<readonly unknown[]>;
   readonly delivery?: { readonly kind: string };
   readonly run?: (deliver: boolean) => Promise<unknown>;
 }) {
   const delivers: boolean[] = [];
+  const keys: string[] = [];
+  const { row } = answers;
+  const findRow = (runId: string): Row | undefined => (typeof row === "function" ? row(runId) : row);
   const run = answers.run ?? (() => Promise.resolve({ runId: KEY, sessionKey: OWNER }));
   const runtime = {
     config: { current: () => ({}) },
     tasks: {
-      async: { runs: { bindSession: () => ({ resolve: () => Promise.resolve(answers.row) }) } },
+      async: {
+        runs: { bindSession: () => ({ resolve: (runId: string) => Promise.resolve(findRow(runId)) }) },
+      },
     },
     agent: {
       session: {
@@ -36,8 +41,9 @@ function createFakeHost(answers: {
       },
     },
     subagent: {
-      run: ({ deliver }: { deliver: boolean }) => {
+      run: ({ deliver, idempotencyKey }: { deliver: boolean; idempotencyKey: string }) => {
         delivers.push(deliver);
+        keys.push(idempotencyKey);
         return run(deliver);
       },
       waitForRun: () => Promise.resolve({ status: "timeout" }),
@@ -58,7 +64,7 @@ function createFakeHost(answers: {
     dispatchedAtMs: clock.now(),
     message: "told",
   } as unknown as Order;
-  return { runner, order, delivers, clock, lines };
+  return { runner, order, delivers, keys, clock, lines };
 }
 
 const failAlways = () => Promise.reject(new Error("the host is broken"));
@@ -112,12 +118,50 @@ describe("asking whether an owner was told", () => {
     expect(delivers).toEqual([]);
   });
 
-  it("was not told by a run that ended before its message was written", async () => {
-    const row = { runId: KEY, status: "failed", error: "interrupted" };
+  it("was not told by a run of this process that failed before its message was written", async () => {
+    const row = { runId: KEY, status: "failed", error: "interrupted", createdAt: performance.timeOrigin + 1 };
     const { runner, order, delivers } = createFakeHost({ row });
     const ended = { outcome: "failed", message: "interrupted" };
     expect(await runner.observe(order)).toMatchObject({ kind: "ended", ...ended });
     expect(await runner.start(order)).toMatchObject({ kind: "started", ending: ended });
+    expect(delivers).toEqual([]);
+  });
+
+  it.each(["failed", "lost", "succeeded"])(
+    "tells by another run where a crash took the first one without its message, and the host closed it as %s",
+    async (status) => {
+      const { timeOrigin } = performance;
+      const row = { runId: KEY, status, createdAt: timeOrigin - 2, endedAt: timeOrigin + 1 };
+      const { runner, order, keys, clock } = createFakeHost({ row });
+      clock.jump(clock.now() + 60_000);
+      expect(await runner.observe(order)).toEqual({ kind: "absent" });
+      expect(await runner.start(order)).toMatchObject({ kind: "started" });
+      expect(keys).toEqual([`run-2:${KEY}`]);
+      for (const key of [KEY, `run-2:${KEY}`]) {
+        const message = { ...KEYED, idempotencyKey: `${key}:user` };
+        const reached = createFakeHost({ row, messages: () => Promise.resolve([message]) });
+        expect(await reached.runner.start(order)).toMatchObject({
+          child: { childRunId: key },
+          ending: { outcome: "completed" },
+        });
+        expect(reached.keys).toEqual([]);
+      }
+    },
+  );
+
+  it("tells by three runs at most", async () => {
+    const { timeOrigin } = performance;
+    const fields = { status: "lost", error: "lost", createdAt: timeOrigin - 2, endedAt: timeOrigin + 1 };
+    const { runner, order, keys } = createFakeHost({ row: (runId) => ({ ...fields, runId }) });
+    expect(await runner.start(order)).toMatchObject({ kind: "started", ending: { outcome: "failed" } });
+    expect(keys).toEqual([]);
+  });
+
+  it("was told by a run that succeeded in a process before, also where its history has been reset", async () => {
+    const { timeOrigin } = performance;
+    const row = { runId: KEY, status: "succeeded", createdAt: timeOrigin - 2, endedAt: timeOrigin - 1 };
+    const { runner, order, delivers } = createFakeHost({ row });
+    expect(await runner.start(order)).toMatchObject({ ending: { outcome: "completed" } });
     expect(delivers).toEqual([]);
   });
 

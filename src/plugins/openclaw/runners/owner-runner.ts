@@ -3,7 +3,9 @@
  *
  * Told means that the message is in the owner's transcript: from then on the model reads it in this turn or the next, and
  * the host finishes a turn that it interrupted. So `observe` says ended at once; `follow` waits for the answer, too. Nothing
- * here sends a second time: what is not certain is `unknown`.
+ * here sends a second time: what is not certain is `unknown`. A run that a crash took before its message was written is
+ * certain: it waited for another turn of its owner. Once the host has closed it, within two minutes of its start, the owner
+ * is told by a run under the next key, because the host takes no run under the same one.
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Observation, ObservedChild } from "../../../agents/coordination/contracts/observation.ts";
@@ -24,6 +26,7 @@ import {
   type HostRuntime,
   type RunnerParts,
   type TaskRow,
+  type TranscriptMessage,
 } from "../host/host-runs.ts";
 
 /** The host keeps the rows of runs for seven days. Without them, and with a transcript that was reset, nothing is certain. */
@@ -68,29 +71,66 @@ export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: Runne
   };
 }
 
-type Seen =
-  | { readonly kind: "nothing" }
-  | {
-      readonly kind: "something";
-      readonly seen: Extract<Observation, ObservedChild>;
-      /** It was told, and its turn goes on. */
-      readonly answers: boolean;
-    };
+/** So many runs tell one thing, if crashes take all but the last one. */
+const RUNS_MAX = 3;
+
+type ObservedRun = Extract<Observation, ObservedChild>;
+
+interface Something {
+  readonly kind: "something";
+  readonly seen: ObservedRun;
+  /** It was told, and its turn goes on. */
+  readonly answers: boolean;
+}
+
+type Seen = { readonly kind: "nothing"; readonly nextRun: Attempt } | Something;
 
 async function look(runtime: HostRuntime, attempt: Attempt): Promise<Seen> {
-  const child = { childSessionKey: attempt.childSessionKey, childRunId: runIdOf(attempt) };
-  const row = await findRow(runtime, attempt);
-  const since = sliceSinceBegin(await readTranscript(runtime, attempt.childSessionKey), runIdOf(attempt));
+  const messages = await readTranscript(runtime, attempt.childSessionKey);
+  let seen: Something | undefined;
+  for (let number = 1; number <= RUNS_MAX; number += 1) {
+    const run = nameRun(attempt, number);
+    const row = await findRow(runtime, run);
+    const since = sliceSinceBegin(messages, runIdOf(run));
+    if (!since && !row) return { kind: "nothing", nextRun: run };
+    seen = judgeRun(run, row, since);
+    if (since || !row || !wasLost(row)) return seen;
+  }
+  return seen ?? { kind: "nothing", nextRun: attempt };
+}
+
+/** The first run has the key of the attempt. */
+function nameRun(attempt: Attempt, number: number): Attempt {
+  if (number === 1) return attempt;
+  const { childRunId: _, ...others } = attempt;
+  const key = `run-${number}:${attempt.idempotencyKey}` as Attempt["idempotencyKey"];
+  return { ...others, idempotencyKey: key };
+}
+
+function judgeRun(
+  run: Attempt,
+  row: TaskRow | undefined,
+  since: readonly TranscriptMessage[] | undefined,
+): Something {
+  const child = { childSessionKey: run.childSessionKey, childRunId: runIdOf(run) };
   if (since || row?.status === "succeeded") {
     const reply = findFirstAnswer(since ?? []);
-    const ending = { kind: "ended", ...child, outcome: "completed", ...(reply && { reply }) } as const;
-    return { kind: "something", seen: ending, answers: isAnswering(row) };
+    const seen = { kind: "ended", ...child, outcome: "completed", ...(reply && { reply }) } as const;
+    return { kind: "something", seen, answers: isAnswering(row) };
   }
-  if (!row) return { kind: "nothing" };
-  const seen = isOpen(row)
-    ? ({ kind: "running", ...child } as const)
-    : ({ kind: "ended", ...child, ...endingOf(row) } as const);
+  const seen: ObservedRun =
+    row && !isOpen(row) ? { kind: "ended", ...child, ...endingOf(row) } : { kind: "running", ...child };
   return { kind: "something", seen, answers: false };
+}
+
+/**
+ * True for a run of a process before that this process closed. Without its message in the transcript nobody read it: the host
+ * closes it as failed, or as succeeded where it went on with the turn that the run had been waiting for.
+ */
+function wasLost(row: TaskRow): boolean {
+  const { status, createdAt, endedAt = Infinity } = row;
+  const begun = performance.timeOrigin;
+  return !isOpen(row) && status !== "cancelled" && createdAt < begun && endedAt >= begun;
 }
 
 /** A turn that the host interrupted goes on under another run, and its own row stays open for ever. */
@@ -112,10 +152,11 @@ export type Telling = Attempt & Pick<Order, "message">;
 export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {
   const seen = await look(runtime, order);
   if (seen.kind !== "nothing") return startOf(seen.seen);
+  const next = { ...order, idempotencyKey: seen.nextRun.idempotencyKey };
   const deliver = hasChat(runtime, order.childSessionKey);
-  const first = await run(runtime, order, deliver);
+  const first = await run(runtime, next, deliver);
   // The chat cannot be written to any more: the owner is told all the same. A refused run left nothing behind.
-  return deliver && first.kind === "refused" ? await run(runtime, order, false) : first;
+  return deliver && first.kind === "refused" ? await run(runtime, next, false) : first;
 }
 
 async function run(runtime: HostRuntime, order: Telling, deliver: boolean): Promise<Start> {

@@ -37,8 +37,8 @@ const SIDE_BY_SIDE = {
   sequence: { groupOrder: 0 },
 };
 
-/** Stories of two gateways each, and kills of gateways. */
-const LONG = ["test/pains/**/*.test.ts"];
+/** Stories of two gateways each, and of each attack with the flag off and on. */
+const LONG = ["test/pains/**/*.test.ts", "test/e2e/attacks.test.ts"];
 
 const WITH_GATEWAYS = {
   globalSetup: ["test/e2e/packed-plugin.ts"],
@@ -110,6 +110,7 @@ export default defineConfig({
           name: "long",
           include: LONG,
           ...WITH_GATEWAYS,
+          fileParallelism: false,
           sequence: { groupOrder: 4 },
         },
       },

@@ -97,13 +97,16 @@ function waitUntil(coordinationId: string, condition: (state: Known) => boolean)
 
 const phaseOf = (state: Known, stepId: StepName) => state.steps.get(stepId as StepId)?.phase;
 
+/** The requests of agents that work on the step. The host repeats tasks in the prompts of their owner. */
 function listRequestsFor(stepId: StepName): RecordedRequest[] {
   return stage.model.requests.filter(({ body }) =>
-    body.messages.some((message) => textOf(message).includes(taskOf(stepId))),
+    body.messages.some(
+      (message) => message.role === "system" && textOf(message).includes(`"stepId":"${stepId}"`),
+    ),
   );
 }
 
-/** The steps whose agents were asked since then, in whichever session. */
+/** The steps whose agents were asked since then, in whichever coordination. */
 function listAskedSince(count: number): StepName[] {
   const since = new Set(stage.model.requests.slice(count));
   return STEPS.filter((stepId) => listRequestsFor(stepId).some((request) => since.has(request)));

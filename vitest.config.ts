@@ -44,7 +44,7 @@ const WITH_GATEWAYS = {
   globalSetup: ["test/e2e/packed-plugin.ts"],
   testTimeout: 300_000,
   hookTimeout: 300_000,
-  // Two gateways side by side: the host waits half of the time (1,986 s became 1,050 s on two cores).
+  // Two gateways side by side: the host waits half of the time (1,986 s became 1,060 s on two cores).
   maxWorkers: 2,
   // Files hand their gateways on to the next (test/e2e/gateway-pool.ts).
   isolate: false,

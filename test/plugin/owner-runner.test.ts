@@ -149,12 +149,25 @@ describe("asking whether an owner was told", () => {
     },
   );
 
-  it("tells by three runs at most", async () => {
+  it.each(["lost", "succeeded"])("tells by three runs at most, all of which are %s", async (status) => {
     const { timeOrigin } = performance;
-    const fields = { status: "lost", error: "lost", createdAt: timeOrigin - 2, endedAt: timeOrigin + 1 };
+    const fields = { status, error: "lost", createdAt: timeOrigin - 2, endedAt: timeOrigin + 1 };
     const { runner, order, keys } = createFakeHost({ row: (runId) => ({ ...fields, runId }) });
     expect(await runner.start(order)).toMatchObject({ kind: "started", ending: { outcome: "failed" } });
     expect(keys).toEqual([]);
+  });
+
+  it("was told by a run that writes its message and ends while it is looked for", async () => {
+    const messages: unknown[] = [];
+    const findRowMeanwhile = (runId: string): Row => {
+      messages.push(KEYED);
+      return { runId, status: "failed", createdAt: performance.timeOrigin - 2, endedAt: Infinity };
+    };
+    const { runner, order } = createFakeHost({
+      row: findRowMeanwhile,
+      messages: () => Promise.resolve([...messages]),
+    });
+    expect(await runner.observe(order)).toMatchObject({ kind: "ended", outcome: "completed" });
   });
 
   it("was told by a run that succeeded in a process before, also where its history has been reset", async () => {

@@ -8,7 +8,11 @@
  * is told by a run under the next key, because the host takes no run under the same one.
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import type { Observation, ObservedChild } from "../../../agents/coordination/contracts/observation.ts";
+import type {
+  ChildEnding,
+  Observation,
+  ObservedChild,
+} from "../../../agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
 import {
   endingOf,
@@ -85,18 +89,17 @@ interface Something {
 
 type Seen = { readonly kind: "nothing"; readonly nextRun: Attempt } | Something;
 
-async function look(runtime: HostRuntime, attempt: Attempt): Promise<Seen> {
-  const messages = await readTranscript(runtime, attempt.childSessionKey);
-  let seen: Something | undefined;
-  for (let number = 1; number <= RUNS_MAX; number += 1) {
-    const run = nameRun(attempt, number);
-    const row = await findRow(runtime, run);
-    const since = sliceSinceBegin(messages, runIdOf(run));
-    if (!since && !row) return { kind: "nothing", nextRun: run };
-    seen = judgeRun(run, row, since);
-    if (since || !row || !wasLost(row)) return seen;
-  }
-  return seen ?? { kind: "nothing", nextRun: attempt };
+async function look(runtime: HostRuntime, attempt: Attempt, number = 1): Promise<Seen> {
+  const run = nameRun(attempt, number);
+  const row = await findRow(runtime, run);
+  // After the row: what a run that has ended wrote is there by now.
+  const since = sliceSinceBegin(await readTranscript(runtime, run.childSessionKey), runIdOf(run));
+  if (since) return describeTold(run, row, since);
+  if (!row) return { kind: "nothing", nextRun: run };
+  const isLost = wasLost(row);
+  if (isLost && number < RUNS_MAX) return look(runtime, attempt, number + 1);
+  if (row.status === "succeeded" && !isLost) return describeTold(run, row, []);
+  return describeUntold(run, row);
 }
 
 /** The first run has the key of the attempt. */
@@ -107,20 +110,31 @@ function nameRun(attempt: Attempt, number: number): Attempt {
   return { ...others, idempotencyKey: key };
 }
 
-function judgeRun(
+function describeTold(
   run: Attempt,
   row: TaskRow | undefined,
-  since: readonly TranscriptMessage[] | undefined,
+  since: readonly TranscriptMessage[],
 ): Something {
-  const child = { childSessionKey: run.childSessionKey, childRunId: runIdOf(run) };
-  if (since || row?.status === "succeeded") {
-    const reply = findFirstAnswer(since ?? []);
-    const seen = { kind: "ended", ...child, outcome: "completed", ...(reply && { reply }) } as const;
-    return { kind: "something", seen, answers: isAnswering(row) };
-  }
-  const seen: ObservedRun =
-    row && !isOpen(row) ? { kind: "ended", ...child, ...endingOf(row) } : { kind: "running", ...child };
-  return { kind: "something", seen, answers: false };
+  const reply = findFirstAnswer(since);
+  const seen = { kind: "ended", ...childOf(run), outcome: "completed", ...(reply && { reply }) } as const;
+  return { kind: "something", seen, answers: isAnswering(row) };
+}
+
+/** A run that was lost did not tell, whatever its row says. */
+function describeUntold(run: Attempt, row: TaskRow): Something {
+  const child = childOf(run);
+  if (isOpen(row)) return { kind: "something", seen: { kind: "running", ...child }, answers: false };
+  const ending = row.status === "succeeded" ? LOST : endingOf(row);
+  return { kind: "something", seen: { kind: "ended", ...child, ...ending }, answers: false };
+}
+
+const LOST: ChildEnding = {
+  outcome: "failed",
+  message: "a crash took the run before its message was written",
+};
+
+function childOf(run: Attempt): Pick<ObservedChild, "childSessionKey" | "childRunId"> {
+  return { childSessionKey: run.childSessionKey, childRunId: runIdOf(run) };
 }
 
 /**

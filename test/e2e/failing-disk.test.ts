@@ -16,10 +16,9 @@ import {
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import type { Json } from "../support/gateway.ts";
 import { renderScript } from "../support/scripted-model.ts";
-import { waitFor } from "../support/wait-for.ts";
+import { ownerOf, planOf, runPlan, stepOf } from "./gates-stage.ts";
 import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
 
-const OWNER = "agent:main:owner-on-disk";
 const FAULTS = chooseCampaignSize("GATEWAY_DISK_FAULTS", { short: 8, long: 120 });
 
 const spawning = renderScript(
@@ -27,15 +26,11 @@ const spawning = renderScript(
   { say: "ok" },
 );
 
-const planOf = (coordinationId: string): Json => ({
-  coordinationId,
-  objective: `objective of ${coordinationId}`,
-  ownerSession: OWNER,
-  conflictPolicy: {},
-  failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-  defaults: { retry: { budget: 1, backoffMs: 200 }, timeoutMs: 20_000 },
-  steps: [{ stepId: "only", agent: "main", task: renderScript({ say: '{"v":1}' }) }],
-});
+const createPlan = (coordinationId: string): Json =>
+  planOf(coordinationId, [stepOf("only", renderScript({ say: '{"v":1}' }))], {
+    failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    defaults: { retry: { budget: 1, backoffMs: 200 }, timeoutMs: 20_000 },
+  });
 
 describe.runIf(canFailDisks())("a gateway whose ledger lies on a disk that fails", () => {
   let stage: Stage;
@@ -53,19 +48,12 @@ describe.runIf(canFailDisks())("a gateway whose ledger lies on a disk that fails
 
   afterAll(() => stage.close());
 
-  function waitForPlan(coordinationId: string): Promise<Known> {
-    return waitFor(
-      async () => {
-        const states = await stage.of(OWNER);
-        return states.find((state) => state.coordinationId === coordinationId && hasEnded(state));
-      },
-      { what: `the plan ${coordinationId} to end`, timeoutMs: 90_000, everyMs: 100 },
-    );
-  }
+  const waitForPlan = (coordinationId: string): Promise<Known> =>
+    stage.until(ownerOf(coordinationId), hasEnded, 90_000);
 
   async function submitPlan(coordinationId: string): Promise<void> {
     try {
-      await stage.gateway.call("coordination.plan.run", { plan: planOf(coordinationId) });
+      await runPlan(stage, createPlan(coordinationId));
       accepted.push(coordinationId);
     } catch (error) {
       refused.push(String(error));
@@ -78,7 +66,10 @@ describe.runIf(canFailDisks())("a gateway whose ledger lies on a disk that fails
     name: string,
   ): Promise<ReturnType<FailingDisk["disarm"]>> {
     disk.arm(fault);
-    const turn = await stage.gateway.agent({ sessionKey: `agent:main:${name}`, message: spawning });
+    const turn = await stage.gateway.agent({
+      sessionKey: `agent:main:spawner-of-${name}`,
+      message: spawning,
+    });
     expect(turn).toMatchObject({ status: "ok", text: "ok" });
     await submitPlan(name);
     return disk.disarm();

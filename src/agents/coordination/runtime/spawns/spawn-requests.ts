@@ -8,7 +8,6 @@ import type { Command } from "../../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
 import {
-  addMs,
   createIdempotencyKey,
   type CoordinationId,
   type SessionKey,
@@ -22,6 +21,7 @@ import { childOf, type Coordination, type Step } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
+import { pause } from "../log/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 import { admitSpawn, type Admission, type AdmitParts, type SpawnRequest } from "./admit-spawn.ts";
@@ -181,30 +181,16 @@ const RECORD_LATE_MS = 2_000;
  * meanwhile leaves it to the next one, which asks the host.
  */
 async function failSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message: string): Promise<void> {
-  const { dispatcher, stopping } = parts;
+  const { clock, dispatcher, stopping } = parts;
   const { coordinationId, stepId } = claim;
   const isUnanswered = async (): Promise<boolean> =>
     (await findClaimedStep(parts, claim))?.phase.status === "dispatched";
   if (!(await isUnanswered())) return;
   await dispatcher.askHost(coordinationId, stepId);
   if (!(await isUnanswered())) return;
-  await waitForRecord(parts);
+  await pause({ clock, waitMs: RECORD_LATE_MS, signal: stopping });
   await dispatcher.askHost(coordinationId, stepId);
   if (!stopping.aborted) await refuseSpawn(parts, claim, message);
-}
-
-/** Resolves when the host has had the time to write its record, or at once when the process stops. */
-function waitForRecord({ clock, stopping }: SpawnRequestParts): Promise<void> {
-  if (stopping.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = (): void => {
-      cancel();
-      stopping.removeEventListener("abort", end);
-      resolve();
-    };
-    const cancel = clock.wakeAt(addMs(clock.now(), RECORD_LATE_MS), end);
-    stopping.addEventListener("abort", end);
-  });
 }
 
 async function endChild(

@@ -50,6 +50,8 @@ async function runCommand(): Promise<number> {
   requireFiles(area, values.file);
   const startedAt = performance.now();
   const mutants = await runStryker(area, values.file, (file) => readFileSync(join(ROOT, file), "utf8"));
+  if (mutants.length === 0)
+    throw new Error(`nothing in ${JSON.stringify(values.file)} of ${name} can be changed: name other files`);
   const tally = tallyMutants(mutants, EXPLAINED);
   const minutes = Math.round((performance.now() - startedAt) / 6_000) / 10;
   if (values.json) print(JSON.stringify({ area: name, minutes, ...tally }, null, 2));

@@ -2,7 +2,7 @@
 import * as agents from "./attacks-agents.ts";
 import * as people from "./attacks-people.ts";
 import { openAttacked, type Arm, type Attacked } from "./attacks-stage.ts";
-import { turnFlag } from "./turn-flag.ts";
+import { turnFlagOrRestart } from "./turn-flag.ts";
 
 export interface Played {
   readonly doubted: people.Doubted;
@@ -37,7 +37,7 @@ async function playArms({ stage, phase1, notices, close }: Attacked): Promise<Pl
   const off: Arm = { stage, name: "off" };
   const on: Arm = { stage, name: "on" };
   const plain = await playAll(off);
-  await turnFlag(stage, { enabled: true, phase1 });
+  await turnFlagOrRestart(stage, { enabled: true, phase1 });
   return { off, on, notices, close, played: { off: plain, on: await playAll(on) } };
 }
 

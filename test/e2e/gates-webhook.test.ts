@@ -14,7 +14,7 @@ import {
 import { textOf } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, stepNamed, type Known } from "./stage.ts";
-import { turnFlag } from "./turn-flag.ts";
+import { turnFlagOrRestart } from "./turn-flag.ts";
 import {
   answer,
   findChildOfStep,
@@ -226,7 +226,8 @@ describe("a webhook", () => {
 });
 
 describe("the flag", () => {
-  const turn = (enabled: boolean): Promise<void> => turnFlag(stage, { enabled, phase1: createPhase1() });
+  const turn = (enabled: boolean): Promise<void> =>
+    turnFlagOrRestart(stage, { enabled, phase1: createPhase1() });
 
   it("turned off and on again while a result is held: the question stays, and the result is kept", async () => {
     const label = "switched";

@@ -10,7 +10,7 @@ import type { Json } from "../support/gateway.ts";
 import { textOf, type ChatMessage, type RecordedRequest, type Rule } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { openStage, PHASE1, createPluginConfig, type Stage } from "./stage.ts";
-import { turnFlag } from "./turn-flag.ts";
+import { turnFlagOrRestart } from "./turn-flag.ts";
 
 const TOKEN = "e2e-token-of-the-default-tenant";
 const PROMPT = "You are the helper of the end-to-end tests.";
@@ -231,17 +231,10 @@ describe("kill -9 of the gateway", () => {
   });
 });
 
-/** Gives the running gateway other rules about who may call agents. One whose agents do not come to rest is started again. */
+/** Gives the running gateway other rules about who may call agents. */
 async function rule(mentions: Json): Promise<void> {
   const turned = { enabled: true, phase1: { openwop: createOpenwopConfig({ mentions }) } };
-  try {
-    await turnFlag(stage, turned);
-  } catch (error) {
-    console.error(error);
-    await stage.gateway.stop();
-    await stage.restart();
-    await turnFlag(stage, turned);
-  }
+  await turnFlagOrRestart(stage, turned);
   await waitUntilServed();
 }
 

@@ -17,7 +17,7 @@ import {
   createWorkflow,
 } from "../support/workflow-definitions.ts";
 import { hasEnded, openStage, TOKEN_OF_ENVIRONMENT, type Known, type Stage } from "./stage.ts";
-import { turnFlag } from "./turn-flag.ts";
+import { turnFlagOrRestart } from "./turn-flag.ts";
 
 const OTHER_TOKEN = "e2e-token-of-another-tenant";
 const PATH = "/coordination/openwop";
@@ -173,7 +173,7 @@ describe("OpenWOP in the gateway, off", () => {
 
 describe("OpenWOP in the gateway, on", () => {
   beforeAll(async () => {
-    await turnFlag(stage, { enabled: true, phase1: { openwop: createOpenwopConfig() } });
+    await turnFlagOrRestart(stage, { enabled: true, phase1: { openwop: createOpenwopConfig() } });
     await waitUntilServed();
   });
 

@@ -17,7 +17,7 @@ import {
 import { waitFor } from "../support/wait-for.ts";
 import { stepNamed, type Known, type Stage } from "../e2e/stage.ts";
 import { runCli } from "../cli/run-cli.ts";
-import { turnFlag } from "../e2e/turn-flag.ts";
+import { turnFlagOrRestart } from "../e2e/turn-flag.ts";
 import {
   begin,
   call,
@@ -111,7 +111,7 @@ const differencesOf = (state: Known, name: string): readonly ChildDifference[] =
   stepNamed(state, name).differences ?? [];
 
 const turn = (stage: Stage, onMismatch: string): Promise<void> =>
-  turnFlag(stage, { enabled: true, phase1: { conflicts: {}, truth: { onMismatch } } });
+  turnFlagOrRestart(stage, { enabled: true, phase1: { conflicts: {}, truth: { onMismatch } } });
 
 /** The question about a child whose result is held. */
 async function waitForHeld(

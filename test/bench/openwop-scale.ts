@@ -1,11 +1,13 @@
 /**
  * The cost of a long history for the OpenWOP host: opening, running no-ops and reading old runs over HTTP with 10^4, 10^5 and 10^6
- * runs in the ledger. A host for each size; all are measured in turn in every round.
+ * runs in the ledger. A host for each size; all are measured in turn in every round. Reads at the largest are held against a
+ * bare Hono server.
  */
 import { copyFileSync, statSync } from "node:fs";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { findMedian, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { flushFile } from "./flush-file.ts";
+import { compareWithHono } from "./openwop-bare.ts";
 import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startHost } from "./openwop-servers.ts";
 import { NOOP } from "./openwop-workflows.ts";
@@ -46,6 +48,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
     createFlatRow(sides, "no-op runs at 16 clients", ({ noop }) => 1_000 / noop.perSecond),
     createFlatRow(sides, "p50 of a snapshot of an old run, 1 client", ({ reads }) => reads.p50Ms),
     createBytesRow(largest),
+    ...(await compareWithHono(largest.path, folder, { runs: largest.runs, quick })),
   ];
 }
 

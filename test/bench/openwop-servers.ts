@@ -11,6 +11,7 @@ import { runForJson } from "./run-for-json.ts";
 
 const CLI = fileURLToPath(new URL("../../src/plugins/cli/main.ts", import.meta.url));
 const ECHO = fileURLToPath(new URL("openwop-echo.ts", import.meta.url));
+const HONO = fileURLToPath(new URL("hono-server.ts", import.meta.url));
 const OPENWORKFLOW = fileURLToPath(new URL("openworkflow/serve.mjs", import.meta.url));
 const LOAD = new URL("openwop-load.ts", import.meta.url);
 
@@ -48,13 +49,22 @@ export function startEcho(): Promise<Running> {
   return start([ECHO]);
 }
 
+/** A bare Hono server that answers from the file, as `hono-server.ts` says. */
+export function startHono(file: string): Promise<Running> {
+  return start([HONO, file]);
+}
+
 /** `undefined` where the peer is not installed. */
 export async function startOpenWorkflow(file: string): Promise<Running | undefined> {
   return isInstalled("openworkflow") ? start([OPENWORKFLOW, file]) : undefined;
 }
 
-export function putLoad({ baseUrl }: Running, load: Omit<Load, "baseUrl" | "token">): Promise<LoadFigures> {
-  return runForJson<LoadFigures>(LOAD, [JSON.stringify({ ...load, baseUrl, token: TOKEN })]);
+/** The token is that of `startHost`, where the load brings no other. */
+export function putLoad(
+  { baseUrl }: Running,
+  load: Omit<Load, "baseUrl" | "token"> & { readonly token?: string },
+): Promise<LoadFigures> {
+  return runForJson<LoadFigures>(LOAD, [JSON.stringify({ token: TOKEN, ...load, baseUrl })]);
 }
 
 async function start(args: readonly string[], isHeard = true): Promise<Running> {

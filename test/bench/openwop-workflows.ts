@@ -15,6 +15,16 @@ export const NOOP = requireDefinition({
   nodes: [{ id: "noop", typeId: "core.noop" }],
 });
 
+const LONG_NODES = 200;
+
+/** As many events as a client reads in a few pages. */
+export const LONG = requireDefinition({
+  id: "bench-long",
+  name: `${LONG_NODES} nodes that do nothing`,
+  version: "1",
+  nodes: Array.from({ length: LONG_NODES }, (_, index) => ({ id: `noop-${index}`, typeId: "core.noop" })),
+});
+
 /** A supervisor that decides twice: the next worker, whose run is a child, and the end. */
 export const HANDOFF = requireDefinition({
   id: "bench-handoff",
@@ -65,7 +75,7 @@ export const WAITING = requireDefinition({
   nodes: [{ id: "gate", typeId: "core.approvalGate", config: { title: "Go on?" } }],
 });
 
-export const WORKFLOWS: readonly WorkflowDefinition[] = [NOOP, HANDOFF, CHILD, WAITING];
+export const WORKFLOWS: readonly WorkflowDefinition[] = [NOOP, LONG, HANDOFF, CHILD, WAITING];
 
 function requireDefinition(value: unknown): WorkflowDefinition {
   const read = readWorkflowDefinition(value);

@@ -19,6 +19,19 @@ it("what is written in slices is what JSON.stringify writes", () => {
   expect(write({ a: undefined, b: [undefined, { c: undefined }] }).text).toBe('{"b":[null,{}]}');
 });
 
+it.each([
+  ["a text", "x".repeat(100_000)],
+  ["a name", { ["x".repeat(100_000)]: 1 }],
+  ["many numbers", Array.from({ length: 50_000 }, (_, index) => index)],
+  ["deep lists", Array.from({ length: 2_000 }).reduce<unknown>((inner) => [inner], 0)],
+])("writes a large value that is %s as JSON.stringify does", (_, value) => {
+  expect(write({ value }).text).toBe(JSON.stringify({ value }));
+});
+
+it("writes many numbers in many slices", () => {
+  expect(write(Array.from({ length: 50_000 }, (_, index) => index)).slices).toBeGreaterThan(40);
+});
+
 it("large values take many slices", () => {
   const events = Array.from({ length: 5_000 }, (_, sequence) => ({
     sequence,

@@ -4,9 +4,9 @@
  */
 import type { Database, Statement } from "better-sqlite3";
 import type { Query, QueryDialect, QuerySource } from "../../ledger/query-sql.ts";
-import { readSchemaVersion } from "./migrate.ts";
 import { EXPECTED_LABELS, LABELS_SINCE_VERSION } from "./run-labels.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
+import { createSchemaStatements } from "./schema-statements.ts";
 
 export function createSqliteDialect(version: number): QueryDialect {
   const hasKinds = version >= WORKFLOWS_SINCE_VERSION;
@@ -27,8 +27,9 @@ export function createSqliteSource(
   guarded: <T>(run: () => T) => Promise<T>,
 ): QuerySource {
   const prepared = new Map<string, Statement>();
+  const dialect = createSchemaStatements(database, LABELS_SINCE_VERSION, createSqliteDialect);
   return {
-    dialect: () => guarded(() => createSqliteDialect(readSchemaVersion(database))),
+    dialect: () => guarded(dialect),
     all: <Row>({ sql, values }: Query) =>
       guarded(() => prepareOnce(database, prepared, sql).all(values) as Row[]),
   };

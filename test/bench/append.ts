@@ -11,7 +11,6 @@
  * Raw, event rows only: of that, only the events; what an append-only table and nothing beside it would cost.
  * All durable: WAL, synchronous FULL.
  */
-import Database from "better-sqlite3";
 import type { CoordinationId, EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
@@ -29,6 +28,7 @@ import {
   type BenchOptions,
   type BenchRow,
 } from "./bench-row.ts";
+import { keepEventsOnly, readRecording, runRaw, type Recording } from "./raw-writes.ts";
 
 const BATCH = 100;
 /** admitted, decided, dispatched, dispatch.began */
@@ -196,20 +196,6 @@ async function confirm(coordinator: Coordinator, claim: SpawnClaim, session: Ses
   if (!envelope) throw new Error("the spawn was not confirmed");
 }
 
-type Value = number | string | Buffer | null;
-
-interface Write {
-  readonly sql: string;
-  readonly values: readonly Value[];
-}
-
-interface Recording {
-  /** The ledger's tables and indexes. */
-  readonly schema: string;
-  readonly transactions: readonly (readonly Write[])[];
-  readonly events: number;
-}
-
 /** Runs the runtime once, not measured, and notes what it wrote in which transaction. */
 async function record(path: string, run: Run): Promise<Recording> {
   let commits = 0;
@@ -226,116 +212,5 @@ async function record(path: string, run: Run): Promise<Recording> {
   };
   await drive({ ...store, append }, run);
   await store.close();
-  const database = new Database(path, { readonly: true });
-  const write = prepareWrites(database);
-  const transactions = groups.map((requests) => requests.flatMap(write));
-  const schema = database
-    .prepare<[], string>(
-      "select sql || ';' from sqlite_schema where type in ('table', 'index') and name not like 'sqlite%'",
-    )
-    .pluck()
-    .all()
-    .join("\n");
-  const events = Number(database.prepare("select count(*) from event").pluck().get());
-  database.close();
-  return { schema, transactions, events };
-}
-
-const EVENT = "run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash";
-const RUN = "run_id, length, head_hash, ended, summary";
-const LABEL = "kind, value, started_at_ms, run_key, step_id";
-/** The kinds of labels that an event of a step brings. */
-const STEP_LABELS = new Map([
-  ["step.admitted", ["session", "agent"]],
-  ["step.acknowledged", ["child"]],
-]);
-const INSERT = {
-  event: `insert into event (${EVENT}) values (?, ?, ?, ?, ?, ?, ?, ?)`,
-  run: `insert into run (${RUN}) values (?, ?, ?, ?, ?)`,
-  reference: "insert into reference (name, run_key, step_id) values (?, ?, ?)",
-  content: "insert into content (sha256, stored_at_ms, text) values (?, ?, ?)",
-  label: `insert into run_label (${LABEL}) values (?, ?, ?, ?, ?)`,
-} as const;
-const UPDATE = {
-  running: "update run set length = ?, head_hash = ?, summary = ? where run_key = ?",
-  ended: "update run set length = ?, head_hash = ?, ended = 1, summary = ? where run_key = ?",
-} as const;
-
-/** The bytes that an append wrote, taken from the ledger that it was written to. */
-function prepareWrites(database: Database.Database): (request: AppendRequest) => Write[] {
-  const keyOf = database.prepare<[string], number>("select run_key from run where run_id = ?").pluck();
-  const eventsOf = database
-    .prepare<[number, number, number], Value[]>(
-      `select ${EVENT} from event where run_key = ? and sequence between ? and ? order by sequence`,
-    )
-    .raw();
-  const labelsOf = database
-    .prepare<[number, string], Value[]>(`select ${LABEL} from run_label where run_key = ? and step_id = ?`)
-    .raw();
-  const stored = new Set<string>();
-  return ({ runId, events, summary, references, contents }) => {
-    const runKey = keyOf.get(runId) ?? 0;
-    const from = events[0]?.sequence ?? 0;
-    const length = from + events.length;
-    const rows = eventsOf.all(runKey, from, length - 1);
-    const head = rows.at(-1)?.at(-1) ?? null;
-    const running = summary.status === "running";
-    const text = JSON.stringify(summary);
-    const run: Write =
-      from === 0
-        ? { sql: INSERT.run, values: [runId, length, head, running ? 0 : 1, text] }
-        : { sql: running ? UPDATE.running : UPDATE.ended, values: [length, head, text, runKey] };
-    const labels = events.flatMap(({ type, nodeId = "" }) =>
-      type === "coordination.created"
-        ? labelsOf.all(runKey, "")
-        : labelsOf
-            .all(runKey, nodeId)
-            .filter(([kind]) => nodeId !== "" && STEP_LABELS.get(type)?.includes(String(kind))),
-    );
-    const fresh = contents.filter(({ ref }) => !stored.has(ref.sha256));
-    for (const { ref } of fresh) stored.add(ref.sha256);
-    return [
-      run,
-      ...rows.map((values) => ({ sql: INSERT.event, values })),
-      ...references.map(({ name, stepId }) => ({
-        sql: INSERT.reference,
-        values: [name, runKey, stepId ?? null],
-      })),
-      ...labels.map((values) => ({ sql: INSERT.label, values })),
-      ...fresh.map(({ ref, text: content }) => ({
-        sql: INSERT.content,
-        values: [ref.sha256, systemClock.now(), content],
-      })),
-    ];
-  };
-}
-
-function keepEventsOnly(recording: Recording): Recording {
-  const transactions = recording.transactions.map((writes) =>
-    writes.filter(({ sql }) => sql === INSERT.event),
-  );
-  return { ...recording, transactions };
-}
-
-async function runRaw(path: string, { schema, transactions }: Recording): Promise<number> {
-  const database = new Database(path);
-  database.pragma("journal_mode = wal");
-  database.pragma("synchronous = full");
-  // There are no runs where only events are written.
-  database.pragma("foreign_keys = off");
-  database.exec(schema);
-  const statements = new Map(
-    [...Object.values(INSERT), ...Object.values(UPDATE)].map((sql) => [sql as string, database.prepare(sql)]),
-  );
-  const prepared = transactions.map((writes) =>
-    writes.map(({ sql, values }) => ({ statement: statements.get(sql), values })),
-  );
-  const commit = database.transaction((writes: (typeof prepared)[number]) => {
-    for (const { statement, values } of writes) statement?.run(...values);
-  });
-  const ms = await timeWork(() => {
-    for (const writes of prepared) commit.immediate(writes);
-  });
-  database.close();
-  return ms;
+  return readRecording(path, groups);
 }

@@ -75,7 +75,8 @@ interface RunPlan {
   readonly blockedMs: number;
 }
 
-async function runPlan(host: PlanHost, plan: object): Promise<RunPlan> {
+/** Submits a plan and waits until its end is on disk and its owner was told. */
+export async function runPlan(host: PlanHost, plan: object): Promise<RunPlan> {
   const notes = host.take();
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
   delay.enable();

@@ -66,6 +66,8 @@ export interface Notes {
 }
 
 export interface PlanHost extends AsyncDisposable {
+  /** The ledger's file, which is deleted with the host. */
+  readonly path: string;
   readonly coordinator: Coordinator;
   readonly store: LedgerStore;
   /** Takes notes of the plan that is submitted next. */
@@ -80,9 +82,15 @@ export interface PlanHostOptions {
   readonly concurrency: number;
   /** Steps begin and do not end. */
   readonly hangs?: boolean;
+  /** Is called with each append that is on disk and the number of the transaction, from 1 on, that it was part of. */
+  readonly onAppended?: (request: AppendRequest, transaction: number) => void;
 }
 
-export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptions): Promise<PlanHost> {
+export async function openPlanHost({
+  concurrency,
+  hangs = false,
+  onAppended,
+}: PlanHostOptions): Promise<PlanHost> {
   const folder = createTempFolder();
   const path = folder.file("ledger.sqlite");
   let transactions = 0;
@@ -97,6 +105,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
     const mine = notes;
     const admits = noteEvents(mine, request);
     await store.append(request);
+    onAppended?.(request, transactions);
     if (admits) mine.admittedOnDisk = performance.now();
     if (request.summary.status !== "running") mine.ended.resolve(performance.now());
   };
@@ -131,6 +140,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
   };
   const close = (): Promise<number> => (size ??= closeOnce());
   return {
+    path,
     coordinator,
     store,
     take: () => (notes = createNotes()),

@@ -16,6 +16,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   memory: () => import("./memory.ts"),
   "memory-as-of": () => import("./memory-as-of.ts"),
   steps: () => import("./steps.ts"),
+  "chain-commits": () => import("./chain-commits.ts"),
   scale: () => import("./scale.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),

@@ -5,19 +5,16 @@
  * All sides take turns in every round, each load by a process of its own; client, hosts and server share the machine's processors.
  * Processor seconds of the hosts and of the server say what limits them.
  */
-import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { findMedian, round, spreadOf, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { runDbos, type DbosFigures } from "./dbos-side.ts";
 import type { LoadFigures } from "./openwop-load.ts";
 import { putLoad, startHost, type Running } from "./openwop-servers.ts";
 import { NOOP } from "./openwop-workflows.ts";
 import { readProcessorSeconds } from "./processor-seconds.ts";
-import { isInstalled } from "./peers.ts";
-import { runForJson } from "./run-for-json.ts";
 
-const RUN_DBOS = new URL("dbos/run-workflows.mjs", import.meta.url);
 const ROUNDS = 5;
 const AT_ONCE = 16;
 const RUNS = 3_000;
@@ -29,12 +26,6 @@ const DBOS_TARGET = 3;
 const TWO_HOSTS_TARGET = 1.5;
 /** With fewer, one host, the server and the client leave nothing for a second host: no verdict. */
 const TWO_HOSTS_PROCESSORS = 6;
-
-interface DbosFigures {
-  readonly perSecond: number;
-  readonly p50Ms: number;
-  readonly cpuMicros: number;
-}
 
 interface Round {
   readonly one: LoadFigures;
@@ -80,7 +71,11 @@ async function measureRound(
   const both = await watchProcessors([first, second], () =>
     Promise.all([first, second].map((host) => putLoad(host, load))),
   );
-  const dbos = await runDbos(schema, Math.ceil(DBOS_WORKFLOWS / share));
+  const dbos = await runDbos(schema, {
+    atOnce: AT_ONCE,
+    workflows: Math.ceil(DBOS_WORKFLOWS / share),
+    warmups: WARMUPS,
+  });
   return {
     one: one.result,
     both: both.result.reduce((sum, { perSecond }) => sum + perSecond, 0),
@@ -88,17 +83,6 @@ async function measureRound(
     bothUsed: both.used,
     ...(dbos && { dbos }),
   };
-}
-
-async function runDbos(schema: TestSchema, workflows: number): Promise<DbosFigures | undefined> {
-  if (!isInstalled("dbos")) return undefined;
-  const name = `dbos_${randomBytes(6).toString("hex")}`;
-  const load = { url: schema.url, schema: name, atOnce: AT_ONCE, workflows, warmups: WARMUPS };
-  try {
-    return await runForJson<DbosFigures>(RUN_DBOS, [JSON.stringify(load)]);
-  } finally {
-    await schema.query(`drop schema if exists ${name} cascade`);
-  }
 }
 
 async function watchProcessors<T>(

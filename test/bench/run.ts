@@ -16,6 +16,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   memory: () => import("./memory.ts"),
   "memory-as-of": () => import("./memory-as-of.ts"),
   steps: () => import("./steps.ts"),
+  "two-steps": () => import("./two-steps.ts"),
   "chain-commits": () => import("./chain-commits.ts"),
   scale: () => import("./scale.ts"),
   hooks: () => import("./hooks.ts"),
@@ -32,6 +33,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
 
 const PEERS: Readonly<Record<string, Peer>> = {
   "postgres-workflows": "dbos",
+  "two-steps": "dbos",
   steps: "langgraph",
   openwop: "openworkflow",
 };

@@ -26,7 +26,7 @@ const PLAN_STEPS = BOUNDS.planStepsMax;
 const HUNDRED_AT_ONCE = { maxConcurrency: 100 };
 
 /** Steps a second, and at hundred at once processor time of a step, by LangGraph's of the same plan. */
-const TARGETS = { chain: 2.5, joined: 5, cpu: 0.25, twoStepsMs: 4, twoStepsCpuMs: 3, blockedMs: 20 } as const;
+const TARGETS = { chain: 2.5, joined: 5, cpu: 0.25, blockedMs: 20 } as const;
 
 interface Case {
   /** Steps that may run at once. */
@@ -49,12 +49,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
     createManyAtOnceCase(many, quick),
   ];
   for (const benchCase of cases) rows.push(...(await measureCase(benchCase)));
-  return [
-    ...rows,
-    ...(await measureTwoSteps(quick)),
-    ...(await measureLargePlan(many)),
-    await measureMemory(quick ? 3_000 : PLAN_STEPS),
-  ];
+  return [...rows, ...(await measureLargePlan(many)), await measureMemory(quick ? 3_000 : PLAN_STEPS)];
 }
 
 function createOneAtATimeCase(quick: boolean): Case {
@@ -252,36 +247,6 @@ function createBytesRow(found: Found): BenchRow {
     unit: "bytes",
     detail: describePerForm(found, "LangGraphBytes", ({ bytesPerStep }) => bytesPerStep),
   };
-}
-
-async function measureTwoSteps(quick: boolean): Promise<BenchRow[]> {
-  const runs = quick ? 30 : 300;
-  const plans: PlansToRun = {
-    shape: "chain",
-    steps: 2,
-    runs,
-    warmups: 50,
-    concurrency: LANE_PLACES,
-  };
-  const { planMs, transactionsPerStep, cpuMicrosPerStep } = await runOurs<PlanFigures>("run", plans);
-  const compares = `one after the other; from submitting ${runs} plans, one at a time, until each end is on disk and the owner was told`;
-  return [
-    {
-      name: "a plan of two steps, end to end",
-      compares: `${compares}; median`,
-      value: round(planMs.p50),
-      unit: "ms",
-      target: { is: "at most", value: TARGETS.twoStepsMs },
-      detail: { p99: round(planMs.p99), transactions: round(2 * transactionsPerStep) },
-    },
-    {
-      name: "processor time of a plan of two steps",
-      compares: `${compares}; of all threads, by the plans`,
-      value: round((2 * cpuMicrosPerStep) / 1_000),
-      unit: "ms",
-      target: { is: "at most", value: TARGETS.twoStepsCpuMs },
-    },
-  ];
 }
 
 async function measureLargePlan(steps: number): Promise<BenchRow[]> {

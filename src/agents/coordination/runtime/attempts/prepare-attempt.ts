@@ -1,7 +1,12 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
 import { chooseTraceId, nameAttemptSpan } from "../../telemetry/span.ts";
 import type { ContentRef } from "../../contracts/fact-fields.ts";
-import { createIdempotencyKey, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import {
+  createIdempotencyKey,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
 import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
@@ -29,6 +34,7 @@ export type Message =
   | { readonly kind: "unfillable"; readonly why: string };
 
 type MessageParts = Pick<RuntimeParts, "plans" | "content" | "refOf" | "runs">;
+type TextParts = Pick<MessageParts, "content" | "runs">;
 
 export async function createMessage(
   parts: MessageParts,
@@ -75,8 +81,6 @@ async function createInstruction(
   assertInvariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
   if (compiled.bindings.length === 0)
     return createTextMessage(parts, instructionOf(compiled.task, compiled.input));
-  // Outputs can be read once they are on disk.
-  await parts.runs.settled(state.coordinationId);
   const sources = sourcesOf(compiled);
   const outputs = await outputsOf(parts, state, sources);
   const missingSource = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
@@ -93,9 +97,10 @@ async function createInstruction(
 
 /** Creates the text of the delivery from the log, so that an owner is told even when the text of the plan is gone. */
 async function createDeliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
-  await parts.runs.settled(state.coordinationId);
+  const { coordinationId, created } = state;
   const outputs = await outputsOf(parts, state, listDeliveredSteps(state));
-  const objective = await parts.content.get(state.created.objective.sha256);
+  const { sha256 } = created.objective;
+  const objective = (await readTexts(parts, coordinationId, [sha256])).get(sha256);
   return formatDelivery(state, objective ?? "(not kept)", outputs);
 }
 
@@ -140,23 +145,38 @@ function hasOutput({ steps }: PlannedCoordination, stepId: StepId): boolean {
   return phase?.status === "completed" && phase.output !== undefined;
 }
 
-/** The outputs of those that have completed, as far as they are kept. */
+/** Reads the outputs of those that have completed, as far as they are kept. */
 async function outputsOf(
-  { content }: Pick<MessageParts, "content">,
-  { steps }: PlannedCoordination,
+  parts: TextParts,
+  { coordinationId, steps }: PlannedCoordination,
   stepIds: readonly StepId[],
 ): Promise<ReadonlyMap<StepId, Json>> {
   const hashes = stepIds.flatMap((stepId) => {
     const phase = steps.get(stepId)?.phase;
     return phase?.status === "completed" && phase.output ? [[stepId, phase.output.sha256] as const] : [];
   });
-  const texts = await content.getMany([...new Set(hashes.map(([, sha256]) => sha256))]);
+  const texts = await readTexts(
+    parts,
+    coordinationId,
+    hashes.map(([, sha256]) => sha256),
+  );
   return new Map(
     hashes.flatMap(([stepId, sha256]) => {
       const text = texts.get(sha256);
       return text === undefined ? [] : [[stepId, JSON.parse(text) as Json] as const];
     }),
   );
+}
+
+/** Reads texts by their sha256, those that are not on disk yet too: the dispatch with the message joins their transaction. */
+async function readTexts(
+  { content, runs }: TextParts,
+  runId: CoordinationId,
+  sha256s: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const underWay = runs.listTextsUnderWay(runId);
+  const onDisk = await content.getMany([...new Set(sha256s)].filter((sha256) => !underWay.has(sha256)));
+  return new Map([...underWay, ...onDisk]);
 }
 
 /** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */

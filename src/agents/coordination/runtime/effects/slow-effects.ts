@@ -1,8 +1,12 @@
 /** Owns: which effects nothing waits for. */
 import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
 
-/** Effects on a plan that take time: its other steps go on meanwhile. */
+/**
+ * Effects on a plan that take time: its other steps go on meanwhile. `endCoordination` takes that of a commit, and the
+ * delivery that it admits is dispatched in the same one.
+ */
 export const TAKES_TIME: ReadonlySet<Effect["kind"]> = new Set([
+  "endCoordination",
   "askHost",
   "stopObserved",
   "stopStep",

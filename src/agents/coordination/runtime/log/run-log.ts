@@ -66,13 +66,19 @@ export interface RunLog {
   catchUp(runId: CoordinationId): Promise<void>;
   /** Resolves when what `state` told is on disk, or could not be brought there. */
   settled(runId: CoordinationId): Promise<void>;
+  /**
+   * Lists the texts, by their sha256, of appends that are not on disk yet, which no store has. A decision on `state` may
+   * rest on them: it joins their transaction, or fails with it.
+   */
+  listTextsUnderWay(runId: CoordinationId): ReadonlyMap<string, string>;
 }
 
 interface Entry {
   state: Coordination;
   /** Whether every append up to the newest is on disk; settles after all of them and never rejects. */
   durable: Promise<boolean>;
-  appending: number;
+  /** The texts of each append that is under way. */
+  readonly underWay: Set<readonly ContentInput[]>;
   /** An append failed: what was decided on top of it is void. */
   failed: boolean;
   readonly basis: AppendBasis;
@@ -92,7 +98,11 @@ export function createRunLog(parts: RunLogParts): RunLog {
     const state = await readState(parts.store, runId);
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
-    const isOnDisk = { durable: Promise.resolve(true), appending: 0, failed: false };
+    const isOnDisk = {
+      durable: Promise.resolve(true),
+      underWay: new Set<readonly ContentInput[]>(),
+      failed: false,
+    };
     return touch(entries, runId, { state, ...isOnDisk, basis: { isVoid: false } });
   };
 
@@ -118,7 +128,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
     }
     const signature = parts.ownRuns && signAppend(parts.ownRuns, entry.state, batch.commands);
     const appended = append(parts, { runId, batch, decided, signature, basis: entry.basis });
-    track(entry, appended, state);
+    track(entry, { appended, state, contents: batch.contents });
     parts.onDecided?.(state);
     await appended;
     return { ...outcome, state };
@@ -134,6 +144,10 @@ export function createRunLog(parts: RunLogParts): RunLog {
     },
     settled: async (runId) => {
       await entries.get(runId)?.durable;
+    },
+    listTextsUnderWay: (runId) => {
+      const contents = [...(entries.get(runId)?.underWay ?? [])].flat();
+      return new Map(contents.map(({ ref, text }) => [ref.sha256, text]));
     },
     submit: (runId, commands, contents = [], keep = []) =>
       repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, keep })),
@@ -170,7 +184,7 @@ interface Newer {
 async function foldNewer(store: LedgerStore, runId: CoordinationId, entry: Entry): Promise<Newer> {
   const { state } = entry;
   // With an append under way compare-and-set will tell.
-  if (entry.appending > 0) return { state, events: [] };
+  if (entry.underWay.size > 0) return { state, events: [] };
   const events = await store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
   if (events.length === 0 || entry.state !== state) return { state: entry.state, events: [] };
   // So much news is read anew.
@@ -281,11 +295,20 @@ function draftAppend({ runId, batch, decided, signature, basis }: Append): Appen
   };
 }
 
-function track(entry: Entry, appended: Promise<void>, state: Coordination): void {
+interface Appending {
+  readonly appended: Promise<void>;
+  /** The state with its events. */
+  readonly state: Coordination;
+  readonly contents: readonly ContentInput[];
+}
+
+function track(entry: Entry, { appended, state, contents }: Appending): void {
+  // An append of its own, also where two bring the same texts.
+  const texts = [...contents];
   entry.state = state;
-  entry.appending += 1;
+  entry.underWay.add(texts);
   const settleAppend = (ok: boolean): boolean => {
-    entry.appending -= 1;
+    entry.underWay.delete(texts);
     if (!ok) {
       entry.failed = true;
       entry.basis.isVoid = true;
@@ -321,7 +344,7 @@ function touch(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry
   entries.set(runId, entry);
   for (const [oldest, candidate] of entries) {
     if (entries.size <= STATES_MAX) break;
-    if (candidate.appending === 0 && oldest !== runId) entries.delete(oldest);
+    if (candidate.underWay.size === 0 && oldest !== runId) entries.delete(oldest);
   }
   return entry;
 }

@@ -19,6 +19,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   "two-steps": () => import("./two-steps.ts"),
   "chain-commits": () => import("./chain-commits.ts"),
   scale: () => import("./scale.ts"),
+  curves: () => import("./curves.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),
   cli: () => import("./cli.ts"),

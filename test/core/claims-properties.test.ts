@@ -172,6 +172,17 @@ describe("for every history of claims", () => {
     });
   });
 
+  it("A2: the claims of each step are counted as they are held", () => {
+    prove(({ log, state }) => {
+      const holders = [...listLeases(log).values()].map(({ stepId }) => stepId);
+      const counts = [...Map.groupBy(holders, (stepId) => stepId)].map(([stepId, all]) => [
+        stepId,
+        all.length,
+      ]);
+      expect(Object.fromEntries(requireKnown(state).claimCounts)).toEqual(Object.fromEntries(counts));
+    });
+  });
+
   it("what is kept beside the log is what the state holds, and what the log says", () => {
     prove(({ log, state }) => {
       const kept = new Map<number, number>();

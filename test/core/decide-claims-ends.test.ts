@@ -161,10 +161,10 @@ describe("bounds", () => {
     const claims = state.claims.withMutations((all) => {
       for (let token = 1; token <= count; token += 1) all.set(token, { ...(claim as HeldClaim), token });
     });
-    return { ...state, claims };
+    return { ...state, claims, claimCounts: state.claimCounts.set(stepId(1), count) };
   };
 
-  it("a coordination holds so many claims and no more", () => {
+  it("a step holds so many claims and no more", () => {
     const state = openOf(openAtWork(1));
     const one = request(1, createAsk(REPORT, BOUNDS.claimsPerStepMax + 1));
     const full = decide(holdMany(state, BOUNDS.claimsPerStepMax), one, timeAt(0));

@@ -91,7 +91,7 @@ function refuseRequests(
     );
   const fresh = requests.filter(({ held: claimToken }) => claimToken === undefined);
   if (fresh.some(({ token }) => token <= state.newestToken)) return refuseTakenToken();
-  if (countClaimsAfter(state, stepId, fresh.length) > BOUNDS.claimsPerStepMax)
+  if (state.claimCounts.get(stepId, 0) + fresh.length > BOUNDS.claimsPerStepMax)
     return refuse(
       "TOO_MANY_CLAIMS",
       `a step holds at most ${BOUNDS.claimsPerStepMax} claims; end it and go on in another`,
@@ -103,12 +103,6 @@ function refuseRequests(
       `the coordination has recorded ${BOUNDS.conflictsPerCoordinationMax} conflicts, the most that it may have; end the step`,
     );
   return undefined;
-}
-
-/** Counts the claims that the step would hold. Returns 0 without counting where all claims together are within the bound. */
-function countClaimsAfter({ claims }: OpenCoordination, stepId: StepId, fresh: number): number {
-  if (claims.size + fresh <= BOUNDS.claimsPerStepMax) return 0;
-  return claims.count((claim) => claim.stepId === stepId) + fresh;
 }
 
 /** Refuses because another process of the ledger claimed something since the ruling was made. */

@@ -20,10 +20,11 @@ export function draftEndOfClaims(
     .toArray()
     .flatMap((conflictId) => findConflict(state, conflictId) ?? [])
     .filter(({ contest }) => contest !== undefined && isOfStep(contest.requester));
-  const claims = state.claims.valueSeq().filter((claim) => isOfStep(claim.stepId));
+  const mayHold = stepId === undefined || state.claimCounts.has(stepId);
+  const claims = mayHold ? state.claims.toList().filter((claim) => isOfStep(claim.stepId)) : [];
   return [
     ...withdrawn.flatMap((conflict) => draftWithdrawal(state, conflict, because)),
-    ...claims.map((claim) => draftRelease(claim, because)).toArray(),
+    ...claims.map((claim) => draftRelease(claim, because)),
   ];
 }
 

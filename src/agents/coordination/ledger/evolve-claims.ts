@@ -53,6 +53,7 @@ function evolveAcquired(
   return {
     ...state,
     claims: state.claims.set(token, claim),
+    claimCounts: state.claimCounts.update(stepId, 0, (count) => count + 1),
     newestToken: token,
     holdings: state.holdings.set(holdingOf(stepId, resource), token),
   };
@@ -68,8 +69,14 @@ function evolveReleased(
   return {
     ...state,
     claims: state.claims.remove(token),
+    claimCounts: countOneLess(state, stepId),
     holdings: isNewest ? state.holdings.remove(holding) : state.holdings,
   };
+}
+
+function countOneLess({ claimCounts }: OpenCoordination, stepId: StepId): OpenCoordination["claimCounts"] {
+  const left = claimCounts.get(stepId, 0) - 1;
+  return left > 0 ? claimCounts.set(stepId, left) : claimCounts.remove(stepId);
 }
 
 function evolveRenewed(

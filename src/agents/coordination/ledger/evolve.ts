@@ -172,6 +172,7 @@ function evolveCreated(
     conflicts: [],
     reviews: ImmutableMap(),
     claims: OrderedMap(),
+    claimCounts: ImmutableMap(),
     newestToken: 0,
     holdings: ImmutableMap(),
     changes: ImmutableMap(),

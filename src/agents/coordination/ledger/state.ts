@@ -65,6 +65,8 @@ interface KnownFields {
   readonly reviews: ImmutableMap<string, EpochMs>;
   /** Claims that were not released, by token, the earliest first. Some may have expired. */
   readonly claims: OrderedMap<number, HeldClaim>;
+  /** How many of these each step has; a step without any is not there. */
+  readonly claimCounts: ImmutableMap<StepId, number>;
   /** 0 before the first claim. */
   readonly newestToken: number;
   /** The token of the newest of these by step and resource, as `holdingOf` names them. */

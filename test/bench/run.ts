@@ -22,6 +22,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   curves: () => import("./curves.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),
+  "gateway-start": () => import("./gateway-start.ts"),
   cli: () => import("./cli.ts"),
   openwop: () => import("./openwop.ts"),
   replay: () => import("./replay.ts"),

@@ -1,5 +1,5 @@
 /**
- * What the packed plugin adds to the start of a real gateway, with the flag on and off, beside what two equal gateways without
+ * Measures what the packed plugin adds to the start of a real gateway, with the flag on and off, beside what two equal gateways without
  * it differ by. A fresh home each time, one gateway at a time, all kinds in turn in every round.
  */
 import { mkdtempSync, rmSync } from "node:fs";

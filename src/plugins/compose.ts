@@ -52,8 +52,6 @@ import { createOnce } from "../agents/coordination/std/load-once.ts";
 import { createSettings } from "./runtime-settings.ts";
 import { readPackageVersion } from "../platform/package-files.ts";
 
-/** A command line can wait. */
-
 export { systemClock };
 
 export interface RunningCoordinator extends Coordinator {
@@ -118,6 +116,8 @@ export interface ComposeOptions {
   readonly usage: UsageBook;
   /** The host's own ways to people, which take answers back. */
   readonly channels: (take: TakeChannelAnswer) => Readonly<Record<"host" | "chat", HumanChannel>>;
+  /** Ends what shows coordinations elsewhere, before the coordinator stops and the ledger closes. */
+  readonly stopShowing: () => Promise<void>;
 }
 
 /** @throws CoordinationError as `openDatabase` does. */
@@ -163,6 +163,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   });
   const pruning = await pruneRegularly(options, store);
   const close = async (): Promise<void> => {
+    await options.stopShowing();
     await pruning?.stop();
     await closeBehind(coordinator, acp, store);
   };

@@ -40,7 +40,12 @@ const SPAWN_TOOL = "sessions_spawn";
 /** A call may wait for another one to end, and for a lease where the operator wants it; the host waits longer. */
 const CALL_BUDGET_MS = 12_000;
 
-export interface HookHandlers extends SpawnHandlers, WriteHandlers {
+export interface HookHandlers extends WriteHandlers {
+  beforeSpawn(
+    event: HookEvent<"before_tool_call">,
+    ctx: HookContext<"before_tool_call">,
+  ): Promise<HookResult<"before_tool_call">>;
+  readonly afterSpawn: SpawnHandlers["afterSpawn"];
   subagentEnded(event: HookEvent<"subagent_ended">): Promise<void>;
   beforePromptBuild(
     event: HookEvent<"before_prompt_build">,
@@ -132,14 +137,16 @@ async function onCompacted(
 }
 
 interface HeldCalls extends WriteHandlers {
-  readonly beforeSpawn: SpawnHandlers["beforeSpawn"];
+  readonly beforeSpawn: HookHandlers["beforeSpawn"];
 }
 
 /** Holds sessions to their privileges first: a call that may not happen is nothing to record, to claim or to ask about. */
 function holdCalls(privileges: PrivilegeHandlers, spawns: SpawnHandlers, writes: WriteHandlers): HeldCalls {
   return {
-    beforeSpawn: async (event, ctx, untilMs = Date.now() + SPAWN_BUDGET_MS) =>
-      (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx, untilMs),
+    beforeSpawn: async (event, ctx) => {
+      const untilMs = Date.now() + SPAWN_BUDGET_MS;
+      return (await privileges.refuseCall(event, ctx)) ?? spawns.beforeSpawn(event, ctx, untilMs);
+    },
     beforeCall: async (event, ctx) => {
       const beganAtMs = Date.now();
       // First, so that a claim is ruled on when its call happens.

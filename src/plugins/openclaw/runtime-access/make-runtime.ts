@@ -256,7 +256,7 @@ async function composeForHost(
   const show = createPlanShow(mirror, (sha256) => coordinator.reads.get(sha256));
   const owner = createOwnerRunner(runtime, { clock: systemClock, logger });
   const hostConfig = runtime.config.current();
-  const coordinator = await composeCoordinator({
+  const coordinator: RunningCoordinator = await composeCoordinator({
     ...options,
     secrets: collectGatewaySecrets({ config: options.config, hostConfig, environment: process.env }),
     runners: {
@@ -278,15 +278,10 @@ async function composeForHost(
     workspaceOf: (agent) => workspaceOf(runtime, agent),
     workingFolderOf: (agent) => findAgentFolder(runtime, agent),
     onPlan: show,
+    // A host that does not answer about flows must not keep the ledger open.
+    stopShowing: () => waitWithin(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined),
   });
-  return {
-    ...coordinator,
-    close: async () => {
-      // A host that does not answer about flows must not keep the ledger open.
-      await waitWithin(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined);
-      await coordinator.close();
-    },
-  };
+  return coordinator;
 }
 
 function workspaceOf({ agent: agents, config }: OpenClawPluginApi["runtime"], agent: AgentId): string {

@@ -36,8 +36,8 @@ export interface SpawnHandlerParts {
 }
 
 export interface SpawnHandlers {
-  /** Answers by `untilMs`; what ruled on the call before has taken its time from the same budget. */
-  beforeSpawn(event: BeforeEvent, ctx: BeforeContext, untilMs?: number): Promise<BeforeResult>;
+  /** Answers by `untilMs`, `SPAWN_BUDGET_MS` after the host's call; what ruled on it before took its time from the same budget. */
+  beforeSpawn(event: BeforeEvent, ctx: BeforeContext, untilMs: number): Promise<BeforeResult>;
   afterSpawn(event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">): Promise<void>;
 }
 
@@ -52,8 +52,7 @@ const ADMISSION_MS = 3_500;
 
 export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
   return {
-    beforeSpawn: (event, ctx, untilMs = Date.now() + SPAWN_BUDGET_MS) =>
-      ruleOnSpawn(parts, { event, ctx, untilMs }),
+    beforeSpawn: (event, ctx, untilMs) => ruleOnSpawn(parts, { event, ctx, untilMs }),
     afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
       parts.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey: ctx.sessionKey })),
   };
@@ -75,7 +74,7 @@ interface HookedSpawn {
   readonly untilMs: number;
 }
 
-/** Enters the shared runtime once, within one budget for the whole path. */
+/** Enters the shared runtime once and reads the call once, within one budget for the whole path. */
 async function ruleOnSpawn(
   { api, use, isHeld }: SpawnHandlerParts,
   { event, ctx, untilMs }: HookedSpawn,
@@ -84,13 +83,9 @@ async function ruleOnSpawn(
   let reading: SpawnReading | undefined;
   try {
     return await use(async (runtime) => {
-      if (!isCoordinated(runtime, ctx))
-        return refuseUnrecorded(
-          runtime,
-          readSpawnCall(callOf(runtime, event, ctx)),
-          "this agent's spawns are not coordinated",
-        );
       reading = readSpawnCall(callOf(runtime, event, ctx));
+      if (!isCoordinated(runtime, ctx))
+        return refuseUnrecorded(runtime, reading, "this agent's spawns are not coordinated");
       const unheld = await findUnheld(runtime, reading, isHeld);
       if (unheld !== undefined) return createRefusal("spawn", unheld);
       const request = reading.kind === "spawn" ? reading.request : undefined;

@@ -1,6 +1,7 @@
 /**
  * Owns: reading a `sessions_spawn` call into a spawn request. Its params are a model's words: bounded, described, never
- * authority (H3).
+ * authority (H3). `coordination: {tools, write}` among them holds the child to something: it can only narrow, and words that cannot
+ * be understood stop the spawn, because the child would have more than was meant.
  */
 import { hash } from "node:crypto";
 import { z } from "zod";
@@ -13,11 +14,15 @@ import {
 } from "../../../agents/coordination/contracts/fact-fields.ts";
 import { agentIdSchema, sessionKeySchema, type AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { HostNames } from "../host/host-names.ts";
-import { ENVELOPE_BOUNDS, parseBounded } from "../../../agents/coordination/contracts/validation.ts";
+import {
+  describeProblems,
+  ENVELOPE_BOUNDS,
+  parseBounded,
+} from "../../../agents/coordination/contracts/validation.ts";
 import type { ContentInput } from "../../../agents/coordination/ports/content-store.ts";
-import type { Privilege } from "../../../agents/coordination/contracts/privilege.ts";
+import { privilegeSchema, type Privilege } from "../../../agents/coordination/contracts/privilege.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
-import { readAskedPrivilege } from "./asked-privilege.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 
 export interface SpawnCall {
   readonly params: Readonly<Record<string, unknown>>;
@@ -61,17 +66,48 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
   const target = readTarget(call, namedTarget ?? sourceAgent);
   if (!sourceSession || !sourceAgent || !target)
     return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
-  const privilege = readAskedPrivilege(call.params["coordination"]);
-  const problems = problemsOf(call.params, privilege.rest, namedTarget !== undefined);
+  const { askedPrivilege, privilegeProblem, rest } = readCoordinationParam(call.params["coordination"]);
+  const problems = problemsOf(call.params, rest, namedTarget !== undefined);
   const source = { sourceSession, sourceAgent };
   return {
     kind: "spawn",
-    request: requestOf(call, { source, target, problems, askedPrivilege: privilege.asked }),
+    request: requestOf(call, { source, target, problems, askedPrivilege }),
     target,
     problems,
-    isMeantAgain: isAgain(privilege.rest),
-    ...(privilege.problem !== undefined && { privilegeProblem: privilege.problem }),
+    isMeantAgain: isAgain(rest),
+    ...(privilegeProblem !== undefined && { privilegeProblem }),
   };
+}
+
+interface CoordinationParam {
+  readonly askedPrivilege?: Privilege;
+  /** Why the bounds on the child cannot be understood, in words for the model. */
+  readonly privilegeProblem?: string;
+  /** The parameter without them. */
+  readonly rest: unknown;
+}
+
+function readCoordinationParam(param: unknown): CoordinationParam {
+  const value = readJsonText(param);
+  if (!isRecord(value)) return { rest: param };
+  const { tools, write, ...others } = value;
+  if (tools === undefined && write === undefined) return { rest: param };
+  const rest = Object.keys(others).length > 0 ? others : undefined;
+  const fields = { ...(tools !== undefined && { tools }), ...(write !== undefined && { write }) };
+  const parsed = parseBounded(privilegeSchema, fields, ENVELOPE_BOUNDS);
+  if (parsed.ok) return { askedPrivilege: parsed.value, rest };
+  const privilegeProblem = `what the child may do cannot be understood (coordination: ${describeProblems(parsed.problems.slice(0, 3))}); write {"tools": {"allow": [...], "deny": [...]}, "write": [...]} and spawn again`;
+  return { privilegeProblem, rest };
+}
+
+/** Models write objects as JSON texts, too. */
+function readJsonText(value: unknown): unknown {
+  if (typeof value !== "string" || value.length > BOUNDS.envelopeCharsMax) return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
 }
 
 function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnTarget | undefined {
@@ -148,7 +184,7 @@ function readText(value: unknown): string | undefined {
   return text === "" || text.length > BOUNDS.resourceCharsMax ? undefined : text;
 }
 
-/** `envelope`: what the parameter `coordination` holds besides what the child is to be held to. */
+/** `envelope`: the parameter `coordination` without the bounds on the child. */
 function problemsOf(params: SpawnCall["params"], envelope: unknown, targetIsValid: boolean): InputProblem[] {
   const problems: InputProblem[] = [];
   if (typeof params["task"] !== "string" || params["task"] === "")

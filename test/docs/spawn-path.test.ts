@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readTableRows } from "./read-tables.ts";
+import { readTableRows, unwrapText } from "./read-tables.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const page = readFileSync(join(ROOT, "docs", "spawn-path.md"), "utf8");
@@ -70,6 +70,8 @@ const isImporting = (file: string, other: string): boolean =>
     ([, specifier = ""]) => join(dirname(file), specifier) === other,
   );
 
+const prose = unwrapText(page);
+
 const hopOf = (row: string): Hop | undefined => hops.find((hop) => hop.row === row);
 
 describe("the page on the path of a spawn", () => {
@@ -84,7 +86,6 @@ describe("the page on the path of a spawn", () => {
   });
 
   it("says what its short paths stand for", () => {
-    const prose = page.replaceAll(/\s+/gu, " ");
     for (const [short, folder] of Object.entries(FOLDERS))
       expect(prose).toMatch(new RegExp(`\`${short}/\` (?:stands )?for \`${folder}/\``, "u"));
   });
@@ -114,6 +115,34 @@ describe("the page on the path of a spawn", () => {
     expect(read(caller)).toContain(calledAs);
     expect(isDeclaring(hop?.file ?? "", factory)).toBe(true);
     expect(read(maker)).toMatch(new RegExp(String.raw`\b${factory}\(`, "u"));
+  });
+
+  it("counts the files of the way out", () => {
+    const end = hops.findIndex(({ declared }) => declared === "handOverEnvelope");
+    const files = new Set(hops.slice(0, end).map(({ file }) => file));
+    expect(prose).toContain(`These are ${files.size} files.`);
+    const [, count, list = ""] = /goes on through (\d+) of them: rows ([^.]+)\./u.exec(prose) ?? [];
+    const rows = [...list.matchAll(/\d+/gu)].map(([row]) => hopOf(row));
+    expect(rows).not.toContain(undefined);
+    expect(new Set(rows.map((hop) => hop?.file)).size).toBe(Number(count));
+  });
+
+  it("says the budget of the path and the bound of each wait", () => {
+    const readSeconds = (file: string, name: string): number => {
+      const [, ms = ""] = new RegExp(String.raw`const ${name} = ([\d_]+);`, "u").exec(read(file)) ?? [];
+      return Number(ms.replaceAll("_", "")) / 1_000;
+    };
+    const handlers = pathOf("openclaw/spawns/spawn-handlers.ts");
+    expect(prose).toContain(
+      `one budget of ${readSeconds(handlers, "SPAWN_BUDGET_MS")} s (\`SPAWN_BUDGET_MS\`)`,
+    );
+    expect(prose).toContain(
+      `ends ${readSeconds(handlers, "ADMISSION_MS")} s before the budget (\`ADMISSION_MS\`)`,
+    );
+    const waits = readTableRows(page, "wait for");
+    expect(waits).toHaveLength(4);
+    for (const [, time, bound, file] of waits)
+      expect(`${readSeconds(pathOf(file), withoutTicks(bound))} s`).toBe(time);
   });
 
   it("draws only operations that the code has, and only events that it records", () => {

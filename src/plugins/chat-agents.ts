@@ -224,12 +224,16 @@ async function waitForRun(
   return { kind: "working", ...run };
 }
 
-interface Known {
+interface ChatSnapshot {
   readonly agentId: string;
   readonly snapshot: RunSnapshot;
 }
 
-async function describeRun(chats: Chats, caller: Caller, { agentId, snapshot }: Known): Promise<ChatRun> {
+async function describeRun(
+  chats: Chats,
+  caller: Caller,
+  { agentId, snapshot }: ChatSnapshot,
+): Promise<ChatRun> {
   const { runId, status } = snapshot;
   const outcome = status.startsWith("waiting-")
     ? await findWaiting(chats, caller, snapshot)
@@ -312,7 +316,7 @@ function valueOf<T>(answered: Answered<T>): T | undefined {
 }
 
 /** M3 */
-async function findChatRun(chats: Chats, caller: Caller, runId: string): Promise<Known | undefined> {
+async function findChatRun(chats: Chats, caller: Caller, runId: string): Promise<ChatSnapshot | undefined> {
   const first = valueOf(await chats.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
   if (first?.type !== "run.started" || !("agent" in first.payload)) return undefined;
   const { agent } = first.payload;

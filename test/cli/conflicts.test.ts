@@ -24,23 +24,26 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-interface Asked {
+interface CommandSetting {
   readonly terminal?: Partial<Terminal>;
   readonly path?: string;
 }
 
-async function tell(args: readonly string[], { terminal, path = nameLedger() }: Asked = {}): Promise<string> {
+async function tell(
+  args: readonly string[],
+  { terminal, path = nameLedger() }: CommandSetting = {},
+): Promise<string> {
   const setting = { nowMs: TEST_EPOCH_MS + 30_000, terminal: { columns: 140, ...terminal } };
   const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", path], setting);
   expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
   return stdout;
 }
 
-async function readJson(args: readonly string[], request?: Asked): Promise<unknown> {
+async function readJson(args: readonly string[], request?: CommandSetting): Promise<unknown> {
   return JSON.parse(await tell([...args, "--json"], request)) as unknown;
 }
 
-async function idsOf(args: readonly string[], request?: Asked): Promise<string[]> {
+async function idsOf(args: readonly string[], request?: CommandSetting): Promise<string[]> {
   return ((await readJson(args, request)) as { conflictId: string }[]).map(({ conflictId }) => conflictId);
 }
 

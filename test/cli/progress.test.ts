@@ -15,7 +15,7 @@ import {
   TEST_EPOCH_MS,
   type TempFolder,
 } from "../support/temp-ledger.ts";
-import { recordSaid, type Said } from "./recorded-questions.ts";
+import { recordCommands, type RecordedCommand } from "./recorded-questions.ts";
 import { PLAIN, runCli } from "./run-cli.ts";
 
 const RUN = "co-1f0c7a52-9e4b-4d6f-8a21-5b3c9d7e0f14" as CoordinationId;
@@ -49,7 +49,7 @@ function tell(
 
 const QUESTION = contentOf(JSON.stringify({ question: "Which one?" }));
 
-const SAID: readonly Said[] = [
+const COMMANDS: readonly RecordedCommand[] = [
   [0, openingOf("trace-1")],
   [100, spawn("draft")],
   [200, spawn("review", { threshold: 7_000, checks: ["facts"] })],
@@ -77,7 +77,7 @@ let folder: TempFolder;
 beforeAll(async () => {
   folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"), { clock: createManualClock() });
-  await recordSaid(store, RUN, SAID);
+  await recordCommands(store, RUN, COMMANDS);
   await store.close();
 });
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
 import { createTempFolder, openTestLedger, type TempFolder } from "../support/temp-ledger.ts";
-import { createOpening, recordSaid, spawn, SPAWNS } from "./recorded-questions.ts";
+import { createOpening, recordCommands, spawn, SPAWNS } from "./recorded-questions.ts";
 import { runCli } from "./run-cli.ts";
 
 const WORDS = contentOf('I guess that it is 42.\n{"confidence": 0.4}');
@@ -14,7 +14,7 @@ beforeAll(async () => {
   folder = createTempFolder();
   const store = await openTestLedger(folder.file("ledger.sqlite"));
   const attempt = { stepId: "step-1" as StepId, attempt: 1 };
-  await recordSaid(store, SPAWNS, [
+  await recordCommands(store, SPAWNS, [
     [0, createOpening("trace-1"), [contentOf("objective of trace-1")]],
     [100, spawn("guess", { threshold: 7_000 })],
     [200, { type: "withholdText", ...attempt, text: WORDS.ref, confidence: 4_000 }, [WORDS]],

@@ -68,12 +68,12 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
   await store.close();
 }
 
-type Said = readonly [atMs: number, command: Command, contents: readonly ContentInput[]];
+type RecordedCommand = readonly [atMs: number, command: Command, contents: readonly ContentInput[]];
 
 function commandsOf(
   { id, objective, steps, failurePolicy, atMs = 0, acts }: PlanScript,
   source: Coordination | undefined,
-): Said[] {
+): RecordedCommand[] {
   const fields = { coordinationId: id, objective, ...(failurePolicy && { failurePolicy }) };
   const graph = graphOf(steps, fields);
   const plan = contentOf(JSON.stringify(graph));
@@ -106,7 +106,7 @@ function commandsOf(
   ];
 }
 
-function createSaidBy(act: Act): Said {
+function createSaidBy(act: Act): RecordedCommand {
   if (act[1] === "command") return [act[0], act[2], []];
   const [atMs, subject, name, attempt] = act;
   const stepId = name as StepId;

@@ -28,12 +28,12 @@ export const HELD_TEXT = "the answer is 42\n  $ openclaw coordination approve --
 const HOUR_MS = 3_600_000;
 
 /** A thing that is done to a coordination, at a time that counts from `TEST_EPOCH_MS`, with the texts that it names. */
-export type Said = readonly [atMs: number, command: Command, contents?: readonly ContentInput[]];
+export type RecordedCommand = readonly [atMs: number, command: Command, contents?: readonly ContentInput[]];
 
-export async function recordSaid(
+export async function recordCommands(
   store: LedgerStore,
   runId: CoordinationId,
-  sayings: readonly Said[],
+  sayings: readonly RecordedCommand[],
 ): Promise<void> {
   let state: Coordination = createUnopened(runId);
   for (const [atMs, command, contents = []] of sayings) {
@@ -84,7 +84,7 @@ export function spawn(name: string, gate: Gate, session: SessionKey = OWNER): Co
 
 const nameAttempt = (stepId: string, attempt = 1) => ({ stepId: stepId as StepId, attempt });
 
-export function complete(stepId: string, confidence: number, text: string): Said[1] {
+export function complete(stepId: string, confidence: number, text: string): RecordedCommand[1] {
   const stated = { confidence };
   return { type: "completeStep", ...nameAttempt(stepId), via: "hook", output: contentOf(text).ref, stated };
 }
@@ -107,7 +107,7 @@ const THRESHOLD: Gate = { threshold: 7_000 };
 const CHECKED: Gate = { threshold: 7_000, checks: ["facts", "style"], criticThreshold: 7_000 };
 
 /** `draft` states too little (1), an agent asks (2), `review` has a check without a verdict (3), `old` was approved (4). */
-const SPAWNED: readonly Said[] = [
+const SPAWNED: readonly RecordedCommand[] = [
   [0, createOpening("trace-1"), [contentOf("objective of trace-1")]],
   [100, spawn("draft", THRESHOLD)],
   [200, spawn("review", CHECKED)],
@@ -167,7 +167,7 @@ const SPAWNED: readonly Said[] = [
 ];
 
 /** One question, of another session. */
-const OTHER: readonly Said[] = [
+const OTHER: readonly RecordedCommand[] = [
   [60_000, createOpening("trace-2", STRANGER)],
   [60_100, spawn("far", THRESHOLD, STRANGER)],
   [61_000, complete("step-1", 6_999, "far away"), [contentOf("far away")]],
@@ -176,7 +176,7 @@ const OTHER: readonly Said[] = [
 const graph = graphOf([step("write"), step("publish", ["write"])], { coordinationId: REPORT });
 
 /** `write` was revised once and then let through, `publish` is doubted by its planner and denied; the plan gives up. */
-const PLANNED: readonly Said[] = [
+const PLANNED: readonly RecordedCommand[] = [
   [
     100_000,
     {
@@ -233,7 +233,7 @@ const PLANNED: readonly Said[] = [
 ];
 
 /** Ten seconds of work on `write`. */
-function createAttempt(number: number, atMs: number): Said[] {
+function createAttempt(number: number, atMs: number): RecordedCommand[] {
   const session = nameChildSession(`write-${number}`);
   const text = JSON.stringify({ text: `version ${number}` });
   const ended = { ...nameAttempt("write", number), via: "runner" as const };
@@ -246,8 +246,8 @@ function createAttempt(number: number, atMs: number): Said[] {
 
 export async function recordQuestions(path: string): Promise<void> {
   const store = await openTestLedger(path, { clock: createManualClock() });
-  await recordSaid(store, SPAWNS, SPAWNED);
-  await recordSaid(store, OTHERS, OTHER);
-  await recordSaid(store, REPORT, PLANNED);
+  await recordCommands(store, SPAWNS, SPAWNED);
+  await recordCommands(store, OTHERS, OTHER);
+  await recordCommands(store, REPORT, PLANNED);
   await store.close();
 }

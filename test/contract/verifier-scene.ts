@@ -15,7 +15,7 @@ export const KEY = "check-1";
 /** Enough for any check that ends by itself. */
 const ENOUGH_MS = 60_000;
 
-export interface Asked {
+export interface CheckSetting {
   readonly result?: Readonly<Record<string, unknown>>;
   readonly key?: string;
   /** From now. */
@@ -30,7 +30,7 @@ export interface Scene extends Disposable {
   outside(name: string): string;
   /** Files that checks have left behind in the folder for temporary files. */
   leftBehind(): readonly string[];
-  check(check: object, request?: Asked): Promise<CheckAnswer>;
+  check(check: object, request?: CheckSetting): Promise<CheckAnswer>;
 }
 
 export function createVerifierScene(change: Partial<VerifierParts> = {}): Scene {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type {
-  ContestSaid,
+  ContestAnswer,
   PluginContest,
   PluginHooks,
 } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
@@ -16,7 +16,7 @@ interface Plugin extends PluginHooks {
 
 /** A plugin that rules on writes, and how often it was looked for. */
 function createPlugin(
-  say: (contest: PluginContest) => ContestSaid | undefined | Promise<ContestSaid | undefined>,
+  say: (contest: PluginContest) => ContestAnswer | undefined | Promise<ContestAnswer | undefined>,
 ): Plugin {
   const contests: PluginContest[] = [];
   const deadlines: EpochMs[] = [];
@@ -34,8 +34,8 @@ function createPlugin(
 }
 
 const reason = "Vendored files stay as they are.";
-const awardHolder = (): ContestSaid => ({ award: "holder", plugin: "guard", reason });
-const awardRequester = (): ContestSaid => ({ award: "requester", plugin: "guard", reason });
+const awardHolder = (): ContestAnswer => ({ award: "holder", plugin: "guard", reason });
+const awardRequester = (): ContestAnswer => ({ award: "requester", plugin: "guard", reason });
 const waitForever = (): Promise<undefined> => new Promise(() => undefined);
 
 /** `a` holds notes.md, and `b` is to want it. */
@@ -177,7 +177,7 @@ describe("a plugin that rules on contested writes", () => {
 });
 
 describe("a plugin that fails to rule", () => {
-  it.each<[string, () => ContestSaid | Promise<ContestSaid>, string, object]>([
+  it.each<[string, () => ContestAnswer | Promise<ContestAnswer>, string, object]>([
     [
       "that its host says so of",
       () => ({ failed: "guard", message: "the hook arbitrate of the plugin guard threw an error" }),
@@ -234,7 +234,7 @@ describe("a plugin that fails to rule", () => {
 
 describe("while a plugin is asked", () => {
   it("calls of other sessions are ruled on, and what they claim elsewhere is no news to it", async () => {
-    const ruling = Promise.withResolvers<ContestSaid>();
+    const ruling = Promise.withResolvers<ContestAnswer>();
     const hooks = createPlugin(() => ruling.promise);
     const { s, b } = await openContendedScene(hooks);
     await using _ = s;
@@ -268,7 +268,7 @@ describe("while a plugin is asked", () => {
   });
 
   it("what it was asked about may change, and then it is asked again", async () => {
-    const ruling = Promise.withResolvers<ContestSaid>();
+    const ruling = Promise.withResolvers<ContestAnswer>();
     const hooks = createPlugin(() => (hooks.asked.length === 1 ? ruling.promise : awardHolder()));
     const s = await openScene({ parts: { hooks } });
     await using _ = s;
@@ -289,7 +289,7 @@ describe("while a plugin is asked", () => {
   });
 
   it("the other side may end, and then the call needs no ruling", async () => {
-    const ruling = Promise.withResolvers<ContestSaid>();
+    const ruling = Promise.withResolvers<ContestAnswer>();
     const s = await openScene({ parts: { hooks: createPlugin(() => ruling.promise) } });
     await using _ = s;
     const [a, b] = [await s.child("a"), await s.child("b")];

@@ -9,13 +9,13 @@ import { LEASE_MS, openScene, type Scene, type SceneOptions } from "./arbiter-sc
 const WAIT_MS = 5_000;
 const waiting: SceneOptions = { conflicts: { onConflict: "wait", waitMs: WAIT_MS } };
 
-interface Asked {
+interface PendingAnswer {
   readonly answer: Promise<WriteAnswer>;
   /** `undefined` while it waits. */
   now(): WriteAnswer | undefined;
 }
 
-async function askScene(s: Scene, ...call: Parameters<Scene["ask"]>): Promise<Asked> {
+async function askScene(s: Scene, ...call: Parameters<Scene["ask"]>): Promise<PendingAnswer> {
   let now: WriteAnswer | undefined;
   const answer = s.ask(...call).then((writeAnswer) => (now = writeAnswer));
   await waitUntilSettled();

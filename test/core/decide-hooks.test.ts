@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AgentId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type {
-  DecisionSaid,
+  DecisionAnswer,
   PluginDecision,
   PluginHooks,
 } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
@@ -11,7 +11,7 @@ import { waitUntilSettled } from "../support/fake-clock.ts";
 import { openScene, type Scene } from "./arbiter-scene.ts";
 import { plan, step, type Fields } from "./plan-scene.ts";
 
-type Say = (decision: PluginDecision) => DecisionSaid | undefined | Promise<DecisionSaid | undefined>;
+type Say = (decision: PluginDecision) => DecisionAnswer | undefined | Promise<DecisionAnswer | undefined>;
 
 interface Decided {
   readonly s: Scene;
@@ -44,7 +44,7 @@ async function submit(s: Scene, fields: Fields = {}, rest: object = {}): Promise
   return submitted;
 }
 
-const createAllow = (confidence?: number): DecisionSaid => ({
+const createAllow = (confidence?: number): DecisionAnswer => ({
   action: "allow",
   ...(confidence !== undefined && { confidence }),
 });

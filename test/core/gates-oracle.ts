@@ -14,7 +14,7 @@ import type { Gate } from "../../src/agents/coordination/contracts/verification.
 import type { History, Played } from "./gates-play.ts";
 
 type Fact<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
-type Asked = FactPayloads["coordination.escalated"];
+type Question = FactPayloads["coordination.escalated"];
 type Admitted = FactPayloads["step.admitted"];
 
 const filterByType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Fact<T>[] =>
@@ -141,7 +141,7 @@ function isRuledOn(completed: FactPayloads["step.completed"], before: readonly P
   return isInTime && isAboutResult(escalation, completed) && isRelease(command, completed);
 }
 
-function isAboutResult({ cause, confidence, stepId }: Asked, of: Of): boolean {
+function isAboutResult({ cause, confidence, stepId }: Question, of: Of): boolean {
   if (stepId !== of.stepId) return false;
   return cause === "verifier" || (cause === "confidence" && confidence?.of !== "decision");
 }
@@ -154,12 +154,12 @@ function isRelease(
   return answer === "answer" && text !== undefined && text.sha256 === output?.sha256;
 }
 
-function mayAnswer(escalation: Asked, { by }: AnswerEscalation, now: number): boolean {
+function mayAnswer(escalation: Question, { by }: AnswerEscalation, now: number): boolean {
   const isAsker = escalation.askedBy !== undefined && by.session === escalation.askedBy;
   return now < escalation.deadlineAtMs && !(escalation.requireDifferentApprover && isAsker);
 }
 
-function findAsked(played: readonly Played[], escalationId: string): Asked | undefined {
+function findAsked(played: readonly Played[], escalationId: string): Question | undefined {
   return played
     .flatMap(({ events }) => filterByType(events, "coordination.escalated"))
     .find(({ payload }) => payload.escalationId === escalationId)?.payload;

@@ -19,7 +19,7 @@ import { timeAt } from "./scene.ts";
 
 const REMIND_MS = 60_000;
 
-interface Asked {
+interface QuestionScene {
   readonly world: World;
   readonly run: PlanRun;
   readonly notices: ChannelNotice[];
@@ -29,7 +29,7 @@ interface Asked {
 async function runAskedPlan(
   outcome?: (notice: ChannelNotice) => NoticeOutcome | Promise<NoticeOutcome>,
   escalations: object = { notify: [{ channel: "chat" }, { channel: "chat", afterMs: REMIND_MS }] },
-): Promise<Asked> {
+): Promise<QuestionScene> {
   const { channel, notices } = createScriptedChannel(outcome);
   const world = createWorld({}, createScriptedRunner(scriptOf({ a: [endDone()] })), {
     gates: createGatesWith([]),
@@ -41,7 +41,7 @@ async function runAskedPlan(
   return { world: world, run, notices };
 }
 
-const outcomesOf = ({ world }: Asked) =>
+const outcomesOf = ({ world }: QuestionScene) =>
   listEvents(world, "escalation.notified").map(({ payload: { notice, outcome } }) => `${notice} ${outcome}`);
 
 describe("people", () => {

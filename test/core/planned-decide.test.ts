@@ -97,9 +97,9 @@ describe("a plan that has ended", () => {
 });
 
 describe("a coordination that runs no plan", () => {
-  const OF_PLANS = ["admit", "skip", "retry", "retry all", "trip", "stop child", "judge"];
+  const PLAN_COMMANDS = ["admit", "skip", "retry", "retry all", "trip", "stop child", "judge"];
 
-  it.each(OF_PLANS)("refuses to %s", (name) => {
+  it.each(PLAN_COMMANDS)("refuses to %s", (name) => {
     const scene = openScene(OPEN, spawn("a"), acknowledge(1));
     expect(scene.when(COMMANDS[name]!)).toMatchObject({ kind: "refused", code: "NOT_PLANNED" });
   });

@@ -18,12 +18,12 @@ interface Scene {
   readonly clock: FakeClock;
   readonly gate: SpawnGate;
   /** Enters and tells what has been answered so far. */
-  readonly enter: (session?: SessionKey) => Asked;
+  readonly enter: (session?: SessionKey) => PendingEntry;
 }
 
 type Admitted = SpawnEntry & { readonly kind: "admitted" };
 
-interface Asked {
+interface PendingEntry {
   readonly entry: () => SpawnEntry | undefined;
 }
 
@@ -278,7 +278,7 @@ describe("given spawns found in the ledger after a restart", () => {
 });
 
 describe("for every order of calls", () => {
-  interface Spawn extends Asked {
+  interface Spawn extends PendingEntry {
     readonly session: SessionKey;
     key?: string;
     isGone?: boolean;

@@ -16,7 +16,7 @@ import { SETTINGS } from "../support/fake-clock-host.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { planHost, type PlanHost } from "./plan-host.ts";
 import { startPlanProcess, isStoppedSoon, type PlanProcess, type PlanProcessParts } from "./plan-process.ts";
-import { PLAN_ID, planOf, stepOf, type Asked, type Schedule } from "./plan-schedule.ts";
+import { PLAN_ID, planOf, stepOf, type ScheduledRequest, type Schedule } from "./plan-schedule.ts";
 
 const ID = PLAN_ID as CoordinationId;
 const TIMES = { stepTimeoutMs: 60_000, sweepMs: 60_000, acknowledgeMs: 5_000, escalateMs: 45_000 };
@@ -26,7 +26,7 @@ const LONG_MS = 6 * 3_600_000;
 const AFTERMATH_MS = 180_000;
 
 export interface Answered {
-  readonly request: Asked;
+  readonly request: ScheduledRequest;
   /** `undefined`: nobody lived to answer. */
   readonly answer?: string;
 }
@@ -184,7 +184,7 @@ async function submitUntilHeard(stage: Stage): Promise<void> {
   stage.problems.push("the plan could not be submitted");
 }
 
-async function ask(stage: Stage, question: Asked): Promise<Answered> {
+async function ask(stage: Stage, question: ScheduledRequest): Promise<Answered> {
   const { subject, stepId } = question;
   const request = {
     coordinationId: ID,

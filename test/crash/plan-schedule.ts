@@ -8,7 +8,7 @@ import { GROUPS, type Crash } from "./plan-process.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-export interface Asked {
+export interface ScheduledRequest {
   readonly afterMs: number;
   readonly subject: "cancel" | "retry" | "submit again" | "submit another" | AnswerKind;
   readonly stepId?: string;
@@ -19,7 +19,7 @@ export interface Schedule {
   readonly plan: Fields;
   readonly mannerOf: (key: string, isDelivery: boolean) => Manner;
   readonly ruler: Ruler;
-  readonly asked: readonly Asked[];
+  readonly asked: readonly ScheduledRequest[];
   readonly crashes: readonly Crash[];
   readonly lanes: { readonly concurrency: number; readonly queueMax: number; readonly perAgentMax?: number };
 }
@@ -52,7 +52,10 @@ export function stepOf(stepId: string, dependsOn: readonly string[] = [], fields
 export function scheduleOf(seed: number): Schedule {
   const dice = diceOf(seed);
   const plan = addGates(seed, createRandomPlan(dice));
-  const answers = answersOf(seed).map(({ afterMs, answer }): Asked => ({ afterMs, subject: answer }));
+  const answers = answersOf(seed).map(({ afterMs, answer }): ScheduledRequest => ({
+    afterMs,
+    subject: answer,
+  }));
   return {
     name: `seed ${seed}`,
     plan,
@@ -146,10 +149,10 @@ function createRandomBudget(dice: Dice, spawns: number): Fields {
   ]);
 }
 
-function createRequests(dice: Dice, plan: Fields): Asked[] {
+function createRequests(dice: Dice, plan: Fields): ScheduledRequest[] {
   const steps = plan["steps"] as readonly { readonly stepId: string }[];
   const count = dice.oneOf([0, 0, 1, 2, 4]);
-  return Array.from({ length: count }, (): Asked => {
+  return Array.from({ length: count }, (): ScheduledRequest => {
     const step = steps[dice.int(0, steps.length - 1)];
     return {
       afterMs: dice.oneOf([0, 50, 500, dice.int(0, 20_000), dice.int(0, 150_000)]),

@@ -23,7 +23,7 @@ import {
   countTimesRead,
   waitUntilAnnounced,
   WAIT_MS_MAX,
-  type Asked,
+  type OpenQuestion,
   type GateStage,
 } from "./gates-stage.ts";
 
@@ -39,7 +39,7 @@ const secretOf = (label: string): string => `doubted-result-of-${label}-77aa`;
 const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 const sayDoubtfully = (label: string): Turn => ({ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` });
 
-interface Held extends Asked {
+interface Held extends OpenQuestion {
   readonly child: string;
 }
 

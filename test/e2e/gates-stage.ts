@@ -96,13 +96,13 @@ export async function spawnFrom(
   await stage.gateway.agent({ sessionKey: ownerOf(label), message });
 }
 
-export interface Asked extends Escalation {
+export interface OpenQuestion extends Escalation {
   readonly state: Known;
   readonly questionId: string;
 }
 
 /** The first question of a label's coordination, once it is asked. */
-export async function waitForQuestion(stage: Stage, label: string): Promise<Asked> {
+export async function waitForQuestion(stage: Stage, label: string): Promise<OpenQuestion> {
   const state = await stage.until(ownerOf(label), ({ escalations }) => escalations.size > 0, WAIT_MS_MAX);
   const request = state.escalations.first();
   if (!request) throw new Error("no question was asked");

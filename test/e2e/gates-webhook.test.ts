@@ -30,7 +30,7 @@ import {
   countTimesRead,
   waitUntilAnnounced,
   WAIT_MS_MAX,
-  type Asked,
+  type OpenQuestion,
   type GateStage,
 } from "./gates-stage.ts";
 
@@ -77,7 +77,7 @@ afterAll(async () => {
 const secretOf = (label: string): string => `doubted-result-of-${label}-e20b`;
 const endedOf = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
 
-async function spawnDoubting(label: string): Promise<Asked & { readonly child: string }> {
+async function spawnDoubting(label: string): Promise<OpenQuestion & { readonly child: string }> {
   await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
   const question = await waitForQuestion(stage, label);
   const child = findChildOfStep(question.state, label);
@@ -124,7 +124,7 @@ async function postAnswer(body: object, signed: Signed = {}): Promise<{ status: 
 
 describe("a webhook", () => {
   const label = "hooked";
-  let request: Asked & { readonly child: string };
+  let request: OpenQuestion & { readonly child: string };
   let approval: object;
 
   beforeAll(async () => {

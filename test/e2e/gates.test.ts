@@ -22,7 +22,7 @@ import {
   countTimesRead,
   waitUntilAnnounced,
   WAIT_MS_MAX,
-  type Asked,
+  type OpenQuestion,
   type GateStage,
 } from "./gates-stage.ts";
 
@@ -39,7 +39,7 @@ afterAll(() => stage.close());
 
 const secretOf = (label: string): string => `raw-result-of-${label}-7f3a`;
 
-interface Held extends Asked {
+interface Held extends OpenQuestion {
   readonly child: string;
 }
 

@@ -42,7 +42,7 @@ function connect(token = TOKEN): Promise<Client> {
   return factory.createFromUrl(world.baseUrl);
 }
 
-interface Said {
+interface SentMessage {
   readonly text?: string;
   readonly data?: unknown;
   readonly skillId?: string;
@@ -60,7 +60,7 @@ function createRequest({
   contextId = "",
   messageId = randomUUID(),
   returnImmediately = false,
-}: Said): SendMessageRequest {
+}: SentMessage): SendMessageRequest {
   const plain = { metadata: undefined, filename: "", mediaType: "" };
   const parts: Message["parts"] = [
     ...(text === undefined ? [] : [{ ...plain, content: { $case: "text" as const, value: text } }]),
@@ -80,7 +80,7 @@ function createRequest({
   return { tenant: "", message, configuration, metadata: undefined };
 }
 
-async function send(client: Client, message: Said): Promise<Task> {
+async function send(client: Client, message: SentMessage): Promise<Task> {
   const answer = await client.sendMessage(createRequest(message));
   if (!("status" in answer)) throw new Error("the answer is no task");
   return answer;

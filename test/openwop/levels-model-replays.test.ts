@@ -3,7 +3,7 @@
  * comparing runs (RFC 0054), in real runs over HTTP.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startModelServer, type Said } from "./levels-model-server.ts";
+import { startModelServer, type ScriptedAnswer } from "./levels-model-server.ts";
 import {
   endOf,
   forkToEnd,
@@ -91,7 +91,7 @@ describe("a replay of a node that asks a model", () => {
   });
 
   it("L4-74 asks live models again where the operator wants to know whether they refuse now, but no supervisor", async () => {
-    const sayings: Said[] = [{ content: "yes" }];
+    const sayings: ScriptedAnswer[] = [{ content: "yes" }];
     const changing = await startModelServer(() => sayings[0] ?? {});
     const ownWorld = await openWorld(MODEL_WORKFLOWS, {
       model: { baseUrl: changing.baseUrl, model: "m" },

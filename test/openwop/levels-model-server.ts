@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-export interface Said {
+export interface ScriptedAnswer {
   readonly content?: string | null;
   readonly refusal?: string;
   readonly finish?: string;
@@ -28,7 +28,7 @@ export interface ModelServer {
 }
 
 /** `say` is asked with the last message of each request. */
-export async function startModelServer(say: (prompt: string) => Said): Promise<ModelServer> {
+export async function startModelServer(say: (prompt: string) => ScriptedAnswer): Promise<ModelServer> {
   const askedBodies: AskedBody[] = [];
   const server = createServer((request, response) => {
     void text(request).then((answerText) => {
@@ -53,7 +53,7 @@ export async function startModelServer(say: (prompt: string) => Said): Promise<M
 
 function answer(
   response: ServerResponse,
-  { content = "", refusal, finish = "stop", body, hangsUp }: Said,
+  { content = "", refusal, finish = "stop", body, hangsUp }: ScriptedAnswer,
 ): void {
   if (hangsUp) {
     response.destroy();

@@ -1,6 +1,6 @@
 /** Owns: a host whose model is scripted by what it is asked, and workflows that ask it. */
 import { expect } from "vitest";
-import { startModelServer, type ModelServer, type Said } from "./levels-model-server.ts";
+import { startModelServer, type ModelServer, type ScriptedAnswer } from "./levels-model-server.ts";
 import {
   end,
   createLoop,
@@ -38,7 +38,7 @@ export const SECRET = "what-nobody-may-read";
 const TEN_MEGABYTES = "x".repeat(10_000_000);
 
 /** The model's answer, by its request. */
-const SAYINGS: Readonly<Record<string, Said>> = {
+const SAYINGS: Readonly<Record<string, ScriptedAnswer>> = {
   word: { content: '{"word":"gold"}' },
   fenced: { content: 'Sure:\n```json\n{"word":"gold"}\n```' },
   nothing: { content: "" },
@@ -113,14 +113,14 @@ export async function openModelWorld(): Promise<ModelWorld> {
 }
 
 /** A supervisor's instructions are in its system message; what it is asked is how the run stands. */
-function scriptSupervisor({ askedBodies }: ModelServer, situation: string): Said {
+function scriptSupervisor({ askedBodies }: ModelServer, situation: string): ScriptedAnswer {
   const { content = "" } = askedBodies.at(-1)?.messages[0] ?? {};
   const [instruction = ""] = content.split("\n");
   return instruction === "plan" ? scriptDecision(situation) : (SAYINGS[instruction] ?? {});
 }
 
 /** One worker, and the end. */
-function scriptDecision(situation: string): Said {
+function scriptDecision(situation: string): ScriptedAnswer {
   const { turn } = JSON.parse(situation) as { readonly turn: number };
   return { content: JSON.stringify(turn === 1 ? work(["worker-good"]) : end()) };
 }

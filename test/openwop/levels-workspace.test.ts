@@ -53,14 +53,19 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-interface Asked {
+interface RequestSetting {
   readonly token?: string;
   readonly ifMatch?: string;
   readonly query?: string;
   readonly isRaw?: boolean;
 }
 
-async function ask(method: string, path: string, body?: unknown, request: Asked = {}): Promise<Reply> {
+async function ask(
+  method: string,
+  path: string,
+  body?: unknown,
+  request: RequestSetting = {},
+): Promise<Reply> {
   const { query = "", isRaw = false } = request;
   const name = path === "" ? "" : `/${isRaw ? path : encodeURIComponent(path)}`;
   const response = await fetch(`${world.baseUrl}${FILES}${name}${query}`, {
@@ -74,7 +79,7 @@ async function ask(method: string, path: string, body?: unknown, request: Asked 
   return { status: response.status, headers: Object.fromEntries(response.headers), body: answer };
 }
 
-function headersOf(body: unknown, { token = TOKEN, ifMatch }: Asked): Record<string, string> {
+function headersOf(body: unknown, { token = TOKEN, ifMatch }: RequestSetting): Record<string, string> {
   return {
     authorization: `Bearer ${token}`,
     ...(body !== undefined && { "content-type": "application/json" }),
@@ -82,11 +87,12 @@ function headersOf(body: unknown, { token = TOKEN, ifMatch }: Asked): Record<str
   };
 }
 
-const put = (path: string, content: string, request?: Asked) => ask("PUT", path, { content }, request);
-const get = (path: string, request?: Asked) => ask("GET", path, undefined, request);
-const remove = (path: string, request?: Asked) => ask("DELETE", path, undefined, request);
+const put = (path: string, content: string, request?: RequestSetting) =>
+  ask("PUT", path, { content }, request);
+const get = (path: string, request?: RequestSetting) => ask("GET", path, undefined, request);
+const remove = (path: string, request?: RequestSetting) => ask("DELETE", path, undefined, request);
 
-async function listFiles(request?: Asked): Promise<readonly unknown[]> {
+async function listFiles(request?: RequestSetting): Promise<readonly unknown[]> {
   const { body } = await ask("GET", "", undefined, request);
   return (body["files"] as readonly { readonly path: string }[]).map(({ path }) => path);
 }

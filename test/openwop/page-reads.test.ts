@@ -9,7 +9,7 @@ import type { MeasuresReport } from "../../src/plugins/page/contract/measures-re
 import type { HealthReport } from "../../src/plugins/page/contract/health.ts";
 import type { QuestionDetail, QuestionsList } from "../../src/plugins/page/contract/questions.ts";
 import type { CoordinationDetail, EventsPage, RunsPage } from "../../src/plugins/page/contract/runs.ts";
-import { HELD_TEXT, recordQuestions, recordSaid, REPORT, SPAWNS } from "../cli/recorded-questions.ts";
+import { HELD_TEXT, recordQuestions, recordCommands, REPORT, SPAWNS } from "../cli/recorded-questions.ts";
 import { ENDED_PLAN, RUNNING_PLAN, recordPlans } from "../cli/recorded-plan.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { forge } from "../support/ledger-fixtures-damage.ts";
@@ -89,7 +89,7 @@ describe("the listing", () => {
     const text = `${"long ".repeat(2_000)}needle`;
     const objective = contentOf(text);
     const opening = { ...openingOf("trace-long"), objective: objective.ref } as Command;
-    await recordSaid(store, "co-long" as CoordinationId, [[0, opening, [objective]]]);
+    await recordCommands(store, "co-long" as CoordinationId, [[0, opening, [objective]]]);
     await store.close();
     const { runs } = await client.get<RunsPage>("runs?text=needle");
     expect(runs).toMatchObject([{ id: "co-long", objective: text.slice(0, 1_000) }]);

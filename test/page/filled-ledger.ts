@@ -2,7 +2,7 @@
 import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "../cli/recorded-plan.ts";
-import { recordSaid, recordQuestions } from "../cli/recorded-questions.ts";
+import { recordCommands, recordQuestions } from "../cli/recorded-questions.ts";
 import { recordLedger, RESEARCH } from "../cli/recorded-ledger.ts";
 import { contentOf, createAuthor, openingOf, OWNER } from "../support/ledger-fixtures.ts";
 import { createManualClock, openTestLedger } from "../support/temp-ledger.ts";
@@ -28,7 +28,7 @@ async function recordHostile(path: string): Promise<void> {
   const store = await openTestLedger(path, { clock: createManualClock() });
   const objective = contentOf(HOSTILE_TEXT);
   const opening = { ...openingOf("trace-hostile"), objective: objective.ref } as Command;
-  await recordSaid(store, HOSTILE as CoordinationId, [
+  await recordCommands(store, HOSTILE as CoordinationId, [
     [0, opening, [objective]],
     [10, createSpawn("hostile", { name: "<b>bold</b>\u202etxt" })],
   ]);
@@ -69,7 +69,7 @@ export async function openAnother(path: string, name: string): Promise<Coordinat
   const id = `co-${name}` as CoordinationId;
   const objective = contentOf(`objective ${name}`);
   const opening = { ...openingOf(`trace-${name}`), objective: objective.ref } as Command;
-  await recordSaid(store, id, [[0, opening, [objective]]]);
+  await recordCommands(store, id, [[0, opening, [objective]]]);
   await store.close();
   return id;
 }

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { recordSaid } from "../cli/recorded-questions.ts";
+import { recordCommands } from "../cli/recorded-questions.ts";
 import { contentOf, openingOf } from "../support/ledger-fixtures.ts";
 import { createManualClock, createTempFolder, openTestLedger } from "../support/temp-ledger.ts";
 import { openPage, startBrowser } from "./browser.ts";
@@ -70,7 +70,7 @@ async function appendOpenings(ledger: string, round: number): Promise<number[]> 
     await delay(Math.max(0, dueAtMs - Date.now()));
     const objective = contentOf(`objective of delay-${round}-${index}`);
     const opening = { ...openingOf(`trace-delay-${round}-${index}`), objective: objective.ref } as Command;
-    await recordSaid(store, `co-delay-${round}-${index}` as CoordinationId, [[0, opening, [objective]]]);
+    await recordCommands(store, `co-delay-${round}-${index}` as CoordinationId, [[0, opening, [objective]]]);
     appendedAtMs.push(Date.now());
   }
   await store.close();

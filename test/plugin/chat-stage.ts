@@ -50,12 +50,12 @@ export async function closeChats(): Promise<void> {
   for (const close of closing.splice(0).toReversed()) await close();
 }
 
-interface Asked {
+interface ModelRequest {
   readonly systemPrompt?: string;
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 }
 
-export type Says = (request: Asked) => string | Promise<string>;
+export type Says = (request: ModelRequest) => string | Promise<string>;
 type Message = Partial<HookEvent<"before_dispatch">> & Partial<HookContext<"before_dispatch">>;
 type Hook = (
   event: HookEvent<"before_dispatch">,
@@ -64,7 +64,7 @@ type Hook = (
 
 export interface Chat {
   readonly stateDir: string;
-  readonly askedCalls: readonly Asked[];
+  readonly askedCalls: readonly ModelRequest[];
   readonly lines: readonly { readonly level: string; readonly text: string }[];
   /** The events that the hook is registered for; none where it is not. */
   readonly hook: Hook | undefined;
@@ -124,8 +124,8 @@ export async function openChat({
   });
   const on = { enabled: true, tokens: [{ token: TOKEN }], agents: ["agents"] };
   const { api, lines } = createFakeHost({ stateDir, phase1: { openwop: { ...on, ...openwop }, ...phase1 } });
-  const askedCalls: Asked[] = [];
-  const complete = async (request: Asked): Promise<object> => {
+  const askedCalls: ModelRequest[] = [];
+  const complete = async (request: ModelRequest): Promise<object> => {
     askedCalls.push(request);
     return { text: await says(request), provider: "mock", model: "mock", stopReason: "stop", usage: {} };
   };

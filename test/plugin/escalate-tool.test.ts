@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type {
-  Asked,
+  AskOutcome,
   QuestionOutcome,
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
@@ -12,10 +12,10 @@ import {
 import { SESSION, START, createStubPlans, type StubPlans } from "./stub-plans.ts";
 
 const QUESTION_ID = "co-1:escalation-1";
-const question: Asked = { kind: "asked", questionId: QUESTION_ID, deadlineAtMs: START };
+const question: AskOutcome = { kind: "asked", questionId: QUESTION_ID, deadlineAtMs: START };
 
 function createPlansThat(
-  ask: Asked = question,
+  ask: AskOutcome = question,
   outcomes: readonly QuestionOutcome[] = [{ kind: "open" }],
 ): StubPlans & { readonly waits: () => unknown[] } {
   let looks = 0;

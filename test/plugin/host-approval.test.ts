@@ -16,18 +16,18 @@ vi.mock("../../src/plugins/openclaw/host/sdk.ts", () => ({
     }),
 }));
 
-interface Asked {
+interface HostCall {
   readonly method: string;
   readonly options: object;
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-let askedCalls: Asked[];
+let askedCalls: HostCall[];
 
 /** The host answers the request with `request`, and whoever waits for the decision with `decision`. */
 function scriptApproval(request: unknown, decision: unknown = new Promise(() => undefined)): void {
   harness.call = (method, options, params) => {
-    askedCalls.push({ method, options, params: params as Asked["params"] });
+    askedCalls.push({ method, options, params: params as HostCall["params"] });
     const answer = method === "plugin.approval.request" ? request : decision;
     if (answer instanceof Error) throw answer;
     return answer;
@@ -178,7 +178,7 @@ describe("an approval of the host's", () => {
   it("has texts of the length that the host takes, however long the question is", async () => {
     scriptApproval(ACCEPTED);
     await notifyApproval(noticeOf({ title: `t${"\u{1f600}".repeat(100)}`, text: "\u{1f600}".repeat(1_000) }));
-    const [{ params } = { params: {} as Asked["params"] }] = askedCalls;
+    const [{ params } = { params: {} as HostCall["params"] }] = askedCalls;
     const { title, description } = params as { readonly title: string; readonly description: string };
     expect([title.length, description.length]).toEqual([80, 512]);
     expect([title, description].every((text) => text.isWellFormed())).toBe(true);

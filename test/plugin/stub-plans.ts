@@ -12,14 +12,14 @@ import { contentOf } from "../support/ledger-fixtures.ts";
 export const SESSION = "agent:research:main" as SessionKey;
 export const START = Date.UTC(2026, 0, 2, 3, 4, 5) as EpochMs;
 
-export interface Asked {
+export interface PlanCall {
   readonly subject: keyof Plans;
   readonly args: readonly unknown[];
 }
 
 export interface StubPlans {
   readonly use: UsePlans;
-  readonly askedCalls: Asked[];
+  readonly askedCalls: PlanCall[];
 }
 
 const IDLE: LaneMetrics = {
@@ -37,7 +37,7 @@ export function createStubPlans(
   says: Partial<Omit<Plans, "reads">> & { readonly reads?: Partial<Plans["reads"]> } = {},
   config: Partial<SharedRuntime["config"]> = {},
 ): StubPlans {
-  const askedCalls: Asked[] = [];
+  const askedCalls: PlanCall[] = [];
   const plans: Plans = {
     submitPlan: (request) => {
       askedCalls.push({ subject: "submitPlan", args: [request] });

@@ -8,7 +8,7 @@ import type { WorkflowSettings } from "../../src/agents/coordination/workflow/no
 import {
   copyRecorded,
   replayRecorded,
-  type Replayed,
+  type ReplayedPart,
 } from "../../src/agents/coordination/workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 
@@ -31,7 +31,7 @@ export function originOf(
 export interface Replay {
   readonly run: WorkflowRun;
   readonly events: readonly WorkflowEvent[];
-  readonly then: Exclude<Replayed["then"], { kind: "more" | "ask" }>;
+  readonly then: Exclude<ReplayedPart["then"], { kind: "more" | "ask" }>;
   readonly requests: readonly string[];
 }
 
@@ -64,7 +64,7 @@ export function replayIn(
       graph,
       settings,
       derivesFrom: fromSeq,
-      ...(requests.length > 0 && { asked: requests.at(-1)! }),
+      ...(requests.length > 0 && { askedEffectId: requests.at(-1)! }),
     };
     const result = copyRecorded(run, fromSeq, page) ?? replayRecorded(run, parts, page);
     run = result.run;

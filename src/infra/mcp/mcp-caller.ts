@@ -44,11 +44,11 @@ export function createMcpLister(parts: McpParts): ToolCaller["listMcp"] {
   return (call) => runInSession(parts, call, listTools);
 }
 
-type Asked = Omit<McpCall, "tool" | "args" | "callId">;
+type SessionCall = Omit<McpCall, "tool" | "args" | "callId">;
 
 async function runInSession<T>(
   parts: McpParts,
-  call: Asked,
+  call: SessionCall,
   work: (session: Session) => Promise<T>,
 ): Promise<T | OutboundFailure> {
   const url = URL.parse(call.url);
@@ -78,7 +78,7 @@ async function loadSdk() {
 interface Calling {
   readonly sdk: Sdk;
   readonly url: URL;
-  readonly call: Asked;
+  readonly call: SessionCall;
   readonly bounds: CallBounds;
 }
 

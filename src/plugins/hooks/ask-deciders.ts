@@ -1,10 +1,10 @@
 /** Owns: what several plugins say of one decision. They are asked at once, so that none waits for another. */
-import { hooksOf } from "./asked-hooks.ts";
+import { listHooks } from "./asked-hooks.ts";
 import type { ProblemParts } from "./hook-problem.ts";
 import type { HookDecision } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { readDecision } from "./read-answers.ts";
-import { runAsked } from "./run-asked.ts";
+import { runHook } from "./run-hook.ts";
 
 /** The plugins' ruling on a decision. */
 export type DecisionRuling =
@@ -25,15 +25,15 @@ export async function askDeciders(
   decision: HookDecision,
   deadlineAtMs?: number,
 ): Promise<DecisionRuling | undefined> {
-  const hooks = hooksOf("decide", parts.clock.now());
+  const hooks = listHooks("decide", parts.clock.now());
   const rulings = await Promise.all(hooks.map((one) => rulingOf(one)));
   const answers = rulings.flatMap((ruling) => ruling ?? []);
   return answers.find(({ action }) => action === "deny") ?? findLeastConfident(answers);
 
   async function rulingOf(one: (typeof hooks)[number]): Promise<DecisionRuling | undefined> {
     const { plugin } = one;
-    const outcome = await runAsked(parts, one, {
-      given: (context) => [copyIsolated(decision), context],
+    const outcome = await runHook(parts, one, {
+      createArguments: (context) => [copyIsolated(decision), context],
       deadlineAtMs,
       read: readDecision,
     });

@@ -10,7 +10,7 @@ import type { StoredHook } from "./hook-registry.ts";
 import type { HookContext } from "./hook-types.ts";
 
 /** The result of asking a hook. */
-export type Asked =
+export type HookAnswer =
   | { readonly kind: "answer"; readonly value: unknown }
   | {
       readonly kind: "failed";
@@ -19,24 +19,24 @@ export type Asked =
     };
 
 /** How a hook is asked. */
-export interface Asking {
+export interface HookCall {
   readonly clock: Clock;
   readonly deadlineAtMs: number;
   /** Aborted: the answer is not waited for any more. */
   readonly signal?: AbortSignal | undefined;
   /** Returns the arguments of the hook for its context. */
-  readonly given: (context: HookContext) => readonly unknown[];
+  readonly createArguments: (context: HookContext) => readonly unknown[];
 }
 
-const TIMED_OUT: Asked = { kind: "failed", because: "timed_out" };
-const STOPPED: Asked = { kind: "failed", because: "stopped" };
+const TIMED_OUT: HookAnswer = { kind: "failed", because: "timed_out" };
+const STOPPED: HookAnswer = { kind: "failed", because: "stopped" };
 
 /** Asks one hook within its time. Never rejects. */
-export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> {
+export async function askHook(hook: StoredHook, asking: HookCall): Promise<HookAnswer> {
   const { clock, deadlineAtMs, signal } = asking;
   if (signal?.aborted) return STOPPED;
   if (clock.now() >= deadlineAtMs) return TIMED_OUT;
-  const giveUp = Promise.withResolvers<Asked>();
+  const giveUp = Promise.withResolvers<HookAnswer>();
   const stop = (): void => giveUp.resolve(STOPPED);
   const cancel = clock.wakeAt(deadlineAtMs as EpochMs, () => giveUp.resolve(TIMED_OUT));
   signal?.addEventListener("abort", stop, { once: true });
@@ -55,18 +55,18 @@ export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> 
 
 async function run(
   hook: StoredHook,
-  { given: input, deadlineAtMs }: Asking,
+  { createArguments, deadlineAtMs }: HookCall,
   signal: AbortSignal,
-): Promise<Asked> {
+): Promise<HookAnswer> {
   try {
-    return await settleValue(hook.run(...input({ signal, deadlineAtMs })));
+    return await settleValue(hook.run(...createArguments({ signal, deadlineAtMs })));
   } catch (error) {
     return { kind: "failed", because: "failed", error };
   }
 }
 
 /** Settles a value in a box, because promises that resolve to further promises would keep the thread for ever (C2). */
-function settleValue(value: unknown): Promise<Asked> {
+function settleValue(value: unknown): Promise<HookAnswer> {
   return new Promise((resolve) => {
     const then = isObject(value) ? (value as { then?: unknown }).then : undefined;
     if (typeof then !== "function") resolve({ kind: "answer", value });

@@ -26,7 +26,7 @@ export interface AskedHook {
 }
 
 /** The highest priority first, equals by the ids of their plugins. */
-export function hooksOf(kind: HookKind, nowMs: number): readonly AskedHook[] {
+export function listHooks(kind: HookKind, nowMs: number): readonly AskedHook[] {
   const slots = findHookSlots();
   if (!slots || slots.size === 0) return [];
   return [...slots.values()]
@@ -35,7 +35,7 @@ export function hooksOf(kind: HookKind, nowMs: number): readonly AskedHook[] {
 }
 
 /** Finds the hook of a plugin; `undefined` when it has none now. */
-export function hookOf(plugin: string, kind: HookKind, nowMs: number): AskedHook | undefined {
+export function findHook(plugin: string, kind: HookKind, nowMs: number): AskedHook | undefined {
   const slot = findHookSlots()?.get(plugin);
   return slot && createAskedHook(slot, kind, nowMs);
 }

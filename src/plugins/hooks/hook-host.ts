@@ -11,7 +11,7 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { hookOf, hooksOf } from "./asked-hooks.ts";
+import { findHook, listHooks } from "./asked-hooks.ts";
 import { askDeciders, type DecisionRuling } from "./ask-deciders.ts";
 import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
 import type { HookProblem, ProblemParts } from "./hook-problem.ts";
@@ -20,7 +20,7 @@ import { copyIsolated } from "./isolated-copy.ts";
 import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
 import { createObservers } from "./observers.ts";
 import { readRuling } from "./read-answers.ts";
-import { runAsked } from "./run-asked.ts";
+import { runHook } from "./run-hook.ts";
 import { verifyByPlugin } from "./verify-by-plugin.ts";
 
 /** The plugins' ruling on a contest. */
@@ -66,17 +66,17 @@ export interface HookHostParts {
 export function createHookHost(parts: HookHostParts): HookHost {
   const { clock } = parts;
   const namesOf = (kind: HookKind): readonly string[] =>
-    hooksOf(kind, clock.now()).map(({ plugin }) => `plugin:${plugin}`);
+    listHooks(kind, clock.now()).map(({ plugin }) => `plugin:${plugin}`);
   const watching = createObservers(parts);
   return {
-    hasAny: (kind) => hooksOf(kind, clock.now()).length > 0,
+    hasAny: (kind) => listHooks(kind, clock.now()).length > 0,
     arbitrate: (contest, untilMs) => arbitrate(parts, contest, untilMs),
     verifiersFor: (agentId) =>
-      hooksOf("verify", clock.now())
+      listHooks("verify", clock.now())
         .filter(({ hook }) => hook?.agents?.includes(agentId) ?? true)
         .map(({ plugin }) => `plugin:${plugin}`),
     verify: (request, check) =>
-      verifyByPlugin(parts, request, { check, asked: hookOf(parsePluginId(check), "verify", clock.now()) }),
+      verifyByPlugin(parts, request, { check, asked: findHook(parsePluginId(check), "verify", clock.now()) }),
     decide: (decision, untilMs) => askDeciders(parts, decision, untilMs),
     channels: () => namesOf("escalate"),
     notify: (notice, channel, take) => notifyPlugin(parts, { notice, plugin: parsePluginId(channel), take }),
@@ -96,9 +96,9 @@ async function arbitrate(
 ): Promise<ContestRuling | undefined> {
   const { clock } = parts;
   const deadlineAtMs = Math.min(clock.now() + HOOK_LIMITS.arbitrateMsMax, untilMs);
-  for (const hook of hooksOf("arbitrate", clock.now())) {
+  for (const hook of listHooks("arbitrate", clock.now())) {
     const createArguments = (context: unknown): readonly unknown[] => [copyIsolated(contest), context];
-    const outcome = await runAsked(parts, hook, { given: createArguments, deadlineAtMs, read: readRuling });
+    const outcome = await runHook(parts, hook, { createArguments, deadlineAtMs, read: readRuling });
     if (outcome?.kind === "problem") return { failed: hook.plugin, message: outcome.problem.message };
     if (outcome?.value) return { ...outcome.value, plugin: hook.plugin };
   }

@@ -1,13 +1,13 @@
 /** Owns: a plugin as a channel to people: telling it of a question, and passing on what it answers, now or later. */
 import type { Answerer, AnswerKind, AnswerRefusal } from "../../agents/coordination/contracts/escalation.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
-import { hookOf } from "./asked-hooks.ts";
+import { findHook } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import { reportProblem, type ProblemParts } from "./hook-problem.ts";
 import type { AnswerReceipt, EscalateAnswer, EscalateContext } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { readPeoplesAnswer, type Read } from "./read-answers.ts";
-import { runAsked } from "./run-asked.ts";
+import { runHook } from "./run-hook.ts";
 
 /** An answer that a plugin brings, as it is to be recorded. */
 export interface PluginAnswer {
@@ -30,12 +30,12 @@ interface Telling {
 /** Notifies people through a plugin. Never rejects. */
 export async function notifyPlugin(parts: ProblemParts, telling: Telling): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
-  const hook = hookOf(plugin, "escalate", parts.clock.now());
+  const hook = findHook(plugin, "escalate", parts.clock.now());
   const answer = createAnswerTaker(parts, telling);
   const outcome =
     hook &&
-    (await runAsked(parts, hook, {
-      given: (context) => {
+    (await runHook(parts, hook, {
+      createArguments: (context) => {
         const { noticeId, notice: count } = notice;
         const more: EscalateContext = { ...context, noticeId, notice: count };
         return [
@@ -68,7 +68,7 @@ function createAnswerTaker(
     answers += 1;
     if (answers > HOOK_LIMITS.answersMax) return { counted: false, because: "too_many" };
     // An instance that has ended may still answer, as long as its plugin is there.
-    const hook = hookOf(plugin, "escalate", parts.clock.now());
+    const hook = findHook(plugin, "escalate", parts.clock.now());
     if (!hook) return { counted: false, because: "not_allowed" };
     if (peoplesAnswer.kind === "malformed") {
       reportProblem(parts, hook, {

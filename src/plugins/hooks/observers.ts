@@ -4,21 +4,21 @@
  * O1 Of one plugin one event at a time is under way, and at most `observedMax` wait; of more the newest are dropped and counted.
  * O2 An observer that is late is not waited for: the next event comes.
  */
-import { hookOf, hooksOf } from "./asked-hooks.ts";
+import { findHook, listHooks } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import type { ProblemParts } from "./hook-problem.ts";
 import type { CoordinationEvent, ObserverContext } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
-import { runAsked } from "./run-asked.ts";
+import { runHook } from "./run-hook.ts";
 
-interface Told {
+interface ObservedEvent {
   readonly event: CoordinationEvent;
   /** How many were dropped right before it. */
   readonly dropped: number;
 }
 
 interface Watching {
-  readonly waiting: Told[];
+  readonly waiting: ObservedEvent[];
   dropped: number;
   telling: Promise<void> | undefined;
 }
@@ -38,7 +38,7 @@ export function createObservers(parts: ProblemParts): Observers {
   const watching = new Map<string, Watching>();
   return {
     observe: (events) => {
-      for (const { plugin } of hooksOf("observe", parts.clock.now())) {
+      for (const { plugin } of listHooks("observe", parts.clock.now())) {
         const pluginQueue = watching.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
         watching.set(plugin, pluginQueue);
         for (const event of events) enqueue(parts, plugin, pluginQueue, event);
@@ -77,12 +77,12 @@ async function tell(parts: ProblemParts, plugin: string, pluginQueue: Watching):
       if (toldCount % PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
       const next = pluginQueue.waiting.shift();
       if (!next) return;
-      const hook = hookOf(plugin, "observe", parts.clock.now());
+      const hook = findHook(plugin, "observe", parts.clock.now());
       // Taken back: who is not there any more misses nothing.
       if (!hook) pluginQueue.waiting.length = 0;
       else
-        await runAsked(parts, hook, {
-          given: (context) => [
+        await runHook(parts, hook, {
+          createArguments: (context) => [
             copyIsolated(next.event),
             { ...context, dropped: next.dropped } satisfies ObserverContext,
           ],

@@ -4,7 +4,7 @@ import type { AskedHook } from "./asked-hooks.ts";
 import type { ProblemParts } from "./hook-problem.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { readVerdict } from "./read-answers.ts";
-import { runAsked } from "./run-asked.ts";
+import { runHook } from "./run-hook.ts";
 
 /** A plugin that is to verify a result. */
 export interface AskedVerifier {
@@ -21,11 +21,11 @@ export async function verifyByPlugin(
 ): Promise<CheckAnswer> {
   const outcome =
     hook &&
-    (await runAsked(parts, hook, {
+    (await runHook(parts, hook, {
       deadlineAtMs,
       signal,
       read: readVerdict,
-      given: (context) => [copyIsolated(result), context],
+      createArguments: (context) => [copyIsolated(result), context],
     }));
   if (!hook || !outcome)
     return { kind: "none", because: "unavailable", message: `no plugin verifies as ${check}` };

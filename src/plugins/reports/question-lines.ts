@@ -7,7 +7,7 @@ import type { ChildDifference } from "../../agents/coordination/contracts/fact-f
 import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
 import { formatInstant } from "../../agents/coordination/std/quantities.ts";
 
-type Asked = Pick<
+type QuestionSubject = Pick<
   QuestionReport,
   "cause" | "stepId" | "stepName" | "confidence" | "askedOf" | "forwardedAtMs"
 >;
@@ -15,7 +15,7 @@ type Asked = Pick<
 /** The subject of an answer. */
 type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "agent";
 
-function subjectOf({ cause, stepId, confidence }: Asked): Subject {
+function subjectOf({ cause, stepId, confidence }: QuestionSubject): Subject {
   switch (cause) {
     case "verifier":
     case "mismatch":
@@ -42,14 +42,14 @@ export function formatPercent(basisPoints: number): string {
 }
 
 /** The step as people know it; the plan where the question is about no step. */
-export function describeSubject({ stepId, stepName, cause }: Asked): string {
+export function describeSubject({ stepId, stepName, cause }: QuestionSubject): string {
   if (stepId === undefined) return cause === "agent" ? "the owner" : "the plan";
   return stepName === undefined || stepName === stepId ? `step ${stepId}` : `step ${stepName} (${stepId})`;
 }
 
 /** Describes why the question is asked, after a colon. */
 export function describeCause(
-  question: Asked & Pick<QuestionReport, "kind" | "checks" | "differences">,
+  question: QuestionSubject & Pick<QuestionReport, "kind" | "checks" | "differences">,
 ): string {
   switch (question.cause) {
     case "confidence":
@@ -87,7 +87,7 @@ export function describeDifference({ field, asked: requested, ran }: ChildDiffer
     : `${field} ${requested} was asked, and ${ran} ran`;
 }
 
-function describeConfidence({ confidence }: Asked): string {
+function describeConfidence({ confidence }: QuestionSubject): string {
   const { measured, floor, of = "decision" } = confidence ?? { floor: 0 };
   const subjects = { decision: "its planner states", result: "its agent states", verdict: "a check states" }[
     of
@@ -137,7 +137,7 @@ export function describeAnswers(answers: readonly AnswerKind[]): string {
 type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
 
 /** Describes what an answer brought about. */
-export function describeEffect(question: Asked, resolution: Resolution): string {
+export function describeEffect(question: QuestionSubject, resolution: Resolution): string {
   const about = describeSubject(question);
   const subject = subjectOf(question);
   switch (resolution) {
@@ -181,7 +181,7 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
 };
 
 /** Describes what counts when nobody answers. */
-export function describeExpiry(question: Asked & Pick<QuestionReport, "onExpiry">): string {
+export function describeExpiry(question: QuestionSubject & Pick<QuestionReport, "onExpiry">): string {
   return question.onExpiry === "default"
     ? "what its agent named for this case counts"
     : DENIED[subjectOf(question)](describeSubject(question));

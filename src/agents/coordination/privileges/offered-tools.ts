@@ -26,7 +26,7 @@ export function listOfferedTools(
   { hostTools, ownTools }: OfferableTools,
 ): string[] | undefined {
   const isReadOnly = bounds.some(({ privilege }) => privilege.write?.length === 0);
-  const allowed = meetAll(bounds, expand);
+  const allowed = listAllowedByAll(bounds, expand);
   const isHidden = (tool: string): boolean =>
     (isReadOnly && WRITING_TOOLS.has(tool)) || findToolRefusal(bounds, tool, expand) !== undefined;
   const isNarrowed = isReadOnly || bounds.some(({ privilege }) => privilege.tools !== undefined);
@@ -40,14 +40,14 @@ export function listOfferedTools(
 }
 
 /** Returns the entries that every list of allowed tools lets through. */
-function meetAll(bounds: readonly PrivilegeBound[], expand: ExpandTools): readonly string[] {
+function listAllowedByAll(bounds: readonly PrivilegeBound[], expand: ExpandTools): readonly string[] {
   return bounds
     .flatMap(({ privilege }) => (privilege.tools?.allow ? [expand(privilege.tools.allow)] : []))
-    .reduce<readonly string[]>((met, list) => meet(met, list), ["*"]);
+    .reduce<readonly string[]>(narrowEntries, ["*"]);
 }
 
 /** Returns the narrower entry of every two that overlap: one of them always lies within the other. */
-function meet(some: readonly string[], others: readonly string[]): readonly string[] {
+function narrowEntries(some: readonly string[], others: readonly string[]): readonly string[] {
   const common = some.flatMap((one) =>
     others.flatMap((other) => (isWithin(one, other) ? [one] : isWithin(other, one) ? [other] : [])),
   );

@@ -32,7 +32,7 @@ export interface PlanToChange {
 }
 
 /** Keys of `gates` that a step of a plan can ask for as well. */
-const OF_STEPS: ReadonlySet<string> = new Set([
+const STEP_GATE_KEYS: ReadonlySet<string> = new Set([
   "confidenceThreshold",
   "requireConfidence",
   "revisionsMax",
@@ -72,7 +72,7 @@ function assertSayable(
   const hasOtherWish = (wished: unknown, recordedValue: unknown): boolean =>
     wished !== undefined && !isSameValue(wished, recordedValue);
   const unsayable = [
-    ...GATES.filter((key) => !OF_STEPS.has(key) && hasOtherWish(gates[key], operators.gates[key])).map(
+    ...GATES.filter((key) => !STEP_GATE_KEYS.has(key) && hasOtherWish(gates[key], operators.gates[key])).map(
       (key) => `gates.${key}`,
     ),
     ...(hasOtherWish(escalateMs, operators.escalateMs) ? ["escalateMs"] : []),
@@ -134,7 +134,7 @@ function concatLists<T>(some: readonly T[] = [], others: readonly T[] = []): T[]
 }
 
 /** The demands on every step of one agent. */
-interface Asked extends Wished {
+interface AgentDemands extends GateWishes {
   readonly stated: Checks;
   /** Characters. */
   readonly size: number;
@@ -146,7 +146,7 @@ function applyGatePolicy(
   operators: GatesConfig,
 ): CoordinationPlan["steps"] {
   const checks = listPolicyChecks(gates, operators);
-  const byAgent = new Map<string, Asked>();
+  const byAgent = new Map<string, AgentDemands>();
   let size = 0;
   return plan.steps.map((step) => {
     if (!anew.has(step.stepId)) return step;
@@ -168,16 +168,16 @@ interface Asking {
   readonly checks: Checks;
 }
 
-function demandOf(agent: CoordinationStep["agent"], { gates, operators, checks }: Asking): Asked {
-  const wished = wishedOf(gates, agent);
-  assertNoLess(agent, wished, wishedOf(operators, agent));
+function demandOf(agent: CoordinationStep["agent"], { gates, operators, checks }: Asking): AgentDemands {
+  const wished = readWishes(gates, agent);
+  assertNoLess(agent, wished, readWishes(operators, agent));
   const stated = Object.fromEntries(
     (wished.checks ?? []).flatMap((key) => (Object.hasOwn(checks, key) ? [[key, checks[key]]] : [])),
   ) as Checks;
   return { ...wished, stated, size: JSON.stringify(stated).length };
 }
 
-function addDemandedChecks(step: CoordinationStep, demand: Asked, gates: Gates): CoordinationStep {
+function addDemandedChecks(step: CoordinationStep, demand: AgentDemands, gates: Gates): CoordinationStep {
   const { verify = {} } = step;
   const checks = { ...verify.checks, ...listStatedChecks(step, demand) };
   const revisionsMax = verify.revisionsMax ?? gates.revisionsMax;
@@ -190,7 +190,7 @@ function addDemandedChecks(step: CoordinationStep, demand: Asked, gates: Gates):
   return Object.keys(other).length > 0 ? { ...step, verify: other } : step;
 }
 
-function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }: Asked): Checks {
+function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }: AgentDemands): Checks {
   const ownChecks = Object.entries(verify.checks ?? {});
   const other = ownChecks.find(
     ([key, check]) => Object.hasOwn(stated, key) && !isSameValue(check, stated[key]),
@@ -205,7 +205,7 @@ function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }:
 
 function applyConfidencePolicy(
   verify: StepVerify,
-  { threshold, isDemanded }: Wished,
+  { threshold, isDemanded }: GateWishes,
 ): Pick<StepVerify, "confidenceThreshold" | "requireConfidence"> {
   return {
     ...(threshold !== undefined && {
@@ -215,14 +215,14 @@ function applyConfidencePolicy(
   };
 }
 
-interface Wished {
+interface GateWishes {
   readonly threshold: number | undefined;
   readonly isDemanded: boolean | undefined;
   readonly checks: readonly string[] | undefined;
 }
 
 /** Returns what the policy says of the results of an agent, or of all agents. */
-function wishedOf(gates: Gates, agent: CoordinationStep["agent"]): Wished {
+function readWishes(gates: Gates, agent: CoordinationStep["agent"]): GateWishes {
   const { confidenceThreshold, requireConfidence, checks } = findAgentGate(gates, agent);
   return {
     threshold: confidenceThreshold ?? gates.confidenceThreshold,
@@ -234,8 +234,8 @@ function wishedOf(gates: Gates, agent: CoordinationStep["agent"]): Wished {
 /** A fork that is held to more than its policy says would tell another story than the policy's. */
 function assertNoLess(
   agent: CoordinationStep["agent"],
-  { threshold, isDemanded, checks }: Wished,
-  operators: Wished,
+  { threshold, isDemanded, checks }: GateWishes,
+  operators: GateWishes,
 ): void {
   const demanded = operators.threshold ?? 0;
   if (threshold !== undefined && threshold < demanded)

@@ -13,15 +13,15 @@ import type { Gate } from "../contracts/verification.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
 import { applyPolicyToCreation, applyPolicyToStep, type Under } from "./under-policy.ts";
 
-export type Known =
+export type EvidenceCheck =
   | { readonly kind: "known" }
   /** Its stated confidence was enough then, and is enough now. */
   | { readonly kind: "enough" }
   | { readonly kind: "unknown"; readonly why: string };
 
-const KNOWN: Known = { kind: "known" };
+const ALL_KNOWN: EvidenceCheck = { kind: "known" };
 
-interface Completing {
+interface ReplayedCommand {
   readonly before: Coordination;
   /** Under the policy. */
   readonly after: Coordination;
@@ -29,11 +29,11 @@ interface Completing {
 }
 
 /** Checks evidence that was recorded only for held results. For other results it is known only that it was enough. */
-export function checkEvidence({ before, after, command }: Completing): Known {
-  if (command.type !== "completeStep") return KNOWN;
+export function checkEvidence({ before, after, command }: ReplayedCommand): EvidenceCheck {
+  if (command.type !== "completeStep") return ALL_KNOWN;
   const recorded = stepOf(before, command.stepId);
   const gate = stepOf(after, command.stepId)?.spec.gate;
-  if (!recorded || !gate || gate.checks?.length || isStated(recorded, command)) return KNOWN;
+  if (!recorded || !gate || gate.checks?.length || isStated(recorded, command)) return ALL_KNOWN;
   return checkThresholdEvidence(gate, recorded.spec.gate ?? { threshold: 0 });
 }
 
@@ -41,7 +41,7 @@ function stepOf(state: Coordination, stepId: StepId): Step | undefined {
   return state.kind === "open" ? state.steps.get(stepId) : undefined;
 }
 
-function checkThresholdEvidence(gate: Gate, then: Gate): Known {
+function checkThresholdEvidence(gate: Gate, then: Gate): EvidenceCheck {
   if (gate.requireConfidence && !then.requireConfidence)
     return { kind: "unknown", why: "whether it stated a confidence is not recorded, and one is demanded" };
   if (gate.threshold <= then.threshold) return { kind: "enough" };
@@ -58,15 +58,15 @@ function isStated({ report, withheld, spec }: Step, { stated, attempt }: Complet
   return stated.confidence === undefined || stated.confidence !== spec.gate?.threshold;
 }
 
-interface Given {
+interface RecordedDecision {
   readonly state: Coordination;
   readonly command: Command;
   readonly facts: readonly FactEvent[];
   readonly under: Under;
-  readonly known: Known;
+  readonly evidence: EvidenceCheck;
 }
 
-export function withPolicy({ state, command, facts, under, known: evidence }: Given): Command {
+export function withPolicy({ state, command, facts, under, evidence }: RecordedDecision): Command {
   switch (command.type) {
     case "openCoordination": {
       const { type, ...created } = command;

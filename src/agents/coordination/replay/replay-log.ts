@@ -75,9 +75,9 @@ function replayMoment(replaying: Replaying, events: readonly RunEvent[], piece: 
   if (last.sequence < piece.from)
     return { ...replaying, state: events.reduce<Coordination>(evolve, replaying.state) };
   const moment = { events, facts: events.filter(isFact), now: epochMsOf(first.timestamp) };
-  let next: Moved = { ...replaying, at: 0, taken: 0 };
+  let next: Moved = { ...replaying, at: 0, factPosition: 0 };
   while (isUndecided(next, events, piece)) next = replayDecision(next, moment, piece);
-  const { at: _, taken: _taken, ...moved } = next;
+  const { at: _, factPosition: _position, ...moved } = next;
   return moved;
 }
 
@@ -97,27 +97,28 @@ interface Moment {
 }
 
 interface Moved extends Replaying {
+  /** The next event. */
   readonly at: number;
-  /** How many of the facts. */
-  readonly taken: number;
+  /** The next of the facts. */
+  readonly factPosition: number;
 }
 
 /** The next decision of one time. */
 function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Piece): Moved {
-  const { state, at, taken: position } = moved;
-  const lead = facts[position];
+  const { state, at, factPosition } = moved;
+  const lead = facts[factPosition];
   if (!lead || events[at] !== lead) return { ...moved, difference: describeSurplusEvent(events[at]) };
-  const again = decideWithLookahead(facts, position, (ahead) =>
+  const again = decideWithLookahead(facts, factPosition, (ahead) =>
     decideAgain(state, ahead, { now, outputs: piece.outputs }),
   );
   const isWanted = lead.sequence >= piece.from;
   if (again.kind === "differs") {
-    const differing = facts[position + again.at] ?? lead;
+    const differing = facts[factPosition + again.at] ?? lead;
     return isWanted
       ? { ...moved, difference: createDifference(differing, "decision", again.why) }
       : asRecorded(moved, events);
   }
-  const decidedFacts = facts.slice(position, position + again.count);
+  const decidedFacts = facts.slice(factPosition, factPosition + again.count);
   const derived = record(state, decidedFacts.map(draftOf), now);
   const difference = findFirstDifference(events, at, derived.events);
   if (difference) return { ...moved, difference };
@@ -127,19 +128,19 @@ function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Pie
     state: derived.state,
     decisions: moved.decisions + Number(again.kind === "same" && isWanted),
     at: at + derived.events.length,
-    taken: position + again.count,
+    factPosition: factPosition + again.count,
   };
 }
 
 /** A fact with what is recorded behind it. */
-function asRecorded({ state, at, taken: position, decisions }: Moved, events: readonly RunEvent[]): Moved {
+function asRecorded({ state, at, factPosition, decisions }: Moved, events: readonly RunEvent[]): Moved {
   const next = events.findIndex((event, index) => index > at && isFact(event));
   const end = next === -1 ? events.length : next;
   return {
     state: events.slice(at, end).reduce<Coordination>(evolve, state),
     decisions,
     at: end,
-    taken: position + 1,
+    factPosition: factPosition + 1,
   };
 }
 

@@ -194,7 +194,7 @@ function takeCommand(world: World, decided: Commanded, under: Under): void {
     return;
   }
   const evidence = checkEvidence({ before, after: world.state, command });
-  const policyCommand = withPolicy({ state: world.state, command, facts, under, known: evidence });
+  const policyCommand = withPolicy({ state: world.state, command, facts, under, evidence });
   const decision = decide(world.state, policyCommand, world.now);
   const drafts = giveRecordedNames(world, facts, factsOf(decision));
   apply(world, drafts);

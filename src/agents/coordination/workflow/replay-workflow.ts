@@ -25,17 +25,17 @@ export interface ReplayParts extends Omit<ProgressParts, "now"> {
   /** Events before it are as they are in the source. */
   readonly derivesFrom?: number;
   /** The call of a model that was asked again, and whose recorded outcome stands. */
-  readonly asked?: string;
+  readonly askedEffectId?: string;
 }
 
-export interface Recorded {
+export interface RecordedPart {
   /** Events of the source, from the run's next one on. */
   readonly events: readonly WorkflowEvent[];
   /** Nothing follows them that is replayed. */
   readonly isAll: boolean;
 }
 
-export interface Replayed {
+export interface ReplayedPart {
   readonly run: WorkflowRun;
   /** The first of the recorded ones, as events of the run. */
   readonly events: readonly WorkflowEvent[];
@@ -52,8 +52,8 @@ export interface Replayed {
 export function copyRecorded(
   run: WorkflowRun,
   derivesFrom: number,
-  { events, isAll }: Recorded,
-): Replayed | undefined {
+  { events, isAll }: RecordedPart,
+): ReplayedPart | undefined {
   const wanted = derivesFrom - run.nextSequence;
   const isAllOfIt = wanted === Infinity || (isAll && wanted >= events.length);
   const count = isAllOfIt ? events.length : countBeforeMoment(events, wanted);
@@ -76,31 +76,34 @@ function countBeforeMoment(events: readonly WorkflowEvent[], wanted: number): nu
 }
 
 /** The run goes on from its own state; what it appends is what is recorded. */
-export function replayRecorded(run: WorkflowRun, parts: ReplayParts, recorded: Recorded): Replayed {
+export function replayRecorded(run: WorkflowRun, parts: ReplayParts, recorded: RecordedPart): ReplayedPart {
   const replay = createReplay(run, parts, recorded);
-  let then: Replayed["then"] | undefined;
+  let then: ReplayedPart["then"] | undefined;
   while (!then) then = replayNext(replay);
-  const isOver = then.kind === "over";
-  const { run: settledRun, taken: takenCount } = isOver
-    ? { run: replay.going.run, taken: replay.taken }
-    : replay.sure;
+  if (then.kind === "over") settle(replay);
+  const { run: settledRun, takenCount } = replay.settled;
   return { run: settledRun, events: replay.events.slice(0, takenCount), then };
 }
 
 interface Replay {
-  readonly going: Advance;
+  readonly advance: Advance;
   /** As events of the run. */
   readonly events: WorkflowEvent[];
-  readonly recorded: Recorded;
-  readonly asked: string | undefined;
+  readonly recorded: RecordedPart;
+  readonly askedEffectId: string | undefined;
   readonly derivesFrom: number;
-  taken: number;
+  takenCount: number;
   /** The result of the newest derivation. */
-  held: Derived;
-  /** Events from outside, while there may be more. */
-  open: Open | undefined;
-  /** Where the newest thing was over. */
-  sure: { readonly run: WorkflowRun; readonly taken: number };
+  derived: Derived;
+  /** The outcome that is being taken, while more of its events may follow. */
+  outcome: OpenOutcome | undefined;
+  /** The run where the newest thing was over. */
+  settled: SettledRun;
+}
+
+interface SettledRun {
+  readonly run: WorkflowRun;
+  readonly takenCount: number;
 }
 
 type Derived =
@@ -110,7 +113,7 @@ type Derived =
   | { readonly kind: "other"; readonly drafts: readonly WorkflowDraft[] };
 
 /** The outcome of one effect is told by events of its node, one behind the other, of one time. */
-interface Open {
+interface OpenOutcome {
   readonly nodeId: string | undefined;
   readonly timestamp: string;
   readonly isLimit: boolean;
@@ -120,28 +123,28 @@ const NOTHING: Derived = { kind: "nothing" };
 
 function createReplay(
   run: WorkflowRun,
-  { asked: askedEffectId, derivesFrom = 0, ...parts }: ReplayParts,
-  recorded: Recorded,
+  { askedEffectId, derivesFrom = 0, ...parts }: ReplayParts,
+  recorded: RecordedPart,
 ): Replay {
   const replay: Replay = {
-    going: {
+    advance: {
       ...parts,
       run,
       now: 0 as EpochMs,
       events: [],
       memory: [],
       settings: withoutLimits(parts.settings),
-      compare: (drafts) => hold(replay, drafts),
+      compare: (drafts) => compareDerived(replay, drafts),
     },
     // An event is made for the run where it is taken: most of the record of a page is.
     events: [],
     recorded,
-    asked: askedEffectId,
+    askedEffectId,
     derivesFrom,
-    taken: 0,
-    held: NOTHING,
-    open: undefined,
-    sure: { run, taken: 0 },
+    takenCount: 0,
+    derived: NOTHING,
+    outcome: undefined,
+    settled: { run, takenCount: 0 },
   };
   return replay;
 }
@@ -161,62 +164,69 @@ function withoutLimits(settings: WorkflowSettings): WorkflowSettings {
 
 const NOWHERE = "replay:nowhere";
 
-function hold(replay: Replay, drafts: readonly WorkflowDraft[]): boolean {
+/** Compares drafts with what is recorded next. Returns false where they differ. */
+function compareDerived(replay: Replay, drafts: readonly WorkflowDraft[]): boolean {
   const { events, isAll } = replay.recorded;
-  const left = events.length - replay.taken;
-  let at = replay.taken;
+  const left = events.length - replay.takenCount;
+  let at = replay.takenCount;
   for (const draft of drafts) {
     const event = events[at];
     if (!event) break;
     at += 1;
     if (isSameDraft(draft, event)) continue;
-    replay.held = { kind: "other", drafts };
+    replay.derived = { kind: "other", drafts };
     return false;
   }
-  if (drafts.length <= left) replay.held = { kind: "same", count: drafts.length };
-  else replay.held = isAll ? { kind: "same", count: left } : { kind: "cut" };
+  if (drafts.length <= left) replay.derived = { kind: "same", count: drafts.length };
+  else replay.derived = isAll ? { kind: "same", count: left } : { kind: "cut" };
   return true;
 }
 
-function take(replay: Replay, count: number): void {
-  const { going: advance } = replay;
-  for (const recorded of replay.recorded.events.slice(replay.taken, replay.taken + count)) {
+/** Makes recorded events those of the run. */
+function takeRecorded(replay: Replay, count: number): void {
+  const { advance } = replay;
+  for (const recorded of replay.recorded.events.slice(replay.takenCount, replay.takenCount + count)) {
     const event = { ...recorded, runId: advance.run.runId };
     advance.run = evolveWorkflow(advance.run, event);
     replay.events.push(event);
   }
-  replay.taken += count;
+  replay.takenCount += count;
+}
+
+function settle(replay: Replay): void {
+  replay.settled = { run: replay.advance.run, takenCount: replay.takenCount };
 }
 
 /** Replays one thing. A returned value ends the replay, or this part of it. */
-function replayNext(replay: Replay): Replayed["then"] | undefined {
+function replayNext(replay: Replay): ReplayedPart["then"] | undefined {
   const { events, isAll } = replay.recorded;
-  const event = events[replay.taken];
+  const event = events[replay.takenCount];
   // Whether the last of a page is over is seen by what follows.
   if (!event) {
-    if (isAll) replay.sure = { run: replay.going.run, taken: replay.taken };
+    if (isAll) settle(replay);
     return { kind: isAll ? "over" : "more" };
   }
-  if (!isOpen(replay, event)) {
-    replay.open = undefined;
-    replay.sure = { run: replay.going.run, taken: replay.taken };
+  if (!isOfOutcome(replay, event)) {
+    replay.outcome = undefined;
+    settle(replay);
   }
   derive(replay, event);
-  const { held: derived } = replay;
+  const { derived } = replay;
   switch (derived.kind) {
     case "cut":
       return { kind: "more" };
     case "same":
-      take(replay, derived.count);
+      takeRecorded(replay, derived.count);
       return undefined;
     default:
       return takeFromOutside(replay, event);
   }
 }
 
-function isOpen({ open }: Replay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
-  if (open?.timestamp !== timestamp) return false;
-  return open.isLimit ? ENDS_AT_LIMIT.has(type) : open.nodeId === nodeId && !BEGINS.has(type);
+/** True for a further event of the outcome that is being taken. */
+function isOfOutcome({ outcome }: Replay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
+  if (outcome?.timestamp !== timestamp) return false;
+  return outcome.isLimit ? ENDS_AT_LIMIT.has(type) : outcome.nodeId === nodeId && !NO_OUTCOMES.has(type);
 }
 
 /** Events that end a run which has gone over a limit. */
@@ -228,29 +238,33 @@ const ENDS_AT_LIMIT: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 /** Nothing of these tells what came of an effect, unless the node is tried again. */
-const BEGINS: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.skipped", "run.completed", "run.failed"]);
+const NO_OUTCOMES: ReadonlySet<WorkflowEvent["type"]> = new Set([
+  "node.skipped",
+  "run.completed",
+  "run.failed",
+]);
 
 /** Derives what follows now and compares it with the record. */
 function derive(replay: Replay, event: WorkflowEvent): void {
-  replay.held = NOTHING;
-  replay.going.now = epochMsOf(event.timestamp);
-  const { going: advance } = replay;
-  if (event.type === "run.resumed") hold(replay, resumeRun(advance.run, advance));
+  replay.derived = NOTHING;
+  replay.advance.now = epochMsOf(event.timestamp);
+  const { advance } = replay;
+  if (event.type === "run.resumed") compareDerived(replay, resumeRun(advance.run, advance));
   else if (event.type === "run.resuming" && isFirstOfFork(advance.run))
-    hold(replay, [event, ...draftRestOfSource(replay)]);
+    compareDerived(replay, [event, ...draftRestOfSource(replay)]);
   else takeStep(advance);
 }
 
 /** Drafts what follows where the source itself went live as a fork. */
-function draftRestOfSource({ going: advance }: Replay): WorkflowDraft[] {
+function draftRestOfSource({ advance }: Replay): WorkflowDraft[] {
   return restOf(advance.run, { ...advance, now: advance.run.changedAtMs });
 }
 
-function takeFromOutside(replay: Replay, event: WorkflowEvent): Replayed["then"] | undefined {
+function takeFromOutside(replay: Replay, event: WorkflowEvent): ReplayedPart["then"] | undefined {
   const { nodeId, timestamp } = event;
-  if (replay.open && (replay.open.isLimit || !isAnother(replay.held, event))) {
-    take(replay, 1);
-    if (CLOSES.has(event.type)) replay.open = undefined;
+  if (replay.outcome && (replay.outcome.isLimit || !isOtherThanRecorded(replay.derived, event))) {
+    takeRecorded(replay, 1);
+    if (LAST_OF_OUTCOME.has(event.type)) replay.outcome = undefined;
     return undefined;
   }
   const outside = readFromOutside(replay, event);
@@ -258,21 +272,21 @@ function takeFromOutside(replay: Replay, event: WorkflowEvent): Replayed["then"]
     if (outside === undefined) return describeDivergence(replay, event);
     if (outside.ask) return { kind: "ask", effect: outside.ask };
   }
-  replay.open = { nodeId, timestamp, isLimit: event.type === "cap.breached" };
-  take(replay, 1);
-  if (CLOSES.has(event.type)) replay.open = undefined;
+  replay.outcome = { nodeId, timestamp, isLimit: event.type === "cap.breached" };
+  takeRecorded(replay, 1);
+  if (LAST_OF_OUTCOME.has(event.type)) replay.outcome = undefined;
   return undefined;
 }
 
 /** Behind these, the node goes on by itself. */
-const CLOSES: ReadonlySet<WorkflowEvent["type"]> = new Set([
+const LAST_OF_OUTCOME: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "node.started",
   "interrupt.requested",
   "interrupt.resolved",
 ]);
 
 /** True when the node derives another event of the same kind, so that the recorded one did not come from outside. */
-function isAnother(derived: Derived, { type, nodeId, payload }: WorkflowEvent): boolean {
+function isOtherThanRecorded(derived: Derived, { type, nodeId, payload }: WorkflowEvent): boolean {
   const [draft] = derived.kind === "other" ? derived.drafts : [];
   if (!draft || draft.type !== type || draft.nodeId !== nodeId || type === "variable.changed") return false;
   return (
@@ -290,7 +304,7 @@ function readFromOutside(replay: Replay, event: WorkflowEvent): FromOutside | un
   const { type, nodeId } = event;
   if (type === "cap.breached") return {};
   if (nodeId === undefined) return COMMANDS.has(type) ? {} : undefined;
-  const nodeRun = replay.going.run.nodes.get(nodeId);
+  const nodeRun = replay.advance.run.nodes.get(nodeId);
   if (type === "interrupt.resolved" || type === "approval.received")
     return isAnswerTo(nodeRun?.interrupt, event) ? {} : undefined;
   return nodeRun?.status === "running" ? findOutcome(replay, nodeId, event) : undefined;
@@ -312,14 +326,14 @@ const COMMANDS: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 function findOutcome(replay: Replay, nodeId: string, { type }: WorkflowEvent): FromOutside | undefined {
-  const view = viewOf(replay.going, nodeId);
+  const view = viewOf(replay.advance, nodeId);
   if (!view || type === "node.started" || type === "node.skipped") return undefined;
   const step = stepOf(view);
   if (step.kind === "act") return askAgain(replay, step.effect);
   return isRecorded(view, type) ? {} : undefined;
 }
 
-function askAgain({ asked: askedEffectId }: Replay, effect: NodeEffect): FromOutside {
+function askAgain({ askedEffectId }: Replay, effect: NodeEffect): FromOutside {
   return effect.kind === "ask_model" && effect.id !== askedEffectId ? { ask: effect } : {};
 }
 
@@ -335,9 +349,9 @@ function isRecorded({ node: { node }, settings }: NodeView, type: WorkflowEvent[
 
 const AT_ONCE: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.suspended", "interrupt.requested"]);
 
-function describeDivergence(replay: Replay, event: WorkflowEvent): Replayed["then"] {
-  const drafts = replay.held.kind === "other" ? replay.held.drafts : [];
-  const next = replay.recorded.events[replay.taken + 1];
-  replay.sure = { run: replay.going.run, taken: replay.taken };
+function describeDivergence(replay: Replay, event: WorkflowEvent): ReplayedPart["then"] {
+  const drafts = replay.derived.kind === "other" ? replay.derived.drafts : [];
+  const next = replay.recorded.events[replay.takenCount + 1];
+  settle(replay);
   return { kind: "diverged", divergence: differenceOf(drafts, event, next) };
 }

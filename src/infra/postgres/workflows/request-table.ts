@@ -17,7 +17,7 @@ interface RequestRow {
   readonly body: string | null;
 }
 
-const OF_KEY = "tenant = @tenant and endpoint = @endpoint and key = @key";
+const KEY_MATCHES = "tenant = @tenant and endpoint = @endpoint and key = @key";
 
 /** Creates the log of requests. Each step is one statement, so that of two processes at once one is the first. */
 export function createRequestLog({ database: { query }, written }: OpenLedger): RequestLog {
@@ -25,11 +25,14 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
     begin: (request) => written(() => begin(query, request)),
     finish: async (key, { status, body }) => {
       await written(() =>
-        query(`update keyed_request set status = @status, body = @body where ${OF_KEY} and status is null`, {
-          ...valuesOf(key),
-          status,
-          body,
-        }),
+        query(
+          `update keyed_request set status = @status, body = @body where ${KEY_MATCHES} and status is null`,
+          {
+            ...valuesOf(key),
+            status,
+            body,
+          },
+        ),
       );
     },
     release: async (key) => {
@@ -37,7 +40,7 @@ export function createRequestLog({ database: { query }, written }: OpenLedger): 
       await written(() =>
         query(
           `delete from keyed_request
-           where ${OF_KEY}
+           where ${KEY_MATCHES}
              and status is null
              and (@leaseUntilMs::bigint is null or lease_until_ms = @leaseUntilMs::bigint)`,
           { ...valuesOf(key), leaseUntilMs },
@@ -71,7 +74,7 @@ async function begin(query: SendQuery, request: KeyedRequest): Promise<Begun> {
     const isTaken = await take(query, request);
     if (isTaken) return { kind: "new", runId: request.runId };
     const [row] = await query<RequestRow>(
-      `select digest, run_id, lease_until_ms, status, body from keyed_request where ${OF_KEY}`,
+      `select digest, run_id, lease_until_ms, status, body from keyed_request where ${KEY_MATCHES}`,
       valuesOf(request),
     );
     if (!row) continue;
@@ -100,7 +103,7 @@ async function takeOver(query: SendQuery, request: KeyedRequest, row: RequestRow
   const rows = await query(
     `update keyed_request
      set lease_until_ms = @leaseUntilMs
-     where ${OF_KEY} and status is null and lease_until_ms = @leaseBefore
+     where ${KEY_MATCHES} and status is null and lease_until_ms = @leaseBefore
      returning 1`,
     { ...valuesOf(request), leaseUntilMs: request.leaseUntilMs, leaseBefore: row.lease_until_ms },
   );

@@ -83,8 +83,8 @@ function commitEach(writes: readonly Write[], commit: Commit): (Error | undefine
     return writes.map((write) => {
       try {
         return commit([write])[0];
-      } catch (own) {
-        return own as Error;
+      } catch (writeError) {
+        return writeError as Error;
       }
     });
   }

@@ -96,14 +96,14 @@ export function prepareWorkflowWrites(database: Database): WorkflowWrites {
   };
 }
 
-const OF_KEY = "tenant = @tenant and endpoint = @endpoint and key = @key";
+const KEY_MATCHES = "tenant = @tenant and endpoint = @endpoint and key = @key";
 
 type RequestWrites = "request" | "putRequest" | "lease" | "answer" | "release" | "deleteRequests";
 
 function prepareRequestWrites(database: Database): Pick<WorkflowWrites, RequestWrites> {
   return {
     request: database.prepare<[KeyValues], RequestRow>(
-      `select request_key, digest, run_id, lease_until_ms, status, body from keyed_request where ${OF_KEY}`,
+      `select request_key, digest, run_id, lease_until_ms, status, body from keyed_request where ${KEY_MATCHES}`,
     ),
     putRequest: database.prepare<[RequestValues]>(
       `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
@@ -113,11 +113,11 @@ function prepareRequestWrites(database: Database): Pick<WorkflowWrites, RequestW
       "update keyed_request set lease_until_ms = ? where request_key = ?",
     ),
     answer: database.prepare<[KeyValues & { status: number; body: string }]>(
-      `update keyed_request set status = @status, body = @body where ${OF_KEY} and status is null`,
+      `update keyed_request set status = @status, body = @body where ${KEY_MATCHES} and status is null`,
     ),
     release: database.prepare<[KeyValues & { leaseUntilMs: number | null }]>(
       `delete from keyed_request
-       where ${OF_KEY}
+       where ${KEY_MATCHES}
          and status is null
          and (@leaseUntilMs is null or lease_until_ms = @leaseUntilMs)`,
     ),

@@ -45,7 +45,7 @@ export interface VersionValues extends Place {
   readonly hash: Buffer;
 }
 
-const OF_FILE = "tenant = @tenant and scope = @scope and path = @path";
+const FILE_MATCHES = "tenant = @tenant and scope = @scope and path = @path";
 const COLUMNS = "path, version, position, is_removed, content_type, sha256, updated_at";
 
 export function prepareWorkspaceReads(database: Database): WorkspaceReads {
@@ -77,12 +77,12 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
     before: database.prepare<[Place & { before: number }], FileRow & { content: string | null }>(
       `select ${COLUMNS}, content
        from workspace_version
-       where ${OF_FILE} and position < @before
+       where ${FILE_MATCHES} and position < @before
        order by position desc
        limit 1`,
     ),
     version: database.prepare<[Place & { version: number }], FileRow & { content: string | null }>(
-      `select ${COLUMNS}, content from workspace_version where ${OF_FILE} and version = @version`,
+      `select ${COLUMNS}, content from workspace_version where ${FILE_MATCHES} and version = @version`,
     ),
     files: list(0),
     removed: list(1),
@@ -92,10 +92,10 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
 export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
   return {
     head: database.prepare<[Place], HeadRow>(
-      `select version, is_removed from workspace_file where ${OF_FILE}`,
+      `select version, is_removed from workspace_file where ${FILE_MATCHES}`,
     ),
     version: database.prepare<[Place & { version: number }], Pick<FileRow, "sha256">>(
-      `select sha256 from workspace_version where ${OF_FILE} and version = @version`,
+      `select sha256 from workspace_version where ${FILE_MATCHES} and version = @version`,
     ),
     count: database
       .prepare<[Scope], number>(
@@ -126,19 +126,19 @@ function prepareVersions(database: Database): Pick<WorkspaceWrites, "putVersion"
        values (
          @tenant, @scope, @path, @version, @position,
          coalesce(
-           (select position from workspace_version where ${OF_FILE} and version = @version + 1),
+           (select position from workspace_version where ${FILE_MATCHES} and version = @version + 1),
            9223372036854775807
          ),
          @eventKey, @isRemoved, @contentType, @content, @sha256, @updatedAt, @hash
        )`,
     ),
     endBefore: database.prepare<[Place & { version: number; position: number }]>(
-      `update workspace_version set until_position = @position where ${OF_FILE} and version = @version - 1`,
+      `update workspace_version set until_position = @position where ${FILE_MATCHES} and version = @version - 1`,
     ),
     giveUp: database.prepare<[Place & { version: number }]>(
       `update workspace_version
        set content = null
-       where ${OF_FILE} and version = @version and content is not null`,
+       where ${FILE_MATCHES} and version = @version and content is not null`,
     ),
   };
 }

@@ -84,7 +84,7 @@ async function showEvents(host: CliHost, id: string | undefined, options: Events
 
 type Pages = AsyncIterable<readonly RunEvent[]>;
 
-interface Asked {
+interface EventsRequest {
   readonly id: string | undefined;
   readonly options: EventsOptions;
   readonly query: Query;
@@ -93,7 +93,7 @@ interface Asked {
 async function choosePages(
   host: CliHost,
   reader: LedgerReader,
-  { id, options, query }: Asked,
+  { id, options, query }: EventsRequest,
 ): Promise<Pages> {
   const runId = id === undefined ? undefined : await resolveId(reader, id);
   const filter = await readFilter(reader, options, host.now());

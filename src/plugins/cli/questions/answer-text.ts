@@ -6,13 +6,13 @@ import { readTextFile } from "../files/read-text-file.ts";
 /** No character takes more bytes. */
 const UTF8_BYTES_MAX = 4;
 
-interface Given {
+interface AnswerSource {
   readonly text: string | undefined;
   readonly file: string | undefined;
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */
-export async function answerText({ text, file }: Given): Promise<string> {
+export async function answerText({ text, file }: AnswerSource): Promise<string> {
   if (text !== undefined && file !== undefined)
     throw createInputError("--file: the text is given already; leave one of them out");
   const answer = file === undefined ? (text ?? "") : (await readAnswer(file)).replace(/\r?\n$/u, "");

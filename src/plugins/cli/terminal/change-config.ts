@@ -66,13 +66,13 @@ async function outcomeOf(
   return (await isWanted(host, options)) ? "change" : "refused";
 }
 
-interface Done {
+interface ChangeResult {
   readonly outcome: Outcome;
   readonly changed: readonly ConfigChange[];
   readonly path: string | undefined;
 }
 
-async function tell(host: CliHost, request: ChangeRequest, result: Done): Promise<void> {
+async function tell(host: CliHost, request: ChangeRequest, result: ChangeResult): Promise<void> {
   const { outcome, changed, path } = result;
   if (request.options.json)
     await writeJson(host, { changed, dryRun: outcome === "dry-run", ...(path && { configPath: path }) });
@@ -103,7 +103,10 @@ async function explain(
   if (lines.length + warned.length > 0) await output.write(`${[...lines, ...warned].join("\n")}\n`);
 }
 
-function listClosingLines({ already, next }: ChangeRequest, { outcome, changed, path }: Done): string[] {
+function listClosingLines(
+  { already, next }: ChangeRequest,
+  { outcome, changed, path }: ChangeResult,
+): string[] {
   if (outcome === "refused") return ["nothing was changed"];
   if (changed.length === 0) return [already];
   const where = path === undefined ? "" : ` in ${path}`;

@@ -40,7 +40,7 @@ export function addTree(parent: CommandGroup, host: CliHost): void {
   withExamples(command, host, ["tree", "tree co-1f0c --watch", "tree co-1f0c --json"]);
 }
 
-interface Asked {
+interface TreeRequest {
   readonly id: string | undefined;
   readonly options: TreeOptions;
 }
@@ -50,7 +50,7 @@ interface Picture {
   readonly objective: string | null;
 }
 
-async function showTree(host: CliHost, reader: LedgerReader, { id, options }: Asked): Promise<void> {
+async function showTree(host: CliHost, reader: LedgerReader, { id, options }: TreeRequest): Promise<void> {
   const picture = await takePicture(host, reader, id);
   if (options.watch) await watch(host, reader, { first: picture, isJson: options.json ?? false });
   else if (options.json) await writeJson(host, asJson(picture));

@@ -32,14 +32,14 @@ const URL_DEFAULT = "http://127.0.0.1:4096";
 
 /** By the names under which the parser has their values. */
 type Flags = Partial<Record<keyof ForkOptions, string>>;
-const OF_PLANS: Flags = {
+const PLAN_FLAGS: Flags = {
   policy: "--policy",
   as: "--as",
   dryRun: "--dry-run",
   wait: "--wait",
   timeout: "--timeout",
 };
-const OF_RUNS: Flags = { mode: "--mode", configurable: "--configurable", url: "--url", token: "--token" };
+const RUN_FLAGS: Flags = { mode: "--mode", configurable: "--configurable", url: "--url", token: "--token" };
 
 export function addFork(parent: CommandGroup, host: CliHost): void {
   const command = withWait(withReaderOptions(parent.command("fork")))
@@ -74,14 +74,14 @@ export function addFork(parent: CommandGroup, host: CliHost): void {
 async function fork(host: CliHost, id: string, options: ForkOptions): Promise<void> {
   const source = await findSource(host, id, options);
   if (source.kind === "run") {
-    refuse(findGivenFlag(options, OF_PLANS), "it is for coordinations, and this is a workflow run");
+    refuse(findGivenFlag(options, PLAN_FLAGS), "it is for coordinations, and this is a workflow run");
     return forkRun(host, id, options);
   }
   const why =
     options.mode === "replay"
       ? `a coordination is replayed by \`${host.program} replay ${id}\``
       : "it is for workflow runs, and this is a coordination";
-  refuse(findGivenFlag(options, OF_RUNS), why);
+  refuse(findGivenFlag(options, RUN_FLAGS), why);
   return forkCoordination(host, source.id, options);
 }
 
@@ -97,8 +97,8 @@ async function findSource(host: CliHost, id: string, options: ForkOptions): Prom
     );
   } catch (error) {
     if (!isCoordinationError(error) || error.code === "INPUT_INVALID") throw error;
-    const isPlan = findGivenFlag(options, OF_PLANS) !== undefined;
-    const isRun = findGivenFlag(options, OF_RUNS) !== undefined || id.startsWith("run-");
+    const isPlan = findGivenFlag(options, PLAN_FLAGS) !== undefined;
+    const isRun = findGivenFlag(options, RUN_FLAGS) !== undefined || id.startsWith("run-");
     return isRun && !isPlan ? { kind: "run" } : { kind: "plan", id };
   }
 }

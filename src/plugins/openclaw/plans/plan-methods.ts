@@ -149,23 +149,23 @@ const requestParams = z.strictObject({
   stepId: stepIdSchema.optional(),
 });
 
-interface Asked {
+interface StepRequest {
   readonly coordinationId: CoordinationId;
   readonly stepId?: StepId;
   readonly by: "operator";
 }
 
-const cancel = (plans: Plans, stepRequest: Asked): Promise<RequestAnswer> => plans.cancel(stepRequest);
+const cancel = (plans: Plans, stepRequest: StepRequest): Promise<RequestAnswer> => plans.cancel(stepRequest);
 
 function request(
   use: UsePlans,
   params: unknown,
-  act: (plans: Plans, stepRequest: Asked) => Promise<RequestAnswer>,
+  act: (plans: Plans, stepRequest: StepRequest) => Promise<RequestAnswer>,
 ): Promise<MethodAnswer> {
   return read(
     { schema: requestParams, params, bounds: ENVELOPE_BOUNDS },
     async ({ coordinationId, stepId }) => {
-      const stepRequest: Asked = { coordinationId, ...(stepId && { stepId }), by: "operator" };
+      const stepRequest: StepRequest = { coordinationId, ...(stepId && { stepId }), by: "operator" };
       const answered = await use((plans) => act(plans, stepRequest));
       if (answered.kind !== "refused")
         return answer({ coordinationId: answered.coordinationId, replay: answered.kind === "replay" });

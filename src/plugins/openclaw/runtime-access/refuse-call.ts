@@ -6,14 +6,18 @@ import { describeError } from "../../../agents/coordination/std/describe-error.t
 type BeforeResult = HookResult<"before_tool_call">;
 
 /** The act that the host is asked for. */
-export type What = "spawn" | "call";
+export type HostAct = "spawn" | "call";
 
-export function createRefusal(refusedThing: What, reason: string): BeforeResult {
+export function createRefusal(refusedThing: HostAct, reason: string): BeforeResult {
   return { block: true, blockReason: `Coordination refused this ${refusedThing}: ${reason}` };
 }
 
 /** The ledger failed: the call goes on, unless the operator wants it otherwise. */
-export function continueOrRefuse(api: OpenClawPluginApi, error: unknown, refusedThing: What): BeforeResult {
+export function continueOrRefuse(
+  api: OpenClawPluginApi,
+  error: unknown,
+  refusedThing: HostAct,
+): BeforeResult {
   const runtime = findRuntime();
   const failure = runtime?.health.failed(error, refusedThing === "spawn" ? 1 : 0);
   if (!failure) api.logger.error(`coordination: ${describeError(error)}`);

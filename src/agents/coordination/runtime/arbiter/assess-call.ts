@@ -115,7 +115,7 @@ async function assessOpposed(
   { participant, target, plugins }: About,
   { common, request, plain, found, own: ownChange, opposed }: Opposed,
 ): Promise<Assessed> {
-  const pluginAnswer = plugins.on(participant, target.resource, opposed);
+  const pluginAnswer = plugins.findOpinion(participant, target.resource, opposed);
   if (!pluginAnswer) return { ...plain, isUnasked: true };
   const contest = { ...opposed, ...(pluginAnswer.ruling && { hook: pluginAnswer.ruling }) };
   const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";

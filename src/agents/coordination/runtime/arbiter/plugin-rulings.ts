@@ -15,7 +15,7 @@ import type { ResourceContest } from "../../contracts/commands.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
-import type { ContestSaid, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
+import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { Participant } from "./participants.ts";
 
@@ -27,7 +27,7 @@ const GRACE_MS = 250;
 
 export type Contested = Pick<PluginContest, "cause"> & Pick<ResourceContest, "claims"> & AppliedStrategy;
 
-export interface Said {
+export interface PluginOpinion {
   /** Absent: nobody has an opinion. */
   readonly ruling?: PluginRuling;
   /** For the model of the requester: the sentence of a plugin, or why there is none. */
@@ -36,25 +36,25 @@ export interface Said {
 
 export interface PluginRulings {
   /** Returns the ruling on this very contest; `undefined` where plugins are still to be asked. */
-  on(participant: Participant, resource: string, contest: Contested): Said | undefined;
+  findOpinion(participant: Participant, resource: string, contest: Contested): PluginOpinion | undefined;
   /** Asks about all contests that `on` was asked for in vain. */
   ask(participant: Participant): Promise<void>;
 }
 
 type Parts = Pick<ArbiterParts, "clock" | "logger" | "runs"> & { readonly hooks?: PluginHooks };
 
-const NOTHING: Said = {};
+const NO_OPINION: PluginOpinion = {};
 
 export function createPluginRulings(
   parts: Parts,
   { tool, beganAtMs }: { readonly tool: string; readonly beganAtMs: EpochMs },
 ): PluginRulings {
-  const answers = new Map<string, Said>();
+  const answers = new Map<string, PluginOpinion>();
   const unasked = new Map<string, { readonly resource: string; readonly contest: Contested }>();
   const deadlineAtMs = addMs(beganAtMs, PLUGINS_MS);
   return {
-    on: (participant, resource, contest) => {
-      if (contest.from === "high_risk" || !parts.hooks?.hasAny("arbitrate")) return NOTHING;
+    findOpinion: (participant, resource, contest) => {
+      if (contest.from === "high_risk" || !parts.hooks?.hasAny("arbitrate")) return NO_OPINION;
       const key = evidenceOf(participant, resource, contest);
       const answer = answers.get(key);
       if (!answer) unasked.set(key, { resource, contest });
@@ -126,9 +126,13 @@ async function agentOf(
   return stepId === OWNER_STEP_ID ? state.created.ownerAgent : state.steps.get(stepId)?.spec.agentId;
 }
 
-async function askPlugins(parts: Parts, question: PluginContest, deadlineAtMs: EpochMs): Promise<Said> {
+async function askPlugins(
+  parts: Parts,
+  question: PluginContest,
+  deadlineAtMs: EpochMs,
+): Promise<PluginOpinion> {
   try {
-    return read(await awaitPlugins(parts, question, deadlineAtMs));
+    return readOpinion(await awaitPlugins(parts, question, deadlineAtMs));
   } catch {
     return createFailedAnswer(undefined, "a plugin that rules on writes failed");
   }
@@ -139,7 +143,7 @@ async function awaitPlugins(
   { hooks, clock }: Parts,
   question: PluginContest,
   deadlineAtMs: EpochMs,
-): Promise<ContestSaid | "late" | undefined> {
+): Promise<ContestAnswer | "late" | undefined> {
   if (clock.now() >= deadlineAtMs) return "late";
   const late = Promise.withResolvers<"late">();
   const cancel = clock.wakeAt(addMs(deadlineAtMs, GRACE_MS), () => late.resolve("late"));
@@ -150,17 +154,17 @@ async function awaitPlugins(
   }
 }
 
-function read(answer: ContestSaid | "late" | undefined): Said {
+function readOpinion(answer: ContestAnswer | "late" | undefined): PluginOpinion {
   if (answer === "late")
     return createFailedAnswer(undefined, "the plugins that rule on writes did not answer in time");
-  if (!answer) return NOTHING;
+  if (!answer) return NO_OPINION;
   if ("failed" in answer) return createFailedAnswer(answer.failed, answer.message);
   const ruling = pluginRulingSchema.safeParse({ plugin: `plugin:${answer.plugin}`, award: answer.award });
   if (!ruling.success) return createFailedAnswer(undefined, "a plugin that rules on writes has no usable id");
   return { ruling: ruling.data, sentence: `the plugin ${answer.plugin} ruled so: ${answer.reason}` };
 }
 
-function createFailedAnswer(plugin: string | undefined, sentence: string): Said {
+function createFailedAnswer(plugin: string | undefined, sentence: string): PluginOpinion {
   const named = pluginRulingSchema.safeParse({ plugin: `plugin:${plugin}`, award: "holder", failed: true });
   const ruling: PluginRuling =
     plugin !== undefined && named.success ? named.data : { award: "holder", failed: true };

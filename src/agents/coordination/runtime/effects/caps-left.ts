@@ -2,7 +2,7 @@ import type { AgentId, SessionKey } from "../../contracts/ids.ts";
 import type { Allowance } from "../../lanes/pick-best.ts";
 
 /** Work that was handed to the lanes and has not given its place back. */
-export interface Held {
+export interface HeldPlace {
   readonly session: SessionKey;
   readonly agentId: AgentId;
   readonly isReleased?: boolean;
@@ -16,7 +16,7 @@ interface Caps {
 /** Computes what the caps per session and per agent leave; `undefined` without caps. */
 export function computeAllowance(
   { perSessionMax, perAgentMax }: Caps,
-  handedIn: Iterable<Held>,
+  handedIn: Iterable<HeldPlace>,
 ): Allowance | undefined {
   if (perSessionMax === undefined && perAgentMax === undefined) return undefined;
   const heldPlaces = [...handedIn].filter(({ isReleased }) => !isReleased);

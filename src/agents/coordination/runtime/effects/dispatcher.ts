@@ -12,9 +12,9 @@ import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.
 import { driveAttempt } from "../attempts/drive-attempt.ts";
 import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
-import { computeAllowance, type Held } from "./caps-left.ts";
+import { computeAllowance, type HeldPlace } from "./caps-left.ts";
 import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
-import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
+import { isCommonEffect, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
 import { OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
@@ -52,7 +52,7 @@ export interface Dispatcher {
 }
 
 /** An attempt that this process brings to its end. */
-interface Driven extends Held, AttemptStarts {
+interface Driven extends HeldPlace, AttemptStarts {
   readonly runId: CoordinationId;
   readonly stepId: string;
   readonly over: AbortController;
@@ -307,7 +307,8 @@ async function perform(
   underway.add(effect.effectId);
   try {
     if (isGateEffect(effect)) await performGateEffect(effectParts, state, effect);
-    else if (isOfAny(effect)) await parts.lanes.operate(() => performEffect(effectParts, state, effect));
+    else if (isCommonEffect(effect))
+      await parts.lanes.operate(() => performEffect(effectParts, state, effect));
     else await performPlanEffect(effectParts, state, effect);
   } finally {
     underway.delete(effect.effectId);

@@ -45,23 +45,23 @@ export interface EffectParts extends MergeParts {
 }
 
 /** Effects of any coordination, planned or not. */
-type EffectOfAny = AskHost | StopObserved | CloseReview | EndCoordination;
+type CommonEffect = AskHost | StopObserved | CloseReview | EndCoordination;
 
-const OF_ANY: ReadonlySet<Effect["kind"]> = new Set([
+const COMMON_EFFECTS: ReadonlySet<Effect["kind"]> = new Set([
   "askHost",
   "stopObserved",
   "closeReview",
   "endCoordination",
-] satisfies EffectOfAny["kind"][]);
+] satisfies CommonEffect["kind"][]);
 
-export function isOfAny(effect: Effect): effect is EffectOfAny {
-  return OF_ANY.has(effect.kind);
+export function isCommonEffect(effect: Effect): effect is CommonEffect {
+  return COMMON_EFFECTS.has(effect.kind);
 }
 
 export async function performEffect(
   parts: EffectParts,
   state: Coordination,
-  effect: EffectOfAny,
+  effect: CommonEffect,
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (effect.kind === "askHost") return askHost(parts, state, effect);

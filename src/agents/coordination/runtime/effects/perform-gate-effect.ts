@@ -8,7 +8,7 @@ import { notifyPeople } from "../questions/notify-people.ts";
 import { tellSession } from "../questions/tell-session.ts";
 import { verifyResult } from "../held-results/verify-result.ts";
 
-const OF_GATES: ReadonlySet<Effect["kind"]> = new Set([
+const GATE_EFFECTS: ReadonlySet<Effect["kind"]> = new Set([
   "verifyResult",
   "expireQuestion",
   "notifyPeople",
@@ -16,7 +16,7 @@ const OF_GATES: ReadonlySet<Effect["kind"]> = new Set([
 ] satisfies GateEffect["kind"][]);
 
 export function isGateEffect(effect: Effect): effect is GateEffect {
-  return OF_GATES.has(effect.kind);
+  return GATE_EFFECTS.has(effect.kind);
 }
 
 export async function performGateEffect(

@@ -7,9 +7,9 @@ export interface PluginHooks {
   /** A look into a map: nothing else happens where nobody has such a hook. */
   hasAny(kind: "arbitrate" | "decide"): boolean;
   /** In order of priority, until one has an opinion. `undefined`: nobody has. */
-  arbitrate(contest: PluginContest, deadlineAtMs: EpochMs): Promise<ContestSaid | undefined>;
+  arbitrate(contest: PluginContest, deadlineAtMs: EpochMs): Promise<ContestAnswer | undefined>;
   /** All at once. `undefined`: nobody has an opinion. */
-  decide(decision: PluginDecision, deadlineAtMs: EpochMs): Promise<DecisionSaid | undefined>;
+  decide(decision: PluginDecision, deadlineAtMs: EpochMs): Promise<DecisionAnswer | undefined>;
 }
 
 export interface PluginContest {
@@ -26,7 +26,7 @@ export interface PluginContest {
 
 export type ContestSide = Omit<Contestant, "claimedSequence"> & { readonly agentId?: AgentId };
 
-export type ContestSaid =
+export type ContestAnswer =
   | { readonly award: "requester" | "holder"; readonly plugin: string; readonly reason: string }
   /** The id of the plugin, and a sentence that names it. */
   | { readonly failed: string; readonly message: string };
@@ -42,7 +42,7 @@ export type PluginDecision = {
   | { readonly kind: "plan"; readonly steps: number; readonly agents: readonly AgentId[] }
 );
 
-export type DecisionSaid =
+export type DecisionAnswer =
   | { readonly action: "allow"; readonly confidence?: number }
   /** A sentence that names the plugin. */
   | { readonly action: "deny"; readonly reason: string };

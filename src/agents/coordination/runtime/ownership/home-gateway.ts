@@ -61,14 +61,14 @@ export function createHomeGateways({ gateway, steady, orphanMs }: HomeGatewayPar
       const { coordinationId: runId } = state;
       if (state.kind === "ended") waits.delete(runId);
       if (state.kind !== "open" || home === undefined) return effects;
-      if (waits.has(runId) || effects.some((effect) => isOfHome(state, effect))) {
+      if (waits.has(runId) || effects.some((effect) => isHomeEffect(state, effect))) {
         const { sinceMs } = waits.get(runId) ?? { sinceMs: steady.elapsedMs() };
         waits.set(runId, { runId, home, sinceMs, canBeGivenBack: canBeGivenBack(state) });
       }
-      return isWaitOver(state) ? effects : effects.filter((effect) => !isOfHome(state, effect));
+      return isWaitOver(state) ? effects : effects.filter((effect) => !isHomeEffect(state, effect));
     },
     isOutOfReach: (state, effect) =>
-      findAway(state) !== undefined && TELLS.has(effect.kind) && isOfHome(state, effect),
+      findAway(state) !== undefined && TELLING_EFFECTS.has(effect.kind) && isHomeEffect(state, effect),
     listWaiting: () => [...waits.values()].filter((wait) => wait.canBeGivenBack),
     forget: (runId) => {
       waits.delete(runId);
@@ -77,14 +77,19 @@ export function createHomeGateways({ gateway, steady, orphanMs }: HomeGatewayPar
 }
 
 /** Effects on what lives in the home gateway of a coordination that is no plan. */
-const OF_SPAWNS: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "runStep", "tellSession"]);
+const SPAWN_EFFECTS: ReadonlySet<Effect["kind"]> = new Set([
+  "askHost",
+  "stopObserved",
+  "runStep",
+  "tellSession",
+]);
 
 /** Effects that say something to a session. */
-const TELLS: ReadonlySet<Effect["kind"]> = new Set(["runStep", "tellSession"]);
+const TELLING_EFFECTS: ReadonlySet<Effect["kind"]> = new Set(["runStep", "tellSession"]);
 
 /** The steps of a plan can run anywhere; only its owner is at home. */
-function isOfHome(state: OpenCoordination, effect: Effect): boolean {
-  if (!state.plan) return OF_SPAWNS.has(effect.kind);
+function isHomeEffect(state: OpenCoordination, effect: Effect): boolean {
+  if (!state.plan) return SPAWN_EFFECTS.has(effect.kind);
   if (effect.kind === "tellSession")
     return state.tellings.get(effect.tellingId)?.session === state.created.ownerSession;
   const step = effect.kind === "runStep" ? state.steps.get(effect.stepId) : undefined;

@@ -7,7 +7,7 @@ import { addMs } from "../../contracts/ids.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import type { PlanSubmission } from "./plan-requests.ts";
-import type { DecisionSaid, PluginDecision } from "../environment/plugin-hooks.ts";
+import type { DecisionAnswer, PluginDecision } from "../environment/plugin-hooks.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
 /** A plugin's own budget is at most this. */
@@ -53,10 +53,10 @@ export function takeLowerConfidence(a: number | undefined, b: number | undefined
   return Math.min(a, b);
 }
 
-async function ask({ hooks, clock }: Parts, decision: PluginDecision): Promise<DecisionSaid | undefined> {
+async function ask({ hooks, clock }: Parts, decision: PluginDecision): Promise<DecisionAnswer | undefined> {
   const untilMs = addMs(clock.now(), DECIDE_MS);
-  const late = Promise.withResolvers<DecisionSaid>();
-  const deny = (reason: string): DecisionSaid => ({ action: "deny", reason });
+  const late = Promise.withResolvers<DecisionAnswer>();
+  const deny = (reason: string): DecisionAnswer => ({ action: "deny", reason });
   const cancel = clock.wakeAt(addMs(untilMs, GRACE_MS), () =>
     late.resolve(deny("the plugins that decide about plans did not answer in time")),
   );

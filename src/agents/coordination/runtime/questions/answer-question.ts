@@ -32,7 +32,7 @@ import {
   parseQuestionId,
   type AnswerRequest,
   type ParentAnswer,
-  type Asked,
+  type AskOutcome,
   type AskRequest,
   type QuestionAnswered,
   type QuestionOutcome,
@@ -223,7 +223,7 @@ async function findContractProblem(
 }
 
 /** H3: the question belongs to the step that the session works on, else to a coordination of the session's own. */
-async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
+async function ask(parts: QuestionParts, request: AskRequest): Promise<AskOutcome> {
   const parent = request.to === "parent" ? await findParent(parts, request.askedBy) : undefined;
   if (request.to === "parent" && !parent) return { kind: "refused", code: "UNKNOWN_STEP", reason: NO_PARENT };
   const content = createQuestionContent(parts, request);

@@ -77,7 +77,7 @@ export interface AskRequest {
   readonly traceId?: string;
 }
 
-export type Asked =
+export type AskOutcome =
   | { readonly kind: "asked"; readonly questionId: string; readonly deadlineAtMs: EpochMs }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
@@ -100,7 +100,7 @@ export interface QuestionRequests {
   /** Lists open questions of a session's children to it in a coordination, the newest first, bounded. */
   listQuestionsTo(session: SessionKey, coordinationId: CoordinationId): Promise<readonly QuestionToSession[]>;
   /** Puts a question to people, or to the parent of the session that asks. @throws CoordinationError when it could not be recorded. */
-  ask(request: AskRequest): Promise<Asked>;
+  ask(request: AskRequest): Promise<AskOutcome>;
   /** Resolves when the question is closed, or with `open` when that takes longer than `waitMs`; what it tells is told then. */
   outcome(questionId: string, waitMs: number, signal?: AbortSignal): Promise<QuestionOutcome>;
 }

@@ -11,7 +11,7 @@ import { compileWorkflow } from "../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../workflow/state/node-graph.ts";
 import { needsPlay } from "../../workflow/node-contract/conformance-parts.ts";
 import type { NodePlay, WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
-import { copyRecorded, replayRecorded, type Replayed } from "../../workflow/replay-workflow.ts";
+import { copyRecorded, replayRecorded, type ReplayedPart } from "../../workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 
 export interface CheckedRun {
@@ -90,17 +90,18 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
   const { graph, settings, derivesFrom, length } = deriving;
   let run = begun;
   let limit = PAGE;
-  let askedNode: string | undefined;
+  let askedEffectId: string | undefined;
   while (run.nextSequence < length) {
     const wanted = Math.min(limit, length - run.nextSequence);
     const events = await store.read(run.runId, { from: run.nextSequence, limit: wanted });
     const recorded = { events, isAll: run.nextSequence + events.length >= length };
-    const parts = { graph, settings, derivesFrom, ...(askedNode !== undefined && { asked: askedNode }) };
-    const part: Replayed = copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
+    const parts = { graph, settings, derivesFrom, ...(askedEffectId !== undefined && { askedEffectId }) };
+    const part: ReplayedPart =
+      copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
     ({ run } = part);
     if (part.then.kind === "diverged") return { run, difference: describeDivergence(part.then.divergence) };
     if (part.then.kind === "over") return { run };
-    if (part.then.kind === "ask") askedNode = part.then.effect.id;
+    if (part.then.kind === "ask") askedEffectId = part.then.effect.id;
     else limit = part.events.length > 0 ? PAGE : limit * 2;
   }
   return { run };
@@ -109,7 +110,9 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
 function describeDivergence({
   event,
   point,
-}: (Replayed["then"] & { readonly kind: "diverged" })["divergence"]): NonNullable<CheckedRun["difference"]> {
+}: (ReplayedPart["then"] & { readonly kind: "diverged" })["divergence"]): NonNullable<
+  CheckedRun["difference"]
+> {
   const { sequence, type, nodeId } = event;
   return { sequence, type, why: point, ...(nodeId !== undefined && { nodeId }) };
 }

@@ -8,14 +8,14 @@ import { isRecord } from "../../std/is-record.ts";
 export type QuestionAnswer =
   { readonly answer: AnswerKind; readonly text?: string } | { readonly refused: string };
 
-interface Asked {
+interface AnsweredQuestion {
   readonly kind: "approval" | "clarification";
   /** The id of the one question that a clarification has. */
   readonly escalationId: string;
 }
 
 /** An approval is ruled on with an action, a clarification answered in words or rejected; words may replace what is approved. */
-export function answerToQuestion({ kind, escalationId }: Asked, value: unknown): QuestionAnswer {
+export function answerToQuestion({ kind, escalationId }: AnsweredQuestion, value: unknown): QuestionAnswer {
   if (isRecord(value) && isGiven(value, "answers")) return readWords(value, escalationId);
   return kind === "approval" ? readRuling(value) : readRejection(value, escalationId);
 }

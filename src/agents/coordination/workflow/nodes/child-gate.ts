@@ -84,7 +84,11 @@ function isUnseen(answer: Answer): boolean {
   return !isEdited(answer) && answer.asked.data["artifactData"] === undefined;
 }
 
-function stepBeforeAnswer(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeStep | undefined {
+function stepBeforeAnswer(
+  view: NodeView,
+  handoff: Handoff,
+  { gate, place }: GateAtPlace,
+): NodeStep | undefined {
   const verdict = handoff.verdict?.verdict;
   if (verdict === "fail") return undefined;
   if (verdict === "revise" && !isRevisedOut(gate, handoff)) return place.again();
@@ -107,12 +111,12 @@ function isOpen(gate: ChildGate, place: GatePlace, { verdict }: Handoff): boolea
   return isUnasked || gate.attestation?.requireApproval === true || isHarvested(gate, place);
 }
 
-interface Asked {
+interface GateAtPlace {
   readonly gate: ChildGate;
   readonly place: GatePlace;
 }
 
-function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeEffect {
+function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: GateAtPlace): NodeEffect {
   const { nodeId, completedChildren } = view.nodeRun;
   const peerUrl = peerOf(view);
   const { verifier, attestation } = gate;
@@ -164,7 +168,7 @@ function verdictIdOf(view: NodeView, { calls = [] }: Judged): EventId {
 function draftLetThrough(
   view: NodeView,
   handoff: Handoff,
-  { gate, place, judged }: Asked & { readonly judged: Judged },
+  { gate, place, judged }: GateAtPlace & { readonly judged: Judged },
 ): WorkflowDraft[] {
   const { variables: values = {}, attestation } = judged;
   return isHarvested(gate, place)

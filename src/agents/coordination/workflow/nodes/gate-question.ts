@@ -17,13 +17,13 @@ export type Hold =
   | { readonly kind: "confidence-below-floor"; readonly confidence: number; readonly agentId: string }
   | { readonly kind: "revisions-exhausted" | "output-unavailable" | "approval-required" };
 
-interface Held {
+interface RuledChild {
   readonly gate: ChildGate;
   readonly ruling: Ruling;
   readonly judged: Judged;
 }
 
-export function holdsOf(view: NodeView, { gate, ruling, judged }: Held): Hold[] {
+export function holdsOf(view: NodeView, { gate, ruling, judged }: RuledChild): Hold[] {
   const { variables, actor } = judged;
   return [
     ...(variables === undefined ? [{ kind: "output-unavailable" } as const] : []),

@@ -30,7 +30,7 @@ function readPlayedRuling(view: NodeView, verifier: VerifierConfig): Ruling | un
   return verdict && { kind: "verdict", verdict };
 }
 
-type Said = Judgement & { readonly kind: "verdict" };
+type VerdictJudgement = Judgement & { readonly kind: "verdict" };
 
 function combineJudgements({ agentId, criteria }: VerifierConfig, judgements: readonly Judgement[]): Ruling {
   const verdicts = judgements.filter((judgement) => judgement.kind === "verdict");
@@ -45,7 +45,11 @@ function combineJudgements({ agentId, criteria }: VerifierConfig, judgements: re
   return { kind: "verdict", verdict: criteria.length > 0 ? { ...passed, criteria } : passed };
 }
 
-function combineVerdicts(agentId: string, verdict: Verdict, verdicts: readonly Said[]): RecordedVerdict {
+function combineVerdicts(
+  agentId: string,
+  verdict: Verdict,
+  verdicts: readonly VerdictJudgement[],
+): RecordedVerdict {
   const criteria = [...new Set(verdicts.flatMap((each) => each.criteria))];
   const stated = verdicts.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
   const confidence = stated.length > 0 ? Math.min(...stated) : undefined;

@@ -15,7 +15,7 @@ export type AgentResult =
   | { readonly kind: "result"; readonly final: Final }
   | { readonly kind: "unusable"; readonly error: { readonly code: string; readonly message: string } };
 
-interface Said {
+interface ModelAnswer {
   readonly text: string;
   readonly finish: ChatFinish;
 }
@@ -23,7 +23,7 @@ interface Said {
 export function readResult(
   contract: OutputContract,
   schema: Values | undefined,
-  { text, finish }: Said,
+  { text, finish }: ModelAnswer,
 ): AgentResult {
   if (text.trim() === "") return createUnusableResult("agent_answer_empty", "the agent's model said nothing");
   const { answerCharsMax } = AGENT_BOUNDS;

@@ -176,9 +176,9 @@ interface Answered {
   readonly turn: number;
 }
 
-type Said = Pick<Turned, "turn" | "reasoning" | "refusal">;
+type AnsweredTurn = Pick<Turned, "turn" | "reasoning" | "refusal">;
 
-async function readAnsweredTurn(parts: TurnParts, answered: Answered): Promise<Said> {
+async function readAnsweredTurn(parts: TurnParts, answered: Answered): Promise<AnsweredTurn> {
   const { answer, agent } = answered;
   const { usage, toolCalls = [], reasoning = "" } = answer;
   const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);

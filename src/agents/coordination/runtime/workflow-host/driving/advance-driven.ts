@@ -20,7 +20,7 @@ import {
 } from "./driven-runs.ts";
 import type { LoadedRun, RunBook } from "../records/run-book.ts";
 import { createLostError, FIRST_TOKEN, type OwnRuns } from "../../ownership/own-runs.ts";
-import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
+import { createTaking, type AskAgain, type TakenEvents } from "./take-events.ts";
 
 export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
 
@@ -100,7 +100,7 @@ export async function takeFirstPage(driving: Driving, loadedRun: LoadedRun): Pro
   );
 }
 
-function asPlanned(takenEvents: Taken): Planned {
+function asPlanned(takenEvents: TakenEvents): Planned {
   return { ...takenEvents, memory: [], effects: [] };
 }
 

@@ -12,7 +12,7 @@ import { isMaterialising } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import { catchUpUnlessEnded, type Driving } from "./advance-driven.ts";
 import { isConflict } from "./plan-runs.ts";
-import type { Asked, Outcome } from "./asked-of-run.ts";
+import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 
 const RACES_MAX = 8;
 /** How often a fork is looked at that still takes events of its source. */
@@ -23,8 +23,8 @@ const LOOKS_MAX = 100;
 export async function askElsewhere<R>(
   driving: Driving,
   loadedRun: LoadedRun,
-  request: (loadedRun: LoadedRun) => Asked<R>,
-): Promise<Outcome<R>> {
+  request: (loadedRun: LoadedRun) => RequestDrafts<R>,
+): Promise<RequestOutcome<R>> {
   for (let tries = 1; ; tries += 1) {
     const now = await awaitSource(driving, loadedRun);
     const answer = request(now);

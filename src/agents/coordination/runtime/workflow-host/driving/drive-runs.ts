@@ -27,7 +27,7 @@ import {
   RETRY_MS,
 } from "./advance-driven.ts";
 import { askElsewhere } from "./append-arrival.ts";
-import type { Asked, Outcome } from "./asked-of-run.ts";
+import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 import { FIRST_TOKEN } from "../../ownership/own-runs.ts";
 
 export interface RunDriver {
@@ -37,7 +37,10 @@ export interface RunDriver {
    */
   begin(first: WorkflowEvent, loadedRun: LoadedRun): Promise<LoadedRun | undefined>;
   /** Asks a known run for something. `undefined`: there is no such run. */
-  ask<R>(runId: CoordinationId, request: (loadedRun: LoadedRun) => Asked<R>): Promise<Outcome<R> | undefined>;
+  ask<R>(
+    runId: CoordinationId,
+    request: (loadedRun: LoadedRun) => RequestDrafts<R>,
+  ): Promise<RequestOutcome<R> | undefined>;
   /** Notes that this process drives a run which it took over. */
   noteOwned(run: OwnedRun, more: { readonly isChild: boolean }): void;
   /** Goes on with a run that it took over. */
@@ -150,8 +153,8 @@ function keepTaking(driving: Driving, entry: DrivenRun, beginning: Promise<unkno
 async function ask<R>(
   driving: Driving,
   runId: CoordinationId,
-  request: (loadedRun: LoadedRun) => Asked<R>,
-): Promise<Outcome<R> | undefined> {
+  request: (loadedRun: LoadedRun) => RequestDrafts<R>,
+): Promise<RequestOutcome<R> | undefined> {
   const found = await loadNewest(driving, runId);
   if (!found) return undefined;
   await driving.ownRuns.confirm();
@@ -169,8 +172,8 @@ async function ask<R>(
 async function askOwn<R>(
   driving: Driving,
   found: LoadedRun,
-  request: (loadedRun: LoadedRun) => Asked<R>,
-): Promise<Outcome<R>> {
+  request: (loadedRun: LoadedRun) => RequestDrafts<R>,
+): Promise<RequestOutcome<R>> {
   const entry = entryOf(driving, found);
   let refused: R | undefined;
   const plan = (loadedRun: LoadedRun): Planned => {

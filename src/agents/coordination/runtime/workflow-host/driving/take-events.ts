@@ -14,8 +14,8 @@ import {
   copyRecorded,
   replayRecorded,
   type AskEffect,
-  type Recorded,
-  type Replayed,
+  type RecordedPart,
+  type ReplayedPart,
 } from "../../../workflow/replay-workflow.ts";
 import { draftStop } from "../../../workflow/node-contract/run-end.ts";
 import type { Divergence } from "../../../workflow/same-draft.ts";
@@ -40,10 +40,10 @@ export interface TakingParts extends Pick<WorkflowHostParts, "store" | "settings
 /** The taking of one fork's events. It forgets nothing that matters when it is forgotten. */
 export interface Taking {
   /** The next events, as they are to be appended; at least one. */
-  next(loadedRun: LoadedRun, signal: AbortSignal): Promise<Taken>;
+  next(loadedRun: LoadedRun, signal: AbortSignal): Promise<TakenEvents>;
 }
 
-export interface Taken {
+export interface TakenEvents {
   readonly run: WorkflowRun;
   readonly events: readonly WorkflowEvent[];
 }
@@ -51,7 +51,7 @@ export interface Taken {
 const PAGE = 1_000;
 
 export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
-  let askedNode: string | undefined;
+  let askedEffectId: string | undefined;
   let derivesFrom: number | undefined;
   return {
     next: async (loadedRun, signal) => {
@@ -60,7 +60,7 @@ export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
       for (;;) {
         const recorded = await recordOf(parts, origin, { from: loadedRun.run.nextSequence, limit });
         if (typeof recorded === "string") return createEnding(parts, loadedRun.run, withoutSource(recorded));
-        const part = partOf(parts, loadedRun, { recorded, derivesFrom, asked: askedNode });
+        const part = partOf(parts, loadedRun, { recorded, derivesFrom, askedEffectId });
         if (!part) return createEnding(parts, loadedRun.run, UNREPLAYABLE);
         if (part.events.length > 0) return part;
         switch (part.then.kind) {
@@ -74,7 +74,7 @@ export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
             const call = { effect, recorded: recorded.events, sourceRunId: origin.sourceRunId };
             const drafts = await parts.askAgain(loadedRun, call, signal);
             if (drafts.length > 0) return createEnding(parts, loadedRun.run, drafts);
-            askedNode = effect.id;
+            askedEffectId = effect.id;
             continue;
           }
           case "over":
@@ -86,9 +86,9 @@ export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
 }
 
 interface Part {
-  readonly recorded: Recorded;
+  readonly recorded: RecordedPart;
   readonly derivesFrom: number;
-  readonly asked: string | undefined;
+  readonly askedEffectId: string | undefined;
 }
 
 /**
@@ -98,9 +98,9 @@ interface Part {
 function partOf(
   { settings }: TakingParts,
   { run, graph }: LoadedRun,
-  { recorded, derivesFrom, asked: askedNode }: Part,
-): Replayed | undefined {
-  const parts = { graph, settings, derivesFrom, ...(askedNode !== undefined && { asked: askedNode }) };
+  { recorded, derivesFrom, askedEffectId }: Part,
+): ReplayedPart | undefined {
+  const parts = { graph, settings, derivesFrom, ...(askedEffectId !== undefined && { askedEffectId }) };
   try {
     return copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
   } catch (error) {
@@ -132,7 +132,7 @@ async function recordOf(
   { store }: TakingParts,
   { sourceRunId, until }: RunOrigin,
   { from, limit }: { readonly from: number; readonly limit: number },
-): Promise<Recorded | string> {
+): Promise<RecordedPart | string> {
   const wanted = Math.min(limit, until - from);
   try {
     const events = await store.read(sourceRunId, { from, limit: wanted });
@@ -168,7 +168,11 @@ function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Div
 }
 
 /** The run ends with these; what is at work is told before the end. */
-function createEnding({ clock }: TakingParts, run: WorkflowRun, drafts: readonly WorkflowDraft[]): Taken {
+function createEnding(
+  { clock }: TakingParts,
+  run: WorkflowRun,
+  drafts: readonly WorkflowDraft[],
+): TakenEvents {
   const now = clock.now();
   const takenEvents = { run, events: [] as WorkflowEvent[] };
   for (const draft of drafts) {

@@ -160,7 +160,7 @@ function resultOf(runId: CoordinationId, effect: Asking["effect"], variables: Va
   };
 }
 
-interface Asked {
+interface KeyedCheck {
   readonly key: string;
   readonly check: Check;
   readonly result: VerifiedResult;
@@ -175,7 +175,7 @@ const GRACE_MS = 1_000;
 async function answerOf(
   { clock }: JudgeParts,
   verifier: Promise<Verifier>,
-  request: Asked,
+  request: KeyedCheck,
 ): Promise<CheckAnswer> {
   let endWait = (_answer: CheckAnswer): void => undefined;
   const late = new Promise<CheckAnswer>((resolve) => (endWait = resolve));

@@ -69,11 +69,11 @@ async function performOther(
 
 /** True for an effect that a replay takes from its source, or leaves undone: it does nothing outside of its own log. */
 function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
-  return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
+  return run.origin?.mode === "replay" && !FORK_EFFECTS.has(kind);
 }
 
 /** Effects that a fork has for itself alone. */
-const OF_THE_RUN: ReadonlySet<NodeEffect["kind"]> = new Set([
+const FORK_EFFECTS: ReadonlySet<NodeEffect["kind"]> = new Set([
   "read_memory",
   "read_workspace",
   "write_workspace",

@@ -53,14 +53,14 @@ function maskKeptAnswers(requests: RequestLog, secrets: Secrets): RequestLog {
   };
 }
 
-type Said = Partial<Pick<CreateRun, "inputs" | "configurable" | "tags" | "metadata" | "scopeId">>;
+type TextFields = Partial<Pick<CreateRun, "inputs" | "configurable" | "tags" | "metadata" | "scopeId">>;
 
-const SAID = ["inputs", "configurable", "tags", "metadata", "scopeId"] as const;
+const TEXT_FIELDS = ["inputs", "configurable", "tags", "metadata", "scopeId"] as const;
 
 /** Ids of workflows, runs and traces are names, and stay as they are. */
-function maskRequest<T extends Said>(request: T, secrets: Secrets): T {
+function maskRequest<T extends TextFields>(request: T, secrets: Secrets): T {
   const texts = Object.fromEntries(
-    SAID.flatMap((name) => (request[name] === undefined ? [] : [[name, request[name]] as const])),
+    TEXT_FIELDS.flatMap((name) => (request[name] === undefined ? [] : [[name, request[name]] as const])),
   );
   return { ...request, ...maskValue(texts, secrets) };
 }

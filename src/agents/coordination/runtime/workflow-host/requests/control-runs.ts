@@ -6,7 +6,7 @@ import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-comma
 import { statusOf } from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { refuse } from "../driving/create-run.ts";
-import type { Asked } from "../driving/asked-of-run.ts";
+import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { Hosting } from "./hosting.ts";
 import { createdOf, ownRun } from "./read-runs.ts";
 import { refuseUnknownRun } from "./shared-refusals.ts";
@@ -17,7 +17,7 @@ async function ask(
   hosting: Hosting,
   caller: Caller,
   runId: string,
-  request: (loadedRun: LoadedRun) => Asked<HostRefusal>,
+  request: (loadedRun: LoadedRun) => RequestDrafts<HostRefusal>,
 ): Promise<Answered<CreatedRun>> {
   if (!(await ownRun(hosting, caller, runId))) return refuseUnknownRun(runId);
   const answered = await hosting.runs.ask(runId as CoordinationId, request);

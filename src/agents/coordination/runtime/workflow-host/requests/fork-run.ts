@@ -89,7 +89,7 @@ async function forkCounted(
     (await refuseIfDamaged(forking, place)) ??
     (await refuseTooManyForks(forking, source));
   if (refusal) return refusal;
-  const begun = await readBeginning(forking, { caller, asked: request, place, runId });
+  const begun = await readBeginning(forking, { caller, request, place, runId });
   return "kind" in begun ? begun : appendFork(forking, begun, place);
 }
 
@@ -225,9 +225,9 @@ async function refuseIfDamaged(forking: ForkParts, place: Place): Promise<HostRe
   });
 }
 
-interface Asked {
+interface ForkToBegin {
   readonly caller: Caller;
-  readonly asked: ForkRun;
+  readonly request: ForkRun;
   readonly place: Place;
   readonly runId: CoordinationId;
 }
@@ -237,7 +237,7 @@ interface Beginning {
   readonly first: Started;
 }
 
-async function readBeginning(forking: ForkParts, forkAsked: Asked): Promise<Beginning | HostRefusal> {
+async function readBeginning(forking: ForkParts, forkAsked: ForkToBegin): Promise<Beginning | HostRefusal> {
   const { source } = forkAsked.place;
   const first = await readFirstEvent(forking, source.runId, 0);
   if (first?.type !== "run.started") {
@@ -261,7 +261,7 @@ async function readBeginning(forking: ForkParts, forkAsked: Asked): Promise<Begi
 
 /** A branch calls tools with the scopes of its source. A replay calls none. */
 function refuseBeyondCaller(
-  { caller, place }: Asked,
+  { caller, place }: ForkToBegin,
   { scopes = [] }: Started["payload"],
 ): HostRefusal | undefined {
   const isWithin = place.mode === "replay" || scopes.every((scope) => caller.scopes?.includes(scope));
@@ -276,7 +276,7 @@ function refuseBeyondCaller(
 /** Refuses an overlay that the source's caller could not have asked for either. */
 async function refuseBrokenOverlay(
   forking: ForkParts,
-  { asked: { overlay = {} }, place }: Asked,
+  { request: { overlay = {} }, place }: ForkToBegin,
   { definition, inputs, configurable }: Started["payload"],
 ): Promise<HostRefusal | undefined> {
   if (Object.keys(overlay).length === 0) return undefined;
@@ -299,7 +299,7 @@ async function refuseBrokenOverlay(
 
 async function originOf(
   forking: ForkParts,
-  { caller, asked: forkRequest, place, runId }: Asked,
+  { caller, request: forkRequest, place, runId }: ForkToBegin,
 ): Promise<RunOrigin> {
   const { source, mode, fromSeq } = place;
   const { runId: sourceRunId, origin } = source;
@@ -350,7 +350,7 @@ async function findRecordedEnd(
 /** A branch from 0 takes nothing but what its source was asked for. */
 function createFirstEventAnew(
   forking: ForkParts,
-  { asked: { overlay = {} }, runId }: Asked,
+  { request: { overlay = {} }, runId }: ForkToBegin,
   first: Started,
 ): Started {
   const { configurable, ...payload } = first.payload;

@@ -15,7 +15,7 @@ import {
 import { isRecord } from "../../../std/is-record.ts";
 import { refuse } from "../driving/create-run.ts";
 import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./shared-refusals.ts";
-import type { Asked } from "../driving/asked-of-run.ts";
+import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
@@ -94,7 +94,7 @@ export async function answer(
   const wrong = await refuseBrokenSchema(parts, loadedRun, answerRequest);
   if (wrong) return wrong;
   let interruptId = "";
-  const outcome = await parts.driver.ask(answerRequest.runId, ({ run }): Asked<HostRefusal> => {
+  const outcome = await parts.driver.ask(answerRequest.runId, ({ run }): RequestDrafts<HostRefusal> => {
     const place = placeOf(run, answerRequest);
     if ("kind" in place) return { refused: place };
     interruptId = place.interrupt.interruptId;

@@ -1,31 +1,35 @@
 /** Owns: what asking one plugin comes to. Every failure is said with the id of the plugin. */
-import { askHook, type Asked, type Asking } from "./ask-hook.ts";
+import { askHook, type HookAnswer, type HookCall } from "./ask-hook.ts";
 import { awaitHookBack, type AskedHook } from "./asked-hooks.ts";
 import { reportProblem, type HookProblem, type ProblemParts } from "./hook-problem.ts";
 import type { Read } from "./read-answers.ts";
 
 /** The answer of a hook, or the problem with it. */
-export type Outcome<T> =
+export type HookOutcome<T> =
   | { readonly kind: "answer"; readonly value: T }
   | { readonly kind: "problem"; readonly problem: HookProblem };
 
 /** How one hook is run, with the reading of its answer. */
-export interface Run<T> extends Pick<Asking, "given" | "signal"> {
+export interface HookRun<T> extends Pick<HookCall, "createArguments" | "signal"> {
   /** Also before the hook's own budget is over. */
   readonly deadlineAtMs?: number | undefined;
   readonly read: (answer: unknown) => Read<T>;
 }
 
 /** `undefined` where the plugin has taken the hook back meanwhile. */
-export async function runAsked<T>(
+export async function runHook<T>(
   parts: ProblemParts,
   hook: AskedHook,
-  run: Run<T>,
-): Promise<Outcome<T> | undefined> {
+  run: HookRun<T>,
+): Promise<HookOutcome<T> | undefined> {
   const { clock } = parts;
   const now = await awaitHookBack(hook, clock);
   if (!now) return undefined;
-  const createFailure = (because: HookProblem["because"], detail: string, error?: unknown): Outcome<T> => ({
+  const createFailure = (
+    because: HookProblem["because"],
+    detail: string,
+    error?: unknown,
+  ): HookOutcome<T> => ({
     kind: "problem",
     problem: reportProblem(parts, now, { because, what: detail, error }),
   });
@@ -35,8 +39,8 @@ export async function runAsked<T>(
     return createFailure("unavailable", `is of the form ${String(now.entry.version)}, which is not known`);
   const calledAtMs = clock.now();
   const deadlineAtMs = Math.min(calledAtMs + now.budgetMs, run.deadlineAtMs ?? Number.MAX_SAFE_INTEGER);
-  const { given: args, signal } = run;
-  const answered = await askHook(now.hook, { given: args, signal, clock, deadlineAtMs });
+  const { createArguments, signal } = run;
+  const answered = await askHook(now.hook, { createArguments, signal, clock, deadlineAtMs });
   if (answered.kind === "failed") {
     const because = REASONS[answered.because];
     return createFailure(because.because, because.what(deadlineAtMs - calledAtMs), answered.error);
@@ -48,7 +52,7 @@ export async function runAsked<T>(
 
 type Reason = { readonly because: HookProblem["because"]; readonly what: (waitedMs: number) => string };
 
-const REASONS: Readonly<Record<Extract<Asked, { kind: "failed" }>["because"], Reason>> = {
+const REASONS: Readonly<Record<Extract<HookAnswer, { kind: "failed" }>["because"], Reason>> = {
   timed_out: {
     because: "timed_out",
     what: (waitedMs) => `did not answer within ${Math.max(0, waitedMs)} ms`,

@@ -5,7 +5,6 @@ import type { InstalledAgent } from "../agents/coordination/contracts/workflows/
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
-import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import {
   composeWorkflows,
   serveLogger,
@@ -25,7 +24,7 @@ import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { SuiteFace } from "./openwop/http/suite-face.ts";
 import { SERVE_RIGHTS } from "./page/server/rights.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
-import { createWorkflowControls } from "./workflow-controls.ts";
+import { createWorkflowControls, type ControlledHost } from "./workflow-controls.ts";
 
 export interface Serving extends FacesWanted {
   readonly ledgerPath: string;
@@ -208,7 +207,7 @@ async function startServedTelemetry(
 
 interface PageBehind {
   readonly logger: Logger;
-  readonly host: Pick<WorkflowHost, "cancel" | "fork">;
+  readonly host: ControlledHost;
 }
 
 function createServedPage(options: Serving, { logger, host }: PageBehind): PageHost {

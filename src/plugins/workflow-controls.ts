@@ -5,7 +5,10 @@ import type {
 } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import type { WorkflowControls } from "./page/server/page-parts.ts";
 
-export function createWorkflowControls(host: Pick<WorkflowHost, "cancel" | "fork">): WorkflowControls {
+/** The part of a host that an operator controls. */
+export type ControlledHost = Pick<WorkflowHost, "cancel" | "fork">;
+
+export function createWorkflowControls(host: ControlledHost): WorkflowControls {
   return {
     cancel: async ({ runId, tenant }) => {
       const reason = "cancelled on the operator's page";

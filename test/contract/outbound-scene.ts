@@ -1,4 +1,5 @@
 /** Owns: real servers of this process for the clients to call, and a clock that goes through waits by itself. */
+import type { CallingRun } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
@@ -6,7 +7,6 @@ import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import type { CallingRun } from "../../src/agents/coordination/ports/outbound.ts";
 import { createSafeFetch, type SafeFetch, type SafeFetchParts } from "../../src/infra/http/safe-fetch.ts";
 import { START_MS } from "../support/fake-clock.ts";
 

@@ -9,6 +9,7 @@ import type {
   McpTools,
   OutboundFailure,
   ToolCaller,
+  McpQuery,
 } from "../../agents/coordination/ports/outbound.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
@@ -44,11 +45,9 @@ export function createMcpLister(parts: McpParts): ToolCaller["listMcp"] {
   return (call) => runInSession(parts, call, listTools);
 }
 
-type SessionCall = Omit<McpCall, "tool" | "args" | "callId">;
-
 async function runInSession<T>(
   parts: McpParts,
-  call: SessionCall,
+  call: McpQuery,
   work: (session: Session) => Promise<T>,
 ): Promise<T | OutboundFailure> {
   const url = URL.parse(call.url);
@@ -78,7 +77,7 @@ async function loadSdk() {
 interface Calling {
   readonly sdk: Sdk;
   readonly url: URL;
-  readonly call: SessionCall;
+  readonly call: McpQuery;
   readonly bounds: CallBounds;
 }
 

@@ -9,6 +9,7 @@ import type {
   ChatModel,
   ChatRequest,
   OutboundFailure,
+  ModelChoice,
 } from "../../agents/coordination/ports/outbound.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { failureOf, failureFromStatus, findOutboundError } from "../http/outbound-error.ts";
@@ -112,10 +113,7 @@ function providerOf({ baseUrl }: ModelConfig): string {
   return URL.parse(baseUrl)?.host ?? PROVIDER;
 }
 
-function modelOf(
-  { model, agents = {} }: ModelConfig,
-  request: Pick<ChatRequest, "agentId" | "model">,
-): string {
+function modelOf({ model, agents = {} }: ModelConfig, request: ModelChoice): string {
   const { agentId } = request;
   const ofAgent = agentId !== undefined && Object.hasOwn(agents, agentId) ? agents[agentId] : undefined;
   return request.model ?? ofAgent ?? model;

@@ -1,13 +1,13 @@
 /** Owns: a critic's model over chat completions, with the form of a verdict asked for. Its answer is read elsewhere. */
 import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
-import type { ChatAnswer, ChatModel } from "../../agents/coordination/ports/outbound.ts";
+import type { ChatModel, AnswerMeter } from "../../agents/coordination/ports/outbound.ts";
 
 export interface CriticModel {
   /** Absent: the agent's, or the host's. */
   readonly model?: string;
   readonly traceparent?: string;
   /** Hears of each answer, refusals included. */
-  readonly onAnswered?: (answer: Pick<ChatAnswer, "model" | "provider" | "usage">) => void;
+  readonly onAnswered?: (answer: AnswerMeter) => void;
 }
 
 const MAX_TOKENS = 1_000;

@@ -10,7 +10,7 @@
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import type { CheckAnswer } from "../../agents/coordination/ports/verifier.ts";
 import { findHook, listHooks } from "./asked-hooks.ts";
 import { askDeciders, type DecisionRuling } from "./ask-deciders.ts";
 import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
@@ -21,7 +21,7 @@ import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
 import { createObservers } from "./observers.ts";
 import { readRuling } from "./read-answers.ts";
 import { runHook } from "./run-hook.ts";
-import { verifyByPlugin } from "./verify-by-plugin.ts";
+import { verifyByPlugin, type PluginCheck } from "./verify-by-plugin.ts";
 
 /** The plugins' ruling on a contest. */
 export type ContestRuling =
@@ -38,10 +38,7 @@ export interface HookHost {
   /** The checks that plugins want of an agent's results, as `plugin:ID`, in order of priority. */
   verifiersFor(agentId: string): readonly string[];
   /** Carries out one of them. Never throws. */
-  verify(
-    request: Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">,
-    check: string,
-  ): Promise<CheckAnswer>;
+  verify(request: PluginCheck, check: string): Promise<CheckAnswer>;
   /** Asks all at once: any `deny` counts, then the least confidence. `undefined`: nobody has an opinion. */
   decide(decision: HookDecision, untilMs?: number): Promise<DecisionRuling | undefined>;
   /** The plugins that tell people of questions, as `plugin:ID`, in order of priority. */

@@ -13,10 +13,13 @@ export interface AskedVerifier {
   readonly asked: AskedHook | undefined;
 }
 
+/** A check of a result, without the settings of the operator. */
+export type PluginCheck = Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">;
+
 /** Lets a plugin verify a result. Never rejects. */
 export async function verifyByPlugin(
   parts: ProblemParts,
-  { result, deadlineAtMs, signal }: Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">,
+  { result, deadlineAtMs, signal }: PluginCheck,
   { check, asked: hook }: AskedVerifier,
 ): Promise<CheckAnswer> {
   const outcome =

@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../../agents/coordination/ledger/state.ts";
-import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import type { LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { giveWay } from "../../platform/give-way.ts";
 
 export interface FoldedRuns {
@@ -18,10 +18,7 @@ const EVENTS_PER_READ = 500;
 /** Weighs a state besides what its events left in it, in events. */
 const WEIGHT_MIN = 100;
 
-export function createFoldedRuns(
-  reader: () => Promise<Pick<LedgerStore, "read">>,
-  weightMax: number,
-): FoldedRuns {
+export function createFoldedRuns(reader: () => Promise<LogReader>, weightMax: number): FoldedRuns {
   /** The one that was used last is the last. */
   const states = new Map<CoordinationId, Coordination>();
   let weight = 0;

@@ -7,13 +7,13 @@ import type { CoordinationId, EpochMs } from "../../agents/coordination/contract
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
-import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { isCounted, listSamples } from "./count-event.ts";
 import type { Sample } from "./definitions.ts";
 import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
 
-export type FollowedLedger = Pick<LedgerStore, "read" | "entry"> &
+export type FollowedLedger = RunReader &
   Pick<LedgerQueries, "readAppended" | "readArrivals" | "newestPosition" | "positionBefore">;
 
 export interface FollowerParts {

@@ -1,8 +1,8 @@
 /** Owns: the attempts of steps that are over, read from the log: the folded state keeps the newest one only. */
+import type { LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { epochMsOf, type EpochMs, type StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import type { ReportedLedger } from "./reported-ledger.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface Attempt {
@@ -16,7 +16,7 @@ export interface Attempt {
 export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
 
 export async function readEarlierAttempts(
-  reader: Pick<ReportedLedger, "read">,
+  reader: LogReader,
   { coordinationId, steps }: CoordinationView,
 ): Promise<Attempts> {
   const newest = new Map(steps.map(({ stepId, attempt }) => [stepId, attempt]));

@@ -2,6 +2,7 @@
  * Owns: the conflicts of a coordination with their times, read from its log: the folded state keeps no times, and needs no names.
  * Does not own: how they read (`conflict-text.ts`).
  */
+import type { LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import type { FactPayloads } from "../../agents/coordination/contracts/facts.ts";
 import {
   epochMsOf,
@@ -10,7 +11,6 @@ import {
   type StepId,
 } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
-import type { ReportedLedger } from "./reported-ledger.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 /** As the commands print it with `--json`. */
@@ -36,10 +36,7 @@ export interface ChangeLog {
 }
 
 /** @throws CoordinationError as `LedgerStore.read` */
-export async function readChangeLog(
-  reader: Pick<ReportedLedger, "read">,
-  coordinationId: CoordinationId,
-): Promise<ChangeLog> {
+export async function readChangeLog(reader: LogReader, coordinationId: CoordinationId): Promise<ChangeLog> {
   const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };
   for await (const page of readLog(reader, coordinationId)) for (const event of page) note(event, notes);
   return { ...notes, conflicts: [...notes.conflicts.values()] };

@@ -1,6 +1,6 @@
 /** Owns: counting what the measures are of, over the coordinations that were opened since a time. */
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
-import type { RunEntry } from "../../agents/coordination/ports/ledger-store.ts";
+import type { RunEntry, LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import { listFoundRuns } from "../../agents/coordination/runtime/log/read-found.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 import {
@@ -55,7 +55,7 @@ export function createMeasureCounter(): MeasureCounter {
 }
 
 async function countRun(
-  reader: Pick<ReportedLedger, "read">,
+  reader: LogReader,
   { runId, length }: RunEntry,
   kept: ReadonlyMap<string, Kept>,
 ): Promise<Counts> {

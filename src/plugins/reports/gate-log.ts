@@ -2,6 +2,7 @@
  * Owns: what a coordination's log says of held results and questions, with times: the folded state keeps the newest attempt only, and
  * no verdicts once a result is ruled on. Does not own: how it reads.
  */
+import type { LogReader } from "../../agents/coordination/ports/ledger-store.ts";
 import type { FactPayloads } from "../../agents/coordination/contracts/facts.ts";
 import {
   epochMsOf,
@@ -10,7 +11,6 @@ import {
   type StepId,
 } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
-import type { ReportedLedger } from "./reported-ledger.ts";
 import { readLog } from "../../agents/coordination/runtime/log/read-pages.ts";
 
 interface OfAttempt {
@@ -49,10 +49,7 @@ export interface GateLog {
 }
 
 /** @throws CoordinationError as `LedgerStore.read` */
-export async function readGateLog(
-  reader: Pick<ReportedLedger, "read">,
-  coordinationId: CoordinationId,
-): Promise<GateLog> {
+export async function readGateLog(reader: LogReader, coordinationId: CoordinationId): Promise<GateLog> {
   const notes: Notes = {
     verdicts: [],
     revisions: [],

@@ -4,7 +4,7 @@ import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts"
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { WorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
 import type { Arrival, LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
-import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
+import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
 import { createCoordinationSpans } from "../../agents/coordination/telemetry/project-coordination.ts";
 import { createWorkflowSpans } from "../../agents/coordination/telemetry/project-workflow.ts";
@@ -13,7 +13,7 @@ import type { HashText, Span, SpanPlace } from "../../agents/coordination/teleme
 import { giveWay } from "../../platform/give-way.ts";
 
 /** A ledger whose events are exported. */
-export type ExportedLedger = Pick<LedgerStore, "read" | "entry"> &
+export type ExportedLedger = RunReader &
   Pick<LedgerQueries, "readArrivals" | "newestPosition"> & {
     readonly workflows: Pick<WorkflowStore, "read" | "entry">;
   };

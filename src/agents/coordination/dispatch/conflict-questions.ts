@@ -138,11 +138,10 @@ const RULING_OF_RESOLUTION: Partial<Record<Resolution, "unanswered" | "withdrawn
   cancelled: "withdrawn",
 };
 
+type NamedConflict = Pick<Conflict, "conflictId">;
+
 /** Drafts the end of a question whose answer nobody needs any more. */
-export function draftWithdrawnQuestion(
-  state: OpenCoordination,
-  { conflictId }: Pick<Conflict, "conflictId">,
-): FactDraft[] {
+export function draftWithdrawnQuestion(state: OpenCoordination, { conflictId }: NamedConflict): FactDraft[] {
   const question = findQuestionAbout(state, conflictId);
   if (!question || question.closed) return [];
   const { escalationId } = question;
@@ -150,7 +149,7 @@ export function draftWithdrawnQuestion(
 }
 
 /** True when people let a change happen, and nobody could make it in time. */
-export function hasLapsed(state: OpenCoordination, { conflictId }: Pick<Conflict, "conflictId">): boolean {
+export function hasLapsed(state: OpenCoordination, { conflictId }: NamedConflict): boolean {
   return findQuestionAbout(state, conflictId)?.closed?.resolution === "approved";
 }
 

@@ -245,17 +245,14 @@ function draftSkipped(stepId: StepId, because: FactPayloads["step.skipped"]["bec
   return { type: "step.skipped", payload: { stepId, because } };
 }
 
+type ClosingFields = Omit<FactPayloads["escalation.closed"], "escalationId">;
+
 /** Returns how the question of a blocked step is closed at a stop: `by` says who cancelled, and without it the step fails. */
-function createCancelledClosing({
-  cancelledBy,
-}: PlannedCoordination): Omit<FactPayloads["escalation.closed"], "escalationId"> {
+function createCancelledClosing({ cancelledBy }: PlannedCoordination): ClosingFields {
   return { resolution: "cancelled", ...(cancelledBy && { by: cancelledBy }) };
 }
 
-function draftClosing(
-  escalationId: string,
-  rest: Omit<FactPayloads["escalation.closed"], "escalationId">,
-): FactDraft {
+function draftClosing(escalationId: string, rest: ClosingFields): FactDraft {
   return { type: "escalation.closed", payload: { escalationId, ...rest } };
 }
 

@@ -13,9 +13,12 @@ import { computeBackoffMs } from "../plan/backoff.ts";
 import { draftQuestion } from "./ask-people.ts";
 import { limitIn, stopOf, type PlannedCoordination } from "./plan-rules.ts";
 
+/** The consequence of a failed attempt: another one, or a question to people. */
+export type AfterFailure = Pick<FactPayloads["step.failed"], "retryAtMs" | "escalated">;
+
 export interface NextAttempt {
   /** The fields that the outcome fact itself gets. */
-  readonly after: Pick<FactPayloads["step.failed"], "retryAtMs" | "escalated">;
+  readonly after: AfterFailure;
   /** The question to people that follows the outcome. */
   readonly asked?: FactDraft;
 }

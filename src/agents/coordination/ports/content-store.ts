@@ -18,3 +18,14 @@ export interface ContentStore {
   /** Deletes texts last stored before a time, unless a running coordination keeps them, and returns how many. */
   deleteBefore(time: EpochMs): Promise<number>;
 }
+
+/** Reads single texts. */
+export type ContentReader = Pick<ContentStore, "get">;
+
+/** Reads many texts at once. */
+export type ContentsReader = Pick<ContentStore, "getMany">;
+
+/** Parts of which only the texts are read. */
+export interface ContentSource {
+  readonly content: ContentReader;
+}

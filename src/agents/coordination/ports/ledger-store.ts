@@ -28,6 +28,15 @@ export interface LedgerStore extends RunStore<RunEvent, Summary, AppendRequest>,
   close(): Promise<void>;
 }
 
+/** Reads the logs of coordinations. */
+export type LogReader = Pick<LedgerStore, "read">;
+
+/** Reads the logs of coordinations, with what a listing shows of each. */
+export type RunReader = Pick<LedgerStore, "read" | "entry">;
+
+/** Finds coordinations by reference names. */
+export type ReferenceFinder = Pick<LedgerStore, "find">;
+
 /** Holds all that one append writes: the events of one run, with everything that belongs to them, in one transaction. */
 export interface AppendRequest extends RunAppend<RunEvent, Summary> {
   readonly references: readonly Reference[];

@@ -1,4 +1,4 @@
-import type { ParentRun } from "../contracts/workflows/workflow-events.ts";
+import type { CallingRun } from "../contracts/workflows/workflow-events.ts";
 import type { WorkflowStatus } from "../contracts/workflows/workflow-summary.ts";
 
 /**
@@ -51,10 +51,6 @@ export interface TraceContext {
   readonly traceparent?: string;
   readonly tracestate?: string;
 }
-
-/** The run that calls, as the other side gets to know it: `openwop-parent` (workflow/parent-header.ts). */
-export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
-  Pick<ParentRun, "eventId" | "depth">;
 
 /** Another host that offers OpenWOP. */
 export interface PeerHost {
@@ -188,11 +184,14 @@ export interface McpTools {
   readonly tools: readonly McpTool[];
 }
 
+/** A request to an MCP server that calls no tool. */
+export type McpQuery = Omit<McpCall, "tool" | "args" | "callId">;
+
 /** Tools and agents of others. */
 export interface ToolCaller {
   callMcp(call: McpCall): Promise<McpAnswer | OutboundFailure>;
   /** The tools of a server, as many as fit. */
-  listMcp(query: Omit<McpCall, "tool" | "args" | "callId">): Promise<McpTools | OutboundFailure>;
+  listMcp(query: McpQuery): Promise<McpTools | OutboundFailure>;
   /** Waits until the agent's task has ended or needs somebody. */
   sendA2a(call: A2aCall): Promise<A2aAnswer | OutboundFailure>;
 }
@@ -280,11 +279,17 @@ export interface ChatAnswer {
   readonly usage: ChatUsage;
 }
 
+/** Decides which model is asked. */
+export type ModelChoice = Pick<ChatRequest, "agentId" | "model">;
+
+/** The fields of an answer by which its use is counted. */
+export type AnswerMeter = Pick<ChatAnswer, "model" | "provider" | "usage">;
+
 /** Chat completions for the nodes of workflows. `ModelClient` is the smaller one of the critics. */
 export interface ChatModel {
   complete(request: ChatRequest): Promise<ChatAnswer | OutboundFailure>;
   /** Which model a request goes to, where that is known before it is asked. */
-  target?(request: Pick<ChatRequest, "agentId" | "model">): {
+  target?(request: ModelChoice): {
     readonly provider: string;
     readonly model: string;
   };

@@ -1,4 +1,5 @@
 /** Owns: a decision in words: what was decided, and why it would have been another. */
+import type { AfterFailure } from "../dispatch/next-try.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { formatTimestamp, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
@@ -42,10 +43,7 @@ export function describeDecision(fact: FactDraft): string {
   }
 }
 
-function describeRetry({
-  retryAtMs,
-  escalated,
-}: Pick<FactPayloads["step.failed"], "retryAtMs" | "escalated">): string {
+function describeRetry({ retryAtMs, escalated }: AfterFailure): string {
   if (retryAtMs !== undefined) return `, tried again at ${timeOf(retryAtMs)}`;
   return escalated ? ", people are asked" : "";
 }

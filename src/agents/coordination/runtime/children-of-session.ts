@@ -12,7 +12,7 @@ import {
   type SessionKey,
 } from "../contracts/ids.ts";
 import { isOwnerElsewhere } from "../contracts/coordination-summary.ts";
-import type { ContentStore } from "../ports/content-store.ts";
+import type { ContentsReader } from "../ports/content-store.ts";
 import type { LedgerQueries } from "../ports/ledger-queries.ts";
 import type { CoordinationView, StepView } from "./log/coordination-view.ts";
 import { listFoundRuns } from "./log/read-found.ts";
@@ -24,7 +24,7 @@ export interface ChildOfSession {
   readonly step: StepView;
 }
 
-export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, Pick<ContentStore, "getMany"> {
+export interface ChildrenReads extends Pick<LedgerQueries, "findRuns">, ContentsReader {
   /** Whose sessions are meant, where several gateways share the ledger. */
   readonly gateway?: string;
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;

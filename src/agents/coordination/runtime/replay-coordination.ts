@@ -10,8 +10,8 @@ import type { RunEvent } from "../contracts/run-event.ts";
 import type { Effect } from "../dispatch/effects/plan-dispatch.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { Json } from "../plan/step-graph.ts";
-import type { ContentStore } from "../ports/content-store.ts";
-import type { LedgerStore } from "../ports/ledger-store.ts";
+import type { ContentReader } from "../ports/content-store.ts";
+import type { LogReader } from "../ports/ledger-store.ts";
 import { listOutputsOfCriteria } from "../replay/criteria-again.ts";
 import { replayOf, replayOn, type Decided, type Difference, type Replaying } from "../replay/replay-log.ts";
 import { createCounterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
@@ -58,7 +58,7 @@ export interface NextAct {
   readonly escalationId?: string;
 }
 
-type ReplayStore = Pick<LedgerStore, "read"> & Pick<ContentStore, "get">;
+type ReplayStore = LogReader & ContentReader;
 
 const PAGE = 1_000;
 

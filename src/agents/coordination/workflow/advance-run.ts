@@ -44,9 +44,13 @@ export interface Progress {
   readonly wakeAtMs?: EpochMs;
 }
 
-export interface ProgressParts {
+/** A run's graph and the settings of its host, as they are at any time. */
+export interface RunContext {
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
+}
+
+export interface ProgressParts extends RunContext {
   readonly now: EpochMs;
 }
 
@@ -54,7 +58,7 @@ export interface ProgressParts {
 const EVENTS_PER_CALL = 200;
 
 /** A run that is being advanced, with what that came to so far. */
-export interface Advance extends Omit<ProgressParts, "now"> {
+export interface Advance extends RunContext {
   now: EpochMs;
   run: WorkflowRun;
   readonly events: WorkflowEvent[];

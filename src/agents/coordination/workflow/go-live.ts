@@ -9,7 +9,7 @@ import {
 } from "../contracts/workflows/workflow-events.ts";
 import { SUPERVISOR } from "./state/graph.ts";
 import { agentIdOf, type NodeView } from "./node-contract/node-type.ts";
-import { advanceRun, stepOf, viewOf, type ProgressParts } from "./advance-run.ts";
+import { advanceRun, stepOf, viewOf, type ProgressParts, type RunContext } from "./advance-run.ts";
 import { statusOf } from "./state/run-view.ts";
 import { isAtFork, type Interrupt, type WorkflowRun } from "./state/workflow-state.ts";
 import { draftSuspension } from "./node-contract/suspension.ts";
@@ -20,7 +20,7 @@ import { draftSuspension } from "./node-contract/suspension.ts";
  */
 export function draftGoingLive(
   run: WorkflowRun,
-  parts: Omit<ProgressParts, "now">,
+  parts: RunContext,
   process: string,
 ): readonly WorkflowDraft[] {
   if (!isAtFork(run)) return [];

@@ -3,12 +3,9 @@
  * answers about its parent (RFC 0040, ancestry), and no carrier for it. A header is ignored by hosts that do not know it,
  * where a field of the body may be refused.
  */
-import { parentRunSchema, type ParentRun } from "../contracts/workflows/workflow-events.ts";
+import { parentRunSchema, type ParentRun, type CallingRun } from "../contracts/workflows/workflow-events.ts";
 
 export const PARENT_HEADER = "openwop-parent";
-
-type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
-  Pick<ParentRun, "eventId" | "depth">;
 
 const CHARS_MAX = 4_096;
 

@@ -14,14 +14,14 @@ import { restOf } from "./go-live.ts";
 import { SUPERVISOR } from "./state/graph.ts";
 import type { NodeEffect, NodeView, WorkflowSettings } from "./node-contract/node-type.ts";
 import { nodeTypeOf } from "./nodes/node-types.ts";
-import { takeStep, stepOf, viewOf, type Advance, type ProgressParts } from "./advance-run.ts";
+import { takeStep, stepOf, viewOf, type Advance, type RunContext } from "./advance-run.ts";
 import { differenceOf, isSameDraft, type Divergence } from "./same-draft.ts";
 import type { Interrupt, WorkflowRun } from "./state/workflow-state.ts";
 import type { Values } from "./state/values.ts";
 
 export type AskEffect = NodeEffect & { readonly kind: "ask_model" };
 
-export interface ReplayParts extends Omit<ProgressParts, "now"> {
+export interface ReplayParts extends RunContext {
   /** Events before it are as they are in the source. */
   readonly derivesFrom?: number;
   /** The call of a model that was asked again, and whose recorded outcome stands. */

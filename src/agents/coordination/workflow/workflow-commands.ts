@@ -3,7 +3,7 @@ import type { WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-contract/node-type.ts";
 import { nodeTypeOf } from "./nodes/node-types.ts";
 import { draftModelCall } from "./node-contract/model-call.ts";
-import { viewOf, type ProgressParts } from "./advance-run.ts";
+import { viewOf, type ProgressParts, type RunContext } from "./advance-run.ts";
 import { describeBrokenNode, draftFailure, REPLAY_SOURCE_MISSING } from "./node-failure.ts";
 import { draftStop } from "./node-contract/run-end.ts";
 import { isEndedPhase, type WorkflowRun } from "./state/workflow-state.ts";
@@ -26,10 +26,7 @@ export function pauseRun(
 }
 
 /** Drafts the continuation of a paused run. A node that was stopped in the middle begins anew. */
-export function resumeRun(
-  run: WorkflowRun,
-  { graph, settings }: Omit<ProgressParts, "now">,
-): WorkflowDraft[] {
+export function resumeRun(run: WorkflowRun, { graph, settings }: RunContext): WorkflowDraft[] {
   const again = [...run.nodes.values()].flatMap(({ nodeId, status, attempt }): WorkflowDraft[] => {
     const typeId = graph.nodes.get(nodeId)?.node.typeId ?? "";
     return status === "running" && nodeTypeOf(typeId, settings)?.isPausable

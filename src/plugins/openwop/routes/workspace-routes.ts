@@ -3,6 +3,7 @@ import { z } from "zod";
 import type {
   NewWorkspaceFile,
   TenantWorkspace,
+  FileCondition,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import { answerFromOutcome, createJsonAnswer, route, type Answer, type Route } from "../http/route.ts";
@@ -108,7 +109,7 @@ function createTaggedAnswer(file: { readonly etag: string }): Answer {
 export async function removeFile(
   workspace: TenantWorkspace,
   path: string,
-  when: Pick<NewWorkspaceFile, "ifMatch">,
+  when: FileCondition,
 ): Promise<Answer> {
   return answerFromOutcome(await workspace.remove(path, when), () => ({
     kind: "text",
@@ -119,7 +120,7 @@ export async function removeFile(
 }
 
 /** Reads a tag as in HTTP; one without its quotes is accepted. A weak tag fits no file. */
-export function readTags(ifMatch: string | undefined): Pick<NewWorkspaceFile, "ifMatch"> {
+export function readTags(ifMatch: string | undefined): FileCondition {
   if (ifMatch === undefined) return {};
   const tags = ifMatch.split(",").map((tag) => tag.trim());
   if (tags.includes("*")) return { ifMatch: "any" };

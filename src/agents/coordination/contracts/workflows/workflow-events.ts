@@ -42,6 +42,10 @@ export const parentRunSchema = z.object({
 /** The run that a child was started by, perhaps of another host. */
 export type ParentRun = z.infer<typeof parentRunSchema>;
 
+/** The run that calls, as the other side gets to know it: `openwop-parent` (workflow/parent-header.ts). */
+export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
+  Pick<ParentRun, "eventId" | "depth">;
+
 /** The schema of an interrupt's kind. */
 export const interruptKindSchema = z.enum([
   "approval",

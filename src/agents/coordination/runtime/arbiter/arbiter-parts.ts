@@ -2,7 +2,7 @@
 import type { ConflictsConfig } from "../../contracts/config/config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentReader } from "../../ports/content-store.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
@@ -26,7 +26,7 @@ export interface ArbitrationParts {
 
 export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf"> {
   readonly store: LedgerStore;
-  readonly content: Pick<ContentStore, "get">;
+  readonly content: ContentReader;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly runs: RunLog;

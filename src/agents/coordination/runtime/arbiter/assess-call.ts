@@ -99,8 +99,11 @@ async function assess(parts: AssessParts, about: About): Promise<Assessed> {
   return assessOpposed(parts, about, { common, request, plain, found, own: ownChange, opposed });
 }
 
+/** An assessed call before it is ruled on. */
+type UnruledCall = Omit<Assessed, "request" | "ruling">;
+
 interface Opposed {
-  readonly common: Omit<Assessed, "request" | "ruling">;
+  readonly common: UnruledCall;
   readonly request: ResourceRequest;
   /** As if nobody stood against it. */
   readonly plain: Assessed;
@@ -157,7 +160,7 @@ function ruleOnContest(
   parts: AssessParts,
   participant: Participant,
   contested: {
-    readonly common: Omit<Assessed, "request" | "ruling">;
+    readonly common: UnruledCall;
     readonly request: ResourceRequest;
     readonly contest: ResourceContest;
     readonly change: MergeOutcome;

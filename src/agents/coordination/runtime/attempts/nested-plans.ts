@@ -9,7 +9,7 @@ import type { KnownCoordination, Spent } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
-type NestedParts = Pick<RuntimeParts, "store" | "runs" | "content">;
+export type NestedParts = Pick<RuntimeParts, "store" | "runs" | "content">;
 
 /** The attempt whose child may have submitted a plan. */
 interface Around {

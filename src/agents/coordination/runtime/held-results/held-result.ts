@@ -1,11 +1,11 @@
 /** Owns: what a held result says, from the texts that the log names. */
 import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../../ledger/state.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentReader, ContentSource } from "../../ports/content-store.ts";
 import type { VerifiedResult } from "../../ports/verifier.ts";
 
 /** `task`: what a plan says; that of a spawn is kept as content. `undefined` where a text that the log names is not kept any more. */
 export async function readHeldResult(
-  { content }: { readonly content: Pick<ContentStore, "get"> },
+  { content }: ContentSource,
   { coordinationId }: OpenCoordination,
   {
     step,
@@ -31,11 +31,13 @@ export async function readHeldResult(
   };
 }
 
+type ResultWords = Pick<VerifiedResult, "text" | "outputs">;
+
 /** G1: what is not kept any more, or never was, cannot be checked. */
 async function readWords(
-  content: Pick<ContentStore, "get">,
+  content: ContentReader,
   { phase, withheld, spec }: Step & { readonly phase: HeldPhase },
-): Promise<Pick<VerifiedResult, "text" | "outputs"> | undefined> {
+): Promise<ResultWords | undefined> {
   const ownWithheld = withheld?.attempt === phase.attempt ? withheld : undefined;
   // A spawn's result is known only where it was kept back or reported: without either it was lost.
   if (!spec.planned && !ownWithheld && !phase.output) return undefined;
@@ -44,7 +46,7 @@ async function readWords(
   return words === undefined || output === undefined ? undefined : createWords(words, output);
 }
 
-function createWords(words: string, output: string): Pick<VerifiedResult, "text" | "outputs"> {
+function createWords(words: string, output: string): ResultWords {
   const outputs = output === NOTHING_SAID ? undefined : parseOutputs(output);
   return { text: words || (findWords(outputs) ?? output), ...(outputs && { outputs }) };
 }

@@ -1,4 +1,5 @@
 /** Owns: which sessions are gated, and bringing what a gated child says into the ledger. H3: whose child a session is says the ledger. */
+import type { ContentSource } from "../../ports/content-store.ts";
 import type { StatedConfidence } from "../../contracts/commands.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { Gate } from "../../contracts/verification.ts";
@@ -45,7 +46,7 @@ export function createHeldSessions(parts: RuntimeParts): HeldSessions {
 }
 
 async function readGatedSession(
-  { content }: Pick<RuntimeParts, "content">,
+  { content }: ContentSource,
   session: SessionKey,
   { state: { coordinationId }, step }: StepOfChild,
 ): Promise<GatedSession | undefined> {

@@ -3,7 +3,7 @@ import { CoordinationError } from "../../contracts/errors.ts";
 import type { Carried, ForkedFrom } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import type { Coordination, KnownCoordination } from "../../ledger/state.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { LogReader } from "../../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
 
 /** Sources kept in memory while large plans are admitted bit by bit; others are read again. */
@@ -20,7 +20,7 @@ export interface ForkSources {
 
 type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
 
-export function createForkSources({ store }: { readonly store: Pick<LedgerStore, "read"> }): ForkSources {
+export function createForkSources({ store }: { readonly store: LogReader }): ForkSources {
   const cachedResults = new Map<string, CarriedResults>();
   const stateAt = ({ coordinationId, sequence }: Place): Promise<Coordination> =>
     readStoredState(store, coordinationId, Math.max(sequence, 1));

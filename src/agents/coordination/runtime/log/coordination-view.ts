@@ -45,7 +45,7 @@ import {
 import { listReadableResults, type ReadableResult } from "../../ledger/readable-results.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import { isEverythingWithheld, isQuestionWithheld } from "../../ledger/withheld-words.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { LogReader, ReferenceFinder } from "../../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
 import { viewUsage, type UsageView } from "./usage-view.ts";
 
@@ -367,7 +367,7 @@ function viewTimes(
 
 /** The newest plan that the child of a step submitted; `undefined` where it submitted none. @throws CoordinationError as `readStoredState` */
 export async function readNestedPlan(
-  store: Pick<LedgerStore, "find" | "read">,
+  store: ReferenceFinder & LogReader,
   coordinationId: CoordinationId,
   stepId: StepId,
 ): Promise<CoordinationView | undefined> {
@@ -377,7 +377,7 @@ export async function readNestedPlan(
 
 /** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `readStoredState` */
 export async function readCoordination(
-  store: Pick<LedgerStore, "read">,
+  store: LogReader,
   runId: CoordinationId,
 ): Promise<CoordinationView | undefined> {
   const state = await readStoredState(store, runId);

@@ -4,7 +4,7 @@ import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { checkPlan } from "../../plan/check-plan.ts";
 import type { CompiledStep, StepGraph } from "../../plan/step-graph.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentReader } from "../../ports/content-store.ts";
 
 /** Graphs kept in memory; others are compiled again. */
 const GRAPHS_MAX = 32;
@@ -22,7 +22,7 @@ export interface IndexedGraph {
 }
 
 export function createPlanSource(parts: {
-  readonly content: Pick<ContentStore, "get">;
+  readonly content: ContentReader;
   readonly settings: { readonly stepTimeoutMs: number };
 }): PlanSource {
   /** By the sha256 of the plan. */

@@ -1,6 +1,6 @@
 /** Owns: reading what agents say of how far they are, from beside the log. */
 import type { StepId } from "../../contracts/ids.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentsReader } from "../../ports/content-store.ts";
 import type { CoordinationView } from "./coordination-view.ts";
 
 /** Lines by the step that they are about, without those that are not kept any more. */
@@ -8,7 +8,7 @@ export type ProgressLines = ReadonlyMap<StepId, string>;
 
 /** Reads the lines of a coordination, without those that are withheld. @throws CoordinationError as `getMany` */
 export async function readProgressLines(
-  content: Pick<ContentStore, "getMany">,
+  content: ContentsReader,
   { steps }: Pick<CoordinationView, "steps">,
 ): Promise<ProgressLines> {
   const references = steps.flatMap(({ stepId, progress }) =>

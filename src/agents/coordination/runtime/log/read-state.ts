@@ -2,12 +2,12 @@ import { CoordinationError, InvariantViolation } from "../../contracts/errors.ts
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { evolve } from "../../ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../../ledger/state.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { LogReader } from "../../ports/ledger-store.ts";
 import { readLog } from "./read-pages.ts";
 
 /** Folds a stored log, or what stands before `to` in it, a page at a time. @throws CoordinationError as `LedgerStore.read`, or `INVARIANT_VIOLATED` */
 export async function readState(
-  store: Pick<LedgerStore, "read">,
+  store: LogReader,
   runId: CoordinationId,
   to = Number.MAX_SAFE_INTEGER,
 ): Promise<Coordination> {

@@ -2,7 +2,7 @@
 import type { SessionKey } from "../../contracts/ids.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { RunLog } from "./run-log.ts";
 
 export interface StepOfChild {
@@ -11,7 +11,7 @@ export interface StepOfChild {
 }
 
 interface Parts {
-  readonly store: Pick<LedgerStore, "find">;
+  readonly store: ReferenceFinder;
   readonly runs: Pick<RunLog, "state">;
 }
 

@@ -69,10 +69,7 @@ function readOperatorRules({ gates, settings, escalations }: ForkParts): Operato
 }
 
 /** D2: what was forked already is told from its own log, whatever is kept of its source, or was configured since. */
-async function findEarlierFork(
-  parts: Pick<ForkParts, "refOf" | "runs">,
-  request: ForkRequest,
-): Promise<Forked | undefined> {
+async function findEarlierFork(parts: ForkParts, request: ForkRequest): Promise<Forked | undefined> {
   const { coordinationId, source, from } = request;
   const state = coordinationId && (await parts.runs.state(coordinationId));
   if (!state || state.kind === "unopened") return undefined;
@@ -91,13 +88,13 @@ async function findEarlierFork(
   };
 }
 
-function hashPolicy({ refOf }: Pick<ForkParts, "refOf">, { policy }: ForkRequest): string | undefined {
+function hashPolicy({ refOf }: ForkParts, { policy }: ForkRequest): string | undefined {
   return policy && refOf(formatCanonicalJson(policy)).sha256;
 }
 
 /** Splits the steps, in the order of the plan, into those that already have a result and those that are to be done. */
 async function splitStepsAt(
-  parts: Pick<ForkParts, "content" | "forks">,
+  parts: ForkParts,
   { steps }: CoordinationPlan,
   { state, place }: Source,
 ): Promise<Pick<Forked, "carried" | "anew">> {
@@ -125,10 +122,7 @@ interface Source {
   readonly place: ForkedFrom;
 }
 
-async function readSourceAt(
-  parts: Pick<ForkParts, "forks" | "refOf">,
-  request: ForkRequest,
-): Promise<Source> {
+async function readSourceAt(parts: ForkParts, request: ForkRequest): Promise<Source> {
   const { source: coordinationId, from } = request;
   const state = await parts.forks.stateAt({ coordinationId, sequence: from ?? Number.MAX_SAFE_INTEGER });
   if (state.kind === "unopened")
@@ -148,7 +142,7 @@ async function readSourceAt(
 
 /** Refuses a damaged source, because its results would be carried on under new hashes and count for good. */
 async function assertWhole(
-  { store }: Pick<ForkParts, "store">,
+  { store }: ForkParts,
   { coordinationId, sequence: before }: ForkedFrom,
 ): Promise<void> {
   const damage = await store.damage(coordinationId, { before });
@@ -164,7 +158,7 @@ async function assertWhole(
  * Reads the plan of a coordination. Spawns of a model follow no plan, so nobody could tell what is left to do.
  */
 async function planOf(
-  { content }: Pick<ForkParts, "content">,
+  { content }: ForkParts,
   { created, coordinationId }: KnownCoordination,
 ): Promise<CoordinationPlan> {
   if (!created.plan)
@@ -187,7 +181,7 @@ async function planOf(
 
 /** The agents of what is done anew read the results of what is not. */
 async function assertKept(
-  { content }: Pick<ForkParts, "content">,
+  { content }: ForkParts,
   source: CoordinationId,
   outputs: ReadonlyMap<StepId, string | undefined>,
 ): Promise<void> {

@@ -11,8 +11,7 @@ import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../l
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
-import { findNestedPlan } from "../attempts/nested-plans.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { findNestedPlan, type NestedParts } from "../attempts/nested-plans.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
@@ -22,9 +21,7 @@ export type PlanPlace =
   | { readonly kind: "inside"; readonly parent: Parent; readonly left: SpendingLimit }
   | { readonly kind: "nowhere"; readonly problem: PlanProblem };
 
-type Parts = Pick<RuntimeParts, "store" | "runs" | "content">;
-
-export async function placeOf(parts: Parts, graph: StepGraph): Promise<PlanPlace> {
+export async function placeOf(parts: NestedParts, graph: StepGraph): Promise<PlanPlace> {
   const around = await stepAround(parts, graph.ownerSession);
   if (!around) return { kind: "alone" };
   const { state, step, isAtWork } = around;
@@ -81,7 +78,7 @@ interface Around {
   readonly isAtWork: boolean;
 }
 
-async function stepAround(parts: Parts, session: SessionKey): Promise<Around | undefined> {
+async function stepAround(parts: NestedParts, session: SessionKey): Promise<Around | undefined> {
   const found = await stepOfChild(parts, session);
   if (!found) return undefined;
   const { state, step } = found;
@@ -95,7 +92,7 @@ async function stepAround(parts: Parts, session: SessionKey): Promise<Around | u
 }
 
 /** Counts the plans around what the child of this step submits. */
-async function depthOf({ runs }: Parts, innermost: Parent): Promise<number> {
+async function depthOf({ runs }: NestedParts, innermost: Parent): Promise<number> {
   let depth = 0;
   for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
     const state = await runs.state(parent.coordinationId);
@@ -108,7 +105,7 @@ async function depthOf({ runs }: Parts, innermost: Parent): Promise<number> {
 
 /** The same plan again is the same submission. */
 async function hasAnother(
-  parts: Parts,
+  parts: NestedParts,
   { coordinationId: runId, stepId }: Parent,
   { ownerSession: session, coordinationId }: StepGraph,
 ): Promise<boolean> {

@@ -2,6 +2,7 @@
  * Owns: telling people of an open question through a channel, and recording what became of that. After a crash the same notice may
  * go out again under the same id; one that was given up is not tried again, and the log shows it.
  */
+import type { ContentSource } from "../../ports/content-store.ts";
 import { listAnswers } from "../../escalation/rule-on-answer.ts";
 import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import { listUnsentNotices } from "../../escalation/notices.ts";
@@ -66,7 +67,7 @@ function notifyChannel(
 }
 
 export async function questionOf(
-  parts: Pick<RuntimeParts, "content">,
+  parts: ContentSource,
   { coordinationId, created, steps }: OpenCoordination,
   escalation: Escalation,
 ): Promise<Question> {
@@ -106,7 +107,7 @@ export async function questionOf(
 }
 
 async function readShownWords(
-  parts: Pick<RuntimeParts, "content">,
+  parts: ContentSource,
   escalation: Escalation,
 ): Promise<Pick<Question, "text" | "options">> {
   const words = await readQuestion(parts, escalation);

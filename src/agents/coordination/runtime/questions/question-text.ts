@@ -1,7 +1,7 @@
 /** Owns: the form in which what an agent asks is kept beside the log. */
 import { questionTextSchema, type QuestionText } from "../../contracts/escalation.ts";
 import type { Escalation } from "../../ledger/state.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentSource } from "../../ports/content-store.ts";
 
 export function writeQuestion(text: QuestionText): string {
   return JSON.stringify(questionTextSchema.parse(text));
@@ -9,7 +9,7 @@ export function writeQuestion(text: QuestionText): string {
 
 /** `undefined` where nothing was written, or it is not kept any more. */
 export async function readQuestion(
-  { content }: { readonly content: Pick<ContentStore, "get"> },
+  { content }: ContentSource,
   { question }: Pick<Escalation, "question">,
 ): Promise<QuestionText | undefined> {
   const json = question && (await content.get(question.sha256));

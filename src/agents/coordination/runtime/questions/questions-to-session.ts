@@ -1,4 +1,5 @@
 /** Owns: what a session is asked by its children. Words that are withheld are not its to read. */
+import type { ContentSource } from "../../ports/content-store.ts";
 import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { Escalation, KnownCoordination } from "../../ledger/state.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
@@ -26,7 +27,7 @@ export async function listQuestionsTo(
 }
 
 async function describeQuestionTo(
-  parts: Pick<RuntimeParts, "content">,
+  parts: ContentSource,
   { coordinationId, steps }: KnownCoordination,
   question: Escalation,
 ): Promise<QuestionToSession> {

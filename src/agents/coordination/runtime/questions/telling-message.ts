@@ -2,7 +2,7 @@
 import { assertNever } from "../../contracts/errors.ts";
 import { formatTimestamp } from "../../contracts/ids.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "../../ledger/state.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentSource } from "../../ports/content-store.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { createReadOn } from "../../results/read-on.ts";
 import { shortenText } from "../../results/shorten-text.ts";
@@ -10,11 +10,7 @@ import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { readQuestion } from "./question-text.ts";
 
-interface AnswerParts {
-  readonly content: Pick<ContentStore, "get">;
-}
-
-interface TellingParts extends AnswerParts {
+interface TellingParts extends ContentSource {
   readonly settings: { readonly parentCharsMax: number };
 }
 
@@ -81,7 +77,7 @@ function describeRelease({ phase }: Step): string {
 
 /** Reads the text that was let through: what people put in its place, else the newest words of the agent. */
 async function readReleasedText(
-  { content }: AnswerParts,
+  { content }: ContentSource,
   { phase, withheld }: Step,
 ): Promise<ReleasedText | undefined> {
   if (phase.status !== "completed") return undefined;
@@ -134,7 +130,7 @@ async function describeWords(
   return `Its question: ${JSON.stringify(removeUnseen(words.question))}.${choice}`;
 }
 
-async function answerMessage(parts: AnswerParts, question: Escalation | undefined): Promise<string> {
+async function answerMessage(parts: ContentSource, question: Escalation | undefined): Promise<string> {
   if (!question) return "[Coordination] A question of yours is not known any more.";
   const questionText = await readQuestion(parts, question);
   const about = questionText ? ` Your question: ${JSON.stringify(questionText.question)}.` : "";
@@ -143,7 +139,7 @@ async function answerMessage(parts: AnswerParts, question: Escalation | undefine
 }
 
 /** Describes what a question came to, in words for the agent that asked. */
-export async function answerSentence(parts: AnswerParts, question: Escalation): Promise<string> {
+export async function answerSentence(parts: ContentSource, question: Escalation): Promise<string> {
   const { closed, answered, onExpiry } = question;
   const isOfParent = answered?.by.kind === "agent";
   switch (closed?.resolution) {
@@ -164,7 +160,7 @@ export async function answerSentence(parts: AnswerParts, question: Escalation): 
   }
 }
 
-async function describeAnswer(parts: AnswerParts, answered: Escalation["answered"]): Promise<string> {
+async function describeAnswer(parts: ContentSource, answered: Escalation["answered"]): Promise<string> {
   const answerer = answered?.by.kind === "agent" ? "Your parent (an agent, not a person)" : "A person";
   const text = answered?.text && (await parts.content.get(answered.text.sha256));
   return text === undefined

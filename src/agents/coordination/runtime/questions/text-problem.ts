@@ -3,7 +3,7 @@
  * but the offered answers where there are some. Whoever wrote "no" must not have approved.
  */
 import type { Escalation } from "../../ledger/state.ts";
-import type { ContentStore } from "../../ports/content-store.ts";
+import type { ContentSource } from "../../ports/content-store.ts";
 import { removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
 
@@ -18,13 +18,9 @@ const RULINGS: ReadonlyMap<string, "approve" | "deny" | undefined> = new Map([
   ["null", undefined],
 ]);
 
-interface ProblemParts {
-  readonly content: Pick<ContentStore, "get">;
-}
-
 /** Returns one sentence for whoever answered; `undefined` where the text is an answer, or its question is closed anyway. */
 export async function findTextProblem(
-  parts: ProblemParts,
+  parts: ContentSource,
   { question, isWithheld }: { readonly question: Escalation; readonly isWithheld: boolean },
   text: string,
 ): Promise<string | undefined> {

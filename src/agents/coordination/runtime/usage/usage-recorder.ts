@@ -17,7 +17,7 @@ import { addTotals, NO_USAGE, subtractTotals } from "../../ledger/bill.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { formatTraceName } from "../../ledger/summary.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { ReferenceFinder } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { RunLog } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
@@ -29,7 +29,7 @@ const RECORD_MS_MAX = 60_000;
 
 export interface UsageRecorderParts {
   readonly book: UsageBook;
-  readonly store: Pick<LedgerStore, "find">;
+  readonly store: ReferenceFinder;
   readonly runs: Pick<RunLog, "state" | "submit">;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -11,7 +11,7 @@ import type { CoordinationStatus } from "../../contracts/coordination-summary.ts
 import type { WorkflowStatus } from "../../contracts/workflows/workflow-summary.ts";
 import { WORKFLOW_IDS } from "../../openwop/project.ts";
 import { questionOf } from "../../openwop/project-questions.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { RunReader } from "../../ports/ledger-store.ts";
 import type { CoordinationView, QuestionView, StepView } from "../log/coordination-view.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { refuse } from "./driving/create-run.ts";
@@ -32,7 +32,7 @@ export interface CoordinationRunsParts {
   /** Whose callers see them. */
   readonly tenant: string;
   readonly hostId: () => string;
-  readonly store: Pick<LedgerStore, "read" | "entry">;
+  readonly store: RunReader;
   readonly coordinator: Pick<Coordinator, "view" | "cancel" | "answer">;
 }
 

@@ -10,8 +10,10 @@ export function isAgreed({ resumeValue }: Pick<Answer, "resumeValue">): boolean 
   return resumeValue.action === "accept" || resumeValue.action === "edit-accept";
 }
 
+type ReviewedRun = Pick<WorkflowRun, "reviews">;
+
 /** Work that was not accepted, in whose place nothing better came, and on which nobody has ruled. */
-export function listUnresolved({ reviews }: Pick<WorkflowRun, "reviews">): Review[] {
+export function listUnresolved({ reviews }: ReviewedRun): Review[] {
   return [...reviews.values()].filter(
     ({ verdict, isMerged, ruling }) =>
       verdict !== undefined && verdict.verdict !== "pass" && !isMerged && ruling === undefined,
@@ -19,7 +21,7 @@ export function listUnresolved({ reviews }: Pick<WorkflowRun, "reviews">): Revie
 }
 
 /** Returns what a supervisor is told of the reviews: names and keys, and nothing of the work. */
-export function reviewsOf({ reviews }: Pick<WorkflowRun, "reviews">): Readonly<Record<string, unknown>>[] {
+export function reviewsOf({ reviews }: ReviewedRun): Readonly<Record<string, unknown>>[] {
   return [...reviews.values()].map(({ workerId, verdict, isMerged, ruling }) => ({
     worker: workerId,
     ...(verdict && { verdict: verdict.verdict, criteria: verdict.criteria ?? [] }),

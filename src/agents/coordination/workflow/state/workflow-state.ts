@@ -194,16 +194,16 @@ export function isAtWork({ status }: NodeRun): boolean {
   return status === "running" || status === "suspended";
 }
 
+/** A run by its id and the source that its log begins with. */
+type RunOfLog = Pick<WorkflowRun, "runId" | "origin">;
+
 /** The run that stands in what is recorded: of a replay its source's, so that its log is the same. */
-export function identityOf({ runId, origin }: Pick<WorkflowRun, "runId" | "origin">): CoordinationId {
+export function identityOf({ runId, origin }: RunOfLog): CoordinationId {
   return origin?.identity ?? runId;
 }
 
 /** The id of an event of the run, which is its source's for what was taken from there. */
-export function eventIdOf(
-  { runId, origin }: Pick<WorkflowRun, "runId" | "origin">,
-  sequence: number,
-): EventId {
+export function eventIdOf({ runId, origin }: RunOfLog, sequence: number): EventId {
   return findEventId(runId, origin, sequence);
 }
 

@@ -14,7 +14,7 @@ import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { mayInvoke } from "../../../workflow/nodes/node-types.ts";
 import type { AgentHostParts } from "../records/agent-parts.ts";
 import type { RunBook, RunnableWorkflow } from "../records/run-book.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { HashedStore } from "../records/workflow-parts.ts";
 
 export interface AgentBook {
   /** By their ids. */
@@ -30,8 +30,10 @@ export interface AgentBook {
   workflowOf(agentId: string): RunnableWorkflow | undefined;
 }
 
-interface Book extends Pick<WorkflowHostParts, "store" | "sha256"> {
-  readonly runs: Pick<RunBook, "compile">;
+type WorkflowCompiler = Pick<RunBook, "compile">;
+
+interface Book extends HashedStore {
+  readonly runs: WorkflowCompiler;
   readonly entries: ReadonlyMap<string, Entry>;
   /** By hash; those of runs that began before the folder changed too. */
   readonly known: Map<string, InstalledAgent>;
@@ -48,9 +50,9 @@ interface Entry {
 const KNOWN_MAX = 500;
 
 export function createAgentBook(
-  parts: Pick<WorkflowHostParts, "store" | "sha256">,
+  parts: HashedStore,
   { installed }: Pick<AgentHostParts, "installed">,
-  runs: Pick<RunBook, "compile">,
+  runs: WorkflowCompiler,
 ): AgentBook {
   const sorted = installed.toSorted((one, other) => (one.manifest.agentId < other.manifest.agentId ? -1 : 1));
   const entries = new Map(

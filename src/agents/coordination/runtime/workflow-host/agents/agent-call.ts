@@ -4,11 +4,12 @@
  * Demands on the caller fail closed: scopes that nobody knows are not there (RFC 0064). A call that may have been made
  * when a process died is made again with the same id.
  */
+import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
 import { AGENT_BOUNDS } from "../../../contracts/workflows/agent-manifest.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
-import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
+import type { TraceContext } from "../../../ports/outbound.ts";
 import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/agent-effects.ts";
 import {
   HANDOFF,

@@ -1,5 +1,6 @@
 /** Owns: doing what an agent's invocation needs of the outside. */
-import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
+import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
+import type { TraceContext } from "../../../ports/outbound.ts";
 import type { AgentEffect } from "../../../workflow/node-contract/agent-effects.ts";
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
 import type { Values } from "../../../workflow/state/values.ts";

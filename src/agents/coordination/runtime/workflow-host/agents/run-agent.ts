@@ -12,17 +12,21 @@ import type {
   WorkflowHost,
 } from "../records/workflow-host.ts";
 
-interface Asking {
+interface Follower {
   readonly caller: Caller;
-  readonly asked: AgentRunAsked;
   readonly signal: AbortSignal;
 }
 
-type Host = Pick<WorkflowHost, "create" | "snapshot" | "watch">;
+interface AgentRunRequest extends Follower {
+  readonly asked: AgentRunAsked;
+}
+
+type WatchedHost = Pick<WorkflowHost, "snapshot" | "watch">;
+type Host = WatchedHost & Pick<WorkflowHost, "create">;
 
 export async function runAgent(
   host: Host,
-  { caller, asked: { agentId, source, ...agentRun }, signal }: Asking,
+  { caller, asked: { agentId, source, ...agentRun }, signal }: AgentRunRequest,
 ): Promise<Answered<AgentRun>> {
   const created = await host.create(caller, {
     workflowId: "",
@@ -40,21 +44,21 @@ export async function runAgent(
 
 /** Resolves when the run has ended or waits for people, and where `signal` aborts. */
 export async function awaitSettledRun(
-  host: Pick<Host, "snapshot" | "watch">,
+  host: WatchedHost,
   runId: string,
-  asking: Pick<Asking, "caller" | "signal">,
+  follower: Follower,
 ): Promise<Answered<RunSnapshot>> {
   let last: Answered<RunSnapshot> | undefined;
-  for await (const found of followRun(host, runId, asking)) last = found;
+  for await (const found of followRun(host, runId, follower)) last = found;
   // It yields once at least.
   return last as Answered<RunSnapshot>;
 }
 
 /** Yields the run as it is whenever it has news, until it has ended or waits for people, or `signal` aborts. */
 export async function* followRun(
-  host: Pick<Host, "snapshot" | "watch">,
+  host: WatchedHost,
   runId: string,
-  { caller, signal }: Pick<Asking, "caller" | "signal">,
+  { caller, signal }: Follower,
 ): AsyncGenerator<Answered<RunSnapshot>> {
   let wake: () => void = () => undefined;
   const forget = host.watch(runId, () => wake());

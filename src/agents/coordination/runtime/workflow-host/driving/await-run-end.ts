@@ -1,12 +1,12 @@
 /** Owns: waiting until a run has ended, whoever drives it. */
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
-import type { RunDriver } from "./drive-runs.ts";
+import type { NewestRuns } from "./drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { RunWatch } from "./watch-runs.ts";
 
 interface AwaitParts {
-  readonly runs: Pick<RunDriver, "newest">;
+  readonly runs: NewestRuns;
   readonly watching: Pick<RunWatch, "watch">;
 }
 

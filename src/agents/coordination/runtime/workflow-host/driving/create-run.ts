@@ -23,6 +23,9 @@ import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
+/** Decides whether this host can run a workflow. */
+export type AdmissionRules = Pick<CreateParts, "settings" | "agentBook">;
+
 export interface CreateParts extends Pick<WorkflowHostParts, "clock" | "settings" | "newRunId" | "contract"> {
   readonly book: RunBook;
   readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
@@ -149,7 +152,7 @@ export function refuse(
  * Refuses a workflow that this host cannot run, before anything begins. A node that no host can run fails by itself.
  */
 export function refusalOf(
-  { settings, agentBook }: Pick<CreateParts, "settings" | "agentBook">,
+  { settings, agentBook }: AdmissionRules,
   { graph }: Pick<RunnableWorkflow, "graph">,
 ): HostRefusal | undefined {
   for (const { node } of graph.nodes.values()) {

@@ -30,6 +30,9 @@ import { askElsewhere } from "./append-arrival.ts";
 import type { RequestDrafts, RequestOutcome } from "./request-drafts.ts";
 import { FIRST_TOKEN } from "../../ownership/own-runs.ts";
 
+/** Loads runs as they are now. */
+export type NewestRuns = Pick<RunDriver, "newest">;
+
 export interface RunDriver {
   /**
    * Appends the first event of a run, and goes on with it; of a fork, with a first page of what it takes from its source.

@@ -1,7 +1,7 @@
 /** Owns: what others are told of the run that calls them. */
+import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectParts } from "./effect-parts.ts";
 import type { EventId } from "../../../contracts/ids.ts";
-import type { CallingRun } from "../../../ports/outbound.ts";
 import { childOf } from "../../../workflow/trace-context.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 

@@ -17,7 +17,7 @@ import { checkAnswerSchema, type Check } from "../../../contracts/verification.t
 import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
 import { variablesOf, type Values } from "../../../workflow/state/values.ts";
-import type { RunDriver } from "../driving/drive-runs.ts";
+import type { NewestRuns } from "../driving/drive-runs.ts";
 import { shortenName } from "../models/model-request.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
@@ -26,7 +26,7 @@ export interface JudgeParts extends Pick<
   WorkflowHostParts,
   "clock" | "logger" | "sha256" | "peers" | "verifier"
 > {
-  readonly driver: Pick<RunDriver, "newest">;
+  readonly driver: NewestRuns;
 }
 
 export interface Judging {

@@ -1,5 +1,6 @@
 /** Owns: calling a tool over MCP, or another agent over A2A, for a node that names one. */
-import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
+import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
+import type { TraceContext } from "../../../ports/outbound.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { failureOf } from "../models/outbound-outcome.ts";

@@ -7,9 +7,8 @@ import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { MemoryAsOf, MemoryEntry, MemoryQuery, MemoryScope } from "../../../ports/workflow-store.ts";
 import type { ChildEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import type { WorkflowHostParts } from "./workflow-parts.ts";
+import type { HashedStore } from "./workflow-parts.ts";
 
-type MemoryParts = Pick<WorkflowHostParts, "store" | "sha256">;
 type ReadingRun = Pick<WorkflowRun, "runId" | "origin" | "started">;
 
 /** The fork whose memory a run has, which is itself or one that it was started in. */
@@ -38,7 +37,7 @@ export function createChildMemory(
 
 /** Where a run's writes to a scope go. */
 export function placeOfWrites(
-  { sha256 }: Pick<MemoryParts, "sha256">,
+  { sha256 }: Pick<HashedStore, "sha256">,
   run: ReadingRun,
   scope: string,
 ): string {
@@ -46,13 +45,13 @@ export function placeOfWrites(
   return home === undefined ? scope : besideOf(sha256, home, scope);
 }
 
-function besideOf(sha256: MemoryParts["sha256"], home: CoordinationId, scope: string): string {
+function besideOf(sha256: HashedStore["sha256"], home: CoordinationId, scope: string): string {
   return `fork-${sha256(`${home}\n${scope}`)}`;
 }
 
 /** Lists what a run finds in a scope, now or before one of its own events, the newest first. */
 export function listEntries(
-  parts: MemoryParts,
+  parts: HashedStore,
   run: ReadingRun,
   scope: string,
   query: MemoryQuery,
@@ -67,7 +66,7 @@ interface Reading {
   readonly query: MemoryQuery;
 }
 
-async function listEntriesIn(parts: MemoryParts, { at, home, query }: Reading): Promise<MemoryEntry[]> {
+async function listEntriesIn(parts: HashedStore, { at, home, query }: Reading): Promise<MemoryEntry[]> {
   const { memory } = parts.store;
   if (home === undefined) return memory.list(at, query);
   const { until, below, sourceRunId } = await lineageOf(parts, home);
@@ -90,7 +89,7 @@ export interface Lineage {
 }
 
 export async function lineageOf(
-  { store }: Pick<MemoryParts, "store">,
+  { store }: Pick<HashedStore, "store">,
   home: CoordinationId,
 ): Promise<Lineage> {
   const origin = (await store.entry(home))?.origin;

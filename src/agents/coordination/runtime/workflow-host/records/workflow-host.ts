@@ -236,15 +236,15 @@ export interface NewWorkspaceFile {
   readonly ifMatch?: readonly string[] | "any";
 }
 
+/** The tags of which a file must have one to be changed. */
+export type FileCondition = Pick<NewWorkspaceFile, "ifMatch">;
+
 /** The files that a tenant's runs share (RFC 0059). */
 export interface TenantWorkspace {
   list(query: { readonly prefix?: string }): Promise<Answered<readonly WorkspaceFileInfo[]>>;
   read(path: string, version?: number): Promise<Answered<WorkspaceFile>>;
   write(path: string, file: NewWorkspaceFile): Promise<Answered<WorkspaceFile>>;
-  remove(
-    path: string,
-    when: Pick<NewWorkspaceFile, "ifMatch">,
-  ): Promise<Answered<{ readonly version: number }>>;
+  remove(path: string, when: FileCondition): Promise<Answered<{ readonly version: number }>>;
 }
 
 export interface WorkflowHost {

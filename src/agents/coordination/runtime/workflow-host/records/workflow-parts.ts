@@ -4,7 +4,7 @@ import type { WorkflowDefinition } from "../../../contracts/workflows/workflow-d
 import type { Quotas } from "../../../contracts/workflows/quotas.ts";
 import type { Clock, SteadyClock } from "../../../ports/clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
-import type { ChatAnswer, ChatModel, PeerHosts, ToolCaller } from "../../../ports/outbound.ts";
+import type { ChatModel, PeerHosts, ToolCaller, AnswerMeter } from "../../../ports/outbound.ts";
 import type { OutputContract } from "../../../ports/output-contract.ts";
 import type { RunOwner } from "../../../ports/run-owners.ts";
 import type { TokenSigner } from "../../../ports/token-signer.ts";
@@ -18,8 +18,11 @@ export interface CriticCall {
   readonly model?: string;
   readonly traceparent?: string;
   /** Hears of each answer of the critic's model. */
-  readonly onAnswered?: (answer: Pick<ChatAnswer, "model" | "provider" | "usage">) => void;
+  readonly onAnswered?: (answer: AnswerMeter) => void;
 }
+
+/** The store of runs, and the hash by which it names texts. */
+export type HashedStore = Pick<WorkflowHostParts, "store" | "sha256">;
 
 export interface WorkflowHostParts {
   readonly store: WorkflowStore;

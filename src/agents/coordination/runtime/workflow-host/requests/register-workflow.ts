@@ -5,11 +5,11 @@ import { DISPATCH } from "../../../workflow/state/graph.ts";
 import { isSubWorkflow } from "../../../workflow/nodes/node-types.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { expandDefinition } from "./abbreviated-definition.ts";
-import { refusalOf, refuse, type CreateParts } from "../driving/create-run.ts";
+import { refusalOf, refuse, type AdmissionRules } from "../driving/create-run.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { Answered, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
 
-export interface RegisterParts extends Pick<CreateParts, "settings" | "agentBook"> {
+export interface RegisterParts extends AdmissionRules {
   readonly book: RunBook;
   /** Tells which capabilities a test has taken away. */
   readonly seams?: Pick<WorkflowSeams, "isOff">;

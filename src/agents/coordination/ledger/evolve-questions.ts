@@ -65,9 +65,7 @@ function evolveAsked(
   const withProgress = next.plan ? { ...next, plan: updateAfterQuestion(next.plan, payload) } : next;
   const phase = stepId && withProgress.steps.get(stepId)?.phase;
   if (!stepId || phase?.status !== "held" || !isAboutResult(payload)) return withProgress;
-  return withStep(withProgress, stepId, (step) =>
-    step.phase.status === "held" ? { ...step, phase: { ...step.phase, escalationId } } : step,
-  );
+  return withStep(withProgress, stepId, (step) => ({ ...step, phase: { ...phase, escalationId } }));
 }
 
 /** Names the telling by which a session learns that it is asked. */

@@ -124,11 +124,11 @@ function mustStopPlan({ created }: OpenCoordination, { spec, phase }: Step): boo
   );
 }
 
-/** Takes the step from where its phase before had it to where the one after has it. */
+/** Takes the step from where its phase before had it to where the one after has it. None goes back to waiting. */
 function moveStep(plan: PlanProgress, { phase: before }: Step, { phase: after, spec }: Step): PlanProgress {
   const { stepId } = spec;
   const withoutWaiting =
-    before.status === "waiting" && after.status !== "waiting"
+    before.status === "waiting"
       ? {
           ...plan,
           ready: { ...plan.ready, [spec.lane]: plan.ready[spec.lane].remove(stepId) },
@@ -136,7 +136,6 @@ function moveStep(plan: PlanProgress, { phase: before }: Step, { phase: after, s
           waits: plan.waits.remove(stepId),
         }
       : plan;
-  if (after.status === "waiting") return withoutWaiting;
   if (!spec.planned)
     return isEnded(after)
       ? { ...withoutWaiting, timed: withoutWaiting.timed.remove(stepId) }

@@ -5,7 +5,7 @@ import type { FactDraft } from "../../src/agents/coordination/contracts/run-even
 import { worktreeKeyOf } from "../../src/agents/coordination/ledger/evolve-worktrees.ts";
 import { openOf } from "./claims-scene.ts";
 import { admit, dispatch, openPlan, planStep, runOut, startStep } from "./planned-scene.ts";
-import { openScene, type Scene } from "./scene.ts";
+import { OPEN, openScene, timeAt, type Scene } from "./scene.ts";
 
 const ALONE = "alone" as StepId;
 const SHARED = "shared" as StepId;
@@ -54,6 +54,22 @@ const listWorktrees = (scene: Scene): unknown => openOf(scene).worktrees.toArray
 describe("W1: the worktrees of a coordination", () => {
   it("may be there from the dispatch on, of the steps that work alone and of no others", () => {
     expect(listWorktrees(openIsolated())).toEqual([[worktreeKeyOf(ALONE, 1), { stepId: ALONE, attempt: 1 }]]);
+  });
+
+  it("are none of a spawn, which is no step of a plan", () => {
+    const scene = openScene(OPEN);
+    const { planned: _, ...observed } = planStep("alone", { isolate: "worktree" });
+    const payload = {
+      ...attemptOf(),
+      lane: "data",
+      idempotencyKey: "k",
+      deadlineAtMs: timeAt(90_000),
+    } as const;
+    scene.happened([
+      { type: "step.admitted", payload: observed },
+      { type: "step.dispatched", payload },
+    ]);
+    expect(listWorktrees(scene)).toEqual([]);
   });
 
   it("are told apart by their steps and by their attempts", () => {

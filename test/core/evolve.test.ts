@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { CoordinationId, EventId } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  OWNER_STEP_ID,
+  type CoordinationId,
+  type EventId,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
@@ -19,6 +23,7 @@ import {
   timeOut,
   openWaitingScene,
 } from "./scene.ts";
+import { usageOf } from "./usage-scene.ts";
 
 const stepOf = (state: Coordination, number = 1): Step => {
   const step = state.kind === "unopened" ? undefined : state.steps.get(stepId(number));
@@ -103,6 +108,13 @@ describe("a log that cannot be", () => {
   it("L5: begins with a projection", () => {
     const [, first] = log;
     expect(foldBroken([{ ...first!, sequence: 0 }])).toThrow("L5: run.started before coordination.created");
+  });
+
+  it("D5: begins with the usage of a run", () => {
+    const { log: used } = openScene(OPEN, { type: "recordUsage", ...usageOf(OWNER_STEP_ID, 1) });
+    expect(foldBroken([{ ...used.at(-1)!, sequence: 0 }])).toThrow(
+      "D5: usage.recorded on a coordination that is unopened: co-1:",
+    );
   });
 
   it.each<[string, readonly FactDraft[]]>([

@@ -348,24 +348,22 @@ function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, chang
  * them.
  */
 function updateHeldAndTellings(
-  { held: heldSteps, tellings, changedAtMs }: KnownCoordination,
+  { held: heldSteps, tellings }: KnownCoordination,
   { phase: before }: Step,
   step: Step,
 ): Pick<KnownCoordination, "held" | "tellings"> {
   const { spec, phase } = step;
   const { stepId, sourceSession: session } = spec;
-  const isHeld = phase.status === "held";
-  const next =
-    isHeld === (before.status === "held")
-      ? heldSteps
-      : isHeld
-        ? heldSteps.add(stepId)
-        : heldSteps.remove(stepId);
+  const next = phase.status === "held" ? heldSteps.add(stepId) : heldSteps.remove(stepId);
   if (!isEnded(phase) || isEnded(before) || !isAwaited(step)) return { held: next, tellings };
   const { attempt } = phase;
   const tellingId = `result:${stepId}:${attempt}`;
-  const sinceMs = timeOf(step, { changedAtMs });
-  const telling = { tellingId, session, sinceMs, of: { kind: "result", stepId, attempt } } as const;
+  const telling = {
+    tellingId,
+    session,
+    sinceMs: phase.endedAtMs,
+    of: { kind: "result", stepId, attempt },
+  } as const;
   return { held: next, tellings: tellings.set(tellingId, telling) };
 }
 

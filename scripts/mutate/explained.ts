@@ -130,6 +130,161 @@ const LEDGER: readonly Explained[] = [
     why: "The compiler holds the switch to be complete.",
   },
   {
+    file: "evolve-step.ts",
+    code: "default:",
+    changes: [
+      ['default: return assertNever(event, "step fact");', "default:"],
+      ['default: return assertNever(event, "outcome");', "default:"],
+    ],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "evolve-step.ts",
+    code: 'return assertNever(event, "step fact");',
+    changes: [['"step fact"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "evolve-step.ts",
+    code: 'return assertNever(event, "outcome");',
+    changes: [['"outcome"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "evolve-step.ts",
+    code: 'if (event.type === "step.completed") return end;',
+    changes: [
+      ['event.type === "step.completed"', "false"],
+      ['"step.completed"', '""'],
+    ],
+    why: "A completion names neither a time nor a question, without which the next lines return the same.",
+  },
+  {
+    file: "evolve-step.ts",
+    code: "assertInvariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);",
+    changes: [
+      ["escalated !== undefined", "true"],
+      ["`blocked without a question: ${event.eventId}`", "``"],
+    ],
+    why: "The compiler needs it: without a time and without a question the attempt was returned before.",
+  },
+  {
+    file: "evolve.ts",
+    code: "default:",
+    changes: [['default: return assertNever(event, "fact");', "default:"]],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "evolve.ts",
+    code: 'return assertNever(event, "fact");',
+    changes: [['"fact"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "evolve.ts",
+    code: 'state.kind === "open" && event.type !== "usage.recorded",',
+    changes: [
+      ['event.type !== "usage.recorded"', "true"],
+      ['"usage.recorded"', '""'],
+    ],
+    why: "The usage of what is open is booked before.",
+  },
+  {
+    file: "evolve.ts",
+    code: "assertInvariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);",
+    changes: [["before !== undefined", "true"]],
+    why: "In `changeStep`: `updateStep` says the same of the same step at once.",
+  },
+  {
+    file: "evolve.ts",
+    code: "const wait = state.plan?.waits.get(stepId);",
+    changes: [["state.plan?.waits", "state.plan.waits"]],
+    why: "Without a plan the fact was done with before.",
+  },
+  {
+    file: "evolve.ts",
+    code: ': event.type === "step.dispatched"',
+    changes: [['event.type === "step.dispatched"', "true"]],
+    why: "Only a dispatch names the session that it is for.",
+  },
+  {
+    file: "evolve.ts",
+    code: 'if (moved.kind !== "open" || !moved.plan) return moved;',
+    changes: [['moved.kind !== "open"', "false"]],
+    why: "No step of what has ended goes from one phase to another.",
+  },
+  {
+    file: "evolve-usage.ts",
+    code: "const [spentBefore, spent] = [before.steps.get(stepId)?.spent, after.steps.get(stepId)?.spent];",
+    changes: [
+      ["before.steps.get(stepId)?.spent", "before.steps.get(stepId).spent"],
+      ["after.steps.get(stepId)?.spent", "after.steps.get(stepId).spent"],
+    ],
+    why: "A fact about the step was evolved, which demands that there is one.",
+  },
+  {
+    file: "evolve-usage.ts",
+    code: "if (spentBefore === spent) return after;",
+    changes: [["spentBefore === spent", "false"]],
+    why: "The sum less and plus the same is the sum.",
+  },
+  {
+    file: "evolve-usage.ts",
+    code: "const endStatus = state.steps.get(spec.stepId)?.phase.status;",
+    changes: [["state.steps.get(spec.stepId)?.phase", "state.steps.get(spec.stepId).phase"]],
+    why: "A fact about the step was evolved, which demands that there is one.",
+  },
+  {
+    file: "evolve-worktrees.ts",
+    code: "if (!state.steps.get(stepId)?.spec.isolate) return state;",
+    changes: [["state.steps.get(stepId)?.spec", "state.steps.get(stepId).spec"]],
+    why: "The dispatch of the step was evolved, which demands that there is one.",
+  },
+  {
+    file: "plan-progress.ts",
+    code: "if (!state.plan || !step?.spec.planned || !wait) return state;",
+    changes: [
+      ["!state.plan || !step?.spec.planned", "false"],
+      ["!state.plan || !step?.spec.planned", "!state.plan && !step?.spec.planned"],
+    ],
+    why: "Only a plan's step has a wait, and only in a plan.",
+  },
+  {
+    file: "plan-progress.ts",
+    code: "if (!wait || !waiting?.spec.planned) return plan;",
+    changes: [["waiting?.spec", "waiting.spec"]],
+    why: "Only a step that was admitted has a wait.",
+  },
+  {
+    file: "plan-progress.ts",
+    code: 'before.status === "waiting"',
+    changes: [['before.status === "waiting"', "true"]],
+    why: "A step that began is in none of what is taken off: it changes nothing.",
+  },
+  {
+    file: "state.ts",
+    code: "return state.openSteps",
+    changes: [
+      [
+        "state.openSteps .toArray() .map((stepId) => state.steps.get(stepId)) .filter((step) => step !== undefined)",
+        "state.openSteps.toArray().map(stepId => state.steps.get(stepId))",
+      ],
+    ],
+    why: "Each open step is among the steps.",
+  },
+  {
+    file: "state.ts",
+    code: ".filter((step) => step !== undefined);",
+    changes: [["step !== undefined", "true"]],
+    why: "Each open step is among the steps.",
+  },
+  {
+    file: "state.ts",
+    code: 'return childOf(phase)?.childSessionKey ?? (phase.status === "dispatched" ? phase.targetSession : undefined);',
+    changes: [['phase.status === "dispatched"', "true"]],
+    why: "No other phase has a session that we chose.",
+  },
+  {
     file: "withheld-words.ts",
     code: "const isMismatch = spec.gate?.holdMismatch === true && differences.length > 0;",
     changes: [["spec.gate?.holdMismatch", "spec.gate.holdMismatch"]],
@@ -144,6 +299,48 @@ const LEDGER: readonly Explained[] = [
 ];
 
 const DISPATCH: readonly Explained[] = [
+  {
+    file: "next-try.ts",
+    code: 'const isCancelled = cancelledBy !== undefined || (command.type === "failStep" && command.cancelled);',
+    changes: [['command.type === "failStep"', "true"]],
+    why: "A time-out says nothing of a cancellation.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'const { seed = "", deadlineAtMs } = created.plan ?? {};',
+    changes: [['""', '"Stryker was here!"']],
+    why: "Each plan has a seed.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'const retryAfterMs = command.type === "failStep" ? (command.retryAfterMs ?? 0) : 0;',
+    changes: [['command.type === "failStep"', "true"]],
+    why: "A time-out says nothing of a time to wait.",
+  },
+  {
+    file: "next-try.ts",
+    code: "return deadlineAtMs !== undefined && atMs >= deadlineAtMs;",
+    changes: [["deadlineAtMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "next-try.ts",
+    code: "const budget = spec.planned?.budget;",
+    changes: [["spec.planned?.budget", "spec.planned.budget"]],
+    why: "What is no step of a plan has had its last attempt.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";',
+    changes: [["budget.wallMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'const usage = spentFromUsage(command.type === "failStep" ? command.usage : undefined);',
+    changes: [['command.type === "failStep"', "true"]],
+    why: "A time-out says nothing of usage.",
+  },
   {
     file: "late-outcome.ts",
     code: "const lateOutcomes = step.late ?? [];",

@@ -171,13 +171,6 @@ describe("a retry", () => {
     expect(cancelled.status("a")).toBe("failed");
   });
 
-  it("has no place behind the plan's deadline", () => {
-    const deadlineAtMs = timeAt(4_500);
-    expect(
-      createFailingScene({ retryBudget: 1, backoffMs: 1_000_000 }, { plan: { deadlineAtMs } }).status("a"),
-    ).toBe("failed");
-  });
-
   it("has no report and no acknowledgement of the attempt before", () => {
     const scene = createDiamond({}, { retryBudget: 1 }).then(...beginSteps("a"), report("a"), failStep("a"));
     scene.then(dispatch("a", 2));

@@ -1,5 +1,6 @@
 /** Mutants that change nothing which anybody could notice, each with the reason. */
 import { AREAS } from "./areas.ts";
+import { DISPATCH } from "./explained-dispatch.ts";
 import type { Explained } from "./tally-mutants.ts";
 
 const LANES: readonly Explained[] = [
@@ -295,57 +296,6 @@ const LEDGER: readonly Explained[] = [
     code: 'const step = cause === "agent" && stepId !== undefined ? steps.get(stepId) : undefined;',
     changes: [["stepId !== undefined", "true"]],
     why: "No step has no id.",
-  },
-];
-
-const DISPATCH: readonly Explained[] = [
-  {
-    file: "next-try.ts",
-    code: 'const isCancelled = cancelledBy !== undefined || (command.type === "failStep" && command.cancelled);',
-    changes: [['command.type === "failStep"', "true"]],
-    why: "A time-out says nothing of a cancellation.",
-  },
-  {
-    file: "next-try.ts",
-    code: 'const { seed = "", deadlineAtMs } = created.plan ?? {};',
-    changes: [['""', '"Stryker was here!"']],
-    why: "Each plan has a seed.",
-  },
-  {
-    file: "next-try.ts",
-    code: 'const retryAfterMs = command.type === "failStep" ? (command.retryAfterMs ?? 0) : 0;',
-    changes: [['command.type === "failStep"', "true"]],
-    why: "A time-out says nothing of a time to wait.",
-  },
-  {
-    file: "next-try.ts",
-    code: "return deadlineAtMs !== undefined && atMs >= deadlineAtMs;",
-    changes: [["deadlineAtMs !== undefined", "true"]],
-    why: "No time is as late as none.",
-  },
-  {
-    file: "next-try.ts",
-    code: "const budget = spec.planned?.budget;",
-    changes: [["spec.planned?.budget", "spec.planned.budget"]],
-    why: "What is no step of a plan has had its last attempt.",
-  },
-  {
-    file: "next-try.ts",
-    code: 'if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";',
-    changes: [["budget.wallMs !== undefined", "true"]],
-    why: "No time is as late as none.",
-  },
-  {
-    file: "next-try.ts",
-    code: 'const usage = spentFromUsage(command.type === "failStep" ? command.usage : undefined);',
-    changes: [['command.type === "failStep"', "true"]],
-    why: "A time-out says nothing of usage.",
-  },
-  {
-    file: "late-outcome.ts",
-    code: "const lateOutcomes = step.late ?? [];",
-    changes: [["[]", '["Stryker was here"]']],
-    why: "It is no outcome, and one more is below the bound.",
   },
 ];
 

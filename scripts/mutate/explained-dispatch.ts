@@ -1,0 +1,96 @@
+/** Mutants of `dispatch` that change nothing which anybody could notice, each with the reason. */
+import type { Explained } from "./tally-mutants.ts";
+
+/** Explained mutants, their files from the folder of the area on. */
+export const DISPATCH: readonly Explained[] = [
+  {
+    file: "next-try.ts",
+    code: 'const isCancelled = cancelledBy !== undefined || (command.type === "failStep" && command.cancelled);',
+    changes: [['command.type === "failStep"', "true"]],
+    why: "A time-out says nothing of a cancellation.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'const { seed = "", deadlineAtMs } = created.plan ?? {};',
+    changes: [['""', '"Stryker was here!"']],
+    why: "Each plan has a seed.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'const retryAfterMs = command.type === "failStep" ? (command.retryAfterMs ?? 0) : 0;',
+    changes: [['command.type === "failStep"', "true"]],
+    why: "A time-out says nothing of a time to wait.",
+  },
+  {
+    file: "next-try.ts",
+    code: "return deadlineAtMs !== undefined && atMs >= deadlineAtMs;",
+    changes: [["deadlineAtMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "next-try.ts",
+    code: "const budget = spec.planned?.budget;",
+    changes: [["spec.planned?.budget", "spec.planned.budget"]],
+    why: "What is no step of a plan has had its last attempt.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";',
+    changes: [["budget.wallMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "next-try.ts",
+    code: 'const usage = spentFromUsage(command.type === "failStep" ? command.usage : undefined);',
+    changes: [['command.type === "failStep"', "true"]],
+    why: "A time-out says nothing of usage.",
+  },
+  {
+    file: "late-outcome.ts",
+    code: "const lateOutcomes = step.late ?? [];",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It is no outcome, and one more is below the bound.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: "const deadlineAtMs = created.plan?.deadlineAtMs;",
+    changes: [["created.plan?.deadlineAtMs", "created.plan.deadlineAtMs"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: 'return deadlineAtMs !== undefined && now >= deadlineAtMs ? "deadline" : undefined;',
+    changes: [["deadlineAtMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: "const budget = state.created.plan?.budget;",
+    changes: [["state.created.plan?.budget", "state.created.plan.budget"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: 'if (budget.wallMs !== undefined && now - allowedFromMs >= budget.wallMs) return "wallMs";',
+    changes: [["budget.wallMs !== undefined", "true"]],
+    why: "No time is as long as none.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: "stepId !== DELIVERY_STEP_ID && steps.get(stepId)?.spec.planned !== undefined;",
+    changes: [["steps.get(stepId)?.spec", "steps.get(stepId).spec"]],
+    why: "What waits, and what only time moves on, is among the steps.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: 'plan.timed.some((stepId) => isWork(stepId) && steps.get(stepId)?.phase.status === "backoff")',
+    changes: [["steps.get(stepId)?.phase", "steps.get(stepId).phase"]],
+    why: "What only time moves on is among the steps.",
+  },
+  {
+    file: "plan-rules.ts",
+    code: "return plan.admitted === created.plan?.steps && isDone;",
+    changes: [["created.plan?.steps", "created.plan.steps"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+];

@@ -52,6 +52,27 @@ export const DISPATCH: readonly Explained[] = [
     why: "It is no outcome, and one more is below the bound.",
   },
   {
+    file: "effects/rule-on-observation.ts",
+    code: "default:",
+    changes: [
+      ['default: return assertNever(seen, "observation");', "default:"],
+      ['default: return assertNever(outcome, "child outcome");', "default:"],
+    ],
+    why: "The compiler holds the switches to be complete.",
+  },
+  {
+    file: "effects/rule-on-observation.ts",
+    code: 'return assertNever(seen, "observation");',
+    changes: [['"observation"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "effects/rule-on-observation.ts",
+    code: 'return assertNever(outcome, "child outcome");',
+    changes: [['"child outcome"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
     file: "plan-rules.ts",
     code: "const deadlineAtMs = created.plan?.deadlineAtMs;",
     changes: [["created.plan?.deadlineAtMs", "created.plan.deadlineAtMs"]],

@@ -165,6 +165,10 @@ describe("ruleOnObservation", () => {
     ],
     ["gives a child time to appear", { running: true, ms: early, seen: { kind: "absent" }, expected: [] }],
     [
+      "gives a child all its time from when it was heard of",
+      { running: true, ms: unconfirmed - 1, seen: { kind: "absent" }, expected: [] },
+    ],
+    [
       "calls a child lost that the host forgot",
       {
         running: true,
@@ -226,7 +230,16 @@ describe("ruleOnObservation", () => {
     expect(rule(running, ms, seen)).toEqual(expected);
   });
 
+  it("calls a child lost that ran in a gateway which is gone, and names that", () => {
+    const attempt = { stepId: stepId(1), attempt: 1, now: timeAt(unconfirmed), away: "east" };
+    const error = { code: "child_lost", message: "the child ran in gateway east, which is gone" };
+    expect(ruleOnObservation(dispatchedScene.state, attempt, { kind: "absent" })).toEqual([
+      { type: "failStep", stepId: "step-1", attempt: 1, error, cancelled: false, via: "reconciled" },
+    ]);
+  });
+
   it.each([
+    ["a coordination that was never opened", createUnopened(RUN), 1],
     ["a coordination that ended", openScene(OPEN, spawn("a"), fail(1), SETTLE).state, 1],
     ["a step that ended", openScene(OPEN, spawn("a"), fail(1)).state, 1],
     ["another attempt", runningScene.state, 2],

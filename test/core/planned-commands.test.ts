@@ -6,6 +6,7 @@ import {
   type CoordinationId,
   type StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import {
   admit,
@@ -96,6 +97,14 @@ describe("a command about a plan is refused with the reason", () => {
     expect(describeReason(open().when(command))).toBe(reason);
   });
 
+  it("where people were asked whether the plan is to begin", () => {
+    const { open } = openTwo();
+    const doubted = { ...open, plan: { ...open.plan, decisionQuestion: "q-1" } };
+    expect(describeReason(decide(doubted, dispatch("a"), timeAt(9_000)))).toBe(
+      "NOT_READY: people were asked whether the plan is to begin, and have not answered",
+    );
+  });
+
   it("where it would begin a spawn of a model", () => {
     const observed = planScene(OPEN, spawn("a"), acknowledge(1));
     expect(describeReason(observed.when(dispatch("step-1", 2)))).toBe(
@@ -133,6 +142,12 @@ describe("a report", () => {
         .then(report("a"))
         .says(report("a", 1, rest)),
     ).toBe("step.reported");
+  });
+
+  it("that came too late is recorded as that, and changes nothing", () => {
+    const scene = openAtWork().then(finish("a"));
+    expect(scene.says(report("a"))).toBe("STEP_ENDED step.outcome_refused");
+    expect(scene.last("step.outcome_refused").payload).toMatchObject({ attempt: 1, outcome: "reported" });
   });
 
   it("is taken before its child is heard of, and so often and no more", () => {

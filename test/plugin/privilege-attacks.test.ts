@@ -2,10 +2,12 @@
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { openLedgerForReading } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { loadToolNames } from "../../src/plugins/openclaw/privileges/tool-names.ts";
+import { createSpawnHandlers } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
@@ -206,7 +208,24 @@ describe("what cannot be held does not begin", () => {
     expect(await spawn(OWNER, CHILD, { coordination: { tools: { allow: ["read"] } } })).toMatch(
       /nothing would hold it/u,
     );
+    expect(await spawn(OWNER, CHILD, { coordination: { tools: { allow: "read" } } })).toMatch(
+      /nothing would hold it/u,
+    );
     expect(await spawn(OWNER, CHILD, {})).toBeUndefined();
+  });
+
+  it("a child that is to be held, where a reload does not end in time", async () => {
+    await start({ privileges: { agents: { coder: { write: [] } } } });
+    const use = (): Promise<never> => Promise.reject(new CoordinationError("LEDGER_CLOSED", "a reload"));
+    const spawns = createSpawnHandlers({ api: host.api, use, quietly: use, isHeld: use });
+    const askFor = async (params: Record<string, unknown>): Promise<string | undefined> => {
+      const event = eventOf("sessions_spawn", { task: "work", ...params });
+      return (await spawns.beforeSpawn(event, contextOf(OWNER), Date.now() + 1_000))?.blockReason;
+    };
+    expect(await askFor({ coordination: { tools: { allow: ["read"] } } })).toMatch(/nothing would hold it/u);
+    expect(await askFor({ coordination: { tools: "read" } })).toMatch(/nothing would hold it/u);
+    expect(await askFor({ agentId: "coder" })).toMatch(/nothing would hold it/u);
+    expect(await askFor({ agentId: "other" })).toBeUndefined();
   });
 });
 

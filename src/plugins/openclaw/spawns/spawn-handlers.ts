@@ -94,11 +94,7 @@ async function ruleOnSpawn(
       return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
     }, untilMs - Date.now());
   } catch (error) {
-    return (
-      refuseUngateable(event, ctx, reading) ??
-      refuseUnrecorded(findRuntime(), reading, "it could not be recorded") ??
-      continueOrRefuse(api, error, "spawn")
-    );
+    return refuseUnheld({ event, ctx }, reading) ?? continueOrRefuse(api, error, "spawn");
   }
 }
 
@@ -116,8 +112,12 @@ async function findUnheld(
   return explainUnenforceable(target, isNarrowed);
 }
 
-/** True where the spawn itself or the operator's rule for the agent holds the child to something. */
+/**
+ * True where the spawn itself or the operator's rule for the agent holds the child to something. Words about it that cannot
+ * be understood were meant to.
+ */
 function isAskedToHold({ privilegeRules }: SharedRuntime, reading: SpawnReading): boolean {
+  if (reading.kind === "spawn" && reading.privilegeProblem !== undefined) return true;
   const askedPrivilege = reading.kind === "spawn" ? reading.request.spawn.askedPrivilege : undefined;
   const agentId = reading.target?.agentId;
   // Whose work it will be is not known here: every pack's rules count.
@@ -131,12 +131,8 @@ function isAskedToHold({ privilegeRules }: SharedRuntime, reading: SpawnReading)
  * Refuses a spawn that is not recorded although its child is to be held to something: only the ledger tells what that is. Others
  * go on: what holds the session that spawns is found through the host's record of who spawned whom.
  */
-function refuseUnrecorded(
-  runtime: SharedRuntime | undefined,
-  reading: SpawnReading | undefined,
-  because: string,
-): BeforeResult {
-  if (!runtime || !reading || !isAskedToHold(runtime, reading)) return undefined;
+function refuseUnrecorded(runtime: SharedRuntime, reading: SpawnReading, because: string): BeforeResult {
+  if (!isAskedToHold(runtime, reading)) return undefined;
   return createRefusal(
     "spawn",
     `what its child may do is narrowed, and ${because}, so nothing would hold it`,
@@ -144,18 +140,18 @@ function refuseUnrecorded(
 }
 
 /**
- * Refuses a spawn that cannot be recorded although its result would have to be held. Other spawns go on. Where the
- * runtime could not be entered, the call was not read before.
+ * Refuses a spawn that could not be recorded although its result would have to be held, or its child. Other spawns go on. Where
+ * the runtime could not be entered, the call was not read before.
  */
-function refuseUngateable(
-  event: BeforeEvent,
-  ctx: BeforeContext,
-  reading: SpawnReading | undefined,
+function refuseUnheld(
+  { event, ctx }: Omit<HookedSpawn, "untilMs">,
+  read: SpawnReading | undefined,
 ): BeforeResult {
   const runtime = findRuntime();
-  if (!runtime || !isCoordinated(runtime, ctx)) return undefined;
-  const { target } = reading ?? readSpawnCall(callOf(runtime, event, ctx));
-  return refuseTarget(runtime, target);
+  if (!runtime) return undefined;
+  const reading = read ?? readSpawnCall(callOf(runtime, event, ctx));
+  const ungateable = isCoordinated(runtime, ctx) ? refuseTarget(runtime, reading.target) : undefined;
+  return ungateable ?? refuseUnrecorded(runtime, reading, "it could not be recorded");
 }
 
 /** Refuses a spawn whose result could not be held where it would have to be. */

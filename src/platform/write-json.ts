@@ -31,16 +31,17 @@ export function* writeJson(value: unknown): Generator<undefined, readonly string
 }
 
 function* write(writing: Writing, value: unknown, levels: number): Generator<undefined, void> {
-  if (levels === 0 || countCharsLeft(value, SMALL_CHARS_MAX) >= 0) {
+  if (levels === 0 || typeof value !== "object" || value === null || isSmall(value)) {
     add(writing, value === undefined ? "null" : JSON.stringify(value));
     if (isSlice(writing)) {
       endSlice(writing);
       yield;
     }
   } else if (Array.isArray(value)) yield* writeItems(writing, value, levels);
-  else if (typeof value === "object" && value !== null) yield* writeMembers(writing, value, levels);
-  else add(writing, JSON.stringify(value));
+  else yield* writeMembers(writing, value, levels);
 }
+
+const isSmall = (value: object): boolean => countCharsLeft(value, SMALL_CHARS_MAX) >= 0;
 
 /**
  * Returns how many of the characters a value leaves, less than none where it is larger. It is run for every value of every

@@ -32,6 +32,10 @@ it("writes many numbers in many slices", () => {
   expect(write(Array.from({ length: 50_000 }, (_, index) => index)).slices).toBeGreaterThan(40);
 });
 
+it("writes many long texts in as many slices", () => {
+  expect(write(Array.from({ length: 50 }, () => "x".repeat(100_000))).slices).toBeGreaterThan(40);
+});
+
 it("large values take many slices", () => {
   const events = Array.from({ length: 5_000 }, (_, sequence) => ({
     sequence,

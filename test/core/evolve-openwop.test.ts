@@ -1,16 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { createEventId, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import { evolve } from "../../src/agents/coordination/ledger/evolve.ts";
-import type {
-  KnownCoordination,
-  OpenCoordination,
-  Step,
-} from "../../src/agents/coordination/ledger/state.ts";
+import type { KnownCoordination, OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import { openOf } from "./claims-scene.ts";
+import { idOf, stepOf } from "./plan-progress-scene.ts";
 import { OPEN, openScene, RUN, spawn, stepId, type Scene } from "./scene.ts";
-
-const idOf = (name: string) => name as StepId;
-const stepOf = (scene: Scene, name = "step-1"): Step => openOf(scene).steps.get(idOf(name))!;
 
 describe("OpenWOP events", () => {
   /** The state after an event that follows it. */
@@ -43,7 +37,7 @@ describe("OpenWOP events", () => {
     const scene = openScene(OPEN, spawn("a"));
     const next = follow(scene, decide({ kind: "terminate" }));
     expect(next.iterations).toBe(7);
-    expect(next.steps.get(stepId(1))).toEqual(stepOf(scene));
+    expect(next.steps.get(stepId(1))).toEqual(stepOf(scene, "step-1"));
   });
 
   it("lead the chain of the worker that they name", () => {

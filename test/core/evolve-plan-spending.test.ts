@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
-import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
   addSpending,
@@ -13,6 +12,7 @@ import {
 } from "../../src/agents/coordination/ledger/plan-progress.ts";
 import type { PlanProgress, Step } from "../../src/agents/coordination/ledger/state.ts";
 import { openOf } from "./claims-scene.ts";
+import { idOf, NOTHING_SPENT, planOf, play, stepOf } from "./plan-progress-scene.ts";
 import {
   admit,
   DELIVERY,
@@ -29,14 +29,6 @@ import {
 } from "./planned-scene.ts";
 import { openScene, OWNER, spawn, stepId, timeAt, type Scene } from "./scene.ts";
 
-const idOf = (name: string) => name as StepId;
-const planOf = (scene: Scene): PlanProgress => openOf(scene).plan!;
-const stepOf = (scene: Scene, name: string): Step => openOf(scene).steps.get(idOf(name))!;
-const play = (scene: Scene, ...commands: readonly Command[]): Scene => {
-  for (const command of commands)
-    if (scene.when(command).kind !== "accepted") throw new Error(`${command.type} is not accepted`);
-  return scene;
-};
 /** A plan of the steps `a` and `b`, of which `a` is at work. */
 const openAtWork = (opened: Partial<Opened> = {}): Scene =>
   openScene(
@@ -55,7 +47,6 @@ const deliveryOf = (scene: Scene, phase: Step["phase"]): Step => {
   return { ...rest, spec: { ...spec, stepId: idOf(DELIVERY) }, phase };
 };
 const USAGE = { tokens: 400, costMicroUsd: 3_000 };
-const NOTHING = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
 describe("the spending of a plan", () => {
   it("is that of its steps, each attempt with its spawn, and is known of each step", () => {
@@ -107,8 +98,8 @@ describe("the spending of a plan", () => {
   });
 
   it("is nothing where no usage was said", () => {
-    expect(spentFromUsage(undefined)).toEqual(NOTHING);
-    expect(spentFromUsage({})).toEqual(NOTHING);
+    expect(spentFromUsage(undefined)).toEqual(NOTHING_SPENT);
+    expect(spentFromUsage({})).toEqual(NOTHING_SPENT);
     expect(spentFromUsage(USAGE)).toEqual({ spawns: 0, ...USAGE });
   });
 });
@@ -283,7 +274,7 @@ describe("a question about a plan", () => {
     const plan = openAnswered("budget", resolution);
     expect(plan).toMatchObject({
       stop: "budget",
-      allowedFrom: NOTHING,
+      allowedFrom: NOTHING_SPENT,
       allowedFromMs: timeAt(0),
       hasExpired: resolution === "expired",
     });
@@ -292,7 +283,11 @@ describe("a question about a plan", () => {
 
   it("whether it begins gives it all its time from the approval on, and what it spent counts", () => {
     const plan = openAnswered("confidence", "approved");
-    expect(plan).toMatchObject({ allowedFrom: NOTHING, allowedFromMs: timeAt(9_000), hasExpired: false });
+    expect(plan).toMatchObject({
+      allowedFrom: NOTHING_SPENT,
+      allowedFromMs: timeAt(9_000),
+      hasExpired: false,
+    });
     expect(plan).not.toHaveProperty("stop");
     expect(plan).not.toHaveProperty("decisionQuestion");
   });

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
-import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
   addAdmission,
   createProgress,
   releaseApprovedStep,
 } from "../../src/agents/coordination/ledger/plan-progress.ts";
-import type { PlanProgress, Step } from "../../src/agents/coordination/ledger/state.ts";
+import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { openOf } from "./claims-scene.ts";
+import { idOf, NOTHING_SPENT, planOf, play, stepOf } from "./plan-progress-scene.ts";
 import {
   admit,
   DELIVERY,
@@ -25,18 +25,10 @@ import {
 } from "./planned-scene.ts";
 import { OPEN, openScene, spawn, stepId, timeAt, type Scene } from "./scene.ts";
 
-const idOf = (name: string) => name as StepId;
-const planOf = (scene: Scene): PlanProgress => openOf(scene).plan!;
-const stepOf = (scene: Scene, name: string): Step => openOf(scene).steps.get(idOf(name))!;
 const listReady = (scene: Scene): unknown => planOf(scene).ready.data.keySeq().toArray();
 const openWith = (steps: readonly ReturnType<typeof planStep>[], opened: Partial<Opened> = {}): Scene =>
   openScene(openPlan({ steps: steps.length, ...opened }), admit(...steps));
-const play = (scene: Scene, ...commands: readonly Command[]): void => {
-  for (const command of commands)
-    if (scene.when(command).kind !== "accepted") throw new Error(`${command.type} is not accepted`);
-};
 const runTo = (name: string, end: Command): readonly Command[] => [dispatch(name), startStep(name), end];
-const NOTHING = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
 const createAsked = (rest: Partial<FactPayloads["coordination.escalated"]> = {}): FactDraft => ({
   type: "coordination.escalated",
@@ -62,8 +54,8 @@ describe("the progress of a plan", () => {
     expect(plan).toMatchObject({
       admitted: 0,
       hasExpired: false,
-      spent: NOTHING,
-      allowedFrom: NOTHING,
+      spent: NOTHING_SPENT,
+      allowedFrom: NOTHING_SPENT,
       allowedFromMs: timeAt(0),
     });
     expect(plan).not.toHaveProperty("stop");

@@ -7,8 +7,9 @@
  */
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
-import { rolldown, type OutputChunk } from "rolldown";
+import { rolldown, type OutputChunk, type RolldownBuild, type RolldownOutput } from "rolldown";
 import { buildPage } from "./build-page.ts";
+import { chooseChunks } from "./chunks.ts";
 import { writeDeclarations } from "./declarations.ts";
 import packageJson from "../package.json" with { type: "json" };
 
@@ -16,12 +17,17 @@ const ROOT = join(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
 const MODULES = join(ROOT, "node_modules");
 
+/** The program's beginning, and the rest of it, which the beginning loads lazily. */
+const PROGRAM = { main: "plugins/cli/main", rest: "plugins/cli/program" } as const;
+const REST_OF_PROGRAM = /\/program\.ts$/u;
+
 /** Native, or the host's own. */
 const NOT_BUNDLED = [/^openclaw(\/|$)/u, ...Object.keys(packageJson.dependencies)];
 
 rmSync(DIST, { recursive: true, force: true });
 const moduleIds = [
   ...(await bundleSources()).flatMap((chunk) => chunk.moduleIds),
+  ...(await bundleProgram()).flatMap((chunk) => chunk.moduleIds),
   ...(await buildPage(join(DIST, "page"))),
 ];
 writeFileSync(join(DIST, "THIRD-PARTY-LICENSES.md"), formatLicences(listBundledPackages(moduleIds)));
@@ -29,36 +35,79 @@ cpSync(join(ROOT, "src", "infra", "sqlite", "migrations"), join(DIST, "migration
 cpSync(join(ROOT, "src", "infra", "postgres", "migrations"), join(DIST, "postgres", "migrations"), {
   recursive: true,
 });
-chmodSync(join(DIST, "plugins", "cli", "main.js"), 0o755);
+chmodSync(join(DIST, `${PROGRAM.main}.js`), 0o755);
 writeDeclarations("compare");
 
+/** Bundles twice: the first bundle tells what is loaded together, and the second has that in one chunk. */
 async function bundleSources(): Promise<OutputChunk[]> {
-  const bundle = await rolldown({
-    cwd: ROOT,
-    input: Object.fromEntries(listEntries().map((entry) => [entry, join("src", `${entry}.ts`)])),
-    platform: "node",
-    external: NOT_BUNDLED,
-    tsconfig: "tsconfig.json",
-    // The file that a package calls its main may load its parts in a way that no bundler sees.
-    resolve: { mainFields: ["module", "main"] },
-  });
-  const { output } = await bundle.write({
+  const entries = listEntries();
+  const apart = await openBundle({ entries, isMerged: false });
+  const { output } = await apart.generate({ format: "esm" });
+  await apart.close();
+  const chunks = chooseChunks(listChunks(output), ROOT);
+  const together = await openBundle({ entries });
+  const written = await together.write({
     dir: DIST,
     format: "esm",
     chunkFileNames: "chunks/[name]-[hash].js",
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ debugName: "loaded together", name: (moduleId) => chunks.get(moduleId) ?? null }],
+    },
+  });
+  await together.close();
+  return listChunks(written.output);
+}
+
+/**
+ * Bundles the beginning of the program alone. Other chunks may import any file of the bundle of all sources, and this
+ * one does its work when it is imported.
+ */
+async function bundleProgram(): Promise<OutputChunk[]> {
+  const bundle = await openBundle({ entries: [PROGRAM.main], external: [REST_OF_PROGRAM] });
+  const { output } = await bundle.write({
+    dir: DIST,
+    format: "esm",
+    paths: (id) => (REST_OF_PROGRAM.test(id) ? `./${PROGRAM.rest}.js` : id),
   });
   await bundle.close();
+  return listChunks(output);
+}
+
+interface Bundled {
+  readonly entries: readonly string[];
+  readonly external?: readonly (RegExp | string)[];
+  /** False where each lazily loaded module has to have a chunk of its own. */
+  readonly isMerged?: boolean;
+}
+
+function openBundle({ entries, external = [], isMerged = true }: Bundled): Promise<RolldownBuild> {
+  return rolldown({
+    cwd: ROOT,
+    input: Object.fromEntries(entries.map((entry) => [entry, join("src", `${entry}.ts`)])),
+    platform: "node",
+    external: [...NOT_BUNDLED, ...external],
+    tsconfig: "tsconfig.json",
+    // The file that a package calls its main may load its parts in a way that no bundler sees.
+    resolve: { mainFields: ["module", "main"] },
+    // The groups need it. Only the exports that declarations name are promised.
+    preserveEntrySignatures: "allow-extension",
+    // Some modules are loaded lazily by one command and at once by another.
+    checks: { ineffectiveDynamicImport: false },
+    experimental: { chunkOptimization: isMerged },
+  });
+}
+
+function listChunks(output: RolldownOutput["output"]): OutputChunk[] {
   return output.filter((part) => part.type === "chunk");
 }
 
-/** Lists what the package exports and its programs, as paths below src without their ending. */
+/** Lists what the package exports and the rest of its program, as paths below src without their ending. */
 function listEntries(): string[] {
   const exported = Object.values(packageJson.exports).flatMap((target) =>
-    typeof target === "string" ? [] : [target.default],
+    typeof target === "string" ? [] : [target.default.replace(/^\.\/dist\//u, "").replace(/\.js$/u, "")],
   );
-  return [...exported, ...Object.values(packageJson.bin)].map((path) =>
-    path.replace(/^\.\/dist\//u, "").replace(/\.js$/u, ""),
-  );
+  return [...exported, PROGRAM.rest];
 }
 
 function listBundledPackages(moduleIds: readonly string[]): string[] {

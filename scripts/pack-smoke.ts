@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { installInto, packProject } from "./pack.ts";
 
 /** OpenClaw copies each of them at every load: 8,800 made the start of a gateway 20 s longer. */
-const FILES_MAX = 520;
+const FILES_MAX = 240;
 
 const TOKEN = "smoke-test-token";
 

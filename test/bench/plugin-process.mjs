@@ -23,9 +23,11 @@ const api = {
   registerService: (registered) => {
     service = registered;
   },
+  session: { controls: { registerControlUiDescriptor: ignore } },
   pluginConfig: { coordination: { phase1: { enabled: true } } },
-  logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+  logger: { debug: ignore, info: ignore, warn: ignore, error: console.error },
   runtime: {
+    config: { current: () => ({}) },
     state: { resolveStateDir: () => stateDir },
     tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]) }) } } },
     agent: { session: { patchSessionEntry: () => Promise.resolve(null) } },

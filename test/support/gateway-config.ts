@@ -57,11 +57,6 @@ export function createBaseConfig({ home, port, token, modelBaseUrl }: BaseConfig
     tools: { profile: "full" },
     // The host looks through all skills after each change of a workspace, which is a tenth of what a test's gateway does.
     skills: { load: { watch: false } },
-    /*
-     * While sessions are written more often than once a second, the host's maintenance of a new store begins anew for each
-     * write, in a new thread each time, and keeps a core busy: three in seven gateways did. It has nothing to do in a test.
-     */
-    session: { maintenance: { mode: "warn" } },
     logging: { file: join(home, "gateway.log") },
     update: { checkOnStart: false },
   };

@@ -1,7 +1,6 @@
 /** Owns: a scripted model, the real gateway with the plugin, and eyes on the ledger, for every end-to-end test. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { inject } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
@@ -43,13 +42,12 @@ export function createPluginConfig(phase1: Record<string, unknown> = PHASE1) {
 /** A secret that a configuration can name as `${COORDINATION_E2E_TOKEN}`. */
 export const TOKEN_OF_ENVIRONMENT = "e2e-token-of-the-default-tenant";
 
-/** Makes the same environment for every gateway, so that each can serve every file. */
-const createEnvironment = () => ({
-  /** Fixtures load our sources or our package from here: the host copies the fixtures before it loads them. */
+/** The same environment for every gateway, so that each can serve every file. */
+const ENVIRONMENT = {
+  /** Fixtures load sources of ours from here: the host copies the fixtures before it loads them. */
   COORDINATION_E2E_SOURCE: new URL("../../src/", import.meta.url).href,
-  COORDINATION_E2E_PACKAGE: pathToFileURL(join(inject("pluginDir"), "/")).href,
   COORDINATION_E2E_TOKEN: TOKEN_OF_ENVIRONMENT,
-});
+};
 
 export interface StageOptions extends Partial<GatewayOptions> {
   /** Starts a process of its own, which no other file uses: one that is killed, stopped or given a broken ledger. */
@@ -68,7 +66,7 @@ export async function openStage(
     plugin: { kind: "path", dir: inject("pluginDir") },
     pluginConfig: createPluginConfig(),
     ...options,
-    env: { ...createEnvironment(), ...options.env },
+    env: { ...ENVIRONMENT, ...options.env },
   };
   const gateway = isFresh ? await startGateway(base) : await takeGateway(base);
   const ledgerPath = ledgerUrl ?? join(gateway.stateDir, "coordination", "ledger.sqlite");

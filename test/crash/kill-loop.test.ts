@@ -111,7 +111,7 @@ interface Rounds {
   readonly count: number;
 }
 
-/** Kills a worker on a new ledger in each round, and returns how many operations were acknowledged. */
+/** Begins a ledger, kills a worker on it in each round, and returns how many operations were acknowledged. */
 async function killWorkers({ first, count }: Rounds, random: () => number): Promise<number> {
   using folder = createTempFolder();
   const path = folder.file("ledger.sqlite");

@@ -1,9 +1,11 @@
 /** Packs and installs the plugin once for all end-to-end tests, as an operator would get it, and deletes what they leave behind. */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { installInto, packProject } from "../../scripts/pack.ts";
+import { HOST_ENTRY } from "../support/gateway.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -17,6 +19,7 @@ declare module "vitest" {
 }
 
 export default async function setUp(project: TestProject): Promise<() => void> {
+  completeHostInstallation();
   const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
   const tarball = await packProject(folder);
   project.provide("tarball", tarball);
@@ -27,6 +30,14 @@ export default async function setUp(project: TestProject): Promise<() => void> {
   mkdirSync(homesDir);
   project.provide("homesDir", homesDir);
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/**
+ * Lets the host end its own installation, which it does at its first command where npm ran no scripts. One of two first
+ * commands at once may refuse ("owner cannot be verified").
+ */
+function completeHostInstallation(): void {
+  execFileSync(process.execPath, [HOST_ENTRY, "--version"], { stdio: "inherit" });
 }
 
 /**

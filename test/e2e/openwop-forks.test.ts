@@ -3,6 +3,7 @@ import { setTimeout as passed } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { createNode, createWorkflow } from "../openwop/levels-workflows.ts";
 import { filterByType, type Event } from "../openwop/levels-world.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage } from "./openwop-stage.ts";
 
@@ -18,7 +19,9 @@ const LONG = createWorkflow("long", {
   ],
   settings: { maxLoopbackIterations: 480 },
 });
-const ROUNDS = 14;
+const ROUNDS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
+/** A fork has taken all its events by then. */
+const MOMENT_MS_MAX = 40;
 
 const stripRunIds = (events: readonly Event[]): unknown[] => events.map(({ runId: _, ...event }) => event);
 
@@ -38,7 +41,7 @@ it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next pro
     const before = (await stage.runs()).length;
     const pendingAnswer = serve.client.post(`/v1/runs/${sourceRunId}:fork`, body).catch(() => undefined);
     await waitFor(async () => (await stage.runs()).length > before, { what: "the fork", everyMs: 1 });
-    await passed(round * 3);
+    await passed((round * MOMENT_MS_MAX) / ROUNDS);
     await serve.kill9();
     await pendingAnswer;
     const forks = (await stage.runs()).filter(

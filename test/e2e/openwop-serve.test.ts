@@ -11,6 +11,7 @@ import {
   createWorkflow,
 } from "../openwop/levels-workflows.ts";
 import { filterByType, findOnly, type Client, type Event } from "../openwop/levels-world.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
@@ -125,7 +126,7 @@ const decisionsOf = (events: readonly Event[]): unknown[] =>
   filterByType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
 
 describe("kill -9 of a host", () => {
-  const ROUNDS = 24;
+  const ROUNDS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
 
   it(`at ${ROUNDS} moments: every run that was accepted reaches its end, and no child is there twice`, async () => {
     await using stage = serveStage(DEFINITIONS);
@@ -148,7 +149,9 @@ describe("kill -9 of a host", () => {
     await waitUntilAllEnded(last.client, all);
     const logs = await Promise.all(accepted.map(({ runId }) => last.client.events(runId)));
     // Else the moments were none at which a kill could have harmed.
-    expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(10);
+    expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(
+      ROUNDS / 3,
+    );
     await last.stop();
     await checkLedger(stage);
   });

@@ -11,6 +11,7 @@ import {
   createWorkflow,
 } from "../openwop/levels-workflows.ts";
 import { chainOf, filterByType, type Client, type Event } from "../openwop/levels-world.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { serveStage } from "./openwop-stage.ts";
 
@@ -91,7 +92,7 @@ function checkMerge({ workflowId }: Accepted, events: readonly Event[]): void {
 }
 
 describe("kill -9 of a host whose runs have a gate", () => {
-  const ROUNDS = 12;
+  const ROUNDS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
 
   it(`at ${ROUNDS} moments: every run reaches its end, and what is merged was let through, once`, async () => {
     const critic = await startModelServer((prompt) => {
@@ -136,7 +137,9 @@ describe("kill -9 of a host whose runs have a gate", () => {
         { what: "every accepted run to complete", timeoutMs: 60_000, everyMs: 100 },
       );
       const logs = await Promise.all(accepted.map(({ runId }) => client.events(runId)));
-      expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(5);
+      expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(
+        ROUNDS / 3,
+      );
       for (const [index, log] of logs.entries()) {
         const run = accepted[index];
         if (run) checkMerge(run, log);

@@ -1,3 +1,4 @@
+import { setTimeout as passed } from "node:timers/promises";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isEnded } from "../../src/agents/coordination/ledger/state.ts";
@@ -5,7 +6,7 @@ import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { openPage, startBrowser, type WatchedPage } from "../page/browser.ts";
 import { startCable, type Cable } from "../page/cable.ts";
-import { hasEnded, openStage, stepNamed, type Stage } from "./stage.ts";
+import { hasEnded, openStage, stepNamed, type Known, type Stage } from "./stage.ts";
 
 /** The host takes longer than the page. */
 const HOST_WAIT = { timeout: 60_000 };
@@ -38,25 +39,67 @@ async function openLivePage(): Promise<WatchedPage> {
   return watched;
 }
 
+const SESSION = "agent:main:crash";
+const ROUNDS = chooseCampaignSize("GATEWAY_KILLS", { short: 1, long: 10 });
+/** So many sessions spawn one after the other, so that a kill meets each at another stage of its spawns. */
+const SESSIONS = 6;
+const STAGGER_MS = 80;
+
+const nameSession = (round: number, index: number): string => `agent:main:round-${round}-${index}`;
+const SPAWNING_SESSIONS = Array.from({ length: ROUNDS * SESSIONS }, (_, index) =>
+  nameSession(Math.floor(index / SESSIONS), index % SESSIONS),
+);
+
+/** Ends when the last session's first spawn is recorded, and waits for no turn. */
+async function spawnInSessions(round: number): Promise<void> {
+  const spawn = ["one", "two"].map((label) => ({ label, task: renderScript({ delayMs: 500, say: label }) }));
+  const message = renderScript({ spawn }, { say: "ok" });
+  for (let index = 0; index < SESSIONS; index += 1) {
+    const turn = stage.gateway.agent({ sessionKey: nameSession(round, index), message });
+    turn.catch(() => undefined);
+    await passed(STAGGER_MS);
+  }
+  await stage.until(nameSession(round, SESSIONS - 1), () => true);
+}
+
 describe("kill -9 of the gateway", () => {
   let shown: WatchedPage;
+  let before: Known | undefined;
 
-  it("while children run: each open step gets the host's outcome after the restart, once", async () => {
-    const session = "agent:main:crash";
+  // A start takes half a minute: one kill serves all tests.
+  beforeAll(async () => {
     const spawn = [
       { label: "quick", task: renderScript({ say: "quick result" }) },
       { label: "slow", task: renderScript({ delayMs: 60_000, say: "never" }) },
     ];
-    await stage.gateway.agent({ sessionKey: session, message: renderScript({ spawn }, { say: "ok" }) });
-    await stage.until(session, (state) => stepNamed(state, "quick").phase.status === "completed");
-    const before = (await stage.of(session)).at(-1);
+    await stage.gateway.agent({ sessionKey: SESSION, message: renderScript({ spawn }, { say: "ok" }) });
+    before = await stage.until(SESSION, (state) => stepNamed(state, "quick").phase.status === "completed");
     shown = await openLivePage();
-    await shown.page.getByText(session).first().waitFor(HOST_WAIT);
-    await stage.gateway.kill9();
-    await shown.page.getByText("Connection lost").waitFor(HOST_WAIT);
-    await stage.restart();
+    await shown.page.getByText(SESSION).first().waitFor(HOST_WAIT);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await spawnInSessions(round);
+      await stage.gateway.kill9();
+      expect((await stage.verify()).problems).toEqual([]);
+      await shown.page.getByText("Connection lost").waitFor(HOST_WAIT);
+      await stage.restart();
+    }
     cable.plugIn(stage.gateway.port);
-    const after = await stage.until(session, hasEnded, 120_000);
+  }, 200_000 * ROUNDS);
+
+  it("under an open page, which says how to get in again and keeps what it showed", async () => {
+    await shown.page.getByText("The session has ended. Open the page with a new link.").waitFor(HOST_WAIT);
+    expect(await shown.page.getByText(SESSION).count()).toBeGreaterThan(0);
+    expect(shown.problems).toEqual([]);
+    await shown.context.close();
+
+    const again = await openLivePage();
+    await again.page.getByText(SESSION).first().waitFor(HOST_WAIT);
+    expect(again.problems).toEqual([]);
+    await again.context.close();
+  });
+
+  it("while children run: each open step gets the host's outcome after the restart, once", async () => {
+    const after = await stage.until(SESSION, hasEnded, 120_000);
     expect(after).toMatchObject({ status: "partial", coordinationId: before?.coordinationId });
     expect(stepNamed(after, "slow").phase).toMatchObject({ status: "failed", attempt: 1 });
     const outcomes = (await stage.events(after)).filter(({ type }) =>
@@ -65,43 +108,9 @@ describe("kill -9 of the gateway", () => {
     expect(outcomes.map(({ nodeId }) => nodeId).toSorted()).toEqual(["step-1", "step-2"]);
   });
 
-  it("under an open page, which says how to get in again and keeps what it showed", async () => {
-    await shown.page.getByText("The session has ended. Open the page with a new link.").waitFor(HOST_WAIT);
-    expect(await shown.page.getByText("agent:main:crash").count()).toBeGreaterThan(0);
-    expect(shown.problems).toEqual([]);
-    await shown.context.close();
-
-    const again = await openLivePage();
-    await again.page.getByText("agent:main:crash").first().waitFor(HOST_WAIT);
-    expect(again.problems).toEqual([]);
-    await again.context.close();
-  });
-
   it("at every stage of a spawn: no step is lost, none is recorded twice, and the ledger stays sound", async () => {
-    const nameSession = (round: number): string => `agent:main:round-${round}`;
-    const rounds = chooseCampaignSize("GATEWAY_KILLS", { short: 2, long: 10 });
-    const delaysMs = Array.from(
-      { length: rounds },
-      (_, round) => 30 + Math.round((370 * round) / (rounds - 1)),
-    );
-    for (const [round, delayMs] of delaysMs.entries()) {
-      const spawn = [
-        { label: "one", task: renderScript({ delayMs: 500, say: "one" }) },
-        { label: "two", task: renderScript({ delayMs: 500, say: "two" }) },
-      ];
-      const turn = stage.gateway.agent({
-        sessionKey: nameSession(round),
-        message: renderScript({ spawn }, { say: "ok" }),
-      });
-      turn.catch(() => undefined);
-      await stage.until(nameSession(round), () => true);
-      await new Promise((resolve) => setTimeout(resolve, delayMs));
-      await stage.gateway.kill9();
-      expect((await stage.verify()).problems).toEqual([]);
-      await stage.restart();
-    }
-    for (const round of delaysMs.keys()) {
-      const state = await stage.until(nameSession(round), hasEnded, 240_000);
+    for (const session of SPAWNING_SESSIONS) {
+      const state = await stage.until(session, hasEnded, 240_000);
       const calls = [...state.steps.values()].map(({ spec }) => spec.call.toolCallId);
       expect(new Set(calls).size).toBe(calls.length);
       const children = [...state.steps.values()].flatMap(({ phase }) =>

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { childOf, type Escalation } from "../../src/agents/coordination/ledger/state.ts";
-import { startGateway, type Json } from "../support/gateway.ts";
+import type { Json } from "../support/gateway.ts";
 import type { GatewayOptions } from "../support/gateway-config.ts";
 import {
   isAnnounce,
@@ -67,18 +67,6 @@ export const NOT_ACCEPTED = "is not accepted yet";
 /** Whoever spawns has the task in a script, and the host may quote it. */
 function isTask(text: string, task: string): boolean {
   return text.includes(task) && !text.includes("SCRIPT:") && !isAnnounce(text);
-}
-
-/** Starts the gateway again, in the same home. */
-export async function reopenStage(stage: Stage, phase1: Json): Promise<void> {
-  stage.gateway = await startGateway({
-    modelBaseUrl: stage.model.baseUrl,
-    plugin: { kind: "none" },
-    home: stage.gateway.home,
-    configPatch: {
-      plugins: { entries: { coordination: { config: createPluginConfig({ ...PHASE1, ...phase1 }) } } },
-    },
-  });
 }
 
 export const ownerOf = (label: string): string => `agent:main:${label}`;

@@ -86,7 +86,8 @@ const NOT_ENDED = -1;
 const CALL_TIMEOUT_MS = 30_000;
 const AGENT_TIMEOUT_MS = 120_000;
 const STOP_GRACE_MS = 15_000;
-const PASSED_ON = /^(PATH|LANG|LC_.*|TZ|TMPDIR|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy)$/iu;
+const PASSED_ON =
+  /^(PATH|NODE_OPTIONS|LANG|LC_.*|TZ|TMPDIR|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy)$/iu;
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   if (Number(process.versions.node.split(".")[0]) < 24) throw new Error("the gateway needs Node 24");

@@ -6,6 +6,7 @@ import type { Json } from "../support/gateway.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { runPackedProgram } from "./packed-program.ts";
 import {
   createPluginConfig,
   hasEnded,
@@ -57,7 +58,7 @@ function planOf(coordinationId: string, delayMs: number, timeoutMs = 60_000): Js
     ownerSession: OWNER,
     conflictPolicy: {},
     failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-    defaults: { retry: { budget: 1, backoffMs: 200 }, timeoutMs },
+    defaults: { retry: { budget: 2, backoffMs: 200 }, timeoutMs },
     steps: [
       { stepId: "first", agent: "main", task: renderScript({ say: "first result" }) },
       {
@@ -80,8 +81,16 @@ function waitForPlan(coordinationId: string, condition: (state: Known) => boolea
   );
 }
 
-async function readJson(args: readonly string[], { gateway } = stage): Promise<unknown> {
-  const { stdout, stderr } = await gateway.openclaw(["coordination", ...args, "--json"]);
+/** Returns what the plugin's own program prints of the ledger. */
+async function readLedger(...args: readonly string[]): Promise<unknown> {
+  const { stdout, stderr } = await runPackedProgram([...args, "--json"], schema.url);
+  expect(stdout + stderr).not.toContain(password);
+  return JSON.parse(stdout);
+}
+
+/** Returns what the host's command says, which knows the configuration of the gateway. */
+async function readStatus(): Promise<unknown> {
+  const { stdout, stderr } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
   expect(stdout + stderr).not.toContain(password);
   return JSON.parse(stdout);
 }
@@ -100,13 +109,13 @@ describe("a gateway whose ledger is on a PostgreSQL server", () => {
     expect(existsSync(join(stage.gateway.stateDir, "coordination", "ledger.sqlite"))).toBe(false);
 
     const ids = [spawned, planned].map(({ coordinationId }) => coordinationId);
-    const listed = (await readJson(["list"])) as { coordinationId: string }[];
+    const listed = (await readLedger("list")) as { coordinationId: string }[];
     expect(listed.map(({ coordinationId }) => coordinationId)).toEqual(expect.arrayContaining(ids));
     for (const id of ids)
       expect(listed).toContainEqual(
         expect.objectContaining({ coordinationId: id, gateway: { home: "first" } }),
       );
-    expect(await readJson(["status"])).toMatchObject({
+    expect(await readStatus()).toMatchObject({
       ledger: { path: expect.stringMatching(/^postgres:\/\//u) as string, exists: true },
       health: { state: "ok" },
     });
@@ -143,7 +152,7 @@ describe("two gateways on one database", () => {
   it("take requests for each other", async () => {
     await stage.gateway.call("coordination.plan.run", { plan: planOf("co-cancelled", 55_000) });
     await waitForPlan("co-cancelled", (state) => stepPhase(state, "second") === "running");
-    expect(await readJson(["show", "co-cancelled"], other)).toMatchObject({
+    expect(await readLedger("show", "co-cancelled")).toMatchObject({
       gateway: { home: "first", drives: "first" },
     });
     await other.gateway.call("coordination.plan.cancel", { coordinationId: "co-cancelled" });
@@ -164,7 +173,7 @@ describe("two gateways on one database", () => {
     expect(finished.kind).toBe("open");
     const spawned = await stage.until(session, () => true);
     expect(stepNamed(spawned, "lost").phase.status).toBe("running");
-    expect(await readJson(["show", "co-taken"], other)).toMatchObject({
+    expect(await readLedger("show", "co-taken")).toMatchObject({
       gateway: { home: "first", drives: "second" },
     });
 

@@ -4,7 +4,7 @@ import type { CoordinationEnvelope } from "../../src/agents/coordination/contrac
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
-import type { Gateway, Json } from "../support/gateway.ts";
+import type { Json } from "../support/gateway.ts";
 import { answerOnce } from "../support/answer-once.ts";
 import {
   isAnnounce,
@@ -30,6 +30,8 @@ const createRules = (): readonly Rule[] => [
   },
   answerOnce((text) => text.includes(TOLD_UNTIL_KILLED), { delayMs: 120_000, say: "never said" }),
 ];
+
+const OWNER_OF_PLANS = "agent:main:flows";
 
 export type RunnerName = "subagent" | "owner";
 type Row = { readonly childSessionKey: string; readonly status: string };
@@ -58,7 +60,7 @@ export interface RunsStage {
   /** The requests to the model whose script says this word. */
   readonly requestsThatSay: (word: string) => RecordedRequest[];
   readonly untilAsked: (word: string, times?: number) => Promise<void>;
-  /** A plan's flows, as the operator's command lists them. */
+  /** A plan's flows, as the host lists them. */
   readonly flowsOf: (coordinationId: string) => Promise<readonly FlowRow[]>;
   readonly untilFlow: (coordinationId: string, condition: (flow: FlowRow) => boolean) => Promise<FlowRow>;
   readonly killAndRestart: () => Promise<void>;
@@ -92,7 +94,10 @@ export async function openRunsStage(): Promise<RunsStage> {
     messagesOf: async (sessionKey) =>
       (await call<{ messages: Message[] }>("messages", { sessionKey })).messages,
     ...requestsOf(host.model),
-    flowsOf: (coordinationId) => listFlows(host.gateway, coordinationId),
+    flowsOf: async (coordinationId) => {
+      const { flows } = await call<{ flows: FlowRow[] }>("flows", { sessionKey: OWNER_OF_PLANS });
+      return flows.filter(({ stateJson }) => stateJson?.coordinationId === coordinationId);
+    },
     untilFlow: (coordinationId, condition) =>
       waitFor(async () => (await stage.flowsOf(coordinationId)).find(condition), {
         what: `the flow of ${coordinationId}`,
@@ -119,13 +124,6 @@ function requestsOf(model: ScriptedModel): Pick<RunsStage, "requestsThatSay" | "
       });
     },
   };
-}
-
-async function listFlows(gateway: Gateway, coordinationId: string): Promise<FlowRow[]> {
-  const { code, stdout, stderr } = await gateway.openclaw(["tasks", "flow", "list", "--json"]);
-  if (code !== 0) throw new Error(stderr);
-  const { flows } = JSON.parse(stdout) as { flows: FlowRow[] };
-  return flows.filter(({ stateJson }) => stateJson?.coordinationId === coordinationId);
 }
 
 let orders = 0;
@@ -169,7 +167,7 @@ export function createOwnerOrder(session: string, message: string): Order {
 export function snapshotOf(coordinationId: string, more: Partial<FlowSnapshot> = {}): FlowSnapshot {
   return {
     coordinationId,
-    ownerSession: "agent:main:flows",
+    ownerSession: OWNER_OF_PLANS,
     objective: "Find the\nanswer",
     status: "running",
     stepsTotal: 3,

@@ -28,6 +28,96 @@ const sumOfTokens = (requests: readonly RecordedRequest[]): number =>
     .flatMap(({ used }) => used ?? [])
     .reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0);
 
+/** Where the host does not go on with the turn, its log says more. */
+async function waitUntilResumed(word: string): Promise<void> {
+  await stage.untilAsked(word, 2).catch((cause: unknown) => {
+    const lines = stage.host.gateway.log().split("\n");
+    const recoveryLines = lines.filter((line) => /recover|interrupt|telling/iu.test(line)).slice(-40);
+    throw new Error(`the host did not go on with the turn: ${recoveryLines.join("\n")}`, { cause });
+  });
+}
+
+/** Waits behind another turn when the gateway is killed. */
+const queued = createOwnerOrder("agent:main:telling", renderScript({ say: "told-after-kill" }));
+
+describe("kill -9 of the gateway", () => {
+  const ended = orderOf(renderScript({ say: "ended-before" }));
+  const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
+  const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
+  const telling = createOwnerOrder("agent:main:telling", renderScript({ say: TOLD_UNTIL_KILLED }));
+  const shown = "co-Shown";
+  let flow: FlowRow;
+
+  // A start takes half a minute: one kill serves all tests.
+  beforeAll(async () => {
+    // First, because the host goes on with a turn only when it has written down that it is under way.
+    await stage.start(telling, "owner");
+    await stage.untilAsked(TOLD_UNTIL_KILLED);
+    await stage.start(queued, "owner");
+    await stage.start(ended);
+    await stage.start(hanging);
+    await stage.follow(ended);
+    await stage.untilAsked("hangs-before");
+    await stage.start(toldOrder, "owner");
+    expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    await stage.show(snapshotOf(shown));
+    flow = await stage.untilFlow(shown, () => true);
+    await stage.killAndRestart();
+  });
+
+  it("fails a running step once, keeps the result of an ended one, and repeats neither when started again", async () => {
+    expect(await stage.follow(hanging)).toMatchObject({
+      kind: "ended",
+      outcome: "failed",
+      message: expect.stringContaining("interrupted by a Gateway restart") as string,
+    });
+    expect(await stage.observe(ended)).toMatchObject({
+      kind: "ended",
+      outcome: "completed",
+      reply: "ended-before",
+    });
+    expect(await stage.start(ended)).toMatchObject({ kind: "started", ending: { outcome: "completed" } });
+    expect(await stage.start(hanging)).toMatchObject({ kind: "started", ending: { outcome: "failed" } });
+    expect(await stage.observe(orderOf("never", { dispatchedAtMs: 1 as never }))).toEqual({ kind: "absent" });
+    expect(stage.requestsThatSay("ended-before")).toHaveLength(1);
+    expect(stage.requestsThatSay("hangs-before")).toHaveLength(1);
+  });
+
+  it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
+    for (const order of [toldOrder, telling]) {
+      expect(await stage.observe(order, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+      expect(await stage.start(order, "owner")).toMatchObject({
+        kind: "started",
+        ending: { outcome: "completed" },
+      });
+    }
+    // The host goes on with the turn by itself.
+    await waitUntilResumed(TOLD_UNTIL_KILLED);
+    for (const order of [toldOrder, telling]) {
+      const keyed = (await stage.messagesOf(order.childSessionKey)).filter(
+        ({ idempotencyKey }) => idempotencyKey === `${order.idempotencyKey}:user`,
+      );
+      expect(keyed).toHaveLength(1);
+    }
+    expect(stage.requestsThatSay("told-before")).toHaveLength(1);
+  });
+
+  it("leaves a plan in the host's list of flows, as the same flow, until the plan ends", async () => {
+    expect(flow).toMatchObject({
+      goal: "Find the answer",
+      status: "running",
+      currentStep: "1 of 3 steps ended; running: draft",
+    });
+    await stage.show(snapshotOf(shown, { stepsEnded: 2, running: ["review"] }));
+    await stage.untilFlow(shown, ({ currentStep }) => currentStep === "2 of 3 steps ended; running: review");
+    await stage.show(snapshotOf(shown, { stepsEnded: 3, running: [], status: "success" }));
+    await stage.untilFlow(shown, ({ status }) => status === "succeeded");
+    expect(await stage.flowsOf(shown)).toMatchObject([
+      { flowId: flow.flowId, currentStep: "3 of 3 steps ended" },
+    ]);
+  });
+});
+
 describe("a step that runs as a subagent", () => {
   it("runs in its session with its context and our tool, and ends with its last words and what it used", async () => {
     const order = orderOf(
@@ -169,114 +259,6 @@ describe("cancelling a step", () => {
   });
 });
 
-/** Where the host does not go on with the turn, its log says more. */
-async function waitUntilResumed(word: string): Promise<void> {
-  await stage.untilAsked(word, 2).catch((cause: unknown) => {
-    const lines = stage.host.gateway.log().split("\n");
-    const recoveryLines = lines.filter((line) => /recover|interrupt|telling/iu.test(line)).slice(-40);
-    throw new Error(`the host did not go on with the turn: ${recoveryLines.join("\n")}`, { cause });
-  });
-}
-
-describe("kill -9 of the gateway", () => {
-  const ended = orderOf(renderScript({ say: "ended-before" }));
-  const hanging = orderOf(renderScript({ delayMs: 120_000, say: "hangs-before" }));
-  const toldOrder = createOwnerOrder("agent:main:told-by-run", renderScript({ say: "told-before" }));
-  const telling = createOwnerOrder("agent:main:telling", renderScript({ say: TOLD_UNTIL_KILLED }));
-  const queued = createOwnerOrder("agent:main:telling", renderScript({ say: "told-after-kill" }));
-  const shown = "co-Shown";
-  let flow: FlowRow;
-
-  // A start takes half a minute: one kill serves all tests.
-  beforeAll(async () => {
-    // First, because the host goes on with a turn only when it has written down that it is under way.
-    await stage.start(telling, "owner");
-    await stage.untilAsked(TOLD_UNTIL_KILLED);
-    await stage.start(queued, "owner");
-    await stage.start(ended);
-    await stage.start(hanging);
-    await stage.follow(ended);
-    await stage.untilAsked("hangs-before");
-    await stage.start(toldOrder, "owner");
-    expect(await stage.follow(toldOrder, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
-    await stage.show(snapshotOf(shown));
-    flow = await stage.untilFlow(shown, () => true);
-    await stage.killAndRestart();
-  });
-
-  it("fails a running step once, keeps the result of an ended one, and repeats neither when started again", async () => {
-    expect(await stage.follow(hanging)).toMatchObject({
-      kind: "ended",
-      outcome: "failed",
-      message: expect.stringContaining("interrupted by a Gateway restart") as string,
-    });
-    expect(await stage.observe(ended)).toMatchObject({
-      kind: "ended",
-      outcome: "completed",
-      reply: "ended-before",
-    });
-    expect(await stage.start(ended)).toMatchObject({ kind: "started", ending: { outcome: "completed" } });
-    expect(await stage.start(hanging)).toMatchObject({ kind: "started", ending: { outcome: "failed" } });
-    expect(await stage.observe(orderOf("never", { dispatchedAtMs: 1 as never }))).toEqual({ kind: "absent" });
-    expect(stage.requestsThatSay("ended-before")).toHaveLength(1);
-    expect(stage.requestsThatSay("hangs-before")).toHaveLength(1);
-  });
-
-  it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
-    for (const order of [toldOrder, telling]) {
-      expect(await stage.observe(order, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
-      expect(await stage.start(order, "owner")).toMatchObject({
-        kind: "started",
-        ending: { outcome: "completed" },
-      });
-    }
-    // The host goes on with the turn by itself.
-    await waitUntilResumed(TOLD_UNTIL_KILLED);
-    for (const order of [toldOrder, telling]) {
-      const keyed = (await stage.messagesOf(order.childSessionKey)).filter(
-        ({ idempotencyKey }) => idempotencyKey === `${order.idempotencyKey}:user`,
-      );
-      expect(keyed).toHaveLength(1);
-    }
-    expect(stage.requestsThatSay("told-before")).toHaveLength(1);
-  });
-
-  it("tells an owner after all what waited behind another turn, once the host has given it up, by one more run", async () => {
-    const isDecided = async (): Promise<Observation | undefined> => {
-      const seen = await stage.observe(queued, "owner");
-      return seen.kind === "running" ? undefined : seen;
-    };
-    const decided = await waitFor(isDecided, {
-      what: "the host to close the run",
-      timeoutMs: 120_000,
-      everyMs: 500,
-    });
-    expect(decided).toEqual({ kind: "absent" });
-    expect(await stage.start(queued, "owner")).toMatchObject({ kind: "started" });
-    expect(await stage.follow(queued, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
-    expect(stage.requestsThatSay("told-after-kill")).toHaveLength(1);
-    const keys = (await stage.messagesOf(queued.childSessionKey)).map(({ idempotencyKey }) => idempotencyKey);
-    expect(keys.filter((key) => key?.includes(queued.idempotencyKey))).toEqual([
-      `run-2:${queued.idempotencyKey}:user`,
-    ]);
-  });
-
-  it("leaves a plan in the host's list of flows, as the same flow, until the plan ends", async () => {
-    expect(flow).toMatchObject({
-      goal: "Find the answer",
-      status: "running",
-      currentStep: "1 of 3 steps ended; running: draft",
-    });
-    await stage.show(snapshotOf(shown, { stepsEnded: 2, running: ["review"] }));
-    await stage.untilFlow(shown, ({ currentStep }) => currentStep === "2 of 3 steps ended; running: review");
-    await stage.show(snapshotOf(shown, { stepsEnded: 3, running: [], status: "success" }));
-    await stage.untilFlow(shown, ({ status }) => status === "succeeded");
-    expect(await stage.flowsOf(shown)).toMatchObject([
-      { flowId: flow.flowId, currentStep: "3 of 3 steps ended" },
-    ]);
-  });
-});
-
 describe("telling an owner", () => {
   it("is a turn in its own session, once, however often it is asked for", async () => {
     const session = "agent:main:owner";
@@ -341,5 +323,28 @@ describe("a plan in the host's list of flows", () => {
     await stage.stopShowing();
     expect(await stage.flowsOf(id)).toMatchObject([{ status: "cancelled" }]);
     expect(await listCancels()).toEqual([id]);
+  });
+});
+
+// The host takes a minute to give it up, which the other tests fill.
+describe("what waited behind another turn of its owner when the gateway was killed", () => {
+  it("is told after all, once the host has given it up, by one more run", async () => {
+    const isDecided = async (): Promise<Observation | undefined> => {
+      const seen = await stage.observe(queued, "owner");
+      return seen.kind === "running" ? undefined : seen;
+    };
+    const decided = await waitFor(isDecided, {
+      what: "the host to close the run",
+      timeoutMs: 120_000,
+      everyMs: 500,
+    });
+    expect(decided).toEqual({ kind: "absent" });
+    expect(await stage.start(queued, "owner")).toMatchObject({ kind: "started" });
+    expect(await stage.follow(queued, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(stage.requestsThatSay("told-after-kill")).toHaveLength(1);
+    const keys = (await stage.messagesOf(queued.childSessionKey)).map(({ idempotencyKey }) => idempotencyKey);
+    expect(keys.filter((key) => key?.includes(queued.idempotencyKey))).toEqual([
+      `run-2:${queued.idempotencyKey}:user`,
+    ]);
   });
 });

@@ -1,9 +1,12 @@
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 import { waitForReload } from "../support/gateway-reload.ts";
 import { renderScript, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { waitUntilServed } from "./gateway-pool.ts";
+import { runPackedProgram } from "./packed-program.ts";
 
 let model: ScriptedModel;
 let gateway: Gateway;
@@ -31,6 +34,13 @@ async function runForJson(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
+/** Returns what the plugin's own program prints, which needs a tenth of the time of the host's. */
+async function readLedger(...args: string[]): Promise<unknown> {
+  const ledgerPath = join(gateway.stateDir, "coordination", "ledger.sqlite");
+  const { stdout } = await runPackedProgram([...args, "--json"], ledgerPath);
+  return JSON.parse(stdout || "[]");
+}
+
 interface Listed {
   readonly coordinationId: string;
   readonly status: string;
@@ -38,8 +48,9 @@ interface Listed {
 
 /** The host's word on whether models are shown the plugin's skill. */
 async function isSkillShown(): Promise<boolean> {
-  const { stdout } = await gateway.openclaw(["skills", "list", "--json"]);
-  const { skills } = JSON.parse(stdout) as { skills: { name: string; eligible: boolean }[] };
+  const { skills } = (await gateway.call("skills.status")) as {
+    skills: { name: string; eligible: boolean }[];
+  };
   const [skill] = skills.filter(({ name }) => name === "coordination");
   expect(skill).toBeDefined();
   return skill?.eligible === true;
@@ -48,8 +59,6 @@ async function isSkillShown(): Promise<boolean> {
 describe("an operator with the packed plugin in a live gateway", () => {
   it("enables coordination with one command, which says what it changes, and the next spawn is coordinated", async () => {
     expect(await isSkillShown()).toBe(false);
-    const shown = await runForJson("enable", "--dry-run");
-    expect(shown).toMatchObject({ dryRun: true });
     const enabled = (await runForJson("enable")) as { changed: { path: string; to: unknown }[] };
     const changes = Object.fromEntries(enabled.changed.map(({ path, to }) => [path, to]));
     expect(changes).toMatchObject({
@@ -65,14 +74,14 @@ describe("an operator with the packed plugin in a live gateway", () => {
     );
     await gateway.agent({ sessionKey: "agent:main:operator", message: `Do it well. ${message}` });
     const ended = await waitFor(
-      async () => ((await runForJson("list")) as Listed[]).find(({ status }) => status === "success"),
+      async () => ((await readLedger("list")) as Listed[]).find(({ status }) => status === "success"),
       { what: "the coordination to end", timeoutMs: 60_000, everyMs: 500 },
     );
     expect(ended).toMatchObject({
       ownerSession: "agent:main:operator",
       steps: { total: 1, open: 0, failed: 0 },
     });
-    expect(await runForJson("show", ended.coordinationId)).toMatchObject({
+    expect(await readLedger("show", ended.coordinationId)).toMatchObject({
       coordinationId: ended.coordinationId,
       status: "success",
       steps: [
@@ -87,10 +96,7 @@ describe("an operator with the packed plugin in a live gateway", () => {
       conflicts: [],
       escalations: [],
     });
-    expect(await runForJson("verify")).toMatchObject({ ok: true, problems: [] });
-    expect(
-      ((await runForJson("events", ended.coordinationId)) as { type: string }[]).map(({ type }) => type),
-    ).toContain("run.completed");
+    expect(await readLedger("verify")).toMatchObject({ ok: true, problems: [] });
   });
 
   it("shows the timeline and a clean doctor", async () => {
@@ -110,6 +116,6 @@ describe("an operator with the packed plugin in a live gateway", () => {
         { path: "plugins.entries.coordination.config.coordination.phase1.enabled", from: true, to: false },
       ],
     });
-    expect(await runForJson("status")).toMatchObject({ enabled: false });
+    await waitUntilServed(gateway, false);
   });
 });

@@ -31,7 +31,7 @@ import type { WorkflowControls } from "./page/server/page-parts.ts";
 import { createWorkflowControls } from "./workflow-controls.ts";
 
 export interface OpenWopOptions {
-  readonly config: Pick<Phase1Config, "openwop" | "gates" | "escalations" | "acpAgents" | "telemetry">;
+  readonly config: Phase1Config;
   /** OpenClaw's own configuration: what is secret in it is masked. */
   readonly hostConfig: unknown;
   /** Its secrets are masked. */
@@ -190,7 +190,7 @@ function createConfigError(problem: string): CoordinationError {
 
 /** @throws CoordinationError `INPUT_INVALID` with every file that is no workflow, and why */
 export async function readDefinitions(
-  { workflows }: Pick<OpenWopConfig, "workflows">,
+  { workflows }: OpenWopConfig,
   stateDir: string,
 ): Promise<WorkflowDefinition[]> {
   if (workflows.length === 0) return [];
@@ -208,10 +208,7 @@ export async function readDefinitions(
 }
 
 /** @throws CoordinationError `INPUT_INVALID` with every pack that cannot be installed, and why */
-export async function readAgents(
-  { agents }: Pick<OpenWopConfig, "agents">,
-  stateDir: string,
-): Promise<InstalledAgent[]> {
+export async function readAgents({ agents }: OpenWopConfig, stateDir: string): Promise<InstalledAgent[]> {
   if (agents.length === 0) return [];
   const { readAgentFolder } = await import("./cli/files/agent-folder.ts");
   const found = new Map<string, InstalledAgent>();

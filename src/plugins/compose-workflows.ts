@@ -121,7 +121,7 @@ export interface RunningWorkflows {
   /** How far exports of the ledger's events came. Absent where somebody else has the ledger open. */
   readonly exports?: ExportCursors;
   /** Reads the runs of every tenant. */
-  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage" | "pruned">;
+  readonly runs: WorkflowStore;
   /** Holds what a client sent against a schema; loaded when it is first needed. */
   readonly contract: () => Promise<OutputContract>;
   close(): Promise<void>;

@@ -185,10 +185,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
  * Returns the requests by which agents write for people, with their questions and the names of their children masked. Tasks and
  * results of agents stay as they are.
  */
-function maskAgentWords(
-  coordinator: Pick<Coordinator, "ask" | "admitSpawn">,
-  secrets: Secrets,
-): Pick<Coordinator, "ask" | "admitSpawn"> {
+function maskAgentWords(coordinator: Coordinator, secrets: Secrets): Pick<Coordinator, "ask" | "admitSpawn"> {
   // A mask may be longer than its secret.
   const maskQuestion = (text: string): string => maskText(text, secrets).slice(0, BOUNDS.questionCharsMax);
   return {

@@ -35,7 +35,7 @@ export function collectServedSecrets(options: ServedSecrets): Secrets {
 }
 
 export interface GatewaySecrets {
-  readonly config: Pick<Phase1Config, "openwop" | "escalations" | "acpAgents" | "gates" | "telemetry">;
+  readonly config: Phase1Config;
   /** OpenClaw's own configuration. */
   readonly hostConfig: unknown;
   readonly environment: Environment;

@@ -100,10 +100,7 @@ interface Bound {
 }
 
 /** Creates the bound of the lane, which says whether it is full and when it no longer is. */
-function createBound(
-  waiting: () => number,
-  { queueMax, onRoom }: Pick<RequestLaneParts, "queueMax" | "onRoom">,
-): Bound {
+function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneParts): Bound {
   let wasFull = false;
   const readBacklog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
   return {

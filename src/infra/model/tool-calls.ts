@@ -30,10 +30,7 @@ export function convertMessages(messages: readonly ChatMessage[]): ModelMessage[
 }
 
 /** Converts tools without `execute`, so that the SDK hands the calls back. */
-export function convertTools(
-  sdk: Sdk,
-  { tools = [] }: Pick<ChatRequest, "tools">,
-): { readonly tools?: ToolSet } {
+export function convertTools(sdk: Sdk, { tools = [] }: ChatRequest): { readonly tools?: ToolSet } {
   if (tools.length === 0) return {};
   const entries = tools.map(({ name, description, parameters }) => [
     name,

@@ -100,6 +100,6 @@ export function endOfSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
 }
 
 /** RFC 0090 §C: of a run that gave up. */
-export function readUnmet({ convergence }: Pick<Snapshot, "convergence">): Pick<PeerRunEnded, "unmet"> {
+export function readUnmet({ convergence }: Snapshot): Pick<PeerRunEnded, "unmet"> {
   return convergence?.goalSatisfied === false ? { unmet: convergence.unmet } : {};
 }

@@ -13,7 +13,7 @@ export interface InTime {
 
 /** `look` is told by its signal when the time is over. Rejects where `look` does so in time. */
 export async function runInTime(
-  { deadlineAtMs, signal }: Pick<CheckRequest, "deadlineAtMs" | "signal">,
+  { deadlineAtMs, signal }: CheckRequest,
   { clock, graceMs }: InTime,
   look: (signal: AbortSignal) => Promise<CheckAnswer>,
 ): Promise<CheckAnswer> {

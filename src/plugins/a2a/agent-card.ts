@@ -52,7 +52,7 @@ async function createAgentCard(parts: A2aParts): Promise<CardJson> {
 }
 
 /** Lists the workflows that every tenant may run, in the order of their ids. */
-export async function listWorkflows({ host }: Pick<A2aParts, "host">): Promise<WorkflowDefinition[]> {
+export async function listWorkflows({ host }: A2aParts): Promise<WorkflowDefinition[]> {
   const definitions: WorkflowDefinition[] = [];
   for (const id of host.workflowIds().toSorted()) {
     const found = await host.workflow(NOBODY, id);

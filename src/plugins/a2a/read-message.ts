@@ -14,7 +14,7 @@ interface Content {
 }
 
 /** @throws A2AError for parts that are neither text nor data */
-export function readContent({ parts }: Pick<Message, "parts">): Content {
+export function readContent({ parts }: Message): Content {
   let data: Fields | undefined;
   const texts: string[] = [];
   for (const { content } of parts) {
@@ -40,7 +40,7 @@ export function readInputs({ data = {}, text }: Content, { variables }: Workflow
 /** The protocol has no field for the skill. @throws A2AError where it is not clear which one is meant */
 export function chooseWorkflow(
   definitions: readonly WorkflowDefinition[],
-  { metadata }: Pick<Message, "metadata">,
+  { metadata }: Message,
 ): WorkflowDefinition {
   const skillId = (metadata as Fields | undefined)?.["skillId"];
   const [only, ...others] = definitions;

@@ -75,7 +75,7 @@ function isBeginning(method: string, body: unknown): boolean {
 }
 
 /** The library reads headers only: the body was read, bounded and parsed before. */
-function createRequest({ header }: Pick<Ask, "header">, method: string): Request {
+function createRequest({ header }: Ask, method: string): Request {
   const headers = HEADERS.flatMap((name): [string, string][] => {
     const value = header(name);
     return value === undefined ? [] : [[name, value]];

@@ -21,7 +21,7 @@ export interface MeasuredCounts {
 export interface MeasureCounter {
   /** Counts the newest `limit` of them at most; `onProgress` hears of each. */
   count(
-    reader: Pick<ReportedLedger, "findRuns" | "read">,
+    reader: ReportedLedger,
     wanted: {
       readonly since: EpochMs;
       readonly limit?: number;

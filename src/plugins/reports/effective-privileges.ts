@@ -15,7 +15,7 @@ export type EffectivePrivileges = ReadonlyMap<StepId, readonly PrivilegeBound[]>
 
 /** @throws CoordinationError as `LedgerStore.find` and `readStoredState` */
 export async function readEffectivePrivileges(
-  reader: Pick<ReportedLedger, "find" | "read">,
+  reader: ReportedLedger,
   { coordinationId, steps }: CoordinationView,
 ): Promise<EffectivePrivileges> {
   const states = new Map<CoordinationId, ReturnType<typeof readStoredState>>();

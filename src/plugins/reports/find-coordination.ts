@@ -55,10 +55,7 @@ export async function resolveId(reader: ReportedLedger, id: string): Promise<Coo
 }
 
 /** Returns what is left of a run that `ledger prune` removed; `undefined` for another id. */
-export async function describeTrace(
-  { pruned }: Pick<ReportedLedger, "pruned">,
-  id: string,
-): Promise<string | undefined> {
+export async function describeTrace({ pruned }: ReportedLedger, id: string): Promise<string | undefined> {
   const trace = await pruned.find(id);
   if (!trace) return undefined;
   const at = new Date(trace.prunedAtMs).toISOString();

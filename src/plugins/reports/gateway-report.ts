@@ -64,7 +64,7 @@ export function nameHome(gateway: string | undefined): { readonly gateway?: Gate
 /** Reads the gateways of one coordination. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function readGateway(
   reader: Owners,
-  { coordinationId, status, gateway }: Pick<CoordinationView, "coordinationId" | "status" | "gateway">,
+  { coordinationId, status, gateway }: CoordinationView,
 ): Promise<{ readonly gateway?: GatewayReport }> {
   const [run] = await addDrivers(reader, [{ coordinationId, status, ...nameHome(gateway) }]);
   return run?.gateway ? { gateway: run.gateway } : {};

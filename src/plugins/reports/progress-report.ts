@@ -32,8 +32,8 @@ export type ProgressByStep = ReadonlyMap<StepId, ProgressReport>;
 
 /** Reads what the agents at work of a coordination say of how far they are. @throws CoordinationError as `getMany` */
 export async function readProgressReports(
-  reader: Pick<ReportedLedger, "getMany">,
-  view: Pick<CoordinationView, "steps">,
+  reader: ReportedLedger,
+  view: CoordinationView,
 ): Promise<ProgressByStep> {
   const lines = await readProgressLines(reader, view);
   return new Map(

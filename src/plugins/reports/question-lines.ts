@@ -181,7 +181,7 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
 };
 
 /** Describes what counts when nobody answers. */
-export function describeExpiry(question: QuestionSubject & Pick<QuestionReport, "onExpiry">): string {
+export function describeExpiry(question: QuestionSubject & QuestionReport): string {
   return question.onExpiry === "default"
     ? "what its agent named for this case counts"
     : DENIED[subjectOf(question)](describeSubject(question));

@@ -112,7 +112,7 @@ function createStepReport(
 /** Lists the notices. One that is due after its question was closed is never sent. */
 function listNoticeReports(
   notices: readonly Notice[],
-  { notified = {}, closed }: Pick<QuestionView, "notified" | "closed">,
+  { notified = {}, closed }: QuestionView,
 ): NoticeReport[] {
   return notices.flatMap((notice, place) => {
     const outcome = notified[place] ?? (closed ? undefined : "pending");

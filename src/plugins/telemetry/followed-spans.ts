@@ -15,7 +15,7 @@ import { giveWay } from "../../platform/give-way.ts";
 /** A ledger whose events are exported. */
 export type ExportedLedger = RunReader &
   Pick<LedgerQueries, "readArrivals" | "newestPosition"> & {
-    readonly workflows: Pick<WorkflowStore, "read" | "entry">;
+    readonly workflows: WorkflowStore;
   };
 
 /** A run whose log is followed. */

@@ -43,7 +43,7 @@ export function isOwnerElsewhere(opening: OwnerPlace, { session, gateway }: Plac
 }
 
 /** True unless another gateway opened the coordination. */
-export function isOpenedIn(opening: Pick<OwnerPlace, "gateway">, gateway: string | undefined): boolean {
+export function isOpenedIn(opening: OwnerPlace, gateway: string | undefined): boolean {
   return gateway === undefined || opening.gateway === undefined || opening.gateway === gateway;
 }
 

@@ -51,7 +51,7 @@ export function draftQuestion(
 /** Drafts the fact that puts a question to people, whom nobody told of it before. */
 export function draftForwarding(
   state: QuestionContext,
-  { escalationId }: Pick<EscalatedPayload, "escalationId">,
+  { escalationId }: EscalatedPayload,
   now: EpochMs,
 ): FactDraft {
   const deadlineAtMs = computeAnswerDeadline(state, now);

@@ -18,13 +18,7 @@ export function isContested(request: ResourceRequest): request is ContestedReque
 /** Returns the input of the ruling on a request. A plugin's ruling is left out for a high-risk resource: people decide there. */
 export function contestOf(
   requester: StepId,
-  {
-    claims,
-    strategy,
-    merge,
-    hook,
-    from,
-  }: Pick<ResourceContest, "claims" | "strategy" | "merge" | "hook" | "from">,
+  { claims, strategy, merge, hook, from }: ResourceContest,
 ): Contest {
   const isRuled = hook && from !== "high_risk";
   return { requester, claims, strategy, ...(merge && { merge }), ...(isRuled && { hook }) };

@@ -22,7 +22,7 @@ type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
 /** Finds the question about a conflict, open or closed. */
 export function findQuestionAbout(
-  { escalations }: Pick<OpenCoordination, "escalations">,
+  { escalations }: OpenCoordination,
   conflictId: string,
 ): Escalation | undefined {
   return escalations.findLast((question) => question.conflictId === conflictId);

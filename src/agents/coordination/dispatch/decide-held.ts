@@ -34,7 +34,7 @@ export type HeldStep = Step & { readonly phase: HeldPhase };
 /** Lets everything pass: what is held without a gate of its own is only to be merged back first. */
 const OPEN_GATE: Gate = { threshold: 0 };
 
-export function gateOfStep({ spec }: Pick<Step, "spec">): Gate {
+export function gateOfStep({ spec }: Step): Gate {
   return spec.gate ?? OPEN_GATE;
 }
 

@@ -14,10 +14,7 @@ export const PROGRESS_EVERY_MS = 5_000;
 const SHARE_OF_AGE = 100;
 
 /** Returns from when on the agent of a step may tell its progress again; `undefined` where it has told none. */
-export function findNextProgressTime({
-  phase,
-  progress,
-}: Pick<Step, "phase" | "progress">): EpochMs | undefined {
+export function findNextProgressTime({ phase, progress }: Step): EpochMs | undefined {
   if (!progress) return undefined;
   const ageMs = "dispatchedAtMs" in phase ? progress.atMs - phase.dispatchedAtMs : 0;
   return addMs(progress.atMs, Math.max(PROGRESS_EVERY_MS, Math.ceil(ageMs / SHARE_OF_AGE)));

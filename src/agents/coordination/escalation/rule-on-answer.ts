@@ -44,7 +44,7 @@ export function findAnswerRefusal(
 
 /** Returns why what the model of a session answers does not count: it was not asked, or people are asked now. */
 function findAgentRefusal(
-  { askedOf, forwardedAtMs }: Pick<AskedQuestion, "askedOf"> & { readonly forwardedAtMs?: EpochMs },
+  { askedOf, forwardedAtMs }: AskedQuestion & { readonly forwardedAtMs?: EpochMs },
   { session }: Answerer,
 ): AnswerRefusal | undefined {
   if (askedOf === undefined || askedOf !== session) return "not_allowed";

@@ -59,7 +59,7 @@ export function createBill(): Bill {
   };
 }
 
-export function nameRun({ stepId, runId, meter }: Pick<RunUsage, "stepId" | "runId" | "meter">): string {
+export function nameRun({ stepId, runId, meter }: RunUsage): string {
   return `${stepId}\n${meter}\n${runId}`;
 }
 

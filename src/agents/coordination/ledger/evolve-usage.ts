@@ -63,9 +63,6 @@ function findSpawner(state: OpenCoordination, { parentStepId }: StepAdmitted): A
 }
 
 /** Returns the agent of the session that works on a step, or of the owner's; `undefined` for a step that there is not. */
-export function findSessionAgent(
-  { created, steps }: Pick<KnownCoordination, "created" | "steps">,
-  stepId: StepId,
-): AgentId | undefined {
+export function findSessionAgent({ created, steps }: KnownCoordination, stepId: StepId): AgentId | undefined {
   return stepId === OWNER_STEP_ID ? created.ownerAgent : steps.get(stepId)?.spec.agentId;
 }

@@ -374,6 +374,6 @@ function isAwaited({ spec, phase, withheld }: Step): boolean {
 }
 
 /** When the step came into its phase, as far as an end says it. */
-function timeOf({ phase }: Step, { changedAtMs }: Pick<KnownCoordination, "changedAtMs">): EpochMs {
+function timeOf({ phase }: Step, { changedAtMs }: KnownCoordination): EpochMs {
   return "endedAtMs" in phase ? phase.endedAtMs : changedAtMs;
 }

@@ -83,7 +83,7 @@ function assertNoLaxer(base: PolicyPack, file: PolicyPackFile, changes: readonly
 }
 
 /** True for a setting in which a pack that extends this one may not be laxer. */
-export function isLocked({ locked }: Pick<PolicyPack, "locked">, path: string): boolean {
+export function isLocked({ locked }: PolicyPack, path: string): boolean {
   return locked.some((place) => isWithin(path, place));
 }
 

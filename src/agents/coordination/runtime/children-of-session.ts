@@ -97,7 +97,7 @@ export async function describeChildren(
 
 /** Children that the session did not name are told apart by how their tasks begin. */
 function readTasks(
-  reads: Pick<ChildrenReads, "getMany">,
+  reads: ChildrenReads,
   children: readonly ChildOfSession[],
 ): Promise<ReadonlyMap<string, string>> {
   const unnamed = children.filter(({ step }) => step.name === undefined).slice(0, LINES_MAX);

@@ -16,7 +16,7 @@ const PORTION_EVENTS_MAX = 100;
 
 /** The parts of a ledger that pruning uses. */
 export type PrunedLedger = Pick<LedgerStore, "damage"> & {
-  readonly workflows: Pick<WorkflowStore, "damage">;
+  readonly workflows: WorkflowStore;
   readonly pruning: LedgerPruning;
 };
 

@@ -124,11 +124,7 @@ function replaceUnfit(advance: Advance, { draft, problem }: Unfit): WorkflowDraf
 }
 
 /** Returns the draft as the next event of the run. */
-export function eventOf(
-  run: Pick<WorkflowRun, "runId" | "origin" | "nextSequence">,
-  draft: WorkflowDraft,
-  now: EpochMs,
-): WorkflowEvent {
+export function eventOf(run: WorkflowRun, draft: WorkflowDraft, now: EpochMs): WorkflowEvent {
   return {
     eventId: eventIdOf(run, run.nextSequence),
     runId: run.runId,

@@ -178,7 +178,7 @@ function listSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
   return slips;
 }
 
-function offsetOf({ range }: Pick<Yaml.Node, "range">): number {
+function offsetOf({ range }: Yaml.Node): number {
   return range?.[0] ?? 0;
 }
 

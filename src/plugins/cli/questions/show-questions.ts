@@ -78,11 +78,7 @@ export function groupVerdictsByStep({ verdicts }: GateLog): VerdictsOf {
 }
 
 /** The fields of a step about its result being held; those without a value are left out. */
-export function listGateFields(
-  step: StepView,
-  log: Pick<GateLog, "released">,
-  verdicts: VerdictsOf,
-): [string, string][] {
+export function listGateFields(step: StepView, log: GateLog, verdicts: VerdictsOf): [string, string][] {
   const { stepId, held: heldView, revisions } = step;
   const released = log.released.get(stepId);
   return [

@@ -42,7 +42,7 @@ function describeParts(model = "", thinking = "", folder = ""): string {
 
 /** One line for each step whose child did not run as it was asked. */
 export function renderTruthNotes(
-  { steps }: Pick<CoordinationView, "steps">,
+  { steps }: CoordinationView,
   { terminal: { unicode }, paint, columns }: { terminal: Terminal; paint: Paint; columns: number },
 ): string[] {
   const differing = steps.filter(({ differences = [] }) => differences.length > 0);

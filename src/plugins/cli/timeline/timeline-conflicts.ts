@@ -41,7 +41,7 @@ interface Drawn {
 /** The newest ones, in the order in which they came. The path gives way first: its end tells more than its beginning. */
 export function renderConflictNotes(
   { conflicts, names }: ChangeLog,
-  { startedAtMs, coordinationId }: Pick<Timeline, "startedAtMs" | "coordinationId">,
+  { startedAtMs, coordinationId }: Timeline,
   { terminal, paint, columns, program }: Drawn & { readonly program: string },
 ): string[] {
   const { unicode } = terminal;

@@ -35,7 +35,7 @@ export function placeQuestions(
 
 interface GateNotes {
   readonly view: CoordinationView;
-  readonly timeline: Pick<Timeline, "startedAtMs" | "durationMs">;
+  readonly timeline: Timeline;
   readonly gates: GateLog;
   readonly program: string;
 }

@@ -83,7 +83,7 @@ async function withAgents(
 interface RunAnswered {
   readonly answer: "approve" | "deny";
   readonly runId: string;
-  readonly mayAnswer: (runtime: Pick<SharedRuntime, "config">) => boolean;
+  readonly mayAnswer: (runtime: SharedRuntime) => boolean;
   readonly refused: () => string;
 }
 

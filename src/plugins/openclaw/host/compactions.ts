@@ -28,10 +28,7 @@ const SESSIONS_MAX = 10_000;
 
 type Session = HostRuntime["agent"]["session"];
 
-export function createCompactions(
-  session: Pick<Session, "getSessionEntry" | "patchSessionEntry">,
-  logger: Logger,
-): Compactions {
+export function createCompactions(session: Session, logger: Logger): Compactions {
   const compactions = createRecent<{ readonly compaction: Compaction | undefined }>(SESSIONS_MAX);
   /** No spawn and no prompt depends on what the host cannot say. */
   const readQuietly = (sessionKey: string): Compaction | undefined => {
@@ -62,10 +59,7 @@ export function createCompactions(
   };
 }
 
-function readCompaction(
-  session: Pick<Session, "getSessionEntry">,
-  sessionKey: string,
-): Compaction | undefined {
+function readCompaction(session: Session, sessionKey: string): Compaction | undefined {
   const entry = session.getSessionEntry({
     sessionKey,
     agentId: agentOf(sessionKey),
@@ -76,7 +70,7 @@ function readCompaction(
 }
 
 async function writeCompaction(
-  session: Pick<Session, "patchSessionEntry">,
+  session: Session,
   sessionKey: string,
   { atMs, toldIn }: Compaction,
 ): Promise<void> {

@@ -34,10 +34,7 @@ interface ProviderConfig {
   readonly models?: readonly { readonly id?: unknown; readonly reasoning?: unknown }[];
 }
 
-export function createHostNames(
-  { runtime }: Pick<OpenClawPluginApi, "runtime">,
-  env: Environment = process.env,
-): HostNames {
+export function createHostNames({ runtime }: OpenClawPluginApi, env: Environment = process.env): HostNames {
   const readConfig = (): HostConfig => runtime.config.current() as HostConfig;
   return {
     modelOf: (written) => {

@@ -19,10 +19,7 @@ export function createAssignedFolders(): AssignedFolders {
 }
 
 /** A session's own folder is fixed when it is spawned; what the configuration says may change at any time. */
-export function createWorkingFolders(
-  runtime: HostRuntime,
-  assigned: Pick<AssignedFolders, "get">,
-): WorkingFolders {
+export function createWorkingFolders(runtime: HostRuntime, assigned: AssignedFolders): WorkingFolders {
   const foldersBySession = createRecent<Folders>(SESSIONS_MAX);
   return (sessionKey, agentId) => {
     const assignedFolder = assigned.get(sessionKey);

@@ -13,7 +13,7 @@ export function isChildSession(session: string): boolean {
 }
 
 /** Who spawned a session does not change, so what was found once is kept. */
-export function createSessionParents({ runtime }: Pick<OpenClawPluginApi, "runtime">): ParentOf {
+export function createSessionParents({ runtime }: OpenClawPluginApi): ParentOf {
   const parents = createRecent<SessionKey>(SESSIONS_MAX);
   return (session) => {
     const parent = parents.get(session) ?? readParent(runtime, session);

@@ -161,7 +161,7 @@ function refuseSender({ logger }: CommandParts, { channel, senderId, args = "" }
 
 function mayAnswer(
   { channel, senderId, gatewayClientScopes }: ChatMessage,
-  { config }: Pick<SharedRuntime, "config">,
+  { config }: SharedRuntime,
 ): boolean {
   // Whoever may only write in the gateway must not answer by writing.
   if (gatewayClientScopes && !gatewayClientScopes.some((scope) => MAY_ANSWER.has(scope))) return false;

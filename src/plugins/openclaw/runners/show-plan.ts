@@ -8,7 +8,7 @@ import { createRecent } from "../host/recent.ts";
 const OBJECTIVES_MAX = 100;
 
 export function createPlanShow(
-  mirror: Pick<FlowMirror, "show">,
+  mirror: FlowMirror,
   textOf: (sha256: string) => Promise<string | undefined>,
 ): (snapshot: PlanSnapshot) => void {
   const objectives = createRecent<Promise<string>>(OBJECTIVES_MAX);

@@ -199,10 +199,7 @@ function createProviders(
   return createProviderLanes({ clock: systemClock, logger, rules, drawFraction: Math.random });
 }
 
-function createGateOfAgent(
-  configs: readonly Phase1Config[],
-  hooks: Pick<HookHost, "verifiersFor">,
-): SharedRuntime["gateOfAgent"] {
+function createGateOfAgent(configs: readonly Phase1Config[], hooks: HookHost): SharedRuntime["gateOfAgent"] {
   return (agentId) => {
     const plugins = hooks.verifiersFor(parseHostAgentId(agentId));
     const gates = configs.map(({ gates: rules, truth: { onMismatch } }) =>

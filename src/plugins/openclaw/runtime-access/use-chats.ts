@@ -10,7 +10,7 @@ import { runWithinBudget } from "../host/within-budget.ts";
 export interface OpenChats {
   /** Absent while OpenWOP is not served. */
   readonly chats?: ChatAgents;
-  readonly runtime: Pick<SharedRuntime, "config" | "logger">;
+  readonly runtime: SharedRuntime;
   /** Tells a session of a run that its chat no longer waited for. */
   readonly tellIn: (sessionKey: string | undefined) => (run: ChatRun) => void;
 }

@@ -8,7 +8,7 @@ import type { WorkflowRun } from "../../../agents/coordination/workflow/state/wo
 
 export interface SideEffects {
   /** Doing one again, after a crash, is the same one. */
-  cause(run: WorkflowRun, effect: Pick<NodeEffect, "id" | "nodeId">): EffectOutcome;
+  cause(run: WorkflowRun, effect: NodeEffect): EffectOutcome;
   /** Lists the side effects of a tenant, the oldest first. */
   caused(tenant: string): readonly SideEffect[];
   reset(tenant: string): void;

@@ -13,7 +13,7 @@ export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
   readonly degradedMemoryDimensions?: readonly string[];
 };
 
-export function inventoryOf({ host, discovery }: Pick<RouteParts, "host" | "discovery">): InventoryEntry[] {
+export function inventoryOf({ host, discovery }: RouteParts): InventoryEntry[] {
   const agents = host.agents();
   const document = agents.length > 0 ? (JSON.parse(discovery().text) as Fields) : {};
   return agents.map((agent) => entryOf(agent, document));

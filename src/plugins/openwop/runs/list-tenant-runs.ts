@@ -22,7 +22,7 @@ const PAGE = 500;
 const LOOKED_AT_MAX = 10_000;
 
 export async function listTenantRuns(
-  { runs: store }: Pick<RunAccess, "runs">,
+  { runs: store }: RunAccess,
   { tenant }: Caller,
   { limit, isWaiting = false, after }: RunsWanted,
 ): Promise<TenantRuns> {

@@ -15,7 +15,7 @@ import type {
 export interface RunAccess {
   readonly host: WorkflowHost;
   /** Finds the runs of a tenant; the host knows runs by their ids. */
-  readonly runs: Pick<WorkflowStore, "list" | "entry" | "read" | "damage" | "pruned">;
+  readonly runs: WorkflowStore;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly contract: () => Promise<OutputContract>;
@@ -38,7 +38,7 @@ interface Wait {
 
 /** Resolves when the run has ended or waits for somebody, when the time is over, and when `signal` aborts. */
 export async function waitForRun(
-  { host, clock }: Pick<RunAccess, "host" | "clock">,
+  { host, clock }: RunAccess,
   runId: string,
   { caller, signal, waitMs, onChange }: Wait,
 ): Promise<Answered<RunSnapshot>> {

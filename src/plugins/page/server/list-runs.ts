@@ -224,7 +224,7 @@ interface Cursor {
 }
 
 function formatCursor({ coordinations, workflows }: Sources): string {
-  const isOver = ({ isOver: isRead, ready }: Pick<Source<unknown, unknown>, "isOver" | "ready">): boolean =>
+  const isOver = ({ isOver: isRead, ready }: Source<unknown, unknown>): boolean =>
     isRead && ready.length === 0;
   const { startedAtMs, ordinal } = coordinations.place ?? {};
   const places = [

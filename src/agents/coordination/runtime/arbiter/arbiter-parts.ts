@@ -31,5 +31,5 @@ export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf">
   readonly logger: Logger;
   readonly runs: RunLog;
   readonly plans: PlanSource;
-  readonly settings: Pick<Settings, "gateway">;
+  readonly settings: Settings;
 }

@@ -23,7 +23,7 @@ import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 export interface AssessParts extends ArbiterParts, OppositionParts {
   readonly underWay: WritesUnderWay;
   /** Sessions for which nobody could be asked. */
-  readonly unanswerable: Pick<UnanswerableSessions, "has">;
+  readonly unanswerable: UnanswerableSessions;
 }
 
 export async function assessCall(
@@ -220,7 +220,7 @@ function keepBaseOfMerge(
 }
 
 /** Kept until the coordination ends. */
-export function contentOf({ refOf }: Pick<ArbiterParts, "refOf">, text: string): ContentInput {
+export function contentOf({ refOf }: ArbiterParts, text: string): ContentInput {
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 

@@ -57,7 +57,7 @@ export async function findHolders(
 
 /** True when a step that is not the requester, nor has it work, holds the resource or declares it while it is at work. */
 export async function isHeldByOthers(
-  parts: OppositionParts & Pick<ArbiterParts, "clock">,
+  parts: OppositionParts & ArbiterParts,
   { state, stepId }: Pick<Participant, "state" | "stepId">,
   resource: string,
 ): Promise<boolean> {

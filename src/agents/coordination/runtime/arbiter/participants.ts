@@ -46,13 +46,13 @@ export interface Participants {
   /** Hears of every append of this process. */
   appended(events: readonly RunEvent[]): void;
   /** A coordination that is open, whoever opened it. */
-  opened(state: Pick<OpenCoordination, "coordinationId" | "created" | "createdAtMs">): void;
+  opened(state: OpenCoordination): void;
 }
 
 export function createParticipants(parts: {
-  readonly store: Pick<LedgerStore, "find" | "list">;
+  readonly store: LedgerStore;
   readonly runs: RunLog;
-  readonly settings: Pick<Settings, "gateway">;
+  readonly settings: Settings;
 }): Participants {
   const { gateway } = parts.settings;
   const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
@@ -131,7 +131,7 @@ async function findStandingOfOwner(
 /** The host can ask people only about a call of a session that they talk to themselves: never about a child's. */
 export function canBeAskedAbout(
   { stepId, session }: Participant,
-  unanswerable: Pick<UnanswerableSessions, "has">,
+  unanswerable: UnanswerableSessions,
 ): boolean {
   return stepId === OWNER_STEP_ID && !unanswerable.has(session);
 }

@@ -57,10 +57,7 @@ function releaseUnusedClaim(
 }
 
 /** Returns the version of what is in a file now; `undefined` for a folder, and for what cannot be read. */
-export async function versionOf(
-  { files }: Pick<Arbitration, "files">,
-  resource: string,
-): Promise<string | undefined> {
+export async function versionOf({ files }: Arbitration, resource: string): Promise<string | undefined> {
   const look = isFile(resource) ? await files.look(resource) : undefined;
   return look && "version" in look && look.kind !== "folder" ? look.version : undefined;
 }

@@ -13,10 +13,7 @@ export function filterObservation({ childSessionKey }: Attempt, seen: Observatio
 }
 
 /** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
-export function explainElsewhere(
-  { settings }: Pick<RuntimeParts, "settings">,
-  { phase }: Step,
-): StepError | undefined {
+export function explainElsewhere({ settings }: RuntimeParts, { phase }: Step): StepError | undefined {
   const starter = "gateway" in phase ? phase.gateway : undefined;
   if (settings.gateway === undefined || starter === undefined || starter === settings.gateway)
     return undefined;

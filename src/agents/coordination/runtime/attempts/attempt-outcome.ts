@@ -148,10 +148,7 @@ async function readOutputs(
 }
 
 /** Outputs as they are kept: other steps may need them as long as the plan runs. */
-export function contentFromOutputs(
-  { refOf }: Pick<OutcomeParts, "refOf">,
-  outputs: JsonObject,
-): ContentInput {
+export function contentFromOutputs({ refOf }: OutcomeParts, outputs: JsonObject): ContentInput {
   const text = JSON.stringify(outputs);
   return { ref: refOf(text), text, keepWhileRunning: true };
 }

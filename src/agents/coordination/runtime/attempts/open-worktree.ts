@@ -21,8 +21,8 @@ export type Place =
 type Parts = Pick<RuntimeParts, "runs" | "worktrees" | "refOf" | "folderOf">;
 
 interface ToPlace {
-  readonly state: Pick<OpenCoordination, "coordinationId">;
-  readonly step: Pick<Step, "spec" | "phase">;
+  readonly state: OpenCoordination;
+  readonly step: Step;
 }
 
 /** Finds where the agent is to work. Without a worktree where one is asked for, nothing may be started. */

@@ -128,10 +128,7 @@ export async function readSentMessage(
   return ref && text !== undefined ? { kind: "message", text, ref } : createMessage(parts, state, step);
 }
 
-function createTextMessage(
-  { refOf }: Pick<MessageParts, "refOf">,
-  text: string,
-): Message & { readonly kind: "message" } {
+function createTextMessage({ refOf }: MessageParts, text: string): Message & { readonly kind: "message" } {
   return { kind: "message", text, ref: refOf(text) };
 }
 
@@ -181,7 +178,7 @@ async function readTexts(
 
 /** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
 export function chooseSession(
-  { refOf }: Pick<RuntimeParts, "refOf">,
+  { refOf }: RuntimeParts,
   state: OpenCoordination,
   { spec, phase }: Step,
   attempt: number,

@@ -14,7 +14,7 @@ const START_MS_MAX = 10_000;
 export interface DrivenParts {
   readonly store: LedgerStore;
   /** Absent: every coordination of the ledger is this gateway's. */
-  readonly ownRuns?: Pick<OwnRuns, "ids" | "tokenOf" | "confirm">;
+  readonly ownRuns?: OwnRuns;
 }
 
 /** True where this gateway may act. After a pause the ledger is asked first which coordinations are still its own. */

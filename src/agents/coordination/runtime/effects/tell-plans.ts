@@ -11,10 +11,7 @@ const RECENT_MAX = 20;
 const RECENT_MS = 24 * 3_600_000;
 
 /** Shows a plan to its watchers, once its state is on disk or could not be brought there. */
-export function tellPlan(
-  { onPlan, runs, homes }: Pick<Telling, "onPlan" | "runs" | "homes">,
-  state: Coordination,
-): void {
+export function tellPlan({ onPlan, runs, homes }: Telling, state: Coordination): void {
   // Its owner's session, which shows it, is in its home gateway.
   if (homes?.nameAway(state) !== undefined) return;
   const snapshot = onPlan && planSnapshot(state);

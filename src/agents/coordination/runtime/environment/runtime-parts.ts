@@ -69,10 +69,7 @@ export interface PlanParts {
 /** Sessions of the host's own ACP backend are spawned by models only. */
 export type PlanRunner = Exclude<RunnerKind, "acp">;
 
-export function chooseRunner(
-  { runners }: Pick<PlanParts, "runners">,
-  { stepId, runner }: StepAdmitted,
-): AgentRunner {
+export function chooseRunner({ runners }: PlanParts, { stepId, runner }: StepAdmitted): AgentRunner {
   assertInvariant(runner !== "acp", `step ${stepId} is of a plan and cannot run in ${runner}`);
   return runners[runner];
 }

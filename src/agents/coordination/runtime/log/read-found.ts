@@ -27,7 +27,7 @@ export async function* listFoundRuns(
 
 /** Yields the events that a query finds, in pages. @throws CoordinationError as `LedgerQueries.findEvents` */
 export async function* readFoundEvents(
-  store: Pick<LedgerQueries, "findEvents">,
+  store: LedgerQueries,
   query: Omit<EventsQuery, "limit" | "after">,
 ): AsyncGenerator<readonly RunEvent[]> {
   let after: EventPlace | undefined;

@@ -50,7 +50,7 @@ export async function* readLog<Event>(
 
 /** Yields the claims of a ledger, or of one run, in the order of their tokens. @throws CoordinationError */
 export async function* listClaims(
-  store: Pick<ClaimIndex, "claims">,
+  store: ClaimIndex,
   query: { readonly runId?: CoordinationId } = {},
 ): AsyncGenerator<ClaimEntry> {
   for (let after = 0; ;) {

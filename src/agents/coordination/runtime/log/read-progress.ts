@@ -9,7 +9,7 @@ export type ProgressLines = ReadonlyMap<StepId, string>;
 /** Reads the lines of a coordination, without those that are withheld. @throws CoordinationError as `getMany` */
 export async function readProgressLines(
   content: ContentsReader,
-  { steps }: Pick<CoordinationView, "steps">,
+  { steps }: CoordinationView,
 ): Promise<ProgressLines> {
   const references = steps.flatMap(({ stepId, progress }) =>
     progress && !progress.lineWithheld ? [{ stepId, sha256: progress.line.sha256 }] : [],

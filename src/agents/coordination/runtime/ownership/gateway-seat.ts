@@ -12,7 +12,7 @@ import type { OwnerBeat, RunOwner, RunOwners } from "../../ports/run-owners.ts";
 import { parseGatewayOwnerId } from "./gateway-owner.ts";
 
 export interface SeatParts {
-  readonly owners: Pick<RunOwners, "beat" | "beats" | "remove">;
+  readonly owners: RunOwners;
   /** Its id is one of `createGatewayOwnerId`. */
   readonly owner: RunOwner;
   readonly clock: Clock;

@@ -42,7 +42,7 @@ export const FIRST_TOKEN = 1;
 const PAGE = 1_000;
 
 export interface OwnRunsParts {
-  readonly owners: Pick<RunOwners, "beat" | "list">;
+  readonly owners: RunOwners;
   /** This process, as the ledger knows it. */
   readonly owner: RunOwner;
   readonly steady: SteadyClock;

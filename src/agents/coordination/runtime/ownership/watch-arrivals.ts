@@ -13,7 +13,7 @@ export interface ArrivalWatch {
 }
 
 interface ArrivalParts {
-  readonly owners: Pick<RunOwners, "collectArrivals">;
+  readonly owners: RunOwners;
   readonly owner: RunOwner;
   readonly clock: Clock;
   readonly logger: Logger;

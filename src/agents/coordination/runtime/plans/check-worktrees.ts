@@ -6,7 +6,7 @@ import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
 /** Every folder is looked at once. A plan that is known already is not asked again: its folders may have changed since. */
 export async function checkWorktrees(
-  { worktrees, folderOf, runs }: Pick<RuntimeParts, "worktrees" | "folderOf" | "runs">,
+  { worktrees, folderOf, runs }: RuntimeParts,
   { coordinationId, steps }: CoordinationPlan,
 ): Promise<PlanProblem[]> {
   if (!steps.some(({ isolate }) => isolate)) return [];

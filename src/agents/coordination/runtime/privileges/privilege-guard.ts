@@ -37,7 +37,7 @@ export interface PrivilegeGuard {
 
 export interface GuardParts extends BoundsParts {
   readonly runs: RunLog;
-  readonly files: Pick<ResourceFiles, "locate" | "machine" | "sharedName">;
+  readonly files: ResourceFiles;
   readonly logger: Logger;
 }
 

@@ -13,7 +13,7 @@ import { isCatchingAll, isWithinGlobs, splitGlob, type LocatedGlob } from "../..
 import type { WriteCall } from "../arbiter/write-call.ts";
 
 export interface WriteParts {
-  readonly files: Pick<ResourceFiles, "locate" | "sharedName">;
+  readonly files: ResourceFiles;
   /** Where relative globs of a bound begin. */
   readonly folderOf: (bound: PrivilegeBound) => string;
 }

@@ -196,7 +196,7 @@ async function contentOf(
   return { kind: "text", content: contentFromOutputs(parts, outputs) };
 }
 
-function describeReadable({ state, question }: Pick<AskedNow, "state" | "question">) {
+function describeReadable({ state, question }: AskedNow) {
   return { question, isWithheld: isQuestionWithheld(state.steps, question) };
 }
 

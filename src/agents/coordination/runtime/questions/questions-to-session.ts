@@ -10,7 +10,7 @@ import { readQuestion } from "./question-text.ts";
 const LISTED_MAX = 10;
 
 export async function listQuestionsTo(
-  parts: Pick<RuntimeParts, "runs" | "content">,
+  parts: RuntimeParts,
   session: SessionKey,
   coordinationId: CoordinationId,
 ): Promise<readonly QuestionToSession[]> {

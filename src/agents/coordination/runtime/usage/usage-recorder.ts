@@ -143,7 +143,7 @@ async function placeRun(parts: UsageRecorderParts, run: RunCount): Promise<Usage
 
 async function findPlace(
   { store, runs, settings: { gateway } }: UsageRecorderParts,
-  { session, traceId, runId }: Pick<RunCount, "session" | "traceId" | "runId">,
+  { session, traceId, runId }: RunCount,
 ): Promise<UsagePlace | undefined> {
   const child = await stepOfChild({ store, runs }, session);
   if (child) {

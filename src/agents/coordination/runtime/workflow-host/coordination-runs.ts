@@ -33,7 +33,7 @@ export interface CoordinationRunsParts {
   readonly tenant: string;
   readonly hostId: () => string;
   readonly store: RunReader;
-  readonly coordinator: Pick<Coordinator, "view" | "cancel" | "answer">;
+  readonly coordinator: Coordinator;
 }
 
 /** The node of what concerns no step. */

@@ -44,7 +44,7 @@ export async function verifyWorkflowRuns(
 
 /** Proves one run: its stored bytes, and what its log means. */
 export async function verifyWorkflowRun(
-  store: Store & Pick<WorkflowStore, "damage">,
+  store: Store & WorkflowStore,
   entry: WorkflowEntry,
 ): Promise<Omit<RunsVerification, "workflowRuns">> {
   const { runId, length } = entry;

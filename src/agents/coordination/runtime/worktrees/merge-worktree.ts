@@ -25,7 +25,7 @@ import { nameWorktree } from "../attempts/worktree-name.ts";
 
 /** The parts that merging back needs, with arbitration and the file system. */
 export interface MergeParts extends RuntimeParts {
-  readonly files: Pick<ResourceFiles, "locate" | "look" | "machine">;
+  readonly files: ResourceFiles;
   readonly textMerge: () => Promise<TextMerge>;
   /** By repository: two merges at once would not see each other's files. */
   readonly merging: TurnsByName;
@@ -73,7 +73,7 @@ interface KnownWorktree {
 }
 
 async function findWorktree(
-  { runs }: Pick<MergeParts, "runs">,
+  { runs }: MergeParts,
   { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
 ): Promise<KnownWorktree | undefined> {
   const state = await runs.state(coordinationId);

@@ -5,7 +5,7 @@ import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { nameWorktree } from "../attempts/worktree-name.ts";
 
 export async function removeWorktree(
-  parts: Pick<RuntimeParts, "runs" | "worktrees" | "refOf" | "logger">,
+  parts: RuntimeParts,
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: RemoveWorktree,
 ): Promise<void> {

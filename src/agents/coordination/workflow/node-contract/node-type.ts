@@ -317,7 +317,7 @@ export type PlayedTurn =
   | { readonly kind: "doubted"; readonly step: NodeStep };
 
 /** The id that the draft at `index` of a batch will have, for what another one of the batch is caused by. */
-export function draftIdOf({ run }: Pick<NodeView, "run">, index: number): EventId {
+export function draftIdOf({ run }: NodeView, index: number): EventId {
   return eventIdOf(run, run.nextSequence + index);
 }
 

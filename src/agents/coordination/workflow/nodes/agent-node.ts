@@ -11,7 +11,7 @@ export interface NodeAgent {
 }
 
 /** The agent of a manifest that the node names; nothing where it names none. */
-export function agentOf({ run, node: { node } }: Pick<NodeView, "run" | "node">): NodeAgent | undefined {
+export function agentOf({ run, node: { node } }: NodeView): NodeAgent | undefined {
   const named = node.agent?.agentId ?? node.config["agentId"];
   const { agents = {} } = run.started;
   if (typeof named !== "string" || !Object.hasOwn(agents, named)) return undefined;

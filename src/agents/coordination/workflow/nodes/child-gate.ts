@@ -270,7 +270,7 @@ export function draftHarvested(
 }
 
 /** Returns what the node outputs about its child and its gate when it ends. */
-export function createGateOutputs({ node }: Pick<NodeView, "node">, handoff: Handoff | undefined): Values {
+export function createGateOutputs({ node }: NodeView, handoff: Handoff | undefined): Values {
   if (!handoff) return {};
   const goal = handoff.gaveUp ? { childGoalSatisfied: false } : {};
   return gateOf(node) && handoff.childStatus === "completed"

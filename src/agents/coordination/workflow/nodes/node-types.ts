@@ -36,7 +36,7 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
 };
 
 /** Returns the node type of that name: the product's, else one of the conformance play, where the host has one. */
-export function nodeTypeOf(typeId: string, { play }: Pick<WorkflowSettings, "play">): NodeType | undefined {
+export function nodeTypeOf(typeId: string, { play }: WorkflowSettings): NodeType | undefined {
   if (Object.hasOwn(NODE_TYPES, typeId)) return NODE_TYPES[typeId];
   return play && Object.hasOwn(play.nodeTypes, typeId) ? play.nodeTypes[typeId] : undefined;
 }

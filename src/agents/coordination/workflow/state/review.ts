@@ -43,7 +43,7 @@ export function convergenceOf({
   phase,
   orchestrator: { last },
   reviews,
-}: Pick<WorkflowRun, "phase" | "orchestrator" | "reviews">): Convergence | undefined {
+}: WorkflowRun): Convergence | undefined {
   if (phase.kind !== "completed") return undefined;
   const decision = last?.decision;
   const criteria = decision?.kind === "terminate" ? (decision.successCriteria ?? []) : [];

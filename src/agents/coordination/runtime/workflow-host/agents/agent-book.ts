@@ -51,7 +51,7 @@ const KNOWN_MAX = 500;
 
 export function createAgentBook(
   parts: HashedStore,
-  { installed }: Pick<AgentHostParts, "installed">,
+  { installed }: AgentHostParts,
   runs: WorkflowCompiler,
 ): AgentBook {
   const sorted = installed.toSorted((one, other) => (one.manifest.agentId < other.manifest.agentId ? -1 : 1));

@@ -28,7 +28,7 @@ import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface CallParts
   extends GateParts, Pick<WorkflowHostParts, "tools" | "clock" | "secrets" | "conformance"> {
-  readonly agentBook: Pick<AgentBook, "find">;
+  readonly agentBook: AgentBook;
 }
 
 export interface Calling {

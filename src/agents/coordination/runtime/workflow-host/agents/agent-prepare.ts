@@ -23,7 +23,7 @@ export interface PrepareParts extends Pick<
   WorkflowHostParts,
   "chat" | "contract" | "tools" | "settings" | "logger" | "conformance"
 > {
-  readonly agentBook: Pick<AgentBook, "load">;
+  readonly agentBook: AgentBook;
   readonly agentHost: AgentHostParts;
 }
 

@@ -35,7 +35,7 @@ export interface TurnParts extends Pick<
   WorkflowHostParts,
   "chat" | "contract" | "sha256" | "secrets" | "conformance"
 > {
-  readonly agentBook: Pick<AgentBook, "load">;
+  readonly agentBook: AgentBook;
 }
 
 export interface Turning {

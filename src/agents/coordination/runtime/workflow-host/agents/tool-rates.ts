@@ -15,7 +15,7 @@ interface Bucket {
 const BUCKETS_MAX = 10_000;
 const MINUTE_MS = 60_000;
 
-export function createToolRates(clock: Pick<Clock, "now">, { perMinute, burst }: ToolRate): ToolRates {
+export function createToolRates(clock: Clock, { perMinute, burst }: ToolRate): ToolRates {
   const buckets = new Map<string, Bucket>();
   return {
     take: (principal, tool) => {

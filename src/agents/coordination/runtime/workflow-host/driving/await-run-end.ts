@@ -7,7 +7,7 @@ import type { RunWatch } from "./watch-runs.ts";
 
 interface AwaitParts {
   readonly runs: NewestRuns;
-  readonly watching: Pick<RunWatch, "watch">;
+  readonly watching: RunWatch;
 }
 
 /** Resolves with the run as it ended, or with `undefined` when `signal` aborts. */

@@ -92,7 +92,7 @@ function refuseBeyondQuota(
 
 /** A run that does not begin is not counted; what there is of one by that id is counted when it is appended to. */
 export async function beginCounted<T>(
-  { usage }: Pick<CreateParts, "usage">,
+  { usage }: CreateParts,
   runId: CoordinationId,
   begin: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
@@ -153,7 +153,7 @@ export function refuse(
  */
 export function refusalOf(
   { settings, agentBook }: AdmissionRules,
-  { graph }: Pick<RunnableWorkflow, "graph">,
+  { graph }: RunnableWorkflow,
 ): HostRefusal | undefined {
   for (const { node } of graph.nodes.values()) {
     const { typeId, id } = node;

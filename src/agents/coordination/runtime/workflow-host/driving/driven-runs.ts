@@ -55,10 +55,7 @@ export function entryOf(runs: DrivenRuns, loadedRun: LoadedRun): DrivenRun {
   return entry;
 }
 
-export function pendingOf(
-  { pending, ownRuns }: Pick<DrivenRuns, "pending" | "ownRuns">,
-  runId: CoordinationId,
-): PendingRun {
+export function pendingOf({ pending, ownRuns }: DrivenRuns, runId: CoordinationId): PendingRun {
   const had = pending.get(runId);
   if (had) return had;
   const created: PendingRun = { acts: new Map(), token: ownRuns.tokenOf(runId) };

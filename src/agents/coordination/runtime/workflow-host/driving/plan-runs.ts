@@ -28,7 +28,7 @@ export interface PlanParts extends Pick<
 export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
 
 export function planOn(
-  { settings, clock, owner }: Pick<PlanParts, "settings" | "clock" | "owner">,
+  { settings, clock, owner }: PlanParts,
   { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
 ): Planned {

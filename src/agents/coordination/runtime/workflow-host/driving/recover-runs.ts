@@ -30,9 +30,9 @@ const DELETED_MAX = 250;
 
 interface RecoveryParts
   extends Pick<WorkflowHostParts, "retentionMs">, Omit<OwnerWatchParts, "ownRuns" | "adopt" | "onOwnerGone"> {
-  readonly usage: Pick<TenantUsage, "note">;
+  readonly usage: TenantUsage;
   readonly ownRuns: OwnRuns;
-  readonly runs: Pick<RunDriver, "noteOwned" | "adopt" | "sleep" | "wake">;
+  readonly runs: RunDriver;
   /** Ends a run whose parent was cancelled while nobody was there to tell it. */
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
 }
@@ -52,7 +52,13 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     adopt: (run) => adoptOne(recovering, run),
     onOwnerGone: () => endOrphans(recovering),
   });
-  const arrivals = createArrivalWatch({ owners: store.owners, clock, owner, logger, wake: runs.wake });
+  const arrivals = createArrivalWatch({
+    owners: store.owners,
+    clock,
+    owner,
+    logger,
+    wake: (runId) => runs.wake(runId),
+  });
 
   const scheduleNextSweep = (): void => {
     if (isStopped) return;

@@ -16,7 +16,7 @@ export interface OwnerWatchParts extends Pick<
   WorkflowHostParts,
   "store" | "clock" | "steady" | "owner" | "isProcessGone" | "leaseMs" | "logger"
 > {
-  readonly ownRuns: Pick<OwnRuns, "beat">;
+  readonly ownRuns: OwnRuns;
   /** Goes on with a run that was taken over. It does not throw. */
   readonly adopt: (run: OwnedRun & { readonly runId: CoordinationId }) => Promise<void>;
   /** Hears that at least one owner went since the look before. */

@@ -24,7 +24,7 @@ interface Watched {
 }
 
 interface WatchParts {
-  readonly store: Pick<WorkflowStore, "entry">;
+  readonly store: WorkflowStore;
   readonly clock: Clock;
 }
 

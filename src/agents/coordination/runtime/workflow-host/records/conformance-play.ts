@@ -19,7 +19,7 @@ export interface ConformancePlay {
   /** Returns the agent that the options of a run script; `undefined` where a live model is to play it. */
   agentOf(configurable: Values | undefined): PlayedAgent | undefined;
   /** Causes the side effect of a node. Causing it again, after a crash, is the same one. */
-  causeSideEffect(run: WorkflowRun, effect: Pick<NodeEffect, "id" | "nodeId">): EffectOutcome;
+  causeSideEffect(run: WorkflowRun, effect: NodeEffect): EffectOutcome;
   /** True when a name in the body of an answer is believed to be a voter's: the suite votes for several people with one token. */
   believesVoter(run: WorkflowRun): boolean;
   /** Opens what the suite asks of a host beyond the protocol. */

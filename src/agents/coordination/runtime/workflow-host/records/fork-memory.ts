@@ -25,7 +25,7 @@ interface ChildMemory {
 /** The memory that a child begins with: the scope that its node gave it, in the fork that the run belongs to. */
 export function createChildMemory(
   run: ReadingRun,
-  { memoryScope, hasIsolatedMemory }: Pick<ChildEffect, "memoryScope" | "hasIsolatedMemory">,
+  { memoryScope, hasIsolatedMemory }: ChildEffect,
 ): ChildMemory {
   const memoryHome = memoryHomeOf(run);
   return {

@@ -15,7 +15,7 @@ interface Range {
 /** Reads the page. Nothing follows the end of a run that has ended, because its log takes no more events. */
 export async function readEventPage(
   store: ReadStore,
-  { runId, length, hasEnded }: Pick<StoredRun<unknown>, "runId" | "length"> & { readonly hasEnded: boolean },
+  { runId, length, hasEnded }: StoredRun<unknown> & { readonly hasEnded: boolean },
   { from, limit }: Range,
 ): Promise<EventPage> {
   // Whoever waits at the end of a log asks often.

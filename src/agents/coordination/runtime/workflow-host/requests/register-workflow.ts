@@ -12,7 +12,7 @@ import type { Answered, Caller, HostRefusal, WorkflowSeams } from "../records/wo
 export interface RegisterParts extends AdmissionRules {
   readonly book: RunBook;
   /** Tells which capabilities a test has taken away. */
-  readonly seams?: Pick<WorkflowSeams, "isOff">;
+  readonly seams?: WorkflowSeams;
 }
 
 export async function registerWorkflow(

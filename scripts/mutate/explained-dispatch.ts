@@ -114,4 +114,28 @@ export const DISPATCH: readonly Explained[] = [
     changes: [["created.plan?.steps", "created.plan.steps"]],
     why: "The types do not say that what runs a plan was opened with one.",
   },
+  {
+    file: "decide-held.ts",
+    code: "const OPEN_GATE: Gate = { threshold: 0 };",
+    changes: [["{ threshold: 0 }", "{}"]],
+    why: "Nothing asks for the confidence of a result that no gate holds.",
+  },
+  {
+    file: "decide-held.ts",
+    code: "findings: [],",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It is no verdict, and its confidence is not stated.",
+  },
+  {
+    file: "decide-held.ts",
+    code: 'if (replaced?.answered?.text) return { released: "replaced", output: replaced.answered.text };',
+    changes: [["replaced?.answered?.text", "replaced?.answered.text"]],
+    why: "A question that was closed as answered has its answer.",
+  },
+  {
+    file: "decide-held.ts",
+    code: 'if (!isPlanned(state) || error.code === "withheld") return [{ type: "step.failed", payload: failed }];',
+    changes: [["!isPlanned(state)", "false"]],
+    why: "For a spawn that is no step of a plan nothing is chosen. The compiler needs it.",
+  },
 ];

@@ -4,6 +4,7 @@ import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   admit,
   answer,
+  ask,
   cancel,
   dispatch,
   failStep,
@@ -272,6 +273,30 @@ describe("a result in a worktree", () => {
       released: "replaced",
       output: createContentRef("theirs"),
     });
+  });
+
+  it("that people replaced keeps their text where they look after the merge, too", () => {
+    const scene = openHeld({ gate: { threshold: 10_000, requireConfidence: true } });
+    scene.then(answer(1, "answer"), askAboutMerge(), answer(2));
+    expect(scene.last("step.completed").payload).toMatchObject({
+      released: "replaced",
+      output: createContentRef("theirs"),
+    });
+  });
+
+  it("does not take the words of people about another result, nor about its agent's question", () => {
+    const gate = { threshold: 10_000, requireConfidence: true };
+    const scene = planScene(
+      openPlan({ steps: 2 }),
+      admit(planStep("a", { isolate: "worktree" }), planStep("b", { gate })),
+      ...["a", "b"].flatMap((name) => [dispatch(name), startStep(name), finish(name)]),
+      ask(nameSessionOfAttempt("a"), { stepId: attemptOf().stepId }),
+      answer(1, "answer"),
+      answer(2, "answer"),
+      beginMerge(),
+      finishMerge(),
+    );
+    expect(scene.last("step.completed").payload).toEqual({ stepId: "a", attempt: 1, via: "gate" });
   });
 
   it("of a later attempt does not take the words of people about an earlier one", () => {

@@ -100,12 +100,12 @@ function draftImmediateRuling(
   if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
   const { gate, stated, now } = hold;
   if (!gate) return [];
-  const revisions = step.revisions ?? 0;
   const verdict = ruleOnVerdicts(gate, {
     stated,
     findings: [],
     failures: new Map(),
-    revisions,
+    // They limit what a finding asks for, and there is none yet.
+    revisions: 0,
     ...(step.differences && { differences: step.differences }),
   });
   return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, now })] : [];
@@ -114,37 +114,37 @@ function draftImmediateRuling(
 export function recordFinding(state: OpenCoordination, command: RecordFinding, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
   const heldStep = findStepHeldBy(step, command);
-  if (!step || !heldStep) return refuseNotHeld(step, command);
+  if (!heldStep) return refuseNotHeld(step, command);
   const { finding, stepId, attempt } = command;
-  if (hasCheckAnswered(heldStep, finding.check)) return { kind: "replay", stepId };
+  const { check } = finding;
+  if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
   if (finding.self && !gateOfStep(heldStep).allowSelf)
-    return recordNoVerdict(
-      state,
-      { ...createNoVerdict(command), check: finding.check, because: "self_not_allowed" },
-      now,
-    );
+    return acceptNoVerdict(state, heldStep, { check, because: "self_not_allowed", now });
   const fact: FactDraft = { type: "result.verified", payload: { stepId, attempt, ...finding } };
   return accept([fact, ...draftAfterVerdicts(state, addFinding(heldStep, finding), now)], stepId);
-}
-
-function createNoVerdict({
-  stepId,
-  attempt,
-  target,
-}: RecordFinding): Omit<RecordNoVerdict, "check" | "because"> {
-  return { type: "recordNoVerdict", stepId, attempt, target };
 }
 
 export function recordNoVerdict(state: OpenCoordination, command: RecordNoVerdict, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
   const heldStep = findStepHeldBy(step, command);
-  if (!step || !heldStep) return refuseNotHeld(step, command);
-  const { stepId, attempt, check, because } = command;
+  if (!heldStep) return refuseNotHeld(step, command);
+  const { stepId, check, because } = command;
   if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
+  return acceptNoVerdict(state, heldStep, { check, because, now });
+}
+
+function acceptNoVerdict(
+  state: OpenCoordination,
+  step: HeldStep,
+  { check, because, now }: Pick<RecordNoVerdict, "check" | "because"> & { readonly now: EpochMs },
+): Decision {
+  const { spec, phase } = step;
+  const { stepId } = spec;
+  const { attempt } = phase;
   const fact: FactDraft = { type: "verification.failed", payload: { stepId, attempt, check, because } };
-  const failures = new Map([...heldStep.phase.failures, [check, because] as const]);
+  const failures = new Map([...phase.failures, [check, because] as const]);
   return accept(
-    [fact, ...draftAfterVerdicts(state, { ...heldStep, phase: { ...heldStep.phase, failures } }, now)],
+    [fact, ...draftAfterVerdicts(state, { ...step, phase: { ...phase, failures } }, now)],
     stepId,
   );
 }
@@ -287,12 +287,12 @@ export function draftRejection(
 ): FactDraft[] {
   const { stepId } = step.spec;
   const failed = { stepId, attempt: step.phase.attempt, via: "gate", error, cancelled: false } as const;
-  if (!isPlanned(state) || !step.spec.planned) return [{ type: "step.failed", payload: failed }];
-  const command: FailStep = { type: "failStep", ...failed };
   // People withheld the result, so it is not tried again without them.
-  const next = error.code === "withheld" ? { after: {} } : chooseNextAttempt(state, step, { command, now });
-  const fact: FactDraft = { type: "step.failed", payload: { ...failed, ...next.after } };
-  return [fact, ...(next.asked ? [next.asked] : [])];
+  if (!isPlanned(state) || error.code === "withheld") return [{ type: "step.failed", payload: failed }];
+  const command: FailStep = { type: "failStep", ...failed };
+  const { after, asked: question } = chooseNextAttempt(state, step, { command, now });
+  const fact: FactDraft = { type: "step.failed", payload: { ...failed, ...after } };
+  return question ? [fact, question] : [fact];
 }
 
 /** Drafts the end of a held step that is cancelled, and of the question about its result. */

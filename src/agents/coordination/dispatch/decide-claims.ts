@@ -140,11 +140,7 @@ function draftGrants(state: OpenCoordination, stepId: StepId, { ruled, now }: Ru
       draftResolution(conflictId, request.contest, ruling),
     ];
   });
-  return [
-    ...conflictFacts,
-    ...draftPreemptions(state, stepId, ruled),
-    ...draftClaims(state, stepId, { ruled, now }),
-  ];
+  return [...conflictFacts, ...draftPreemptions(state, ruled), ...draftClaims(state, stepId, { ruled, now })];
 }
 
 /** Drafts the claims of the requester. A claim on a folder covers several requests and is renewed once. */
@@ -156,17 +152,13 @@ function draftClaims(state: OpenCoordination, stepId: StepId, { ruled, now }: Ru
 }
 
 /** Drafts the end of the claims that the requests take over. Each claim ends once. */
-function draftPreemptions(
-  state: OpenCoordination,
-  stepId: StepId,
-  ruled: RuledRequests["ruled"],
-): FactDraft[] {
+function draftPreemptions(state: OpenCoordination, ruled: RuledRequests["ruled"]): FactDraft[] {
   const ends = new Map<number, FactDraft>();
   for (const { request, ruling } of ruled) {
     const reasons = listReasonsToEnd(request, ruling);
     if (reasons.size === 0) continue;
     for (const claim of listOverlapping(state, request.resource)) {
-      const because = claim.stepId === stepId ? undefined : reasons.get(claim.stepId);
+      const because = reasons.get(claim.stepId);
       if (because && !ends.has(claim.token)) ends.set(claim.token, draftRelease(claim, because));
     }
   }

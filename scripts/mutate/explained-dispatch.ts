@@ -138,4 +138,76 @@ export const DISPATCH: readonly Explained[] = [
     changes: [["!isPlanned(state)", "false"]],
     why: "For a spawn that is no step of a plan nothing is chosen. The compiler needs it.",
   },
+  {
+    file: "decide-claims.ts",
+    code: "([first]) => first ?? [],",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "Each group has a first one.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: "first ? draftClaim(state, stepId, { ...first.request, now }) : [],",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "Each group has a first one.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: 'if (!isContested(request) || ruling?.kind !== "granted") return [];',
+    changes: [
+      ['ruling?.kind !== "granted"', "false"],
+      ["ruling?.kind", "ruling.kind"],
+    ],
+    why: "A contested request has a ruling, and it is granted where all are. The compiler needs it.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: "if (reasons.size === 0) continue;",
+    changes: [["reasons.size === 0", "false"]],
+    why: "Without a reason no claim ends. It only saves looking at the claims.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: "{ delegated = [] }: ResourceRequest,",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "No step is called that.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: 'const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwn) : [];',
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It is no contestant, so that no claim is its.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: 'isContested(request) && (ruling?.kind === "refused" || ruling?.kind === "review")',
+    changes: [["ruling?.kind", "ruling.kind"]],
+    why: "A contested request has a ruling.",
+  },
+  {
+    file: "decide-claims.ts",
+    code: "claimToken !== undefined && hasLiveClaim(state, { held: claimToken, stepId: requester, now });",
+    changes: [["claimToken !== undefined", "true"]],
+    why: "No claim is without a token.",
+  },
+  {
+    file: "settle-plan.ts",
+    code: "if (state.created.plan?.successCriteria && !state.successCriteria)",
+    changes: [["state.created.plan?.successCriteria", "state.created.plan.successCriteria"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "settle-plan.ts",
+    code: 'if (plan.admitted < (created.plan?.steps ?? 0)) return "not all steps are admitted";',
+    changes: [["created.plan?.steps", "created.plan.steps"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "settle-plan.ts",
+    code: 'const isLost = phase.status === "failed" && phase.error?.code === "child_lost";',
+    changes: [
+      ['phase.status === "failed"', "true"],
+      ["phase.error?.code", "phase.error.code"],
+    ],
+    why: "A delivery that failed has its error, and no other one has an error of that kind.",
+  },
 ];

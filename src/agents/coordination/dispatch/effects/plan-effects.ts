@@ -96,10 +96,11 @@ export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: 
     ...planWorktreeEffects(state),
   ];
   const skippableSteps = listSkippable(state, stop);
-  if (skippableSteps.length > 0)
+  const [firstSkippable] = skippableSteps;
+  if (firstSkippable !== undefined)
     effects.push({
       kind: "skipSteps",
-      effectId: `${state.coordinationId}:skip:${skippableSteps[0] ?? ""}`,
+      effectId: `${state.coordinationId}:skip:${firstSkippable}`,
       stepIds: skippableSteps,
     });
   const total = state.created.plan?.steps ?? 0;
@@ -182,12 +183,11 @@ function planStrayStops({ plan, coordinationId }: PlannedCoordination): StopStra
 }
 
 function planStops(state: PlannedCoordination, now: EpochMs): StopStep[] {
-  const isStopping = stopOf(state, now) !== undefined;
   return state.plan.running
     .toArray()
     .flatMap((stepId) => {
       const step = state.steps.get(stepId);
-      return step && (isStopping || step.cancelledBy) && mustStop(state, step, now) ? [step] : [];
+      return step && mustStop(state, step, now) ? [step] : [];
     })
     .map((step) => ({
       kind: "stopStep",
@@ -215,9 +215,8 @@ function isEndedByStop(state: PlannedCoordination, step: Step, stop: StopReason)
   const { status } = step.phase;
   if (isDelivery(step)) return false;
   if (status === "held") return canStopRunning(stop) && !isBeingMerged(state, step);
-  if (step.spec.planned) return status === "waiting" || status === "backoff" || status === "blocked";
   // A spawn in backoff has no child at work: its result goes back to its agent.
-  return status === "backoff";
+  return status === "waiting" || status === "backoff" || status === "blocked";
 }
 
 function planBudgetStops(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
@@ -236,7 +235,7 @@ interface PlanningPass {
   readonly isHeld: boolean;
 }
 
-/** Returns the attempts to begin: as many as the lanes take, in the order in which the lanes would run them. */
+/** Returns the attempts to begin: as many as the lanes take, and where they cannot take all, those that they would run first. */
 function planAttempts(
   state: PlannedCoordination,
   { now, capacity, isHeld: isStepHeld }: PlanningPass,

@@ -9,7 +9,7 @@ export interface Area {
 }
 
 const DISPATCH_TESTS = [
-  "test/core/{decide*,dispatch,planned-*,observe-child,answer-question,conflict-sentence,gate-effects}.test.ts",
+  "test/core/{decide*,dispatch*,planned-*,observe-child,answer-question,conflict-sentence,gate-effects}.test.ts",
   "test/core/{envelope-of,late-outcome,refused-calls,notices,notify-people,progress,recovery,refused-answers,rule-on-answer,telling-message}.test.ts",
   "test/core/{gates-ends,gates-asked,gates-faults,question-waits,judge-plan}.test.ts",
   "test/core/{arbitrate-hooks*,usage-recorder,what-if,ask-again}.test.ts",

@@ -210,4 +210,122 @@ export const DISPATCH: readonly Explained[] = [
     ],
     why: "A delivery that failed has its error, and no other one has an error of that kind.",
   },
+  {
+    file: "effects/plan-effects.ts",
+    code: "const total = state.created.plan?.steps ?? 0;",
+    changes: [["state.created.plan?.steps", "state.created.plan.steps"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "const isJudged = !created.plan?.successCriteria || successCriteria !== undefined;",
+    changes: [["created.plan?.successCriteria", "created.plan.successCriteria"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: ".flatMap((stepId) => state.steps.get(stepId) ?? [])",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It is among the steps. The compiler needs it.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: ".flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isPeopleAsked) ?? []);",
+    changes: [
+      ["steps.get(stepId)?.phase", "steps.get(stepId).phase"],
+      ["[]", '["Stryker was here"]'],
+    ],
+    why: "It is among the steps, and a text is no time.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "const deadlineAtMs = created.plan?.deadlineAtMs;",
+    changes: [["created.plan?.deadlineAtMs", "created.plan.deadlineAtMs"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "if (deadlineAtMs !== undefined && hasIdleSteps(state)) times.push(deadlineAtMs);",
+    changes: [["deadlineAtMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "const wallMs = created.plan?.budget?.wallMs;",
+    changes: [["created.plan?.budget", "created.plan.budget"]],
+    why: "The types do not say that what runs a plan was opened with one.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "return wallMs !== undefined && !plan.stop && hasWorkToBegin(state)",
+    changes: [["wallMs !== undefined", "true"]],
+    why: "No time is as late as none.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: 'return phase?.status === "backoff" && !isAsked ? phase.retryAtMs : undefined;',
+    changes: [
+      ['phase?.status === "backoff"', "true"],
+      ["phase?.status", "phase.status"],
+    ],
+    why: "It is among the steps, and only in backoff has it such a time.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: 'const because = step?.cancelledBy ? "cancelled" : stop;',
+    changes: [["step?.cancelledBy", "step.cancelledBy"]],
+    why: "It is among the steps. The compiler needs it.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "return step !== undefined && because !== undefined && isEndedByStop(state, step, because);",
+    changes: [["step !== undefined", "true"]],
+    why: "It is among the steps. The compiler needs it.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "if (Object.values(capacity.room).every((free) => free === 0)) return [];",
+    changes: [
+      ["Object.values(capacity.room).every((free) => free === 0)", "false"],
+      ["(free) => free === 0", "() => undefined"],
+      ["free === 0", "false"],
+    ],
+    why: "It only saves looking at the steps, of which none is picked for a full lane.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "if (!step?.spec.planned || (!isDelivery(step) && (isStepHeld || step.cancelledBy))) return;",
+    changes: [["step?.spec", "step.spec"]],
+    why: "It is among the steps. The compiler needs it.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: 'if (step?.phase.status === "backoff" && now >= step.phase.retryAtMs) consider(step, step.phase.retryAtMs);',
+    changes: [
+      ['step?.phase.status === "backoff"', "true"],
+      ["step?.phase", "step.phase"],
+    ],
+    why: "It is among the steps, and only in backoff has it such a time.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "if (capacity.room[lane] > 0)",
+    changes: [
+      ["capacity.room[lane] > 0", "true"],
+      ["capacity.room[lane] > 0", "capacity.room[lane] >= 0"],
+    ],
+    why: "It only saves looking at the steps, of which none is picked for a full lane.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "criticalPathMs: spec.planned?.criticalPathMs ?? 0,",
+    changes: [["spec.planned?.criticalPathMs", "spec.planned.criticalPathMs"]],
+    why: "Only steps of the plan are candidates.",
+  },
+  {
+    file: "effects/plan-effects.ts",
+    code: "const takesAll = waiting.length <= count && !allowance;",
+    changes: [["waiting.length <= count", "waiting.length < count"]],
+    why: "Where all are taken their order does not matter, because the lane has its own.",
+  },
 ];

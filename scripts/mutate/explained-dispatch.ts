@@ -154,6 +154,10 @@ export const DISPATCH: readonly Explained[] = [
     file: "decide-claims.ts",
     code: 'if (!isContested(request) || ruling?.kind !== "granted") return [];',
     changes: [
+      [
+        '!isContested(request) || ruling?.kind !== "granted"',
+        '!isContested(request) && ruling?.kind !== "granted"',
+      ],
       ['ruling?.kind !== "granted"', "false"],
       ["ruling?.kind", "ruling.kind"],
     ],

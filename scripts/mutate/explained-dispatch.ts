@@ -332,4 +332,28 @@ export const DISPATCH: readonly Explained[] = [
     changes: [["waiting.length <= count", "waiting.length < count"]],
     why: "Where all are taken their order does not matter, because the lane has its own.",
   },
+  {
+    file: "decide-worktrees.ts",
+    code: "default:",
+    changes: [['default: return assertNever(command, "command");', "default:"]],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "decide-worktrees.ts",
+    code: 'return assertNever(command, "command");',
+    changes: [['"command"', '""']],
+    why: "The compiler holds the switch to be complete.",
+  },
+  {
+    file: "decide-worktrees.ts",
+    code: "const phase = steps.get(stepId)?.phase;",
+    changes: [["steps.get(stepId)?.phase", "steps.get(stepId).phase"]],
+    why: "Where there is a worktree there is its step.",
+  },
+  {
+    file: "decide-worktrees.ts",
+    code: 'if (phase?.attempt !== attempt || phase.status !== "dispatched")',
+    changes: [["phase?.attempt", "phase.attempt"]],
+    why: "Where there is a worktree there is its step.",
+  },
 ];

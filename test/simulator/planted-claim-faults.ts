@@ -38,7 +38,7 @@ export const CLAIM_FAULTS: readonly PlantedFault[] = [
   {
     name: "losers-keep-claims",
     file: `${DISPATCH}/decide-claims.ts`,
-    find: "    ...draftPreemptions(state, stepId, ruled),\n",
+    find: "...draftPreemptions(state, ruled), ",
     replace: "",
     breaks: "A2: who lost a resource still holds it",
   },

@@ -24,8 +24,8 @@ export const GATE_FAULTS: readonly PlantedFault[] = [
   {
     name: "withheld-is-retried",
     file: `${DISPATCH}/decide-held.ts`,
-    find: 'const next = error.code === "withheld" ? { after: {} } :',
-    replace: 'const next = error.code === "child_lost" ? { after: {} } :',
+    find: 'if (!isPlanned(state) || error.code === "withheld")',
+    replace: "if (!isPlanned(state))",
     breaks: "G3: a result that people refused is tried again without them",
   },
   {

@@ -83,11 +83,11 @@ describe("a question of an agent", () => {
   it("is refused where as many are open as there may be, and those about results do not count", () => {
     const scene = openAsked();
     expect(describeReason(scene.when(ask({ askedBy: OWNER, openMax: 1 })))).toBe(
-      "TOO_MANY_QUESTIONS: 1 questions are open already; wait for an answer",
+      "TOO_MANY_QUESTIONS: as many questions are open as there may be; wait for an answer",
     );
     expect(scene.when(ask({ askedBy: OWNER, openMax: 2 })).kind).toBe("accepted");
-    const held = createHeldScene(DOUBTING, 100);
-    expect(held.when(ask({ openMax: 1 })).kind).toBe("accepted");
+    const heldScene = createHeldScene(DOUBTING, 100);
+    expect(heldScene.when(ask({ openMax: 1 })).kind).toBe("accepted");
   });
 
   it("is refused where the coordination has as many open questions as it can have", () => {

@@ -88,7 +88,7 @@ describe("coordination_escalate", () => {
   });
 
   it("that must not ask more says so, and waits for nothing", async () => {
-    const reason = "256 questions are open already; wait for an answer";
+    const reason = "as many questions are open as there may be; wait for an answer";
     const stub = createPlansThat({ kind: "refused", code: "TOO_MANY_QUESTIONS", reason });
     expect(await escalate(stub, { question: "One more?" })).toEqual({ status: "refused", message: reason });
     expect(stub.waits()).toEqual([]);

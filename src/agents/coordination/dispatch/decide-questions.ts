@@ -33,7 +33,7 @@ export function askPeople(state: OpenCoordination, command: AskPeople, now: Epoc
   const same = open.find((one) => one.askedBy === askedBy && one.question?.sha256 === question.sha256);
   if (same) return { kind: "replay", ...(stepId && { stepId }) };
   if (open.length >= openMax || state.openQuestions.size >= BOUNDS.openQuestionsMax)
-    return refuse("TOO_MANY_QUESTIONS", `${open.length} questions are open already; wait for an answer`);
+    return refuse("TOO_MANY_QUESTIONS", "as many questions are open as there may be; wait for an answer");
   const draft = draftQuestion(
     state,
     {

@@ -36,10 +36,17 @@ export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
     everyMs: 4_000,
   };
   await waitFor(tryOnce, limits).catch((cause: unknown) => {
-    const message = `${String(cause)}; before the first edit the log ended with\n${logBefore.slice(-12_000)}`;
+    const message = `${String(cause)}; before the first edit the log said of runs\n${listRunLines(logBefore)}`;
     throw new Error(message, { cause });
   });
   await waitUntilServed(stage.gateway, enabled);
+}
+
+/** The lines that say which agents' runs began and ended: the host refuses to reload a plugin that one of them uses. */
+function listRunLines(log: string): string {
+  const isOfRun = (line: string): boolean =>
+    /run (?:registered|cleared)|embedded run (?:start|done)/u.test(line);
+  return log.split("\n").filter(isOfRun).slice(-60).join("\n");
 }
 
 /** Does as docs/operations.md says where the host takes no reload: starts the gateway again. */

@@ -139,6 +139,15 @@ export const DISPATCH: readonly Explained[] = [
     why: "For a spawn that is no step of a plan nothing is chosen. The compiler needs it.",
   },
   {
+    file: "decide-held.ts",
+    code: 'const command: FailStep = { type: "failStep", ...failed };',
+    changes: [
+      ['{ type: "failStep", ...failed }', "{}"],
+      ['"failStep"', '""'],
+    ],
+    why: "Of a failure that a gate found, nothing is read but that it was no time-out.",
+  },
+  {
     file: "decide-claims.ts",
     code: "([first]) => first ?? [],",
     changes: [["[]", '["Stryker was here"]']],

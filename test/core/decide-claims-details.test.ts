@@ -4,7 +4,6 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command, ResourceRequest } from "../../src/agents/coordination/contracts/commands.ts";
 import { OWNER_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import type { OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
   answer,
@@ -25,11 +24,19 @@ import {
   tokensOf,
 } from "./claims-scene.ts";
 import { admit, dispatch, openPlan, planScene, planStep } from "./planned-scene.ts";
-import { acknowledge, complete, openScene, OPEN, spawn, stepId, timeAt, type Scene } from "./scene.ts";
+import {
+  acknowledge,
+  complete,
+  openScene,
+  OPEN,
+  spawn,
+  stepId,
+  timeAt,
+  describeReason,
+  type Scene,
+} from "./scene.ts";
 
 const HELD_BY_2 = request(2, createAsk(NOTES, 3));
-const describeReason = (decision: Decision): string =>
-  decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
 const TAKEN_TOKEN = "STALE_TOKEN: another process claimed a resource first; read the claims and rule again";
 
 describe("a request is refused with the reason", () => {

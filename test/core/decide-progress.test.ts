@@ -8,7 +8,6 @@ import {
   findNextProgressTime,
   PROGRESS_EVERY_MS,
 } from "../../src/agents/coordination/dispatch/decide-progress.ts";
-import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import {
   acknowledge,
   complete,
@@ -18,11 +17,9 @@ import {
   spawn,
   stepId,
   timeAt,
+  describeReason,
   type Scene,
 } from "./scene.ts";
-
-const describeReason = (decision: Decision): string =>
-  decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
 
 const tell = (percent?: number, attempt = 1): Command => ({
   type: "recordProgress",

@@ -4,7 +4,6 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import {
   answer,
   ask,
@@ -29,10 +28,8 @@ import {
   startStep,
   type PlanScene,
 } from "./planned-scene.ts";
-import { complete, nameChild, OPEN, OWNER, SETTLE, timeAt } from "./scene.ts";
+import { complete, nameChild, OPEN, OWNER, SETTLE, timeAt, describeReason } from "./scene.ts";
 
-const describeReason = (decision: Decision): string =>
-  decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
 const openAsked = (rest: Parameters<typeof ask>[0] = {}): PlanScene =>
   createSpawnedScene({ threshold: 0 }).then(ask(rest));
 const DAY_MS = 24 * 3_600_000;

@@ -19,7 +19,7 @@ import {
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
-import { createContentRef, timeAt } from "./scene.ts";
+import { createContentRef, timeAt, describeReason } from "./scene.ts";
 
 const attemptOf = (attempt = 1) => ({ stepId: "a" as StepId, attempt });
 const openWorktree = (attempt = 1): Command => ({
@@ -71,10 +71,6 @@ const openHeld = (fields: StepFields = {}, opened: Partial<Opened> = {}): PlanSc
     startStep("a"),
     finish("a", 1, { output: createContentRef("out") }),
   );
-const describeReason = (scene: PlanScene, command: Command): string => {
-  const decision = scene.when(command);
-  return decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
-};
 
 describe("a worktree", () => {
   it("is opened for the attempt that begins, with all that is recorded of it, and once", () => {
@@ -90,7 +86,7 @@ describe("a worktree", () => {
     ["was given up", () => openBegun({ retryBudget: 1 }).then(failStep("a"), dispatch("a", 2))],
     ["has ended", () => openBegun().then(failStep("a"))],
   ])("is not opened for an attempt that %s", (_, open) => {
-    expect(describeReason(open(), openWorktree())).toBe(
+    expect(describeReason(open().when(openWorktree()))).toBe(
       "STEP_ENDED: attempt 1 of step a does not begin any more",
     );
   });
@@ -98,7 +94,7 @@ describe("a worktree", () => {
   it.each([openWorktree(2), beginMerge(2), removeWorktree(2)])(
     "that there is not is refused: %o",
     (command) => {
-      expect(describeReason(openHeld(), command)).toBe(
+      expect(describeReason(openHeld().when(command))).toBe(
         "UNKNOWN_STEP: there is no worktree of attempt 2 of step a",
       );
     },
@@ -150,14 +146,14 @@ describe("W2: a merge", () => {
     "is refused where there is no result to merge: %o",
     (command) => {
       const reason = "STEP_ENDED: attempt 1 of step a is not to be merged back now";
-      expect(describeReason(openBegun().then(startStep("a")), command)).toBe(reason);
-      expect(describeReason(openHeld().then(failMerge()), command)).toBe(reason);
+      expect(describeReason(openBegun().then(startStep("a")).when(command))).toBe(reason);
+      expect(describeReason(openHeld().then(failMerge()).when(command))).toBe(reason);
     },
   );
 
   it("is refused before the checks have answered", () => {
     const scene = openHeld({ gate: { threshold: 0, checks: ["lint"] } });
-    expect(describeReason(scene, beginMerge())).toContain("STEP_ENDED");
+    expect(describeReason(scene.when(beginMerge()))).toContain("STEP_ENDED");
     expect(scene.plans()).toEqual(["verifyResult a 1"]);
   });
 

@@ -7,7 +7,6 @@ import {
   type StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
-import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import {
   admit,
   cancel,
@@ -26,12 +25,12 @@ import {
   startStep,
   stopChildOf,
   TRIP,
+  HITL,
   type Opened,
   type PlanScene,
 } from "./planned-scene.ts";
-import { acknowledge, createContentRef, OPEN, spawn, timeAt } from "./scene.ts";
+import { acknowledge, createContentRef, OPEN, spawn, timeAt, describeReason } from "./scene.ts";
 
-const HITL = { policy: { escalationPolicy: "hitl" } } as const;
 const NOTHING_TO_RETRY = "only a step that waits for people or for its next attempt can be tried again";
 
 const openTwo = (opened: Partial<Opened> = {}): PlanScene =>
@@ -41,8 +40,6 @@ const openTwo = (opened: Partial<Opened> = {}): PlanScene =>
   );
 const openAtWork = (opened: Partial<Opened> = {}): PlanScene =>
   openTwo(opened).then(dispatch("a"), startStep("a"));
-const describeReason = (decision: Decision): string =>
-  decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
 
 describe("a command about a plan is refused with the reason", () => {
   it.each<readonly [string, () => PlanScene, Command]>([

@@ -25,15 +25,15 @@ import {
   runOut,
   SETTLE_PLAN,
   skip,
-  startStep,
   TRIP,
+  HITL,
+  beginSteps,
   type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
 import { acknowledge, MAIN, OWNER, spawn, timeAt } from "./scene.ts";
 
-const HITL = { policy: { escalationPolicy: "hitl" } } as const;
 const CRITERIA = { plan: { successCriteria: [{ key: "shipped" }] } };
 
 /** Steps that wait for nothing, in the order of their names. */
@@ -41,8 +41,6 @@ function openSteps(names: string, opened: Partial<Opened> = {}, fields: StepFiel
   const steps = Array.from(names).map((name) => planStep(name, fields));
   return planScene(openPlan({ steps: steps.length, ...opened }), admit(...steps));
 }
-const beginSteps = (...names: readonly string[]): Command[] =>
-  names.flatMap((name) => [dispatch(name), startStep(name)]);
 const createRun = (name: string, attempt: number, readyAtMs: number) => ({
   kind: "runStep",
   effectId: `co-1:${name}:${attempt}:run`,

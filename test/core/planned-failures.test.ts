@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { FACT_PAYLOADS } from "../../src/agents/coordination/contracts/facts.ts";
 import { findNextDeadline } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { computeBackoffMs, computeBackoffRange } from "../../src/agents/coordination/plan/backoff.ts";
@@ -27,12 +26,13 @@ import {
   skip,
   startStep,
   stopChildOf,
+  HITL,
+  beginSteps,
   type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
 
-const HITL = { policy: { escalationPolicy: "hitl" } } as const;
 const FAIL_FAST = { policy: { timeoutPolicy: "fail_fast" } } as const;
 
 /** A plan of the steps a, b and c, where c waits for both; all in one append. */
@@ -41,8 +41,6 @@ function createDiamond(opened: Partial<Opened> = {}, fields: StepFields = {}): P
   return planScene(openPlan({ steps: 3, ...opened }), admit(...steps));
 }
 const listFates = (scene: PlanScene): string[] => ["a", "b", "c"].map((name) => scene.status(name));
-const beginSteps = (...names: string[]): Command[] =>
-  names.flatMap((name) => [dispatch(name), startStep(name)]);
 
 /** Tells the owner, and ends. */
 function endScene(scene: PlanScene): unknown {

@@ -17,13 +17,13 @@ import {
   retry,
   runOut,
   SETTLE_PLAN,
+  HITL,
   type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
 import { timeAt } from "./scene.ts";
 
-const HITL = { policy: { escalationPolicy: "hitl" } } as const;
 /** The attempt of the only step fails four seconds after the start. */
 const FAILED_AT_MS = 4_000;
 

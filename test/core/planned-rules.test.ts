@@ -21,12 +21,12 @@ import {
   retry,
   startStep,
   TRIP,
+  HITL,
   type Opened,
   type PlanScene,
 } from "./planned-scene.ts";
 import { OWNER, spawn, timeAt } from "./scene.ts";
 
-const HITL = { policy: { escalationPolicy: "hitl" } } as const;
 const NOW = timeAt(20_000);
 const ONE_STEP = [planStep("a", { retryBudget: 1 })];
 

@@ -235,6 +235,13 @@ export const TRIP: Command = { type: "tripBreaker" };
 export const SETTLE_PLAN: Command = { type: "settleCoordination" };
 export const DELIVERY: string = DELIVERY_STEP_ID;
 
+/** People are asked where a step has no attempt left. */
+export const HITL = { policy: { escalationPolicy: "hitl" } } as const;
+
+/** Each step is dispatched and at work. */
+export const beginSteps = (...names: readonly string[]): Command[] =>
+  names.flatMap((name) => [dispatch(name), startStep(name)]);
+
 export interface PlanScene {
   /** The state; fails where the coordination is not open or runs no plan. */
   readonly open: PlannedCoordination;

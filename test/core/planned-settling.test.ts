@@ -24,11 +24,12 @@ import {
   skip,
   startStep,
   stopChildOf,
+  HITL,
   type Opened,
   type PlanScene,
   type StepFields,
 } from "./planned-scene.ts";
-import { createContentRef, MAIN, OWNER, spawn } from "./scene.ts";
+import { createContentRef, MAIN, OWNER, spawn, describeReason } from "./scene.ts";
 
 /** A plan of one step, whose attempt is at work. */
 const openWorking = (opened: Partial<Opened> = {}, fields: StepFields = {}): PlanScene =>
@@ -36,10 +37,6 @@ const openWorking = (opened: Partial<Opened> = {}, fields: StepFields = {}): Pla
 const openWorked = (opened: Partial<Opened> = {}): PlanScene => openWorking(opened).then(finish("a"));
 const CRITERIA = { plan: { successCriteria: [{ key: "shipped" }] } };
 const cancelWithParent: Command = { type: "cancelCoordination", by: "parent" };
-const describeReason = (scene: PlanScene): string => {
-  const decision = scene.when(SETTLE_PLAN);
-  return decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
-};
 
 /** Its agent asked its parent, which answered; the session of the agent has not been told yet. */
 const openUntold = (...more: readonly Command[]): PlanScene =>
@@ -65,7 +62,7 @@ describe("a plan does not end", () => {
     ["STEPS_OPEN: a session has not been told its result or answer yet", () => openUntold()],
     ["NOT_READY: the success criteria of the plan have not been judged yet", () => openWorked(CRITERIA)],
   ])("%s", (reason, open) => {
-    expect(describeReason(open())).toBe(reason);
+    expect(describeReason(open().when(SETTLE_PLAN))).toBe(reason);
   });
 
   it("but when nothing of that is left", () => {
@@ -165,7 +162,6 @@ describe("the verdict on a plan", () => {
       dispatch("b"),
       startStep("b"),
     );
-  const HITL = { policy: { escalationPolicy: "hitl" } } as const;
   const FAIL_FAST = { policy: { timeoutPolicy: "fail_fast" } } as const;
 
   it.each<readonly [string, string, () => PlanScene]>([

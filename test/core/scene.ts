@@ -165,3 +165,8 @@ export function createDispatched(attempt: number): FactDraft {
     },
   };
 }
+
+/** The code and the words of a refusal, or the kind of another decision. */
+export function describeReason(decision: Decision): string {
+  return decision.kind === "refused" ? `${decision.code}: ${decision.reason}` : decision.kind;
+}

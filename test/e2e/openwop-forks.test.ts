@@ -3,9 +3,8 @@ import { setTimeout as passed } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { createNode, createWorkflow } from "../openwop/levels-workflows.ts";
 import { filterByType, type Event } from "../openwop/levels-world.ts";
-import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { serveStage } from "./openwop-stage.ts";
+import { SERVE_KILLS, serveStage } from "./openwop-stage.ts";
 
 /** Long enough for several appends, and for a moment in between. */
 const LONG = createWorkflow("long", {
@@ -19,13 +18,12 @@ const LONG = createWorkflow("long", {
   ],
   settings: { maxLoopbackIterations: 480 },
 });
-const ROUNDS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
 /** A fork has taken all its events by then. */
 const MOMENT_MS_MAX = 40;
 
 const stripRunIds = (events: readonly Event[]): unknown[] => events.map(({ runId: _, ...event }) => event);
 
-it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next process, equal to its source`, async () => {
+it(`is killed with -9 at ${SERVE_KILLS} moments: every fork goes on with the next process, equal to its source`, async () => {
   await using stage = serveStage([LONG]);
   const first = await stage.serve();
   const sourceRunId = await first.client.start("long");
@@ -34,14 +32,14 @@ it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next pro
   const source = await stage.log(sourceRunId);
   expect(source.length).toBeGreaterThan(1_800);
   let cutOff = 0;
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < SERVE_KILLS; round += 1) {
     const serve = await stage.serve();
     const mode = round % 2 === 0 ? "replay" : "branch";
     const body = { mode, fromSeq: mode === "replay" ? 0 : source.length - 2 };
     const before = (await stage.runs()).length;
     const pendingAnswer = serve.client.post(`/v1/runs/${sourceRunId}:fork`, body).catch(() => undefined);
     await waitFor(async () => (await stage.runs()).length > before, { what: "the fork", everyMs: 1 });
-    await passed((round * MOMENT_MS_MAX) / ROUNDS);
+    await passed((round * MOMENT_MS_MAX) / SERVE_KILLS);
     await serve.kill9();
     await pendingAnswer;
     const forks = (await stage.runs()).filter(
@@ -52,7 +50,7 @@ it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next pro
   expect(cutOff, "some were cut off in the middle").toBeGreaterThan(0);
   const last = await stage.serve();
   const forks = (await stage.runs()).filter(({ origin }) => origin);
-  expect(forks.length).toBe(ROUNDS);
+  expect(forks.length).toBe(SERVE_KILLS);
   for (const { runId, origin } of forks) {
     await last.client.until(runId, "failed");
     const events = await stage.log(runId);

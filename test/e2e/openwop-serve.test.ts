@@ -11,9 +11,8 @@ import {
   createWorkflow,
 } from "../openwop/levels-workflows.ts";
 import { filterByType, findOnly, type Client, type Event } from "../openwop/levels-world.ts";
-import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
+import { SERVE_KILLS, serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
 const gate = createNode("gate", "core.approvalGate", { config: { title: "Go on?" } });
 
@@ -126,14 +125,12 @@ const decisionsOf = (events: readonly Event[]): unknown[] =>
   filterByType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
 
 describe("kill -9 of a host", () => {
-  const ROUNDS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
-
-  it(`at ${ROUNDS} moments: every run that was accepted reaches its end, and no child is there twice`, async () => {
+  it(`at ${SERVE_KILLS} moments: every run that was accepted reaches its end, and no child is there twice`, async () => {
     await using stage = serveStage(DEFINITIONS);
     const next = createRandom(20_261_122);
     const accepted: Accepted[] = [];
     const kinds = ["hands-over", "approves", "delays", "calls", "doubts", "quick"];
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < SERVE_KILLS; round += 1) {
       const serve = await stage.serve();
       const moment = passed(Math.floor(next() ** 2 * 400));
       const pendingAnswer = startAll(serve.client, kinds, accepted);
@@ -142,7 +139,7 @@ describe("kill -9 of a host", () => {
       await serve.kill9();
       await Promise.all([pendingAnswer, answered]);
     }
-    expect(accepted.length).toBeGreaterThan(ROUNDS);
+    expect(accepted.length).toBeGreaterThan(SERVE_KILLS);
     const last = await stage.serve();
     const all = (await stage.runs()).map(({ runId, summary: { workflowId } }) => ({ runId, workflowId }));
     expect(all.map(({ runId }) => runId)).toEqual(expect.arrayContaining(accepted.map(({ runId }) => runId)));
@@ -150,7 +147,7 @@ describe("kill -9 of a host", () => {
     const logs = await Promise.all(accepted.map(({ runId }) => last.client.events(runId)));
     // Else the moments were none at which a kill could have harmed.
     expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(
-      ROUNDS / 3,
+      (SERVE_KILLS * 5) / 12,
     );
     await last.stop();
     await checkLedger(stage);

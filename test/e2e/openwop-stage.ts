@@ -7,12 +7,16 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEntry, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { clientOf, type Client, type Event } from "../openwop/levels-world.ts";
+import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
 export const TOKEN = "the-token-of-the-end-to-end-tests";
 const ENVIRONMENT = { PATH: process.env["PATH"], LANG: "C.UTF-8" };
+
+/** So often a served host is killed in each campaign. */
+export const SERVE_KILLS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
 
 export interface Serve {
   readonly client: Client;

@@ -3,10 +3,9 @@ import { setTimeout as passed } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { end, createNode, createNoop, work, createWorkflow } from "../openwop/levels-workflows.ts";
 import { filterByType, type Client, type Event } from "../openwop/levels-world.ts";
-import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { startHeldModel, type HeldModel } from "../support/held-model.ts";
 import type { Told } from "../support/stateful-scene.ts";
-import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
+import { SERVE_KILLS, serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
 const LOW = 0.1;
 const ACCEPT = { action: "accept" };
@@ -156,7 +155,7 @@ describe("kill -9 of the host of a stateful loop", () => {
 
   it("at many moments: each turn is given the same however often it is asked, and is decided once", () =>
     runStaged(async ({ model, serve }) => {
-      const turns = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
+      const turns = SERVE_KILLS;
       let serving = await serve();
       const runId = await serving.client.start("led", SHARED);
       let requestCount = 0;

@@ -11,9 +11,8 @@ import {
   createWorkflow,
 } from "../openwop/levels-workflows.ts";
 import { chainOf, filterByType, type Client, type Event } from "../openwop/levels-world.ts";
-import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { serveStage } from "./openwop-stage.ts";
+import { SERVE_KILLS, serveStage } from "./openwop-stage.ts";
 
 const MAPPED = { outputMapping: { treasure: "found" } };
 const CRITIC = { agentId: "critic-one", criteria: ["pure"] };
@@ -92,9 +91,7 @@ function checkMerge({ workflowId }: Accepted, events: readonly Event[]): void {
 }
 
 describe("kill -9 of a host whose runs have a gate", () => {
-  const ROUNDS = chooseCampaignSize("SERVE_KILLS", { short: 8, long: 24 });
-
-  it(`at ${ROUNDS} moments: every run reaches its end, and what is merged was let through, once`, async () => {
+  it(`at ${SERVE_KILLS} moments: every run reaches its end, and what is merged was let through, once`, async () => {
     const critic = await startModelServer((prompt) => {
       const system = critic.askedBodies.at(-1)?.messages[0]?.content ?? "";
       const isFirst = system.includes("Send it back") && !prompt.includes("revisionCriteria");
@@ -112,7 +109,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
       const options = ["--model-url", critic.baseUrl, "--model", "critic", "--allow-private", critic.origin];
       const next = createRandom(20_261_123);
       const accepted: Accepted[] = [];
-      for (let round = 0; round < ROUNDS; round += 1) {
+      for (let round = 0; round < SERVE_KILLS; round += 1) {
         const serve = await stage.serve(options);
         const moment = passed(Math.floor(next() ** 2 * 500));
         const pendingAnswer = Promise.allSettled(
@@ -125,7 +122,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
         await serve.kill9();
         await Promise.all([pendingAnswer, answered]);
       }
-      expect(accepted.length).toBeGreaterThan(ROUNDS);
+      expect(accepted.length).toBeGreaterThan(SERVE_KILLS);
       const last = await stage.serve(options);
       const { client } = last;
       await waitFor(
@@ -138,7 +135,7 @@ describe("kill -9 of a host whose runs have a gate", () => {
       );
       const logs = await Promise.all(accepted.map(({ runId }) => client.events(runId)));
       expect(logs.filter((log) => filterByType(log, "run.resuming").length > 0).length).toBeGreaterThan(
-        ROUNDS / 3,
+        (SERVE_KILLS * 5) / 12,
       );
       for (const [index, log] of logs.entries()) {
         const run = accepted[index];

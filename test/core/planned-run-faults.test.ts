@@ -286,6 +286,19 @@ describe("telling the owner", () => {
     expect(run.world.plans.cancelled).toEqual([]);
     await run.close();
   });
+
+  it("does not hold up the stop when its time is over and the host does not say what became of it", async () => {
+    const runner = createScriptedRunner(scriptOf({ [DELIVERY]: ["work"] }));
+    const mute = { ...runner, observe: () => new Promise<never>(() => undefined) };
+    const run = await submitTo(createWorld({}, mute), plan([step("a")]));
+    await run.advance(600_000);
+    const stopping = { isDone: false };
+    void run.coordinator.stop().then(() => (stopping.isDone = true));
+    await waitUntilSettled();
+    expect(stopping.isDone).toBe(true);
+    expect(run.world.clock.pending).toBe(0);
+    expect(run.events("coordination.terminal")).toEqual([]);
+  });
 });
 
 describe("a cancellation", () => {

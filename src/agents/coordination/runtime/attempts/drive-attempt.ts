@@ -83,7 +83,7 @@ export async function driveAttempt(
   try {
     if (begun.message !== undefined) await start(drive, begun.message);
     await follow(drive);
-    if (deadline.signal.aborted && !signal.aborted) await timeOut(drive);
+    if (deadline.signal.aborted && !signal.aborted) await timeOut({ ...drive, signal });
   } finally {
     cancel();
     ended.abort();
@@ -374,21 +374,24 @@ async function recordLostChild(drive: Drive, { step, state, attempt }: Current):
   else await conclude(drive, createFailure(about, stepError("input_unavailable", message.why)));
 }
 
-/** Times the attempt out. A delivery is asked about once more, because it may have arrived. */
+/**
+ * Times the attempt out. A delivery is asked about once more, because it may have arrived; where `signal` is aborted
+ * meanwhile, whoever takes the attempt up again asks.
+ */
 async function timeOut(drive: Drive): Promise<void> {
   const now = await readCurrentAttempt(drive);
   if (!now) return;
-  const open = { ...drive, signal: new AbortController().signal };
   if (isDelivery(now.step)) {
-    const bounds = { ...drive.parts, waitMs: ANSWER_MS_MAX, signal: open.signal };
+    const bounds = { ...drive.parts, waitMs: ANSWER_MS_MAX, signal: drive.signal };
     const answer = await askWithin(bounds, () => now.runner.observe(now.attempt), { kind: "unknown" });
     const seen = filterObservation(now.attempt, answer);
     if (seen.kind === "ended") {
-      if (now.step.phase.status === "dispatched") await acknowledge(open, seen);
-      await conclude(open, await readNewestOutcome(open, now, seen));
+      if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
+      await conclude(drive, await readNewestOutcome(drive, now, seen));
       return;
     }
+    if (drive.signal.aborted) return;
   }
   const { stepId, attempt } = drive;
-  await submit(open, [{ type: "timeOutStep", stepId, attempt, via: "deadline" }]);
+  await submit(drive, [{ type: "timeOutStep", stepId, attempt, via: "deadline" }]);
 }

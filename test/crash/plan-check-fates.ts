@@ -32,8 +32,9 @@ const listBefore = (facts: readonly FactEvent[], fact: FactEvent): readonly Fact
 function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
   const { payload } = outcome;
   const where = `${outcome.type} ${JSON.stringify(payload)}`;
+  const { hasGoneBack = false } = evidence;
   const ended = runsOf(evidence, payload).filter(
-    ({ endedAtMs }) => endedAtMs !== undefined && endedAtMs <= timeOf(outcome),
+    ({ endedAtMs }) => endedAtMs !== undefined && (hasGoneBack || endedAtMs <= timeOf(outcome)),
   );
   const hasEndedAs = (as: string): boolean => ended.some(({ ending }) => ending?.outcome === as);
   if (outcome.type === "step.completed") {

@@ -44,13 +44,12 @@ function checkLeft(evidence: Evidence, run: HostRun): string[] {
   return isStoppable || !isKnownToGoOn(evidence, run) ? checkAbandoned(evidence, run) : [];
 }
 
-function checkTooLong({ facts }: Evidence, { key, isLate, endedAtMs = 0 }: HostRun): string[] {
+function checkTooLong(
+  { facts, hasGoneBack = false }: Evidence,
+  { key, isLate, endedAtMs = 0 }: HostRun,
+): string[] {
   const [end] = filterByType(facts, "coordination.terminal");
-  // The clock may have been set back since: what the runner told of its end stands before the end of the plan.
-  const isToldEnded = filterByType(facts, "step.completed").some(
-    ({ payload: { stepId, attempt, via } }) => via === "runner" && key.endsWith(`:${stepId}:${attempt}`),
-  );
-  if (isToldEnded) return [];
+  if (hasGoneBack) return [];
   return end && !isLate && endedAtMs > timeOf(end) ? [`${key} was at work after the end`] : [];
 }
 

@@ -39,6 +39,8 @@ export interface PlayedPlan {
   readonly answers: readonly Answered[];
   /** When processes ended, but for the last one. */
   readonly deaths: readonly number[];
+  /** The clock was set back: times of the host and of the log cannot be compared. */
+  readonly hasGoneBack?: boolean;
   /** The problem while it was played. */
   readonly problems: readonly string[];
   /** Port calls of the last process. */

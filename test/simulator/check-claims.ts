@@ -164,7 +164,7 @@ function checkRuling(
   ];
 }
 
-/** A1, by the words of the rules: who declared, who changed, who came first; by priority before that. */
+/** A1, by the words of the rules: who declared, who changed, who came first, by name; by priority before that. */
 function checkRank(claims: Contestants, ruling: PayloadOf<"conflict.resolved">): string[] {
   const { winner, winnerCoordinationId, strategy, conflictId } = ruling;
   const [first] = rankClaims(claims, strategy === "priority_wins");
@@ -184,9 +184,13 @@ function rankClaims(claims: Contestants, isByPriority: boolean): Contestants {
       rankPriority(b) - rankPriority(a) ||
       Number(b.declared === true) - Number(a.declared === true) ||
       Number(b.changedAtMs !== undefined) - Number(a.changedAtMs !== undefined) ||
-      rankArrival(a) - rankArrival(b),
+      rankArrival(a) - rankArrival(b) ||
+      compareNames(a.coordinationId ?? "", b.coordinationId ?? "") ||
+      compareNames(a.stepId, b.stepId),
   );
 }
+
+const compareNames = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
 
 /** A2: tokens are counted from 1 without a gap, over all coordinations. */
 function checkTokens(books: Books): string[] {

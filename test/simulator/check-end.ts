@@ -19,7 +19,7 @@ export async function checkEnd(world: World): Promise<void> {
 
 /** The checks of the sweep of plans, for one plan of several. */
 function checkPlan(world: World, runId: string): string[] {
-  const { journal, ledger, deaths, promises } = world;
+  const { journal, ledger, deaths, hasGoneBack, promises } = world;
   const events = journal.eventsOf(runId);
   const [created] = events;
   if (created?.type !== "coordination.created" || !created.payload.plan) return [];
@@ -41,6 +41,7 @@ function checkPlan(world: World, runId: string): string[] {
     host: hostOf(world, runId),
     answers,
     deaths,
+    hasGoneBack,
     problems: [],
     calls: undefined as never,
   } satisfies PlayedPlan;

@@ -2,6 +2,7 @@
 import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { HostRun } from "../crash/plan-host.ts";
+import { isDisturbed } from "./check-steps.ts";
 import type { SpawnPromise } from "./promises.ts";
 import type { SpawnedChild } from "./spawn-host.ts";
 import type { World } from "./world.ts";
@@ -80,7 +81,7 @@ function checkChild(
 
 function checkFate(world: World, child: SpawnedChild, { outcome, event }: Fate): string[] {
   const isStopped = outcome === "cancelled" || outcome === "skipped";
-  const isExcused = isStopped || isRuled(event) || isLost(event);
+  const isExcused = isStopped || isRuled(event) || isLost(world, event);
   if (world.hasGoneBack || isExcused) return [];
   const turn = findRevisingTurn(world, event);
   const { ending } = turn ?? child;
@@ -98,7 +99,7 @@ function describeFate(
 
 /** A turn in which a child revises its result is one that the gateway began: its host knows how it ended. */
 function findRevisingTurn({ gateways }: World, event: RunEvent): HostRun | undefined {
-  if (event.type !== "step.completed" && event.type !== "step.failed") return undefined;
+  if (!("attempt" in event.payload && "via" in event.payload)) return undefined;
   const { stepId, attempt, via } = event.payload;
   if (attempt === 1 || via !== "runner") return undefined;
   const turnKey = `${event.runId}:${stepId}:${attempt}`;
@@ -120,8 +121,9 @@ function isRuled(event: RunEvent): boolean {
 }
 
 /** Words that were kept back and did not come to the disk are lost, and so is a child whose gateway did not come back. */
-function isLost(event: RunEvent): boolean {
+function isLost(world: World, event: RunEvent): boolean {
   if (event.type !== "step.failed") return false;
   const { code, message } = event.payload.error;
+  if (code === "result_lost") return isDisturbed(world);
   return code === "withheld" || (code === "child_lost" && message.includes("which is gone"));
 }

@@ -64,7 +64,7 @@ export interface World {
 }
 
 /** Many times what any play has needed. */
-const WORK_MAX = 60_000;
+const WORK_MAX = 200_000;
 
 /** Finds plays that go round in a circle, also where no time passes in it. */
 function countWork(world: World): boolean {

@@ -108,7 +108,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/spawns": {
     folders:
       "core/contracts core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/privileges",
-    types: "core/contracts/config core/gates core/ports core/runtime/environment",
+    types: "core/contracts/config core/gates core/ports core/runtime/environment core/std",
   },
   "core/runtime/workflow-host/agents": {
     folders:

@@ -3,6 +3,7 @@ import { CoordinationError } from "../../src/agents/coordination/contracts/error
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
 import { nameChild } from "./scene.ts";
@@ -130,6 +131,31 @@ describe("after a crash", () => {
       expect(input.toSorted()).toEqual(children.map(({ childSessionKey }) => childSessionKey).toSorted());
     },
   );
+});
+
+describe("two spawns of one task, in two turns", () => {
+  it("are not given the same child where both are answered with an error at once", async () => {
+    const w = createWorld();
+    const coordinator = w.start();
+    const claims: SpawnClaim[] = [];
+    for (const [toolCallId, trace] of [
+      ["1", "trace-1"],
+      ["2", "trace-2"],
+    ] as const) {
+      const admission = await coordinator.admitSpawn(spawnOf({ task: "a", call: toolCallId, trace }));
+      if (admission.kind === "refused") throw new Error(admission.reason);
+      const { coordinationId, stepId, sourceSession } = admission.envelope;
+      claims.push({ coordinationId, stepId, sourceSession, toolCallId });
+    }
+    const children = claims.map(() => w.host.spawn(spawnOf({ task: "a" })).childSessionKey);
+    await Promise.all(claims.map((claim) => coordinator.failSpawn(claim, "no answer")));
+    const acknowledged = w.ledger
+      .events()
+      .flat()
+      .flatMap((event) => (event.type === "step.acknowledged" ? [event.payload.childSessionKey] : []));
+    expect(acknowledged.toSorted()).toEqual(children.toSorted());
+    await coordinator.stop();
+  });
 });
 
 describe("the sweep", () => {

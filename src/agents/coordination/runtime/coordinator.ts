@@ -13,6 +13,7 @@ import {
 } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { Coordination } from "../ledger/state.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
 import type { ContentStore } from "../ports/content-store.ts";
@@ -21,7 +22,7 @@ import { createChildWatch, type ChildWatch } from "./spawns/child-watch.ts";
 import { createArbiter, type Arbiter } from "./arbiter/arbiter.ts";
 import type { ArbitrationParts } from "./arbiter/arbiter-parts.ts";
 import { createDispatcher, type Dispatcher } from "./effects/dispatcher.ts";
-import { createOwnerTurns } from "./effects/owner-turns.ts";
+import { createOwnerTurns, type OwnerTurns } from "./effects/owner-turns.ts";
 import type { GateParts } from "./environment/gate-parts.ts";
 import { isStrict } from "../ledger/withheld-words.ts";
 import { gateOf } from "./held-results/gate-of.ts";
@@ -38,7 +39,7 @@ import { createForkSources } from "./log/carried-results.ts";
 import { createPlanSource } from "./log/plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts } from "./log/run-log.ts";
 import type { PlanParts, RuntimeParts, Settings } from "./environment/runtime-parts.ts";
-import { createTurnsByName } from "../std/turns-by-name.ts";
+import { createTurnsByName, type TurnsByName } from "../std/turns-by-name.ts";
 import type { AdmitParts } from "./spawns/admit-spawn.ts";
 import { withRules, type PolicyRules } from "./environment/policy-rules.ts";
 import type { SpawnGate } from "./spawns/spawn-gate.ts";
@@ -72,7 +73,13 @@ export interface CoordinatorParts
   readonly withheld?: WithheldTexts;
 }
 
-export interface Coordinator extends SpawnRequests, PlanRequests, QuestionRequests {
+/** Hears of the turns of sessions. */
+export interface TurnHearing {
+  turnBegan(session: SessionKey, runId: string): void;
+  turnEnded(session: SessionKey, runId: string): Promise<void>;
+}
+
+export interface Coordinator extends SpawnRequests, PlanRequests, QuestionRequests, TurnHearing {
   /** Which sessions are gated, and what their agents say. */
   readonly heldSessions: HeldSessions;
   /** Compares what was asked of children with what really runs. */
@@ -87,8 +94,6 @@ export interface Coordinator extends SpawnRequests, PlanRequests, QuestionReques
   readonly usageRecorder: Omit<UsageRecorder, "stop">;
   /** Returns a coordination as it is now; `undefined` for one that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
-  turnBegan(session: SessionKey, runId: string): void;
-  turnEnded(session: SessionKey, runId: string): Promise<void>;
   /** Asks the host about every open step, then keeps sweeping. Resolves when the first pass is through. */
   start(): Promise<void>;
   /** Stops timers and waits for work under way; the ledger is closed by whoever opened it. */
@@ -118,6 +123,7 @@ interface Core extends Omit<CoordinatorParts, "usage"> {
   readonly withheld: WithheldTexts;
   readonly runs: RunLog;
   readonly dispatcher: Dispatcher;
+  readonly childTurns: TurnsByName;
   readonly life: AbortController;
 }
 
@@ -157,6 +163,7 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     onDecided: (state) => dispatcher.changed(state),
   });
   const turns = createOwnerTurns();
+  const childTurns = createTurnsByName();
   const waits = createQuestionWaits(parts.clock);
   const withheld = parts.withheld ?? createOwnTexts(parts);
   const plans = createPlanSource(parts);
@@ -177,21 +184,18 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     onOpen: arbiter.opened,
     arbiter,
     merging: createTurnsByName(),
+    childTurns,
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
   const usage = createUsageRecorder({ ...parts, runs, book: parts.usage ?? createUsageBook("own") });
-  const core: Core = { ...parts, runs, dispatcher, withheld, usage, life: new AbortController() };
+  const core: Core = { ...parts, runs, dispatcher, withheld, usage, childTurns, life: new AbortController() };
   const { watch, giveBack } = dispatcher;
   const planning: RuntimeParts = { ...core, plans, forks, watch, giveBack };
   const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
   return {
     ...createSpawnRequests(createSpawnRequestParts(core)),
     view: (coordinationId) => readView(runs, coordinationId),
-    turnBegan: (session, runId) => turns.began(session, runId, parts.clock.now()),
-    turnEnded: async (session, runId) => {
-      turns.ended(session, runId, parts.clock.now());
-      await Promise.all([arbiter.turnEnded(session), usage.runEnded(session)]);
-    },
+    ...createTurnHearing({ turns, arbiter, usage, clock: parts.clock }),
     arbiter,
     privileges: createPrivilegeGuard({ ...parts, runs }),
     usageRecorder: usage,
@@ -201,6 +205,23 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     childWatch: createChildWatch(planning),
     childWords: createChildWords(planning),
     ...createLife(core, shared),
+  };
+}
+
+interface TurnListeners {
+  readonly turns: OwnerTurns;
+  readonly arbiter: Arbiter;
+  readonly usage: UsageRecorder;
+  readonly clock: Clock;
+}
+
+function createTurnHearing({ turns, arbiter, usage, clock }: TurnListeners): TurnHearing {
+  return {
+    turnBegan: (session, runId) => turns.began(session, runId, clock.now()),
+    turnEnded: async (session, runId) => {
+      turns.ended(session, runId, clock.now());
+      await Promise.all([arbiter.turnEnded(session), usage.runEnded(session)]);
+    },
   };
 }
 

@@ -22,6 +22,7 @@ import { ruleOnObservation } from "../../dispatch/effects/rule-on-observation.ts
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
+import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { askWithin } from "../log/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
@@ -36,6 +37,8 @@ const ASK_TRIES_MAX = 16;
 export interface EffectParts extends MergeParts {
   readonly turns: OwnerTurns;
   readonly runner: SpawnObserver;
+  /** Whose child a session is, is looked up and recorded by one at a time. */
+  readonly childTurns: TurnsByName;
   /** Aborted when the coordinator stops: then no answer is waited for. */
   readonly stopping: AbortSignal;
   /** Whether something in this process is about to tell it in another way. */
@@ -138,28 +141,66 @@ async function askHost(
   { stepId, attempt }: AskHost,
 ): Promise<void> {
   const { coordinationId } = state;
+  const asking: Asking = { coordinationId, stepId, attempt, away: parts.homes?.nameAway(state) };
   const elsewhere = new Set<SessionKey>();
-  const away = parts.homes?.nameAway(state);
   for (let tries = 1; tries <= ASK_TRIES_MAX; tries += 1) {
     const query = queryFor(await parts.runs.state(coordinationId), stepId, elsewhere);
     if (!query) return;
     const seen = await observe(parts, query, state);
-    if ("childSessionKey" in seen && (await isHeldElsewhere(parts, { coordinationId, stepId }, seen))) {
-      elsewhere.add(seen.childSessionKey);
-      continue;
+    const recorded = await recordSeen(parts, asking, seen);
+    if (recorded === undefined) return;
+    if (recorded.kind === "held elsewhere") elsewhere.add(recorded.childSessionKey);
+    else if (recorded.kind === "refused" && recorded.code === "CHILD_TAKEN") continue;
+    else {
+      if (seen.kind === "running") await bind(parts, recorded, stepId);
+      return;
     }
-    const latest = await parts.runs.state(coordinationId);
-    const commands = ruleOnObservation(latest, { stepId, attempt, now: parts.clock.now(), away }, seen);
-    if (commands.length === 0) return;
-    const submitted = await parts.runs.submit(coordinationId, commands);
-    parts.logger.info(
-      { runId: coordinationId, stepId, seen: seen.kind, result: submitted.kind },
-      "reconciled with the host",
-    );
-    if (submitted.kind === "refused" && submitted.code === "CHILD_TAKEN") continue;
-    if (seen.kind === "running") await bind(parts, submitted, stepId);
-    return;
   }
+}
+
+/** Names the attempt that the host is asked about, and the gateway of its child where that is another one. */
+interface Asking {
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly away: string | undefined;
+}
+
+interface HeldElsewhere {
+  readonly kind: "held elsewhere";
+  readonly childSessionKey: SessionKey;
+}
+
+/** H3: nobody else records whose a child is between the look at who holds it and the record. */
+async function recordSeen(
+  parts: EffectParts,
+  asking: Asking,
+  seen: Observation,
+): Promise<Submitted | HeldElsewhere | undefined> {
+  if (!("childSessionKey" in seen)) return submitSeen(parts, asking, seen);
+  const { childSessionKey } = seen;
+  return parts.childTurns.run(childSessionKey, async () =>
+    (await isHeldElsewhere(parts, asking, seen))
+      ? { kind: "held elsewhere", childSessionKey }
+      : submitSeen(parts, asking, seen),
+  );
+}
+
+/** Returns nothing where the answer is no news. */
+async function submitSeen(
+  parts: EffectParts,
+  { coordinationId, stepId, attempt, away }: Asking,
+  seen: Observation,
+): Promise<Submitted | undefined> {
+  const latest = await parts.runs.state(coordinationId);
+  const commands = ruleOnObservation(latest, { stepId, attempt, now: parts.clock.now(), away }, seen);
+  if (commands.length === 0) return undefined;
+  const submitted = await parts.runs.submit(coordinationId, commands);
+  parts.logger.info(
+    { runId: coordinationId, stepId, seen: seen.kind, result: submitted.kind },
+    "reconciled with the host",
+  );
+  return submitted;
 }
 
 /**
@@ -168,8 +209,8 @@ async function askHost(
  */
 async function isHeldElsewhere(
   { store }: EffectParts,
-  { coordinationId, stepId }: { readonly coordinationId: CoordinationId; readonly stepId: StepId },
-  { childSessionKey }: { readonly childSessionKey: SessionKey },
+  { coordinationId, stepId }: Asking,
+  { childSessionKey }: Pick<HeldElsewhere, "childSessionKey">,
 ): Promise<boolean> {
   const holder = await store.find(nameOfChild(childSessionKey));
   return holder !== undefined && (holder.runId !== coordinationId || holder.stepId !== stepId);

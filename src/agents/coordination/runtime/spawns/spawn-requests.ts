@@ -20,6 +20,7 @@ import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { childOf, type Coordination, type Step } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
 import { pause } from "../log/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
@@ -52,6 +53,8 @@ export interface SpawnRequestParts extends AdmitParts {
   /** Brings to the log what model calls used. */
   readonly usage: { flush(): Promise<unknown> };
   readonly dispatcher: SpawnDispatcher;
+  /** Whose child a session is, is looked up and recorded by one at a time. */
+  readonly childTurns: TurnsByName;
   /** Aborted when the process stops. */
   readonly stopping: AbortSignal;
 }
@@ -70,7 +73,8 @@ export function createSpawnRequests(parts: SpawnRequestParts): SpawnRequests {
       if (parts.budget || parts.policies) await parts.usage.flush();
       return admitThroughGate(parts, request);
     },
-    confirmSpawn: (claim, child) => confirmSpawn(parts, claim, child),
+    confirmSpawn: (claim, child) =>
+      parts.childTurns.run(child.childSessionKey, () => confirmSpawn(parts, claim, child)),
     refuseSpawn: (claim, message) => refuseSpawn(parts, claim, message),
     failSpawn: (claim, message) => failSpawn(parts, claim, message),
     endChild: (childSessionKey, ending) => endChild(parts, childSessionKey, ending),

@@ -47,6 +47,7 @@ const DEFINITIONS = [
     nodes: [createNode("tool", "core.ai.callPrompt", { mcp: { tool: "echo", url: "http://tool" } })],
   }),
   createSupervised("loop", [sendNextWorker("plain"), sendNextWorker("waits"), TERMINATE]),
+  createWorkflow("fails", { nodes: [createNode("boom", "core.fail")], settings: { maxRetries: 1 } }),
   createWorkflow("timed", { nodes: [createNode("wait", "core.delay", { delayMs: 9_000 })] }),
 ];
 
@@ -289,6 +290,20 @@ describe("a branch", () => {
       await scene.answer(runId, "gate", value);
       expect(await scene.status(runId)).toBe("completed");
     }
+  });
+
+  test("begins the attempt that it was cut off from beginning", async () => {
+    const scene = createScene();
+    const sourceRunId = await scene.run("fails");
+    const source = scene.types(sourceRunId);
+    const runId = await forkIn(scene, {
+      sourceRunId,
+      mode: "branch",
+      fromSeq: source.indexOf("node.retried") + 1,
+    });
+    expect(scene.types(runId).filter((type) => type !== "run.resuming")).toEqual(source);
+    expect(scene.payloads(runId, "node.started").map(({ attempt }) => attempt)).toEqual([0, 1]);
+    expectReplayOf(scene.ledger, await forkIn(scene, { sourceRunId: runId, mode: "replay" }), runId);
   });
 });
 

@@ -37,6 +37,7 @@ export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] 
   return [...run.nodes.values()].flatMap(({ nodeId }) => {
     const view = viewOf({ ...parts, run }, nodeId);
     if (!view) return [];
+    if (view.nodeRun.isRetrying) return [draftMissingStart(view)];
     return view.node.node.typeId === SUPERVISOR
       ? [...draftRestOfTurn(view), ...draftMissingQuestion(view)]
       : draftMissingQuestion(view);
@@ -63,6 +64,11 @@ function findLoopEnd({ nodeRun, run }: NodeView): OrchestratorDecision | undefin
   if (nodeRun.status !== "completed" || nodeRun.endedSequence !== run.nextSequence - 1) return undefined;
   const { success, data } = decisionSchema.safeParse(nodeRun.outputs?.["decision"]);
   return success && data.kind === "terminate" ? data : undefined;
+}
+
+/** Cut off between a failed attempt and the next one. */
+function draftMissingStart({ node, nodeRun: { nodeId, attempt } }: NodeView): WorkflowDraft {
+  return { type: "node.started", nodeId, payload: { nodeId, typeId: node.node.typeId, attempt } };
 }
 
 /** Suspended, and cut off before it was told what is asked. */

@@ -15,7 +15,11 @@ export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs
     case "node.skipped":
       return put(run, skipNode(run, event, atMs));
     case "node.retried":
-      return change(run, event.payload.nodeId, (node) => ({ ...node, attempt: event.payload.attempt }));
+      return change(run, event.payload.nodeId, (node) => ({
+        ...node,
+        attempt: event.payload.attempt,
+        isRetrying: true,
+      }));
     case "node.completed": {
       const { nodeId, outputs = {} } = event.payload;
       return endNode(run, nodeId, event, { status: "completed", outputs });

@@ -64,6 +64,8 @@ export interface NodeRun {
   readonly executions: number;
   /** Retries since it was started for the newest reason. */
   readonly attempt: number;
+  /** It is to be tried again, and that attempt has not begun. */
+  readonly isRetrying?: true;
   readonly startedAtMs: EpochMs;
   readonly startedSequence: number;
   readonly startedEventId: EventId;

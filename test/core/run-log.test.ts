@@ -124,9 +124,9 @@ describe("an append that fails", () => {
     return {
       log: {
         ...log,
-        submit: async (runId, commands) => {
+        submit: async (runId, commands, ...rest) => {
           armed ||= commands[0]?.type !== "openCoordination";
-          return log.submit(runId, commands);
+          return log.submit(runId, commands, ...rest);
         },
       },
       fail,
@@ -172,6 +172,23 @@ describe("an append that fails", () => {
       .find(({ type }) => type === "coordination.terminal");
     expect(end?.payload).toMatchObject({ steps: { failed: 1, timedOut: 0 } });
     expect(await verifyLedger(w.ledger.open(w.clock))).toMatchObject({ ok: true });
+  });
+
+  it("refuses commands that were made of its state, and takes those that are made anew", async () => {
+    const w = createWorld();
+    const { log, fail: breakIt } = createFailingLog(w);
+    await log.submit(RUN, [OPEN, spawn("a")]);
+    const doomed = log.submit(RUN, [spawn("b")]);
+    await waitUntilSettled();
+    const { basis } = await log.stateOnBasis(RUN);
+    const onTop = log.submit(RUN, [spawn("c")], [], { madeOn: basis });
+    await waitUntilSettled();
+    breakIt();
+    await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
+    expect(await onTop).toMatchObject({ kind: "refused", code: "STATE_VOID" });
+    const { basis: anew } = await log.stateOnBasis(RUN);
+    expect(await log.submit(RUN, [spawn("c")], [], { madeOn: anew })).toMatchObject({ kind: "accepted" });
+    expect(factsOf(w).filter((type) => type === "step.admitted")).toHaveLength(2);
   });
 
   it("takes back the refusal that rested on it", async () => {

@@ -1,6 +1,6 @@
 /** Several gateways on one ledger: each coordination is driven by one of them, and goes on when that one is gone. */
 import { describe, expect, it } from "vitest";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { spawnOf } from "../support/fake-clock-host.ts";
@@ -155,6 +155,36 @@ describe("a plan", () => {
     await gateways.clock.advance(2_000);
     expect(await fatesOf(gateways)).toMatchObject({ status: "cancelled", slow: "cancelled" });
     expect([b.plans.orders, b.plans.cancelled]).toEqual([[], []]);
+  });
+
+  it("tells its owner what the ledger says, and not what a cancellation that came too late made of it", async () => {
+    await using gateways = createGateways();
+    const a = await gateways.start("a");
+    const b = await gateways.start("b");
+    await submitPlan(a, [step("doubted", { verify: { requireConfidence: true } })]);
+    await gateways.clock.advance(2_000);
+    a.pause();
+    const cancelled = a.coordinator.cancel({
+      coordinationId: PLAN_ID,
+      stepId: "doubted" as StepId,
+      by: "operator",
+    });
+    await waitUntilSettled();
+    const approved = await b.coordinator.answer({
+      questionId: `${PLAN_ID}:escalation-1`,
+      answer: "approve",
+      by: { kind: "operator" },
+      through: "cli",
+    });
+    expect(approved).toMatchObject({ kind: "accepted" });
+    await a.resume();
+    await cancelled;
+    await gateways.clock.advance(LEASE_MS);
+    expect(await fatesOf(gateways)).toMatchObject({ status: "success", doubted: "completed" });
+    const messages = a.plans.orders.filter(({ envelope }) => envelope.stepId === DELIVERY_STEP_ID);
+    expect(messages.map(({ message }) => message)).toEqual([
+      expect.stringContaining("success, 1 of 1 steps completed"),
+    ]);
   });
 
   it("is taken back at once by its gateway when that begins again first", async () => {

@@ -5,6 +5,8 @@ import type { FactDraft } from "../contracts/run-event.ts";
 /** Why a command was refused. */
 export type RefusalCode =
   | "NOT_OPENED"
+  /** The append that the commands rest on has failed: they are made anew. */
+  | "STATE_VOID"
   | "ALREADY_OPENED"
   | "COORDINATION_ENDED"
   | "UNKNOWN_STEP"

@@ -26,7 +26,7 @@ import {
   type AttemptStarts,
   type Message,
 } from "./prepare-attempt.ts";
-import type { Submitted } from "../log/run-log.ts";
+import type { SubmitOptions, Submitted } from "../log/run-log.ts";
 import { chooseRunner, type RuntimeParts } from "../environment/runtime-parts.ts";
 import { createUnplacedFailure, findPlace } from "./open-worktree.ts";
 import { describeError } from "../../std/describe-error.ts";
@@ -118,8 +118,9 @@ async function submit(
   { parts, runId }: Drive,
   commands: readonly Command[],
   contents: readonly ContentInput[] = [],
+  options: SubmitOptions = {},
 ): Promise<Submitted> {
-  const submitted = await parts.runs.submit(runId, commands, contents);
+  const submitted = await parts.runs.submit(runId, commands, contents, options);
   if (submitted.kind === "refused")
     parts.logger.info(
       { runId, refusal: submitted.code, command: commands[0]?.type },
@@ -134,15 +135,16 @@ interface Begun {
   readonly message?: string;
 }
 
-/** D1: records the dispatch, or finds it recorded. */
+/** D1: records the dispatch, or finds it recorded. A message that was made of what came to nothing is not sent. */
 async function begin(drive: Drive): Promise<Begun | undefined> {
   const current = await readCurrentAttempt(drive);
   if (current) return { step: current.step };
-  const state = await drive.parts.runs.state(drive.runId);
+  const { state, basis } = await drive.parts.runs.stateOnBasis(drive.runId);
   const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
   if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
   const message = await createMessage(drive.parts, state, step);
-  const submitted = await submit(drive, draftDispatch(drive, { state, step, message }), keptOf(message));
+  const drafts = draftDispatch(drive, { state, step, message });
+  const submitted = await submit(drive, drafts, keptOf(message), { madeOn: basis });
   if (submitted.kind === "refused" || message.kind === "unfillable") return undefined;
   const dispatched = await readCurrentAttempt(drive);
   return dispatched && { step: dispatched.step, message: message.text };

@@ -50,16 +50,24 @@ export interface RunLogParts {
 
 export type Submitted = Outcome & { readonly state: Coordination };
 
+export interface SubmitOptions {
+  readonly keep?: NonNullable<AppendRequest["keep"]>;
+  /** The basis of the state that the commands were made of: they are refused once it is void, and not decided again. */
+  readonly madeOn?: AppendBasis;
+}
+
 export interface RunLog {
   /** All commands are accepted in one append, or none: the first refusal is the answer. @throws CoordinationError */
   submit(
     runId: CoordinationId,
     commands: readonly Command[],
     contents?: readonly ContentInput[],
-    keep?: AppendRequest["keep"],
+    options?: SubmitOptions,
   ): Promise<Submitted>;
   /** The newest state, which may not be on disk yet. @throws CoordinationError */
   state(runId: CoordinationId): Promise<Coordination>;
+  /** The newest state, and what it rests on: texts made of it are submitted with that. @throws CoordinationError */
+  stateOnBasis(runId: CoordinationId): Promise<{ readonly state: Coordination; readonly basis: AppendBasis }>;
   /** The newest state with what other processes appended. @throws CoordinationError */
   latest(runId: CoordinationId): Promise<Coordination>;
   /** Tells the listeners of what other processes appended since the newest state. @throws CoordinationError */
@@ -98,12 +106,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
     const state = await readState(parts.store, runId);
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
-    const isOnDisk = {
-      durable: Promise.resolve(true),
-      underWay: new Set<readonly ContentInput[]>(),
-      failed: false,
-    };
-    return touch(entries, runId, { state, ...isOnDisk, basis: { isVoid: false } });
+    return touch(entries, runId, createEntry(state));
   };
 
   const readNewer = async (runId: CoordinationId): Promise<Newer> =>
@@ -120,6 +123,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
   const tryAppend = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
     const entry = await loadNewest(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
+    if (batch.madeOn && batch.madeOn !== entry.basis) return { ...MADE_OF_VOID, state: entry.state };
     const decided = decideAll(entry.state, batch.commands, parts.clock);
     const { outcome, state } = decided;
     if (decided.events.length === 0) {
@@ -136,6 +140,10 @@ export function createRunLog(parts: RunLogParts): RunLog {
 
   return {
     state: async (runId) => (await loadNewest(runId)).state,
+    stateOnBasis: async (runId) => {
+      const { state, basis } = await loadNewest(runId);
+      return { state, basis };
+    },
     latest: async (runId) => (await readNewer(runId)).state,
     catchUp: async (runId) => {
       const { state, events } = await readNewer(runId);
@@ -149,8 +157,19 @@ export function createRunLog(parts: RunLogParts): RunLog {
       const contents = [...(entries.get(runId)?.underWay ?? [])].flat();
       return new Map(contents.map(({ ref, text }) => [ref.sha256, text]));
     },
-    submit: (runId, commands, contents = [], keep = []) =>
-      repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, keep })),
+    submit: (runId, commands, contents = [], options = {}) =>
+      repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, ...options })),
+  };
+}
+
+/** Returns an entry for a state that is on disk. */
+function createEntry(state: Coordination): Entry {
+  return {
+    state,
+    durable: Promise.resolve(true),
+    underWay: new Set(),
+    failed: false,
+    basis: { isVoid: false },
   };
 }
 
@@ -197,11 +216,16 @@ async function isDurable(entry: Entry): Promise<boolean> {
   return (await entry.durable) && !entry.failed;
 }
 
-interface Batch {
+interface Batch extends SubmitOptions {
   readonly commands: readonly Command[];
   readonly contents: readonly ContentInput[];
-  readonly keep: readonly string[];
 }
+
+const MADE_OF_VOID = {
+  kind: "refused",
+  code: "STATE_VOID",
+  reason: "what the commands were made of did not reach the ledger",
+} as const;
 
 /** A busy ledger has held this thread for its whole busy timeout already. */
 function attemptsMaxOf(error: unknown): number {
@@ -289,7 +313,7 @@ function draftAppend({ runId, batch, decided, signature, basis }: Append): Appen
     references: events.flatMap(referencesOf),
     contents: batch.contents,
     basis,
-    ...(batch.keep.length > 0 && { keep: batch.keep }),
+    ...(batch.keep && batch.keep.length > 0 && { keep: batch.keep }),
     ...(claims.length > 0 && { claims }),
     ...(signature?.owner && { owner: signature.owner }),
   };

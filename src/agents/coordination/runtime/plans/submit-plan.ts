@@ -76,7 +76,7 @@ async function submitPlan(base: RuntimeParts, submission: PlanSubmission): Promi
   const keep = await listKeptContents(parts, graph, forkedFrom);
   const policy = rules?.policy;
   const open = draftOpening(parts, { submission, graph, plan, place, confidence, policy });
-  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], keep);
+  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], { keep });
   if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
   if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };

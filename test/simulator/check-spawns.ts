@@ -85,7 +85,7 @@ function checkFate(world: World, child: SpawnedChild, { outcome, event }: Fate):
   if (world.hasGoneBack || isExcused) return [];
   const turn = findRevisingTurn(world, event);
   const { ending } = turn ?? child;
-  const hasEnded = turn ? ending?.outcome === outcome : hasEndedSo(child, outcome, event);
+  const hasEnded = turn ? hasTurnEndedSo(turn, outcome, event) : hasEndedSo(child, outcome, event);
   return hasEnded ? [] : [describeFate(event.runId, child, { outcome, ending })];
 }
 
@@ -104,6 +104,14 @@ function findRevisingTurn({ gateways }: World, event: RunEvent): HostRun | undef
   if (attempt === 1 || via !== "runner") return undefined;
   const turnKey = `${event.runId}:${stepId}:${attempt}`;
   return gateways.flatMap(({ agents }) => agents.runs).find(({ key }) => key === turnKey);
+}
+
+/** A turn that ended well may have reported a failure, or outputs that break the contract. */
+function hasTurnEndedSo({ ending, forgottenAtMs }: HostRun, outcome: string, event: RunEvent): boolean {
+  const code = event.type === "step.failed" ? event.payload.error.code : undefined;
+  if (code === "child_lost") return forgottenAtMs !== undefined;
+  if (code === "reported_failed" || code === "output_invalid") return ending?.outcome === "completed";
+  return ending?.outcome === outcome;
 }
 
 function hasEndedSo(

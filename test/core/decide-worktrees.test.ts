@@ -300,8 +300,9 @@ describe("a result in a worktree", () => {
     const scene = openHeld({ gate, retryBudget: 2 });
     scene.then(answer(1, "answer"), failMerge());
     scene.passes(60_000);
-    scene.then(dispatch("a", 2), startStep("a", 2), report("a", 2, { confidence: 9_000 }));
-    scene.then(finish("a", 2, { output: createContentRef("second") }), beginMerge(2), {
+    const second = { output: createContentRef("second") };
+    scene.then(dispatch("a", 2), startStep("a", 2), report("a", 2, { confidence: 9_000, ...second }));
+    scene.then(finish("a", 2, second), beginMerge(2), {
       ...finishMerge(),
       attempt: 2,
     } as Command);
@@ -309,7 +310,7 @@ describe("a result in a worktree", () => {
       stepId: "a",
       attempt: 2,
       via: "gate",
-      output: createContentRef("second"),
+      ...second,
     });
   });
 

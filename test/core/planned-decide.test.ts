@@ -170,6 +170,23 @@ describe("a run that ends well", () => {
     const again = retried().then(report("x", 1, FAILED), finish("x"), dispatch("x", 2), finish("x", 2));
     expect(again.status("x")).toBe("completed");
   });
+
+  it("has the output of the newest report, whatever the child's words came to when they were read", () => {
+    const createOutput = (reported: string) => ({ output: createContentRef(reported) });
+    const older = finish("x", 1, createOutput("old"));
+    const scene = running().then(
+      report("x", 1, createOutput("old")),
+      report("x", 1, createOutput("new")),
+      older,
+    );
+    expect(scene.last("step.completed").payload).toMatchObject(createOutput("new"));
+    for (const code of ["output_invalid", "reported_failed"] as const) {
+      const after = running().then(report("x", 1, createOutput("new")), failStep("x", 1, code));
+      expect(after.last("step.completed").payload).toMatchObject(createOutput("new"));
+    }
+    const broken = running().then(report("x"), failStep("x", 1));
+    expect(broken.last("step.failed").payload.error.code).toBe("child_failed");
+  });
 });
 
 describe("a command that names a step twice", () => {

@@ -192,15 +192,11 @@ function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Dec
 }
 
 /** Ends an attempt. An outcome that the log already has is a replay (D2), and one of an older attempt is refused (D3). */
-function endStep(
-  state: OpenCoordination,
-  ending: CompleteStep | FailStep | TimeOutStep,
-  now: EpochMs,
-): Decision {
+function endStep(state: OpenCoordination, ending: Ending, now: EpochMs): Decision {
   const step = state.steps.get(ending.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${ending.stepId}`);
   const { phase } = step;
-  const command = applyKnownFailure(step, ending);
+  const command = applyReport(step, applyRefusedRun(step, ending));
   if (phase.status === "waiting" && command.attempt === phase.attempt)
     return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
   const isAttemptOver =
@@ -217,30 +213,38 @@ function endStep(
   return { kind: "accepted", stepId: command.stepId, facts: draftEndingFacts(state, step, { command, now }) };
 }
 
-/**
- * Turns a completion into a failure where the child itself reported that it could not do the work, and says of a run that was
- * refused why.
- */
-function applyKnownFailure(
-  step: Step,
-  ending: CompleteStep | FailStep | TimeOutStep,
-): CompleteStep | FailStep | TimeOutStep {
-  const { report } = step;
+type Ending = CompleteStep | FailStep | TimeOutStep;
+
+/** Says of a run that was refused why. */
+function applyRefusedRun(step: Step, ending: Ending): Ending {
   const refusedRun = explainRefusedRun(step);
-  if (refusedRun && ending.attempt === step.phase.attempt && ending.type !== "timeOutStep") {
-    const { stepId, attempt, via } = ending;
-    const cancelled = ending.type === "failStep" && ending.cancelled;
-    return { type: "failStep", stepId, attempt, via, error: refusedRun, cancelled };
-  }
-  const isFailure = report?.outcome === "failed" && report.attempt === ending.attempt;
-  if (ending.type !== "completeStep" || !isFailure) return ending;
+  if (!refusedRun || ending.attempt !== step.phase.attempt || ending.type === "timeOutStep") return ending;
+  const { stepId, attempt, via } = ending;
+  const cancelled = ending.type === "failStep" && ending.cancelled;
+  return { type: "failStep", stepId, attempt, via, error: refusedRun, cancelled };
+}
+
+/** The newest report of the child counts before its last words, also where it came while those were read. */
+function applyReport({ report }: Step, ending: Ending): Ending {
+  if (report?.attempt !== ending.attempt || !isOfWords(ending)) return ending;
   const { stepId, attempt, via, usage } = ending;
-  const error = stepError("reported_failed", "the agent reported that it could not do it");
-  return { type: "failStep", stepId, attempt, via, error, cancelled: false, ...(usage && { usage }) };
+  const about = { stepId, attempt, via, ...(usage && { usage }) };
+  if (report.outcome === "failed") {
+    const error = stepError("reported_failed", "the agent reported that it could not do it");
+    return { ...about, type: "failStep", error, cancelled: false };
+  }
+  const stated = ending.type === "completeStep" ? ending.stated : undefined;
+  return { ...about, type: "completeStep", output: report.output, ...(stated && { stated }) };
+}
+
+/** True for an end that says what the words or an earlier report of the child came to. */
+function isOfWords(ending: Ending): ending is CompleteStep | FailStep {
+  if (ending.type !== "failStep") return ending.type === "completeStep";
+  return ending.error.code === "output_invalid" || ending.error.code === "reported_failed";
 }
 
 /** True when the log already records this outcome of the attempt (D2). */
-function isRecordedOutcome({ phase }: Step, command: CompleteStep | FailStep | TimeOutStep): boolean {
+function isRecordedOutcome({ phase }: Step, command: Ending): boolean {
   if (command.attempt !== phase.attempt) return false;
   const isRevised = phase.status === "backoff" && phase.revision !== undefined;
   if (phase.status === "held" || isRevised) return command.type === "completeStep";
@@ -249,7 +253,7 @@ function isRecordedOutcome({ phase }: Step, command: CompleteStep | FailStep | T
 }
 
 /** Refuses an outcome of an attempt that is over. For an observed spawn it is only a repetition by the host and is not recorded. */
-function refuseLateOutcome(step: Step, command: CompleteStep | FailStep | TimeOutStep): Decision {
+function refuseLateOutcome(step: Step, command: Ending): Decision {
   if (step.spec.planned)
     return refuseLate(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
   if (command.attempt !== step.phase.attempt) return refuseStale(step, command.attempt);
@@ -260,11 +264,11 @@ function refuseLateOutcome(step: Step, command: CompleteStep | FailStep | TimeOu
 function draftEndingFacts(
   state: OpenCoordination,
   step: Step,
-  { command, now }: { readonly command: CompleteStep | FailStep | TimeOutStep; readonly now: EpochMs },
+  { command, now }: { readonly command: Ending; readonly now: EpochMs },
 ): FactDraft[] {
   const fact = draftOutcome(step, command);
   if (command.type === "completeStep") {
-    const output = command.output ?? step.report?.output;
+    const { output } = command;
     const holdFacts = draftHeldResult(state, step, { command, now, ...(output && { output }) });
     if (holdFacts) return holdFacts;
   }
@@ -276,18 +280,18 @@ function draftEndingFacts(
 }
 
 /** True when the outcome says that the host made no child. An acknowledged step contradicts it: it is about another or older call. */
-function isNeverSpawned(command: CompleteStep | FailStep | TimeOutStep): boolean {
+function isNeverSpawned(command: Ending): boolean {
   if (command.type !== "failStep") return false;
   return command.error.code === "spawn_refused" || command.error.code === "spawn_not_confirmed";
 }
 
 const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutStep: "timed_out" } as const;
 
-function draftOutcome(step: Step, command: CompleteStep | FailStep | TimeOutStep): FactDraft {
+function draftOutcome(step: Step, command: Ending): FactDraft {
   const { stepId, attempt, via } = command;
   switch (command.type) {
     case "completeStep": {
-      const output = command.output ?? step.report?.output;
+      const { output } = command;
       const used = command.usage ? { usage: command.usage } : {};
       return {
         type: "step.completed",

@@ -71,7 +71,7 @@ interface Ended {
   readonly step: Step;
 }
 
-/** Drafts the completion of an attempt. The child's report counts; without one its last words do. */
+/** Drafts the completion of an attempt. The child's report counts, as it is then; without one its last words do. */
 async function draftCompletion(
   parts: OutcomeParts,
   { state, step }: Ended,
@@ -79,12 +79,7 @@ async function draftCompletion(
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const { report } = step;
-  if (report?.outcome === "failed")
-    return createFailure(
-      about,
-      stepError("reported_failed", "the agent reported that it could not do it"),
-      ending,
-    );
+  if (report?.outcome === "failed") return createCompletion(about, report.output, ending);
   const reply = await readLastWords(parts, step, ending.reply ?? "");
   if (reply === undefined)
     return createFailure(
@@ -119,10 +114,16 @@ async function readLastWords(
 function createCompletion(
   about: About,
   output: ContentRef,
-  { usage, stated }: ChildEnding & { readonly stated: StatedConfidence },
+  { usage, stated }: ChildEnding & { readonly stated?: StatedConfidence },
 ): Outcome {
-  const used = usage ? { usage } : {};
-  return createOutcomeOf({ type: "completeStep", ...about, via: "runner", output, stated, ...used });
+  return createOutcomeOf({
+    type: "completeStep",
+    ...about,
+    via: "runner",
+    output,
+    ...(stated && { stated }),
+    ...(usage && { usage }),
+  });
 }
 
 type RepliedOutputs =

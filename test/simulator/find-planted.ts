@@ -17,12 +17,13 @@ const ROOT = join(import.meta.dirname, "../..");
 const GRACE_MS = 30_000;
 
 export function findPlanted(
-  { name }: PlantedFault,
+  { name, world = "coordinations" }: PlantedFault,
   { seed, durationMs }: { readonly seed: number; readonly durationMs: number },
 ): PlantedResult {
   const startedAt = performance.now();
   const args = ["--import", "./test/simulator/plant-fault.ts", "test/simulator/run.ts"];
-  const options = ["--json", "--no-shrink", "--seed", String(seed), "--minutes", String(durationMs / 60_000)];
+  const limits = ["--seed", String(seed), "--minutes", String(durationMs / 60_000)];
+  const options = ["--json", "--no-shrink", "--world", world, ...limits];
   const { stdout } = spawnSync(process.execPath, [...args, ...options], {
     cwd: ROOT,
     env: {

@@ -4,13 +4,8 @@ import { checkEnd } from "./check-end.ts";
 import { createLogCheck } from "./check-log.ts";
 import type { Schedule } from "./moves.ts";
 import { endTroubles, performMove } from "./perform-move.ts";
+import type { Finding } from "./simulation.ts";
 import { bootGateway, createWorld, settle, type World } from "./world.ts";
-
-export interface Finding {
-  readonly problems: readonly string[];
-  /** How many moves had been made; all of them where the end is to blame. */
-  readonly atMove: number;
-}
 
 export interface Played {
   readonly finding?: Finding;
@@ -22,16 +17,6 @@ const LONG_MS = 6 * 3_600_000;
 const PACE_MS = 15_000;
 /** After the end, for what comes too late. */
 const AFTERMATH_MS = 40_000;
-
-/** Plays a schedule; an error that is thrown on the way is a finding too. */
-export async function findProblems(schedule: Schedule): Promise<Finding | undefined> {
-  try {
-    return (await playSchedule(schedule)).finding;
-  } catch (error) {
-    const problem = error instanceof Error ? `threw: ${error.message}` : `threw: ${String(error)}`;
-    return { problems: [problem], atMove: schedule.moves.length };
-  }
-}
 
 export async function playSchedule(schedule: Schedule): Promise<Played> {
   const world = createWorld(schedule);

@@ -2,15 +2,16 @@
 import { parseArgs } from "node:util";
 import { runCampaign, type CampaignResult } from "./campaign.ts";
 import { findPlanted, type PlantedResult } from "./find-planted.ts";
-import { makeSchedule } from "./make-schedule.ts";
-import { findProblems, type Finding } from "./play.ts";
 import { PLANTED_FAULTS } from "./planted-faults.ts";
-import { keepMoves, shrinkSchedule } from "./shrink.ts";
+import { shrinkSchedule } from "./shrink.ts";
+import { SIMULATIONS, type Simulation } from "./simulation.ts";
 
 const HELP = `npm run simulate [-- options]
 
-Plays gateways, stores, runners, people and clocks in one process on virtual time. A seed decides everything.
+Plays two worlds in one process on virtual time: gateways that coordinate agents, and hosts that run workflows, with
+their stores, models, people and clocks. A seed decides everything.
 
+  --world <name>   only that world: coordinations or workflows; else each seed is played in both
   --seed <n>       the first seed (1); the schedules after it have the seeds after it
   --schedules <n>  how many schedules are played at most
   --minutes <n>    for how long at most (1, where no --schedules are given); with --planted: for each fault
@@ -27,7 +28,7 @@ Exit code 1 when something is found; with --planted, when a fault is not.
 Examples:
   npm run simulate
   npm run simulate -- --seed 1000 --minutes 10
-  npm run simulate -- --seed 94 --moves 3,7,9
+  npm run simulate -- --world workflows --seed 94 --moves 3,7,9
   npm run simulate -- --planted --only key-of-older-attempt
 `;
 
@@ -37,6 +38,7 @@ const OPTIONS = {
   list: { type: "boolean", default: false },
   planted: { type: "boolean", default: false },
   shrink: { type: "boolean", default: true },
+  world: { type: "string" },
   seed: { type: "string", default: "1" },
   schedules: { type: "string" },
   minutes: { type: "string" },
@@ -70,13 +72,23 @@ async function runCommand(): Promise<number> {
   return 0;
 }
 
+/** @throws Error for a world that there is not */
+function chooseSimulations({ world }: Values): readonly [Simulation, ...Simulation[]] {
+  const [first, ...others] = SIMULATIONS.filter((each) => world === undefined || each.world === world);
+  if (!first) {
+    const names = SIMULATIONS.map((each) => each.world).join(" and ");
+    throw new Error(`there is no world ${JSON.stringify(world)}; there are ${names}`);
+  }
+  return [first, ...others];
+}
+
 async function simulate(values: Values): Promise<number> {
   const minutes = readNumber("minutes", values.minutes, values.schedules === undefined ? 1 : Infinity);
   const schedules = readNumber("schedules", values.schedules, Infinity);
   const firstSeed = readNumber("seed", values.seed, 1);
   let toldAt = performance.now();
   const result = await runCampaign(
-    { firstSeed, schedules, durationMs: minutes * 60_000 },
+    { simulations: chooseSimulations(values), firstSeed, schedules, durationMs: minutes * 60_000 },
     (played, moves) => {
       if (performance.now() - toldAt < 5_000) return;
       toldAt = performance.now();
@@ -100,30 +112,32 @@ interface Counted extends Pick<Required<CampaignResult>, "schedules" | "moves" |
 }
 
 async function reportFinding(values: Values, { found, ...counts }: Counted): Promise<number> {
-  const { seed, finding } = found;
-  const schedule = makeSchedule(seed);
-  const all = schedule.moves.map((_, index) => index + 1);
-  const least = values.shrink ? await shrinkSchedule(schedule, finding) : { finding, kept: all };
+  const { seed, finding, simulation } = found;
+  const { world } = simulation;
+  const moves = simulation.listMoves(seed);
+  const all = moves.map((_, index) => index + 1);
+  const least = values.shrink ? await shrinkSchedule(found) : { finding, kept: all };
   const { problems } = least.finding;
-  const again = `npm run simulate -- --seed ${seed} --moves ${least.kept.join(",")}`;
+  const again = `npm run simulate -- --world ${world} --seed ${seed} --moves ${least.kept.join(",")}`;
   if (values.json) {
-    print(JSON.stringify({ ...counts, found: { seed, problems, moves: least.kept, again } }));
+    print(JSON.stringify({ ...counts, found: { world, seed, problems, moves: least.kept, again } }));
     return 1;
   }
-  print(`seed ${seed}, after ${counts.schedules} schedules:`);
+  print(`seed ${seed} of ${world}, after ${counts.schedules} schedules:`);
   for (const problem of problems) print(`  ${problem}`);
   print(`its moves, ${least.kept.length} of ${all.length}:`);
-  for (const move of keepMoves(schedule, least.kept).moves) print(`  ${JSON.stringify(move)}`);
+  for (const place of least.kept) print(`  ${JSON.stringify(moves[place - 1])}`);
   print(`play it again: ${again}`);
   return 1;
 }
 
 async function playAgain(values: Values): Promise<number> {
-  const schedule = makeSchedule(readNumber("seed", values.seed, 1));
+  const [simulation] = chooseSimulations(values);
+  const { world } = simulation;
+  const seed = readNumber("seed", values.seed, 1);
   const kept = (values.moves ?? "").split(",").map((place) => readNumber("moves", place, 0));
-  const finding: Finding | undefined = await findProblems(keepMoves(schedule, kept));
-  if (values.json)
-    print(JSON.stringify({ seed: schedule.seed, moves: kept, problems: finding?.problems ?? [] }));
+  const finding = await simulation.findProblems(seed, kept);
+  if (values.json) print(JSON.stringify({ world, seed, moves: kept, problems: finding?.problems ?? [] }));
   else print(finding ? finding.problems.join("\n") : "nothing found");
   return finding ? 1 : 0;
 }

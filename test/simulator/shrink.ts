@@ -1,6 +1,6 @@
 /** Owns: shortening a schedule as long as it still fails in the same way. */
-import type { Schedule } from "./moves.ts";
-import { findProblems, type Finding } from "./play.ts";
+import type { Found } from "./campaign.ts";
+import type { Finding } from "./simulation.ts";
 
 export interface Shrunk {
   readonly finding: Finding;
@@ -17,24 +17,18 @@ export function kindOf({ problems }: Finding): string {
   return first.replace(/^(?:co|plan)-[\w-]+: /u, "").split(/[:(]/u)[0] ?? "";
 }
 
-export function keepMoves(schedule: Schedule, kept: readonly number[]): Schedule {
-  return { ...schedule, moves: schedule.moves.filter((_, index) => kept.includes(index + 1)) };
-}
-
 /** Leaves away halves, quarters and single moves, over and over, until none can go any more. */
-export async function shrinkSchedule(schedule: Schedule, finding: Finding): Promise<Shrunk> {
+export async function shrinkSchedule({ simulation, seed, finding }: Found): Promise<Shrunk> {
   const kind = kindOf(finding);
-  let best: Shrunk = {
-    finding,
-    kept: schedule.moves.map((_, index) => index + 1).slice(0, finding.atMove),
-  };
+  const places = simulation.listMoves(seed).map((_, index) => index + 1);
+  let best: Shrunk = { finding, kept: places.slice(0, finding.atMove) };
   let plays = 0;
   for (let size = Math.ceil(best.kept.length / 2); size >= 1 && plays < PLAYS_MAX;) {
     let isSmaller = false;
     for (let from = best.kept.length - 1; from >= 0 && plays < PLAYS_MAX; from -= size) {
       const kept = best.kept.toSpliced(Math.max(0, from - size + 1), size);
       plays += 1;
-      const found = await findProblems(keepMoves(schedule, kept));
+      const found = await simulation.findProblems(seed, kept);
       if (!found || kindOf(found) !== kind) continue;
       best = { finding: found, kept };
       isSmaller = true;

@@ -10,36 +10,49 @@ import { runCampaign } from "./campaign.ts";
 import { makeSchedule } from "./make-schedule.ts";
 import { playSchedule } from "./play.ts";
 import { applyFault, PLANTED_FAULTS } from "./planted-faults.ts";
-import { keepMoves, kindOf } from "./shrink.ts";
+import { kindOf, shrinkSchedule } from "./shrink.ts";
+import { SIMULATIONS, type Simulation } from "./simulation.ts";
+import { makeWorkflowSchedule } from "./workflows/make-workflow-schedule.ts";
+import { playWorkflows } from "./workflows/play-workflows.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SCHEDULES = chooseCampaignSize("SIMULATE_SCHEDULES", { short: 300, long: 5_000 });
 const FIRST_SEED = Number(process.env["SIMULATE_SEED"] ?? 1);
 
 describe("the simulator", () => {
-  it(`finds no broken promise (${SCHEDULES} schedules)`, async () => {
+  it.each(SIMULATIONS)(`finds no broken promise of $world (${SCHEDULES} schedules)`, async (simulation) => {
     const { found } = await runCampaign({
+      simulations: [simulation],
       firstSeed: FIRST_SEED,
       schedules: SCHEDULES,
       durationMs: Infinity,
     });
-    expect(found && `npm run simulate -- --seed ${found.seed}: ${found.finding.problems.join("; ")}`).toBe(
-      undefined,
-    );
+    const again = `npm run simulate -- --world ${simulation.world} --seed ${found?.seed}`;
+    expect(found && `${again}: ${found.finding.problems.join("; ")}`).toBe(undefined);
   });
 
   it("plays the same log for the same seed, every time", async () => {
-    const playLog = async (): Promise<string> => {
+    const playLogs = async (): Promise<string> => {
       const { world } = await playSchedule(makeSchedule(7));
-      return JSON.stringify(world.journal.events);
+      const { world: workflows } = await playWorkflows(makeWorkflowSchedule(7));
+      return JSON.stringify([world.journal.events, [...workflows.ledger.runs]]);
     };
-    expect(await playLog()).toBe(await playLog());
+    expect(await playLogs()).toBe(await playLogs());
   });
 
-  it("plays a part of the moves of a schedule", () => {
-    const schedule = makeSchedule(7);
-    const [first, , third] = schedule.moves;
-    expect(keepMoves(schedule, [1, 3]).moves).toEqual([first, third]);
+  it("plays a part of the moves of a schedule", async () => {
+    const played: (readonly number[] | undefined)[] = [];
+    const finding = { problems: ["D1: broken"], atMove: 3 };
+    const simulation: Simulation = {
+      world: "workflows",
+      listMoves: () => [{}, {}, {}, {}],
+      findProblems: (_, kept) => {
+        played.push(kept);
+        return Promise.resolve(kept?.includes(2) ? finding : undefined);
+      },
+    };
+    expect(await shrinkSchedule({ simulation, seed: 1, finding })).toEqual({ finding, kept: [2] });
+    expect(played.every((kept) => kept?.every((place) => place <= 3))).toBe(true);
   });
 
   it("takes two findings about one promise for the same kind", () => {

@@ -1,0 +1,61 @@
+/** Owns: playing a schedule of workflow runs to its end, with all checks after every move. */
+import { verifyWorkflowRuns } from "../../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
+import type { Finding } from "../simulation.ts";
+import { checkWorkflowEnd } from "./check-workflow-end.ts";
+import { createWorkflowLogCheck } from "./check-workflow-log.ts";
+import { endTroubles, expectStop, giveAnswer, performWorkflowMove, settle } from "./perform-workflow-move.ts";
+import type { WorkflowSchedule } from "./workflow-moves.ts";
+import {
+  bootHost,
+  callHost,
+  CALLERS,
+  createWorkflowWorld,
+  listOpenRuns,
+  listQuestions,
+  type WorkflowWorld,
+} from "./workflow-world.ts";
+
+export interface PlayedWorkflows {
+  readonly finding?: Finding;
+  readonly world: WorkflowWorld;
+}
+
+/** A run that goes on for longer than that hangs: each ends by its own limit before. */
+const LONG_MS = 3 * 3_600_000;
+const PACE_MS = 5_000;
+
+export async function playWorkflows(schedule: WorkflowSchedule): Promise<PlayedWorkflows> {
+  const world = createWorkflowWorld(schedule);
+  const check = createWorkflowLogCheck(world);
+  for (const host of world.hosts) bootHost(world, host);
+  await settle();
+  for (const [index, move] of schedule.moves.entries()) {
+    await performWorkflowMove(world, move);
+    check();
+    if (world.problems.length > 0)
+      return { world, finding: { problems: [...world.problems], atMove: index + 1 } };
+  }
+  await playToEnd(world);
+  check();
+  if (world.problems.length === 0) world.problems.push(...checkWorkflowEnd(world));
+  const { problems } = await verifyWorkflowRuns(world.ledger.open());
+  world.problems.push(...problems.map(({ message }) => `verify: ${message}`));
+  if (world.problems.length === 0) return { world };
+  return { world, finding: { problems: [...world.problems], atMove: schedule.moves.length } };
+}
+
+/** Whatever is asked is answered, whatever is paused goes on, until every run has ended. */
+async function playToEnd(world: WorkflowWorld): Promise<void> {
+  await endTroubles(world);
+  const { clock, hosts } = world;
+  const endMs = clock.now() + LONG_MS;
+  while (clock.now() < endMs && world.problems.length === 0 && listOpenRuns(world).length > 0) {
+    for (const question of listQuestions(world))
+      for (const host of hosts.slice(0, 1)) giveAnswer(world, host, { question, value: "yes", by: "alice" });
+    for (const runId of listOpenRuns(world))
+      for (const host of hosts.slice(0, 1)) void callHost(host, (each) => each.resume(CALLERS.alice, runId));
+    await clock.advance(PACE_MS);
+  }
+  await clock.advance(PACE_MS);
+  for (const { host } of hosts) await expectStop(world, host.stop(), false);
+}

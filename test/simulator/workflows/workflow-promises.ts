@@ -1,0 +1,46 @@
+/** Owns: what callers of the host were answered, which the logs must bear out in the end. */
+import type { CoordinationId } from "../../../src/agents/coordination/contracts/ids.ts";
+import type { Answered } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { AnswerValue, Who } from "./workflow-moves.ts";
+
+interface Promised {
+  readonly runId: string;
+  /** Absent while nobody has answered, and where the process died. */
+  answered?: Answered<object>;
+}
+
+export interface CreatePromise extends Promised {
+  readonly workflowId: string;
+  readonly by: Who;
+}
+
+export interface ControlPromise extends Promised {
+  readonly kind: "cancel" | "hold" | "resume";
+  /** How the log was when it was asked for. */
+  readonly hadEnded: boolean;
+}
+
+export interface AnswerPromise extends Promised {
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly value: AnswerValue;
+  readonly by: Who;
+}
+
+export interface ForkPromise extends Promised {
+  readonly sourceRunId: string;
+  readonly fromSeq: number;
+}
+
+export interface WorkflowPromises {
+  readonly created: CreatePromise[];
+  readonly controlled: ControlPromise[];
+  readonly answers: AnswerPromise[];
+  readonly forks: ForkPromise[];
+  /** Ids by request, so that the same request again is about the same run. */
+  readonly runIds: Map<string, CoordinationId>;
+}
+
+export function createWorkflowPromises(): WorkflowPromises {
+  return { created: [], controlled: [], answers: [], forks: [], runIds: new Map() };
+}

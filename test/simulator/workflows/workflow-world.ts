@@ -1,0 +1,199 @@
+/** Owns: the simulated world of workflow runs: several processes of a host over one ledger, on one virtual clock. */
+import type { CoordinationId, EpochMs } from "../../../src/agents/coordination/contracts/ids.ts";
+import type { WorkflowEvent } from "../../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import type {
+  Caller,
+  WorkflowHost,
+} from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import {
+  createFakeClock,
+  drainTasks,
+  START_MS,
+  waitUntilSettled,
+  type FakeClock,
+} from "../../support/fake-clock.ts";
+import {
+  createMemoryWorkflowLedger,
+  type MemoryWorkflowLedger,
+} from "../../support/memory-workflow-store.ts";
+import { createLife, type Life } from "../process-life.ts";
+import { makeWorkflows } from "./make-workflows.ts";
+import { composeHost } from "./simulated-host.ts";
+import { createOutside, type Outside } from "./simulated-outside.ts";
+import type { Who, WorkflowSchedule } from "./workflow-moves.ts";
+import { createWorkflowPromises, type WorkflowPromises } from "./workflow-promises.ts";
+
+export const CALLERS: Readonly<Record<Who, Caller>> = {
+  alice: { tenant: "acme", principal: "alice" },
+  bob: { tenant: "acme", principal: "bob" },
+  stranger: { tenant: "other", principal: "mallory" },
+};
+
+export interface SimulatedHost {
+  readonly name: string;
+  life: Life;
+  host: WorkflowHost;
+  processes: number;
+}
+
+export interface WorkflowWorld {
+  readonly schedule: WorkflowSchedule;
+  readonly clock: FakeClock;
+  readonly ledger: MemoryWorkflowLedger;
+  readonly hosts: readonly SimulatedHost[];
+  readonly outside: Outside;
+  readonly promises: WorkflowPromises;
+  readonly problems: string[];
+  readonly lines: string[];
+  readonly endedProcesses: Set<string>;
+  /** The clock was put back at some time: what is compared by it may be off. */
+  hasGoneBack: boolean;
+  /** Counts calls of ports and timers. */
+  work: number;
+  /** Nothing goes wrong any more. */
+  isCalm: boolean;
+}
+
+/** Many times what any play has needed. */
+const WORK_MAX = 200_000;
+
+export function createWorkflowWorld(schedule: WorkflowSchedule): WorkflowWorld {
+  const { seed, setup } = schedule;
+  const hosts: SimulatedHost[] = [];
+  const clock = createFakeClock(START_MS, () => settleAll(hosts));
+  const world: WorkflowWorld = {
+    schedule,
+    clock,
+    ledger: createMemoryWorkflowLedger(),
+    hosts,
+    outside: createOutside({ seed, clock, isRough: () => setup.outside === "rough" && !world.isCalm }),
+    promises: createWorkflowPromises(),
+    problems: [],
+    lines: [],
+    endedProcesses: new Set(),
+    hasGoneBack: false,
+    work: 0,
+    isCalm: false,
+  };
+  for (let index = 0; index < setup.hosts; index += 1)
+    hosts.push({
+      name: `h${index + 1}`,
+      life: createLife(clock, () => undefined),
+      host: undefined as unknown as WorkflowHost,
+      processes: 0,
+    });
+  return world;
+}
+
+/** A call that fails takes turns of the event loop, so that whoever makes it again at once does not stop the play. */
+function settleAll(hosts: readonly SimulatedHost[]): Promise<void> {
+  const isFailing = hosts.some(({ life }) => life.isDisturbed || life.faults.length > 0);
+  return isFailing ? waitUntilSettled() : drainTasks();
+}
+
+/** Finds plays that go round in a circle, also where no time passes in it. */
+function countWork(world: WorkflowWorld): boolean {
+  world.work += 1;
+  if (world.work === WORK_MAX) world.problems.push("D5: the play does not come to rest");
+  return world.work < WORK_MAX;
+}
+
+/** Starts a process of the host and lets it take over its work. */
+export function bootHost(world: WorkflowWorld, host: SimulatedHost): void {
+  const { schedule, clock, ledger, outside, endedProcesses, lines } = world;
+  host.processes += 1;
+  const process = `${host.name}-${host.processes}`;
+  const onEnd = (downMs: number): void => {
+    if (schedule.setup.isOneMachine) endedProcesses.add(process);
+    clock.wakeAt((clock.now() + (world.isCalm ? 0 : downMs)) as EpochMs, () => {
+      if (host.life === life) bootHost(world, host);
+    });
+  };
+  const life = createLife(clock, onEnd, () => countWork(world));
+  host.life = life;
+  host.host = composeHost(
+    {
+      process,
+      clock,
+      ledger,
+      definitions: makeWorkflows(schedule.seed),
+      outside,
+      isProcessGone: (each) => endedProcesses.has(each),
+      say: (line) => void lines.push(line),
+      report: (problem) => void world.problems.push(problem),
+    },
+    life,
+  );
+  void host.host.start().catch((error: unknown) => {
+    lines.push(`${process} could not start: ${String(error)}`);
+  });
+}
+
+/** Resolves with nothing where the process died, or the call failed. */
+export async function callHost<T>(
+  { life, host }: SimulatedHost,
+  work: (host: WorkflowHost) => Promise<T>,
+): Promise<T | undefined> {
+  if (life.state === "dead") return undefined;
+  return Promise.race([work(host).catch(() => undefined), life.ended.promise.then(() => undefined)]);
+}
+
+/** The log of a run as plain text has it, so that no code of the product is needed to read it. */
+export function readRun({ ledger }: Pick<WorkflowWorld, "ledger">, runId: string): WorkflowEvent[] {
+  const texts = ledger.runs.get(runId as CoordinationId)?.events ?? [];
+  return texts.map((text) => JSON.parse(text) as WorkflowEvent);
+}
+
+export interface Origin {
+  readonly sourceRunId: string;
+  readonly mode: "branch" | "replay";
+  /** The first event that is the fork's own. */
+  readonly fromSeq: number;
+}
+
+/** Absent for a run that is no fork. */
+export function readOrigin({ ledger }: Pick<WorkflowWorld, "ledger">, runId: string): Origin | undefined {
+  const origin = ledger.runs.get(runId as CoordinationId)?.origin;
+  return origin === undefined ? undefined : (JSON.parse(origin) as Origin);
+}
+
+const ENDS: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
+
+export function isEnd({ type }: Pick<WorkflowEvent, "type">): boolean {
+  return ENDS.has(type);
+}
+
+export function listOpenRuns(world: Pick<WorkflowWorld, "ledger">): string[] {
+  return [...world.ledger.runs.keys()].filter((runId) => !readRun(world, runId).some(isEnd));
+}
+
+export interface OpenQuestion {
+  readonly runId: string;
+  readonly nodeId: string;
+  readonly interruptId: string;
+  readonly kind: string;
+}
+
+/** By the log alone: what was asked and has neither been answered nor ended with its node or its run. */
+export function listQuestions(world: Pick<WorkflowWorld, "ledger">): OpenQuestion[] {
+  return listOpenRuns(world).flatMap((runId) => {
+    const open = new Map<string, OpenQuestion>();
+    for (const event of readRun(world, runId)) {
+      if (event.type === "node.suspended") {
+        const { nodeId, interruptId, kind } = event.payload;
+        open.set(interruptId, { runId, nodeId, interruptId, kind });
+      }
+      if (event.type === "interrupt.resolved") open.delete(event.payload.interruptId);
+      if (NODE_ENDS.has(event.type) && "nodeId" in event.payload)
+        for (const [id, question] of open) if (question.nodeId === event.payload.nodeId) open.delete(id);
+    }
+    return [...open.values()];
+  });
+}
+
+const NODE_ENDS: ReadonlySet<string> = new Set([
+  "node.completed",
+  "node.failed",
+  "node.cancelled",
+  "node.skipped",
+]);

@@ -1,4 +1,5 @@
 /** Owns: several gateways on one ledger in memory, each with a host and agents of its own, that can be paused and killed. */
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
@@ -39,6 +40,8 @@ export interface TestGateway {
   resume(): Promise<void>;
   /** Its process ends at once. Others of its machine find that out, where `isOnMachine`. */
   kill(how?: { readonly isOnMachine: boolean }): void;
+  /** The next take of runs is done, and its answer is lost. */
+  loseTake(): void;
 }
 
 export interface Gateways extends AsyncDisposable {
@@ -57,6 +60,7 @@ export interface Gateways extends AsyncDisposable {
 interface Switch {
   state: "on" | "paused" | "dead";
   readonly held: (() => void)[];
+  isTakeLost: boolean;
   readonly pass: <T>(work: () => T | Promise<T>) => Promise<T>;
 }
 
@@ -64,6 +68,7 @@ function createSwitch(): Switch {
   const control: Switch = {
     state: "on",
     held: [],
+    isTakeLost: false,
     pass: async (work) => {
       while (control.state !== "on") await new Promise<void>((resolve) => control.held.push(resolve));
       return work();
@@ -79,6 +84,16 @@ function holdCalls<T extends object>(parts: T, { pass }: Switch): T {
     return [name, name === "owners" ? holdCalls(value as object, { pass } as Switch) : value];
   });
   return Object.fromEntries(entries) as T;
+}
+
+function wrapTakes(store: MemoryStore, control: Switch): MemoryStore {
+  const take: MemoryStore["owners"]["take"] = async (request) => {
+    const batch = await store.owners.take(request);
+    if (!control.isTakeLost || batch.length === 0) return batch;
+    control.isTakeLost = false;
+    throw new CoordinationError("LEDGER_BUSY", "the answer was lost");
+  };
+  return { ...store, owners: { ...store.owners, take } };
 }
 
 export function createGateways(): Gateways {
@@ -105,7 +120,7 @@ export function createGateways(): Gateways {
       process,
       clock: heldClock,
       steady: clock.steady,
-      store: holdCalls(ledger.open(clock), control),
+      store: holdCalls(wrapTakes(ledger.open(clock), control), control),
       host,
       plans,
       lines,
@@ -126,6 +141,9 @@ export function createGateways(): Gateways {
         control.state = "on";
         for (const go of control.held.splice(0)) go();
         await waitUntilSettled();
+      },
+      loseTake: () => {
+        control.isTakeLost = true;
       },
       kill: ({ isOnMachine } = { isOnMachine: true }) => {
         control.state = "dead";

@@ -91,6 +91,19 @@ describe("a plan", () => {
       ]);
     });
 
+  it("goes on in another gateway also where the answer of the ledger to taking it over was lost", async () => {
+    await using gateways = createGateways();
+    const a = await gateways.start("a", workOnSlow);
+    const b = await gateways.start("b");
+    await submitPlan(a);
+    b.loseTake();
+    a.kill();
+    await gateways.clock.advance(LEASE_MS * 3);
+    expect(await gateways.driverOf(PLAN_ID)).toBe("b");
+    expect(listStarts(b)).toEqual(["plan-1:slow:2"]);
+    expect(await fatesOf(gateways)).toMatchObject({ slow: "completed" });
+  });
+
   it("ends untold when the gateway of its owner does not come back in time", async () => {
     await using gateways = createGateways();
     const a = await gateways.start("a", workOnSlow);

@@ -15,6 +15,7 @@ import { parseGatewayOwnerId } from "./gateway-owner.ts";
 import { isOfSameGateway } from "./gateway-seat.ts";
 import type { HomeGateways, Waiting } from "./home-gateway.ts";
 import type { OwnRuns } from "./own-runs.ts";
+import { createTakeOver, type TakeOver } from "./take-over.ts";
 import { createSilenceWatch, type SilenceParts, type SilenceWatch } from "./silent-owners.ts";
 
 export interface GatewayRounds {
@@ -38,13 +39,12 @@ export interface GatewayRoundsParts extends SilenceParts {
 }
 
 const ROUNDS_PER_LEASE = 10;
-/** Coordinations taken over in one go; other gateways have their turn in between. */
-const TAKEN_MAX = 100;
 /** The owner id of runs that nobody owns. */
 const NOBODY = "";
 
 interface Rounds extends GatewayRoundsParts {
   readonly silence: SilenceWatch;
+  readonly takeOver: TakeOver;
   /** How often other processes of this gateway had told of themselves at the round before. */
   rivalCounts: ReadonlyMap<string, number>;
   isStopped: boolean;
@@ -56,6 +56,7 @@ export function createGatewayRounds(parts: GatewayRoundsParts): GatewayRounds {
   const rounds: Rounds = {
     ...parts,
     silence: createSilenceWatch(parts),
+    takeOver: createTakeOver(parts),
     rivalCounts: new Map(),
     isStopped: false,
     cancel: () => undefined,
@@ -65,6 +66,7 @@ export function createGatewayRounds(parts: GatewayRoundsParts): GatewayRounds {
     start: () => runRound(rounds),
     stop: () => {
       rounds.isStopped = true;
+      rounds.takeOver.stop();
       rounds.cancel();
       return rounds.current;
     },
@@ -153,18 +155,15 @@ function isFree(owner: RunOwner, id: string, goneIds: readonly string[]): boolea
 }
 
 async function takeRuns(rounds: Rounds, from: readonly string[]): Promise<void> {
-  if (from.length === 0) return;
-  const { owner, owners, ownRuns, adopt, logger } = rounds;
+  const { takeOver, ownRuns, adopt, logger } = rounds;
+  if (from.length === 0 && !takeOver.isUncertain) return;
   const runs: OwnedRun[] = [];
-  let batch: readonly OwnedRun[];
-  do {
-    if (rounds.isStopped) return;
-    batch = await owners.take({ owner: owner.id, from, isOnlyFrom: true, limit: TAKEN_MAX });
+  await takeOver.take({ from, isOnlyFrom: true }, (batch) => {
     // From here on what their sessions do is recorded, before each has been looked at.
     for (const { runId, token } of batch) ownRuns.add(runId, token);
     runs.push(...batch);
-  } while (batch.length === TAKEN_MAX);
-  if (runs.length === 0) return;
+  });
+  if (runs.length === 0 || rounds.isStopped) return;
   logger.info(
     { runs: runs.length, from: from.join(" ") },
     "goes on with the coordinations of a gateway that is gone",

@@ -7,7 +7,7 @@
 import { CoordinationError } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { SteadyClock } from "../../ports/clock.ts";
-import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
+import type { OwnedRun, RunOwner, RunOwners } from "../../ports/run-owners.ts";
 
 export interface OwnRuns {
   /** `undefined` for a run that another process drives, or nobody, and for one that has ended. */
@@ -31,6 +31,8 @@ export interface OwnRuns {
   confirm(): Promise<void>;
   /** Tells the listeners that a run turned out to be another one's. */
   lose(runId: CoordinationId): void;
+  /** Lists the runs that are its own by the ledger, and that it does not know as such. @throws CoordinationError */
+  listUnknown(): Promise<readonly OwnedRun[]>;
   /** Hears of each run that turned out to be another one's. */
   onLost(listener: (runId: CoordinationId) => void): void;
 }
@@ -92,6 +94,10 @@ export function createOwnRuns(parts: OwnRunsParts): OwnRuns {
     lose: (runId) => {
       tellLost(ownership, runId);
     },
+    listUnknown: async () => {
+      const owned = await listOwned(ownership);
+      return owned.filter(({ runId, token }) => ownership.tokens.get(runId) !== token);
+    },
     onLost: (listener) => ownership.listeners.push(listener),
   };
 }
@@ -119,7 +125,7 @@ async function findLost(ownership: Ownership): Promise<void> {
   const beginning = new Set(ownership.beginning);
   const sentAtMs = ownership.steady.elapsedMs();
   await ownership.owners.beat(ownership.owner);
-  const owned = await listOwned(ownership);
+  const owned = new Map((await listOwned(ownership)).map(({ runId, token }) => [runId, token]));
   for (const [runId, token] of believed) {
     const isCertain = owned.get(runId) === token || ownership.tokens.get(runId) !== token;
     if (isCertain || beginning.has(runId)) continue;
@@ -132,14 +138,13 @@ function tellLost({ listeners }: Ownership, runId: CoordinationId): void {
   for (const listener of listeners) listener(runId);
 }
 
-async function listOwned({ owners, owner }: Ownership): Promise<ReadonlyMap<CoordinationId, number>> {
-  const owned = new Map<CoordinationId, number>();
-  let page: Awaited<ReturnType<typeof owners.list>>;
-  let after: (typeof page)[number] | undefined;
+async function listOwned({ owners, owner }: Ownership): Promise<readonly OwnedRun[]> {
+  const owned: OwnedRun[] = [];
+  let page: readonly OwnedRun[];
   do {
+    const after = owned.at(-1);
     page = await owners.list(owner.id, { limit: PAGE, ...(after && { after }) });
-    for (const { runId, token } of page) owned.set(runId, token);
-    after = page.at(-1);
+    owned.push(...page);
   } while (page.length === PAGE);
   return owned;
 }

@@ -78,7 +78,7 @@ export function createSharedLedger(
         ownRuns.add(runId, token);
         await adopt(runId);
       };
-      const arrivals = createArrivalWatch({ owners, owner, clock, logger, wake });
+      const arrivals = createArrivalWatch({ owners, owner, ownRuns, clock, logger, wake });
       stopWork = () => {
         isStopped = true;
         arrivals.stop();

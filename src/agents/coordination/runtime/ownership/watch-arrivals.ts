@@ -6,6 +6,7 @@ import { addMs, type CoordinationId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
+import type { OwnRuns } from "./own-runs.ts";
 
 export interface ArrivalWatch {
   start(): void;
@@ -19,6 +20,7 @@ interface ArrivalParts {
   readonly logger: Logger;
   /** Goes on with a run behind what others appended. */
   readonly wake: (runId: CoordinationId) => void | Promise<void>;
+  readonly ownRuns: Pick<OwnRuns, "ids" | "listUnknown">;
 }
 
 const LOOK_MS = 250;
@@ -26,13 +28,20 @@ const LOOK_MS = 250;
 const RETRY_MS = 1_000;
 const ARRIVALS_MAX = 1_000;
 
-export function createArrivalWatch({ owners, clock, owner, logger, wake }: ArrivalParts): ArrivalWatch {
+export function createArrivalWatch(parts: ArrivalParts): ArrivalWatch {
+  const { owners, clock, owner, logger, wake } = parts;
   let cancel: (() => void) | undefined;
   let isStopped = false;
+  // The ledger forgets arrivals when it is asked for them, and its answer may have been lost.
+  let hasMissedSome = false;
 
   const look = async (): Promise<number> => {
     try {
-      for (const { runId } of await owners.collectArrivals(owner.id, ARRIVALS_MAX)) await wake(runId);
+      const missed = hasMissedSome ? await listAll(parts) : [];
+      hasMissedSome = true;
+      const arrived = await owners.collectArrivals(owner.id, ARRIVALS_MAX);
+      for (const runId of new Set([...missed, ...arrived.map((arrival) => arrival.runId)])) await wake(runId);
+      hasMissedSome = false;
       return LOOK_MS;
     } catch (error) {
       const name = error instanceof Error ? error.name : "unknown";
@@ -57,4 +66,9 @@ export function createArrivalWatch({ owners, clock, owner, logger, wake }: Arriv
       cancel?.();
     },
   };
+}
+
+/** Lists all runs that this process drives, as it knows itself and as the ledger says. */
+async function listAll({ ownRuns }: ArrivalParts): Promise<readonly CoordinationId[]> {
+  return [...ownRuns.ids(), ...(await ownRuns.listUnknown()).map(({ runId }) => runId)];
 }

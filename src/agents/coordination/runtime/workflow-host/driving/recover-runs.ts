@@ -54,6 +54,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   });
   const arrivals = createArrivalWatch({
     owners: store.owners,
+    ownRuns: parts.ownRuns,
     clock,
     owner,
     logger,

@@ -3,6 +3,7 @@ import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
 import type { OwnedRun } from "../../../ports/run-owners.ts";
 import { parseGatewayOwnerId } from "../../ownership/gateway-owner.ts";
 import type { OwnRuns } from "../../ownership/own-runs.ts";
+import { createTakeOver, type TakeOver } from "../../ownership/take-over.ts";
 import { createSilenceWatch, type SilenceWatch } from "../../ownership/silent-owners.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
@@ -26,11 +27,10 @@ export interface OwnerWatchParts extends Pick<
 /** Beats and looks in the time of a lease: a few may come late. */
 const BEATS_PER_LEASE = 5;
 const LOOKS_PER_LEASE = 10;
-/** Runs taken over in one go; other processes have their turn in between. */
-const TAKEN_MAX = 100;
 
 interface Watching extends OwnerWatchParts {
   readonly silence: SilenceWatch;
+  readonly takeOver: TakeOver;
   /** The ids of those that the look before saw. */
   seenIds: ReadonlySet<string>;
   isStopped: boolean;
@@ -41,6 +41,7 @@ export function createOwnerWatch(parts: OwnerWatchParts): OwnerWatch {
   const watching: Watching = {
     ...parts,
     silence: createSilenceWatch(parts),
+    takeOver: createTakeOver({ ...parts, owners: parts.store.owners }),
     seenIds: new Set(),
     isStopped: false,
     cancels: new Set(),
@@ -55,6 +56,7 @@ export function createOwnerWatch(parts: OwnerWatchParts): OwnerWatch {
     },
     stop: () => {
       watching.isStopped = true;
+      watching.takeOver.stop();
       for (const cancel of watching.cancels) cancel();
     },
   };
@@ -95,14 +97,11 @@ async function lookOnce(watching: Watching): Promise<void> {
 
 /** Takes over what nobody drives, also what an owner left that was removed before. */
 async function takeRuns(watching: Watching, from: readonly string[]): Promise<void> {
-  const { store, owner, adopt, logger } = watching;
+  const { takeOver, adopt, logger } = watching;
   let runs = 0;
-  let batch: readonly OwnedRun[];
-  do {
-    if (watching.isStopped) return;
-    batch = await store.owners.take({ owner: owner.id, from, limit: TAKEN_MAX });
+  await takeOver.take({ from }, async (batch) => {
     for (const run of batch) await adopt(run);
     runs += batch.length;
-  } while (batch.length === TAKEN_MAX);
+  });
   if (runs > 0) logger.info({ runs }, "goes on with the runs of a process that is gone");
 }

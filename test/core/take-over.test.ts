@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Arrival, OwnedRun, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
+import type { OwnRuns } from "../../src/agents/coordination/runtime/ownership/own-runs.ts";
 import { createTakeOver } from "../../src/agents/coordination/runtime/ownership/take-over.ts";
 import { createArrivalWatch } from "../../src/agents/coordination/runtime/ownership/watch-arrivals.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -28,7 +29,7 @@ function createTaking(count: number, isFirstLost: boolean) {
   } as unknown as RunOwners;
   const ownRuns = {
     listUnknown: () => Promise.resolve(owned.filter(({ runId }) => !adopted.has(runId))),
-  } as Parameters<typeof createTakeOver>[0]["ownRuns"];
+  } as unknown as OwnRuns;
   const takeOver = createTakeOver({ owners, owner: OWNER, ownRuns });
   const batches: number[] = [];
   const takeAll = () =>

@@ -180,6 +180,7 @@ export function giveAnswer(
     const answered = await each.resolve(CALLERS[by], runId, nodeId, formatAnswer(kind, value));
     if (by === "stranger") refuseStranger(world, `answer ${interruptId}`, answered.kind);
     promise.answered = answered;
+    if (answered.kind === "done") promise.interruptId = answered.value.interruptId;
   });
 }
 
@@ -199,7 +200,7 @@ function forkRun(world: WorkflowWorld, { host, run, mode, share, request }: Move
 async function restartHost(world: WorkflowWorld, { host, downMs }: MoveOf<"restart">): Promise<void> {
   const { life, host: each } = pickHost(world, host);
   if (life.state !== "on") return;
-  await expectStop(world, each.stop(), life.isDisturbed);
+  await expectStop(world, each.stop(), () => life.isDisturbed);
   endLife(life, downMs);
 }
 
@@ -207,7 +208,7 @@ async function restartHost(world: WorkflowWorld, { host, downMs }: MoveOf<"resta
 export async function expectStop(
   world: WorkflowWorld,
   stop: Promise<void>,
-  isDisturbed: boolean,
+  isDisturbed: () => boolean,
 ): Promise<void> {
   const stopping = { isDone: false };
   const finish = (): void => {
@@ -215,7 +216,7 @@ export async function expectStop(
   };
   void stop.then(finish, finish);
   for (let turn = 0; turn < 8 && !stopping.isDone; turn += 1) await waitUntilSettled();
-  if (!stopping.isDone && !isDisturbed) world.problems.push("stop() waits for something");
+  if (!stopping.isDone && !isDisturbed()) world.problems.push("stop() waits for something");
 }
 
 function pauseHost(world: WorkflowWorld, { host, ms }: MoveOf<"pause">): void {

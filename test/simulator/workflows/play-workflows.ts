@@ -57,5 +57,5 @@ async function playToEnd(world: WorkflowWorld): Promise<void> {
     await clock.advance(PACE_MS);
   }
   await clock.advance(PACE_MS);
-  for (const { host } of hosts) await expectStop(world, host.stop(), false);
+  for (const { host } of hosts) await expectStop(world, host.stop(), () => false);
 }

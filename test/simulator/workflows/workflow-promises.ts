@@ -22,7 +22,8 @@ export interface ControlPromise extends Promised {
 
 export interface AnswerPromise extends Promised {
   readonly nodeId: string;
-  readonly interruptId: string;
+  /** The one that was open when it was answered: a node may have asked again since. */
+  interruptId: string;
   readonly value: AnswerValue;
   readonly by: Who;
 }

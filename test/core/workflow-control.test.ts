@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { ChatAnswer, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
+import { expectReplayOf, forkIn } from "../support/forks.ts";
 import {
   chain,
   createEdge,
@@ -22,6 +24,18 @@ const steps = createWorkflow("steps", {
   nodes: [delay(3_000), createNode("after")],
   edges: [createEdge("wait>after")],
 });
+const retried = createWorkflow("retried", {
+  nodes: [createNode("model", "core.ai.callPrompt", { prompt: "?" })],
+  settings: { maxRetries: 1 },
+});
+const ANSWERED: ChatAnswer = {
+  kind: "answered",
+  text: "said",
+  finishReason: "stop",
+  model: "m",
+  provider: "p",
+  usage: {},
+};
 const gated = createWorkflow("gated", { nodes: [createNode("gate", "core.approvalGate")] });
 
 function findChild(scene: WorkflowScene, runId: string): string {
@@ -102,6 +116,30 @@ describe("a pause", () => {
       code: "run_not_paused",
       details: { runStatus: "running" },
     });
+  });
+
+  test("begins no further attempt while the run is paused, and that one when it is resumed", async () => {
+    const answer = Promise.withResolvers<OutboundFailure>();
+    let calls = 0;
+    const scene = createWorkflowScene({
+      definitions: [retried],
+      chat: {
+        complete: () => {
+          calls += 1;
+          return calls === 1 ? answer.promise : Promise.resolve(ANSWERED);
+        },
+      },
+    });
+    const runId = await scene.run("retried");
+    await scene.host.pause(ALICE, runId, { drainPolicy: "immediate" });
+    answer.resolve({ kind: "refused", code: "unavailable", message: "later" });
+    await scene.settle();
+    expect(scene.types(runId).slice(-2)).toEqual(["run.paused", "node.retried"]);
+    await scene.host.resume(ALICE, runId);
+    await scene.settle();
+    expect(scene.payloads(runId, "node.started").map(({ attempt }) => attempt)).toEqual([0, 1]);
+    expect([await scene.status(runId), calls]).toEqual(["completed", 2]);
+    expectReplayOf(scene.ledger, await forkIn(scene, { sourceRunId: runId, mode: "replay" }), runId);
   });
 
   test("lets what is under way outside end, and keeps what came of it", async () => {

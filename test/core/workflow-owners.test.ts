@@ -159,6 +159,26 @@ describe("a request that reaches another process", () => {
     await one.host.stop();
   });
 
+  test("is heard also while the owner's first append of a fork is not yet answered", async () => {
+    const fleet = createFleet();
+    const answer = Promise.withResolvers<undefined>();
+    const one = fleet.add(1, {
+      faults: { afterwards: ({ origin }) => (origin ? answer.promise : undefined) },
+    });
+    const other = fleet.add(2);
+    await one.host.start();
+    const sourceRunId = await one.run("gated");
+    const forking = one.host.fork(ALICE, { sourceRunId, mode: "replay", runId: "fork" as CoordinationId });
+    await one.settle();
+    expect(codeOf(await other.answer("fork", "gate", { action: "accept" }))).toBe("done");
+    await fleet.clock.advance(1_000);
+    answer.resolve(undefined);
+    valueOf(await forking);
+    await fleet.clock.advance(1_000);
+    expect(await one.status("fork")).toBe("completed");
+    await one.host.stop();
+  });
+
   test("that no owner is there for is gone on with by whoever takes the run over", async () => {
     const fleet = createFleet();
     const [one, other] = [fleet.add(1), fleet.add(2)];

@@ -56,6 +56,8 @@ afterEach(() => {
 export interface AppendFaults {
   before?(request: WorkflowAppend): void;
   after?(request: WorkflowAppend): void;
+  /** The answer to the append waits for it. */
+  afterwards?(request: WorkflowAppend): Promise<undefined> | undefined;
 }
 
 export interface SceneOptions {
@@ -252,6 +254,7 @@ function checkAppends(store: WorkflowStore, faults: AppendFaults): WorkflowStore
       await store.append(request);
       problems.push(...request.events.flatMap((event) => schemas.problemsOfWorkflow(event)));
       faults.after?.(request);
+      await faults.afterwards?.(request);
     },
   };
 }

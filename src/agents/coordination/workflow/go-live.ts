@@ -37,7 +37,7 @@ export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] 
   return [...run.nodes.values()].flatMap(({ nodeId }) => {
     const view = viewOf({ ...parts, run }, nodeId);
     if (!view) return [];
-    if (view.nodeRun.isRetrying) return [draftMissingStart(view)];
+    if (view.nodeRun.isRetrying) return run.phase.kind === "paused" ? [] : [draftMissingStart(view)];
     return view.node.node.typeId === SUPERVISOR
       ? [...draftRestOfTurn(view), ...draftMissingQuestion(view)]
       : draftMissingQuestion(view);

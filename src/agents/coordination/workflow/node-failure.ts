@@ -15,7 +15,10 @@ export function describeBrokenNode(error: unknown): NodeError {
   };
 }
 
-/** Drafts another attempt where the node may be tried again, and its failure where it may not. */
+/**
+ * Drafts another attempt where the node may be tried again, and its failure where it may not. In a paused run the attempt
+ * begins when that is resumed.
+ */
 export function draftFailure(
   { graph }: { readonly graph: NodeGraph },
   view: NodeView,
@@ -29,15 +32,18 @@ export function draftFailure(
     const capped = draftExecutionLimit(view, nodeId);
     if (capped) return capped;
     const { typeId } = node.node;
-    return [
-      ...closed,
-      {
-        type: "node.retried",
-        nodeId,
-        payload: { nodeId, attempt: attempt + 1, delayMs: 0, lastError: error },
-      },
-      { type: "node.started", nodeId, payload: { nodeId, typeId, attempt: attempt + 1 } },
-    ];
+    const retry: WorkflowDraft = {
+      type: "node.retried",
+      nodeId,
+      payload: { nodeId, attempt: attempt + 1, delayMs: 0, lastError: error },
+    };
+    if (view.run.phase.kind === "paused") return [...closed, retry];
+    const start: WorkflowDraft = {
+      type: "node.started",
+      nodeId,
+      payload: { nodeId, typeId, attempt: attempt + 1 },
+    };
+    return [...closed, retry, start];
   }
   return [...closed, { type: "node.failed", nodeId, payload: { nodeId, error, attempts: attempt + 1 } }];
 }

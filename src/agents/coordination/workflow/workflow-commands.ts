@@ -25,13 +25,18 @@ export function pauseRun(
     : [{ type: "coordination.pause_requested", payload: request }];
 }
 
-/** Drafts the continuation of a paused run. A node that was stopped in the middle begins anew. */
+/**
+ * Drafts the continuation of a paused run. A node that was stopped in the middle begins anew, and one that failed
+ * meanwhile begins its next attempt.
+ */
 export function resumeRun(run: WorkflowRun, { graph, settings }: RunContext): WorkflowDraft[] {
-  const again = [...run.nodes.values()].flatMap(({ nodeId, status, attempt }): WorkflowDraft[] => {
+  const again = [...run.nodes.values()].flatMap((nodeRun): WorkflowDraft[] => {
+    const { nodeId, status, attempt, isRetrying = false } = nodeRun;
     const typeId = graph.nodes.get(nodeId)?.node.typeId ?? "";
-    return status === "running" && nodeTypeOf(typeId, settings)?.isPausable
-      ? [{ type: "node.started", nodeId, payload: { nodeId, typeId, attempt: attempt + 1 } }]
-      : [];
+    const isCutOff = status === "running" && nodeTypeOf(typeId, settings)?.isPausable === true;
+    if (!isRetrying && !isCutOff) return [];
+    const next = isRetrying ? attempt : attempt + 1;
+    return [{ type: "node.started", nodeId, payload: { nodeId, typeId, attempt: next } }];
   });
   return [{ type: "run.resumed", payload: {} }, ...again];
 }

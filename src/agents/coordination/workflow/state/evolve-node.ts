@@ -139,7 +139,11 @@ function endNode(
   { sequence }: WorkflowEvent,
   end: Pick<NodeRun, "status" | "outputs" | "error">,
 ): WorkflowRun {
-  return change(run, nodeId, ({ interrupt: _, ...node }) => ({ ...node, ...end, endedSequence: sequence }));
+  return change(run, nodeId, ({ interrupt: _, isRetrying: _retrying, ...node }) => ({
+    ...node,
+    ...end,
+    endedSequence: sequence,
+  }));
 }
 
 type InterruptEvent = Of<

@@ -188,9 +188,16 @@ export function wakeAt(
   });
 }
 
-/** `isBlind`: others may have appended to it. */
+/** `isBlind`: others may have appended to it, also while the append that begins it was not answered yet. */
 export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
-  if (driving.isStopping || driving.ownRuns.tokenOf(runId) === undefined) return;
+  if (driving.isStopping) return;
+  if (driving.ownRuns.tokenOf(runId) === undefined) {
+    driving.driven.get(runId)?.beginning?.then(
+      () => wakeRun(driving, runId, { isBlind }),
+      () => undefined,
+    );
+    return;
+  }
   inTurnOf(driving, runId, async (entry) => {
     if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChatAnswer } from "../../src/agents/coordination/ports/outbound.ts";
 import type { OwnedRun, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
+import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
@@ -12,6 +13,7 @@ import {
   codeOf,
   createWorkflowScene,
   valueOf,
+  type AppendFaults,
   type SceneOptions,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
@@ -162,9 +164,9 @@ describe("a request that reaches another process", () => {
   test("is heard also while the owner's first append of a fork is not yet answered", async () => {
     const fleet = createFleet();
     const answer = Promise.withResolvers<undefined>();
-    const one = fleet.add(1, {
-      faults: { afterwards: ({ origin }) => (origin ? answer.promise : undefined) },
-    });
+    const hold: AppendFaults["hold"] = ({ origin }, place) =>
+      origin && place === "answer" ? answer.promise : undefined;
+    const one = fleet.add(1, { faults: { hold } });
     const other = fleet.add(2);
     await one.host.start();
     const sourceRunId = await one.run("gated");
@@ -176,6 +178,30 @@ describe("a request that reaches another process", () => {
     valueOf(await forking);
     await fleet.clock.advance(1_000);
     expect(await one.status("fork")).toBe("completed");
+    await one.host.stop();
+  });
+
+  test("is heard beside a second request to create the run, which changes nothing of it", async () => {
+    const fleet = createFleet();
+    const secondAppend = Promise.withResolvers<undefined>();
+    let created = 0;
+    const hold: AppendFaults["hold"] = ({ events: [first] }, place) => {
+      if (first?.sequence === 0 && place === "append") created += 1;
+      return created === 2 && place === "append" ? secondAppend.promise : undefined;
+    };
+    const [one, other] = [fleet.add(1, { faults: { hold } }), fleet.add(2)];
+    await one.host.start();
+    await one.run("gated", { runId: "asked" as CoordinationId });
+    await fleet.clock.advance(1_000);
+    const again = one.run("gated", { runId: "asked" as CoordinationId });
+    await one.settle();
+    expect(codeOf(await other.answer("asked", "gate", { action: "accept" }))).toBe("done");
+    await fleet.clock.advance(1_000);
+    secondAppend.resolve(undefined);
+    expect(await again).toBe("asked");
+    await fleet.clock.advance(1_000);
+    expect(await one.status("asked")).toBe("completed");
+    expect((await verifyWorkflowRuns(fleet.ledger.open())).problems).toEqual([]);
     await one.host.stop();
   });
 

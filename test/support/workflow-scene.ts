@@ -56,8 +56,8 @@ afterEach(() => {
 export interface AppendFaults {
   before?(request: WorkflowAppend): void;
   after?(request: WorkflowAppend): void;
-  /** The answer to the append waits for it. */
-  afterwards?(request: WorkflowAppend): Promise<undefined> | undefined;
+  /** The append waits for it, or its answer does. */
+  hold?(request: WorkflowAppend, place: "append" | "answer"): Promise<undefined> | undefined;
 }
 
 export interface SceneOptions {
@@ -251,10 +251,11 @@ function checkAppends(store: WorkflowStore, faults: AppendFaults): WorkflowStore
     ...store,
     append: async (request) => {
       faults.before?.(request);
+      await faults.hold?.(request, "append");
       await store.append(request);
       problems.push(...request.events.flatMap((event) => schemas.problemsOfWorkflow(event)));
       faults.after?.(request);
-      await faults.afterwards?.(request);
+      await faults.hold?.(request, "answer");
     },
   };
 }

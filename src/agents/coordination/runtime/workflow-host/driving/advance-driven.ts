@@ -206,12 +206,21 @@ export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = fal
   });
 }
 
-/** A turn of a run that may have slept: then it is read again, with what was appended meanwhile. */
+/** Whoever must know that none is under way asks again: another one may have begun meanwhile. */
+export async function awaitBeginning({ driven }: Driving, runId: CoordinationId): Promise<void> {
+  await driven.get(runId)?.beginning?.catch(() => undefined);
+}
+
+/**
+ * A turn of a run that may have slept: then it is read again, with what was appended meanwhile. A run that is being begun may turn out to
+ * be there already, with another beginning.
+ */
 async function inTurnOf(
   driving: Driving,
   runId: CoordinationId,
   work: (entry: DrivenRun) => Promise<void>,
 ): Promise<void> {
+  while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
   const driven = driving.driven.get(runId);
   if (driven) return runInTurn(driving, driven, () => work(driven));
   const found = await driving.book.load(runId);

@@ -21,6 +21,7 @@ import {
   appendWithRetries,
   giveUpRun,
   retryLater,
+  awaitBeginning,
   wakeAt,
   wakeRun,
   catchUpUnlessEnded,
@@ -177,6 +178,8 @@ async function askOwn<R>(
   found: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
+  const { runId } = found.run;
+  while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
   const entry = entryOf(driving, found);
   let refused: R | undefined;
   const plan = (loadedRun: LoadedRun): Planned => {
@@ -234,11 +237,6 @@ function adoptRunLater(driving: Driving, runId: CoordinationId): void {
       if (!driving.isStopping) adoptRunLater(driving, runId);
     });
   });
-}
-
-/** Whoever must know that none is under way asks again: another one may have begun meanwhile. */
-async function awaitBeginning({ driven }: Driving, runId: CoordinationId): Promise<void> {
-  await driven.get(runId)?.beginning?.catch(() => undefined);
 }
 
 async function loadNewest(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {

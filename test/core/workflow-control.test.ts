@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { ChatAnswer, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
 import { expectReplayOf, forkIn } from "../support/forks.ts";
 import {
@@ -15,6 +16,7 @@ import {
   codeOf,
   MALLORY,
   createWorkflowScene,
+  type AppendFaults,
   type WorkflowScene,
 } from "../support/workflow-scene.ts";
 
@@ -254,6 +256,30 @@ describe("a cancellation", () => {
       expect(await scene.status(runId)).toBe("failed");
       expect(await scene.status(findChild(scene, runId))).toBe("cancelled");
     }
+  });
+
+  test("reaches children also where the ledger fails while it is passed on", async () => {
+    const disk = { isFull: false };
+    const faults: AppendFaults = {
+      after: ({ events, summary }) => {
+        disk.isFull = summary.parent === undefined && events.at(-1)?.type === "run.cancelled";
+      },
+      entry: () => {
+        if (disk.isFull) throw new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
+      },
+    };
+    const parent = createWorkflow("parent", {
+      nodes: [createNode("sub", "core.subWorkflow", { workflowId: "gated" })],
+    });
+    const scene = createWorkflowScene({ definitions: [gated, parent], faults });
+    const runId = await scene.run("parent");
+    await scene.host.cancel(ALICE, runId, {});
+    await scene.settle();
+    expect(disk.isFull).toBe(true);
+    disk.isFull = false;
+    expect(await scene.status(findChild(scene, runId))).toBe("waiting-approval");
+    await scene.clock.advance(1_000);
+    expect(await scene.status(findChild(scene, runId))).toBe("cancelled");
   });
 
   test("does not reach a child that its parent did not wait for", async () => {

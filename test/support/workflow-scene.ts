@@ -56,6 +56,8 @@ afterEach(() => {
 export interface AppendFaults {
   before?(request: WorkflowAppend): void;
   after?(request: WorkflowAppend): void;
+  /** Asked before the row of a run is read. */
+  entry?(runId: string): void;
   /** The append waits for it, or its answer does. */
   hold?(request: WorkflowAppend, place: "append" | "answer"): Promise<undefined> | undefined;
 }
@@ -249,6 +251,10 @@ async function snapshotOf(host: WorkflowHost, runId: string, caller: Caller): Pr
 function checkAppends(store: WorkflowStore, faults: AppendFaults): WorkflowStore {
   return {
     ...store,
+    entry: async (runId) => {
+      faults.entry?.(runId);
+      return store.entry(runId);
+    },
     append: async (request) => {
       faults.before?.(request);
       await faults.hold?.(request, "append");

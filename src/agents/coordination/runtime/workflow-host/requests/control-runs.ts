@@ -1,5 +1,6 @@
 /** Owns: pausing, resuming and cancelling runs, and the runs that they started. */
-import { formatTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import { readErrorCode } from "../../../contracts/errors.ts";
+import { addMs, formatTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-commands.ts";
@@ -81,8 +82,27 @@ export function cancel(
   }));
 }
 
-/** Cancels the children that nobody waits for any more. `endOrphan` finds those that are missed here. */
+/** How long after a failure the children of a run are cancelled again. */
+const RETRY_MS = 1_000;
+
+/** Cancels the children that nobody waits for any more, again and again until the ledger takes it. It does not throw. */
 export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promise<void> {
+  try {
+    await cancelEach(hosting, run);
+  } catch (error) {
+    const code = readErrorCode(error);
+    // The process ends; the next one finds them by `endOrphan`.
+    if (code === "LEDGER_CLOSED") return;
+    const { logger, clock } = hosting;
+    logger.warn(
+      { runId: run.runId, code },
+      "the children of a run could not be cancelled; it is tried again",
+    );
+    clock.wakeAt(addMs(clock.now(), RETRY_MS), () => void cancelChildren(hosting, run));
+  }
+}
+
+async function cancelEach(hosting: Hosting, run: WorkflowRun): Promise<void> {
   const children = [...run.nodes.values()].flatMap(({ handoff, status }) =>
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
   );
@@ -90,10 +110,7 @@ export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promis
     // A peer's run may have the id of one here.
     if (!(await isChildOf(hosting, runId, run.runId))) continue;
     const cancelling = { runId, reason: `parent-${run.phase.kind}`, parentRunId: run.runId };
-    await cancel(hosting, run.started.owner, cancelling).catch((error: unknown) => {
-      const name = error instanceof Error ? error.name : "unknown";
-      hosting.logger.warn({ runId, error: name }, "a child run could not be cancelled");
-    });
+    await cancel(hosting, run.started.owner, cancelling);
   }
 }
 

@@ -3,8 +3,14 @@ import { CLAIM_FAULTS } from "./planted-claim-faults.ts";
 import type { PlantedFault } from "./planted-fault.ts";
 import { GATE_FAULTS } from "./planted-gate-faults.ts";
 import { PLAN_FAULTS } from "./planted-plan-faults.ts";
+import { WORKFLOW_FAULTS } from "./planted-workflow-faults.ts";
 
-export const PLANTED_FAULTS: readonly PlantedFault[] = [...PLAN_FAULTS, ...GATE_FAULTS, ...CLAIM_FAULTS];
+export const PLANTED_FAULTS: readonly PlantedFault[] = [
+  ...PLAN_FAULTS,
+  ...GATE_FAULTS,
+  ...CLAIM_FAULTS,
+  ...WORKFLOW_FAULTS,
+];
 
 /** @throws Error where the text to be replaced does not occur exactly once */
 export function applyFault({ name, file, find, replace }: PlantedFault, source: string): string {

@@ -1,4 +1,5 @@
 /** Owns: the worlds that are simulated, as the campaign, the shortening and the command know them. */
+import { describeError } from "../../src/agents/coordination/std/describe-error.ts";
 import { makeSchedule } from "./make-schedule.ts";
 import { playSchedule } from "./play.ts";
 import { makeWorkflowSchedule } from "./workflows/make-workflow-schedule.ts";
@@ -14,7 +15,7 @@ export interface Simulation {
   readonly world: "coordinations" | "workflows";
   /** Lists the moves of the schedule of a seed. */
   listMoves(seed: number): readonly object[];
-  /** Plays the schedule of a seed, or only the moves at these places, counted from 1. An error on the way is a finding. */
+  /** Plays the schedule of a seed, or only the moves at these places, counted from 1. An error on the way is a finding, and a rejection that nobody hears of. */
   findProblems(seed: number, kept?: readonly number[]): Promise<Finding | undefined>;
 }
 
@@ -36,11 +37,17 @@ function createSimulation<S extends Schedule>(
     listMoves: (seed) => make(seed).moves,
     findProblems: async (seed, kept) => {
       const schedule = keepMoves(make(seed), kept);
+      const unheard: string[] = [];
+      const note = (error: unknown): void => void unheard.push(`nobody hears of: ${describeError(error)}`);
+      process.on("unhandledRejection", note);
       try {
-        return (await play(schedule)).finding;
+        const { finding } = await play(schedule);
+        if (finding || unheard.length === 0) return finding;
+        return { problems: unheard, atMove: schedule.moves.length };
       } catch (error) {
-        const problem = error instanceof Error ? `threw: ${error.message}` : `threw: ${String(error)}`;
-        return { problems: [problem], atMove: schedule.moves.length };
+        return { problems: [`threw: ${describeError(error)}`], atMove: schedule.moves.length };
+      } finally {
+        process.off("unhandledRejection", note);
       }
     },
   };

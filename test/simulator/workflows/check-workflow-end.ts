@@ -23,12 +23,30 @@ function checkRun(world: WorkflowWorld, runId: string): string[] {
   if (started?.type !== "run.started") return [`L2: ${runId} does not begin with its start`];
   const { parent } = started.payload;
   const isChild = parent !== undefined && !readOrigin(world, runId);
+  const above = isChild ? readRun(world, parent.runId) : [];
   return listBroken({
+    [`D5: ${runId} goes on after its parent ${parent?.runId}`]:
+      isUndisturbed(world) && isLeftBehind(events, above, parent?.nodeId),
     [`D5: ${runId} has no end`]: !events.some(isEnd),
     [`D2: ${runId} is a child of ${parent?.runId}, which does not know it`]:
-      isChild && !hasBegunChild(readRun(world, parent.runId), runId, parent.nodeId),
+      isChild && !hasBegunChild(above, runId, parent.nodeId),
   });
 }
+
+/** A child is ended with the node that began it; what is at hand then may still be done. */
+const LEFT_MS = 5_000;
+
+function isLeftBehind(
+  child: readonly WorkflowEvent[],
+  parent: readonly WorkflowEvent[],
+  nodeId = "",
+): boolean {
+  const isCutOff = parent.some((event) => event.type === "node.cancelled" && event.payload.nodeId === nodeId);
+  return isCutOff && readEndMs(child) > readEndMs(parent) + LEFT_MS;
+}
+
+const readEndMs = (events: readonly WorkflowEvent[]): number =>
+  Date.parse(events.find(isEnd)?.timestamp ?? "");
 
 /** A parent that was ended while it began a child need not know more of it than that its node was cancelled. */
 function hasBegunChild(parent: readonly WorkflowEvent[], childRunId: string, nodeId = ""): boolean {
@@ -65,10 +83,17 @@ function checkControlled(
   const hasResumed = events.some(({ type }) => type === "run.resumed");
   return listBroken({
     [`H4: ${runId} was cancelled and has ${end}`]:
-      kind === "cancel" && status === "cancelled" && end !== "run.cancelled",
+      kind === "cancel" && (status === "cancelled" || isUndisturbed(world)) && end !== "run.cancelled",
     [`H4: ${runId} was told to pause and did not`]: kind === "hold" && !hasPaused,
     [`H4: ${runId} was told to go on and did not`]: kind === "resume" && !hasResumed,
   });
+}
+
+/** One process, in which nothing failed: what is asked of it is done before anything else happens. */
+function isUndisturbed({ hosts, schedule }: WorkflowWorld): boolean {
+  const hasJumped = schedule.moves.some(({ kind }) => kind === "jump");
+  const isAlone = schedule.setup.hosts === 1 && !hasJumped;
+  return isAlone && hosts.every(({ life, processes }) => processes === 1 && !life.isDisturbed);
 }
 
 function checkFork(world: WorkflowWorld, { runId, sourceRunId, fromSeq, answered }: ForkPromise): string[] {

@@ -1,11 +1,16 @@
 /** Owns: the schedule of workflow runs that a seed gives. */
 import { deriveSeed, diceOf, type Dice } from "../../crash/plan-dice.ts";
 import { GROUPS, type PortFault } from "../moves.ts";
+import { makeSmallWorkflowSchedule } from "./make-small-workflow-schedule.ts";
 import { WORKFLOW_IDS } from "./make-workflows.ts";
 import type { Who, WorkflowMove, WorkflowSchedule, WorkflowSetup } from "./workflow-moves.ts";
 
-/** The same seed gives the same schedule for ever. */
+/** The same seed gives the same schedule for ever. One in three is small, and about one subject. */
 export function makeWorkflowSchedule(seed: number): WorkflowSchedule {
+  return seed % 3 === 1 ? makeSmallWorkflowSchedule(seed) : makeLargeWorkflowSchedule(seed);
+}
+
+function makeLargeWorkflowSchedule(seed: number): WorkflowSchedule {
   const dice = diceOf(deriveSeed(seed, "workflow schedule"));
   const setup = makeSetup(dice);
   const roughness = dice.oneOf([0, 0.12, 0.25]);

@@ -91,7 +91,8 @@ async function meetTrouble(
   signal.addEventListener("abort", () => answer.resolve(ABORTED), { once: true });
   if (manner === "late") {
     const lastsMs = dice.oneOf([200, 3_000, 25_000]);
-    clock.wakeAt((clock.now() + lastsMs) as EpochMs, () => answer.resolve(undefined));
+    const late = dice.chance(0.4) ? dice.oneOf(FAILURES) : undefined;
+    clock.wakeAt((clock.now() + lastsMs) as EpochMs, () => answer.resolve(late));
   }
   return answer.promise;
 }

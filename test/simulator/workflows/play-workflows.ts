@@ -23,6 +23,8 @@ export interface PlayedWorkflows {
 /** A run that goes on for longer than that hangs: each ends by its own limit before. */
 const LONG_MS = 3 * 3_600_000;
 const PACE_MS = 5_000;
+/** After the end, for what comes too late. */
+const AFTERMATH_MS = 40_000;
 
 export async function playWorkflows(schedule: WorkflowSchedule): Promise<PlayedWorkflows> {
   const world = createWorkflowWorld(schedule);
@@ -56,6 +58,6 @@ async function playToEnd(world: WorkflowWorld): Promise<void> {
       for (const host of hosts.slice(0, 1)) void callHost(host, (each) => each.resume(CALLERS.alice, runId));
     await clock.advance(PACE_MS);
   }
-  await clock.advance(PACE_MS);
+  await clock.advance(AFTERMATH_MS);
   for (const { host } of hosts) await expectStop(world, host.stop(), () => false);
 }

@@ -198,11 +198,12 @@ export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = fal
     );
     return;
   }
+  const token = driving.ownRuns.tokenOf(runId);
   inTurnOf(driving, runId, async (entry) => {
     if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
     await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
   }).catch((error: unknown) => {
-    retryLater(driving, runId, error);
+    retryLater(driving, runId, { error, token });
   });
 }
 
@@ -255,6 +256,7 @@ function followAct(
 ): void {
   const { runId, effectId, act } = followed;
   const { signal } = act.controller;
+  const token = driving.ownRuns.tokenOf(runId);
   const forgetAct = (): void => {
     const acts = driving.pending.get(runId)?.acts;
     if (acts?.get(effectId) === act) acts.delete(effectId);
@@ -271,7 +273,7 @@ function followAct(
     (error: unknown) => {
       forgetAct();
       const entry = driving.driven.get(runId);
-      if (!signal.aborted) retryLater(driving, runId, error);
+      if (!signal.aborted) retryLater(driving, runId, { error, token });
       else if (entry) release(driving, entry);
     },
   );
@@ -307,12 +309,20 @@ function createDeliver(
   };
 }
 
+/** A turn that failed. */
+interface FailedTurn {
+  readonly error: unknown;
+  /** By which the run was driven when the turn was asked for. */
+  readonly token: number | undefined;
+}
+
 /** The state may be older than the log: what failed may have been written. */
-export function retryLater(driving: Driving, runId: CoordinationId, error: unknown): void {
+export function retryLater(driving: Driving, runId: CoordinationId, { error, token }: FailedTurn): void {
   if (driving.isStopping) return;
   const code = readErrorCode(error);
   if (code === "NOT_OWNER") {
-    giveUpRun(driving, runId);
+    // A run that was lost may have been taken over again meanwhile: the failure is about the time before.
+    if (driving.ownRuns.tokenOf(runId) === token) giveUpRun(driving, runId);
     return;
   }
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");

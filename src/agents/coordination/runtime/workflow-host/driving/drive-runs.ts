@@ -139,6 +139,7 @@ async function beginRun(
 /** Keeps taking events of a fork beyond its first page; whoever asked for the fork does not wait for them. */
 function keepTaking(driving: Driving, entry: DrivenRun, beginning: Promise<unknown>): void {
   if (!isMaterialising(entry.loadedRun.run)) return;
+  const { runId } = entry.loadedRun.run;
   const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
   const takeInBackground = async (): Promise<void> => {
     await beginning;
@@ -147,7 +148,7 @@ function keepTaking(driving: Driving, entry: DrivenRun, beginning: Promise<unkno
   runInTurn(driving, entry, takeInBackground).catch((error: unknown) => {
     beginning.then(
       () => {
-        retryLater(driving, entry.loadedRun.run.runId, error);
+        retryLater(driving, runId, { error, token: FIRST_TOKEN });
       },
       () => undefined,
     );
@@ -162,11 +163,12 @@ async function ask<R>(
   const found = await loadNewest(driving, runId);
   if (!found) return undefined;
   await driving.ownRuns.confirm();
-  if (driving.ownRuns.tokenOf(runId) === undefined) return askElsewhere(driving, found, request);
+  const token = driving.ownRuns.tokenOf(runId);
+  if (token === undefined) return askElsewhere(driving, found, request);
   try {
     return await askOwn(driving, found, request);
   } catch (error) {
-    retryLater(driving, runId, error);
+    retryLater(driving, runId, { error, token });
     if (!isLost(error)) throw error;
     return askElsewhere(driving, found, request);
   }
@@ -208,12 +210,13 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
     return;
   }
   const entry = entryOf(driving, found);
+  const token = driving.ownRuns.tokenOf(runId);
   const plan = (loadedRun: LoadedRun): Planned =>
     planOn(driving, loadedRun, draftResumption(driving, loadedRun));
   try {
     await runInTurn(driving, entry, () => advanceRun(driving, entry, { plan }));
   } catch (error) {
-    retryLater(driving, entry.loadedRun.run.runId, error);
+    retryLater(driving, runId, { error, token });
   }
 }
 

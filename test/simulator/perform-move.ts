@@ -1,13 +1,12 @@
 /** Owns: carrying out one move in the world. A move that has nothing to act on does nothing. */
-import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { waitUntilSettled } from "../support/fake-clock.ts";
 import { answerQuestion, askQuestion, waitForDeadline } from "./perform-answers.ts";
 import { requestChange, submitPlan, reportLate } from "./perform-plans.ts";
 import { endChild, sayAsChild, spawnChild } from "./perform-spawns.ts";
 import { writeFiles } from "./perform-writes.ts";
 import type { Move } from "./moves.ts";
-import { armFault, endLife, pauseLife, resumeLife } from "./process-life.ts";
-import { bootGateway, callGateway, settle, type Gateway, type World } from "./world.ts";
+import { armFault, endLife, resumeLife } from "./process-life.ts";
+import { hasStopped, pauseFor, settle } from "./simulated-processes.ts";
+import { bootGateway, callGateway, type Gateway, type World } from "./world.ts";
 
 type Perform<M extends Move> = (world: World, move: M) => void | Promise<void>;
 
@@ -62,24 +61,16 @@ async function restartGateway(
   const at = pickGateway(world, gateway);
   const { life, coordinator } = at;
   if (life.state !== "on") return;
-  const stopping = { isDone: false };
-  void coordinator.stop().then(
-    () => (stopping.isDone = true),
-    () => (stopping.isDone = true),
-  );
-  for (let turn = 0; turn < 6 && !stopping.isDone; turn += 1) await waitUntilSettled();
-  if (!stopping.isDone && !life.isDisturbed) world.problems.push("stop() waits for something");
+  const isStopped = await hasStopped(coordinator.stop());
+  if (!isStopped && !life.isDisturbed) world.problems.push("stop() waits for something");
   // A tool call that waits for another one, or for a lease, is the host's and ends by itself.
   const left = life.timers.size - world.waitingWrites;
-  if (stopping.isDone && left > 0 && !life.isDisturbed)
-    world.problems.push(`${left} timers are left after stop()`);
+  if (isStopped && left > 0 && !life.isDisturbed) world.problems.push(`${left} timers are left after stop()`);
   endLife(life, downMs);
 }
 
 function pauseGateway(world: World, { gateway, ms }: Extract<Move, { kind: "pause" }>): void {
-  const { life } = pickGateway(world, gateway);
-  pauseLife(life);
-  world.clock.wakeAt((world.clock.now() + ms) as EpochMs, () => resumeLife(life));
+  pauseFor(pickGateway(world, gateway).life, ms);
 }
 
 /** Ends every fault, and starts whatever does not run. */

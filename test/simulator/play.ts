@@ -2,10 +2,11 @@
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { checkEnd } from "./check-end.ts";
 import { createLogCheck } from "./check-log.ts";
-import type { Schedule } from "./moves.ts";
+import type { Move, Schedule } from "./moves.ts";
 import { endTroubles, performMove } from "./perform-move.ts";
+import { hasStopped, playMoves, settle } from "./simulated-processes.ts";
 import type { Finding } from "./simulation.ts";
-import { bootGateway, createWorld, settle, type World } from "./world.ts";
+import { bootGateway, createWorld, type World } from "./world.ts";
 
 export interface Played {
   readonly finding?: Finding;
@@ -23,12 +24,10 @@ export async function playSchedule(schedule: Schedule): Promise<Played> {
   const check = createLogCheck(world);
   for (const gateway of world.gateways) bootGateway(world, gateway);
   await settle();
-  for (const [index, move] of schedule.moves.entries()) {
-    await performMove(world, move);
-    check();
-    if (world.problems.length > 0)
-      return { world, finding: { problems: [...world.problems], atMove: index + 1 } };
-  }
+  const { problems: found } = world;
+  const perform = (move: Move): Promise<void> => performMove(world, move);
+  const finding = await playMoves({ moves: schedule.moves, problems: found, perform, check });
+  if (finding) return { world, finding };
   await playToEnd(world);
   check();
   if (world.problems.length === 0) await checkEnd(world);
@@ -48,12 +47,8 @@ async function playToEnd(world: World): Promise<void> {
     while (clock.now() < endMs && isAnythingOpen(world)) await clock.advance(PACE_MS);
     await clock.advance(AFTERMATH_MS);
   } while (clock.now() < endMs && isAnythingOpen(world));
-  for (const { coordinator } of world.gateways) {
-    const stopping = { isDone: false };
-    void coordinator.stop().then(() => (stopping.isDone = true));
-    for (let turn = 0; turn < 8 && !stopping.isDone; turn += 1) await settle();
-    if (!stopping.isDone) world.problems.push("the last stop() waits for something");
-  }
+  for (const { coordinator } of world.gateways)
+    if (!(await hasStopped(coordinator.stop()))) world.problems.push("the last stop() waits for something");
 }
 
 function isAnythingOpen({ ledger, problems }: World): boolean {

@@ -4,8 +4,6 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
-import type { OwnerToken } from "../../src/agents/coordination/ports/run-owners.ts";
-import type { OwnerRow } from "../../src/infra/ledger/owner-fence.ts";
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
@@ -28,6 +26,7 @@ import { createNoWorktrees } from "../support/plan-parts.ts";
 import type { SceneFiles } from "../support/value-files.ts";
 import type { Setup } from "./moves.ts";
 import { callPort, wrapClock, wrapPort, type Life } from "./process-life.ts";
+import { findForeignWrite } from "./simulated-processes.ts";
 import type { SpawnHost } from "./spawn-host.ts";
 
 export const LEASE_MS = 20_000;
@@ -64,11 +63,6 @@ export interface GatewayProcess {
 
 let contract: OutputContract | undefined;
 
-/** Independent of the fence: who the ledger names, and with which token. */
-function isSameOwner({ id, token }: OwnerToken, head: OwnerRow): boolean {
-  return id === head.owner_id && token === head.owner_token;
-}
-
 export function composeGateway(input: GatewayInput, life: Life): GatewayProcess {
   const { setup, clock, ledger, name, process } = input;
   const store = ledger.open(clock);
@@ -78,8 +72,8 @@ export function composeGateway(input: GatewayInput, life: Life): GatewayProcess 
       callPort(life, "append", async () => {
         const head = ledger.runs.get(request.runId)?.owner;
         await store.append(request);
-        if (request.owner && head && !isSameOwner(request.owner, head))
-          input.report(`O2: ${request.owner.id} wrote to ${request.runId}, which is ${head.owner_id}'s`);
+        const problem = findForeignWrite(request, head);
+        if (problem !== undefined) input.report(problem);
       }),
     owners: wrapPort(life, "owners", store.owners),
   };

@@ -6,13 +6,7 @@ import type { WithheldTexts } from "../../src/agents/coordination/runtime/enviro
 import { deriveSeed, diceOf } from "../crash/plan-dice.ts";
 import { rulerOf, rulePassing, type Ruler } from "../crash/plan-gates.ts";
 import { planHost, type PlanHost } from "../crash/plan-host.ts";
-import {
-  createFakeClock,
-  drainTasks,
-  START_MS,
-  waitUntilSettled,
-  type FakeClock,
-} from "../support/fake-clock.ts";
+import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
 import { createDecoder } from "./decode-once.ts";
@@ -21,6 +15,7 @@ import { chooseManner } from "./make-plan.ts";
 import type { Schedule } from "./moves.ts";
 import { createLife, type Life } from "./process-life.ts";
 import { createPromises, type Promises } from "./promises.ts";
+import { callProcess, countWork, settleLives } from "./simulated-processes.ts";
 import { composeGateway } from "./simulated-gateway.ts";
 import { createSpawnHost, type SpawnedChild, type SpawnHost } from "./spawn-host.ts";
 
@@ -63,18 +58,8 @@ export interface World {
   isCalm: boolean;
 }
 
-/** Many times what any play has needed. */
-const WORK_MAX = 200_000;
-
-/** Finds plays that go round in a circle, also where no time passes in it. */
-function countWork(world: World): boolean {
-  world.work += 1;
-  if (world.work === WORK_MAX) world.problems.push("D5: the play does not come to rest");
-  return world.work < WORK_MAX;
-}
-
 export function createWorld(schedule: Schedule): World {
-  const clock = createFakeClock(START_MS, () => settleAll(gateways));
+  const clock = createFakeClock(START_MS, () => settleLives(gateways.map(({ life }) => life)));
   const ledger = createMemoryLedger(createDecoder());
   const gateways: Gateway[] = [];
   const world: World = {
@@ -99,12 +84,6 @@ export function createWorld(schedule: Schedule): World {
   };
   for (let index = 0; index < schedule.setup.gateways; index += 1) gateways.push(createGateway(world, index));
   return world;
-}
-
-/** A call that fails takes turns of the event loop, so that whoever makes it again at once does not stop the play. */
-function settleAll(gateways: readonly Gateway[]): Promise<void> {
-  const isFailing = gateways.some(({ life }) => life.isDisturbed || life.faults.length > 0);
-  return isFailing ? waitUntilSettled() : drainTasks();
 }
 
 function createGateway(world: World, index: number): Gateway {
@@ -216,15 +195,9 @@ function createChannel(world: World): HumanChannel {
 }
 
 /** Resolves with nothing where the process died, or the call failed. */
-export async function callGateway<T>(
+export function callGateway<T>(
   gateway: Gateway,
   work: (gateway: Gateway) => Promise<T>,
 ): Promise<T | undefined> {
-  const { life } = gateway;
-  if (life.state === "dead") return undefined;
-  return Promise.race([work(gateway).catch(() => undefined), life.ended.promise.then(() => undefined)]);
-}
-
-export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 3; turn += 1) await waitUntilSettled();
+  return callProcess(gateway.life, () => work(gateway));
 }

@@ -1,13 +1,13 @@
 /** Owns: what each move of a schedule of workflow runs does to the world. */
-import type { CoordinationId, EpochMs } from "../../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId } from "../../../src/agents/coordination/contracts/ids.ts";
 import type {
   Answered,
   Caller,
   CreatedRun,
   WorkflowHost,
 } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { waitUntilSettled } from "../../support/fake-clock.ts";
-import { armFault, endLife, pauseLife, resumeLife } from "../process-life.ts";
+import { armFault, endLife, resumeLife } from "../process-life.ts";
+import { hasStopped, pauseFor, settle } from "../simulated-processes.ts";
 import { WORKFLOW_IDS } from "./make-workflows.ts";
 import type { AnswerValue, Who, WorkflowMove } from "./workflow-moves.ts";
 import type { AnswerPromise, ControlPromise } from "./workflow-promises.ts";
@@ -49,10 +49,6 @@ export async function performWorkflowMove(world: WorkflowWorld, move: WorkflowMo
   const perform = PERFORMERS[move.kind] as Perform<WorkflowMove["kind"]>;
   await perform(world, move);
   await settle();
-}
-
-export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 3; turn += 1) await waitUntilSettled();
 }
 
 function pickHost({ hosts }: WorkflowWorld, index: number): SimulatedHost {
@@ -200,29 +196,13 @@ function forkRun(world: WorkflowWorld, { host, run, mode, share, request }: Move
 async function restartHost(world: WorkflowWorld, { host, downMs }: MoveOf<"restart">): Promise<void> {
   const { life, host: each } = pickHost(world, host);
   if (life.state !== "on") return;
-  await expectStop(world, each.stop(), () => life.isDisturbed);
+  const isStopped = await hasStopped(each.stop());
+  if (!isStopped && !life.isDisturbed) world.problems.push("stop() waits for something");
   endLife(life, downMs);
 }
 
-/** Whatever is under way, a stop waits for no timer and for nobody outside. */
-export async function expectStop(
-  world: WorkflowWorld,
-  stop: Promise<void>,
-  isDisturbed: () => boolean,
-): Promise<void> {
-  const stopping = { isDone: false };
-  const finish = (): void => {
-    stopping.isDone = true;
-  };
-  void stop.then(finish, finish);
-  for (let turn = 0; turn < 8 && !stopping.isDone; turn += 1) await waitUntilSettled();
-  if (!stopping.isDone && !isDisturbed()) world.problems.push("stop() waits for something");
-}
-
 function pauseHost(world: WorkflowWorld, { host, ms }: MoveOf<"pause">): void {
-  const { life } = pickHost(world, host);
-  pauseLife(life);
-  world.clock.wakeAt((world.clock.now() + ms) as EpochMs, () => resumeLife(life));
+  pauseFor(pickHost(world, host).life, ms);
 }
 
 /** Ends every fault, and starts whatever does not run. */

@@ -1,10 +1,11 @@
 /** Owns: playing a schedule of workflow runs to its end, with all checks after every move. */
 import { verifyWorkflowRuns } from "../../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
+import { hasStopped, playMoves, settle } from "../simulated-processes.ts";
 import type { Finding } from "../simulation.ts";
 import { checkWorkflowEnd } from "./check-workflow-end.ts";
 import { createWorkflowLogCheck } from "./check-workflow-log.ts";
-import { endTroubles, expectStop, giveAnswer, performWorkflowMove, settle } from "./perform-workflow-move.ts";
-import type { WorkflowSchedule } from "./workflow-moves.ts";
+import { endTroubles, giveAnswer, performWorkflowMove } from "./perform-workflow-move.ts";
+import type { WorkflowMove, WorkflowSchedule } from "./workflow-moves.ts";
 import {
   bootHost,
   callHost,
@@ -31,12 +32,10 @@ export async function playWorkflows(schedule: WorkflowSchedule): Promise<PlayedW
   const check = createWorkflowLogCheck(world);
   for (const host of world.hosts) bootHost(world, host);
   await settle();
-  for (const [index, move] of schedule.moves.entries()) {
-    await performWorkflowMove(world, move);
-    check();
-    if (world.problems.length > 0)
-      return { world, finding: { problems: [...world.problems], atMove: index + 1 } };
-  }
+  const { problems: found } = world;
+  const perform = (move: WorkflowMove): Promise<void> => performWorkflowMove(world, move);
+  const finding = await playMoves({ moves: schedule.moves, problems: found, perform, check });
+  if (finding) return { world, finding };
   await playToEnd(world);
   check();
   if (world.problems.length === 0) world.problems.push(...checkWorkflowEnd(world));
@@ -59,5 +58,6 @@ async function playToEnd(world: WorkflowWorld): Promise<void> {
     await clock.advance(PACE_MS);
   }
   await clock.advance(AFTERMATH_MS);
-  for (const { host } of hosts) await expectStop(world, host.stop(), () => false);
+  for (const { host } of hosts)
+    if (!(await hasStopped(host.stop()))) world.problems.push("the last stop() waits for something");
 }

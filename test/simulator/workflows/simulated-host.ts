@@ -11,6 +11,7 @@ import { interruptTokens } from "../../../src/infra/tokens/interrupt-tokens.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import type { MemoryWorkflowLedger } from "../../support/memory-workflow-store.ts";
 import { callPort, wrapClock, wrapPort, type Life } from "../process-life.ts";
+import { findForeignWrite } from "../simulated-processes.ts";
 import type { Outside } from "./simulated-outside.ts";
 
 export const LEASE_MS = 10_000;
@@ -77,9 +78,8 @@ function wrapStore({ ledger, report }: HostInput, life: Life): WorkflowStore {
       callPort(life, "append", async () => {
         const head = ledger.runs.get(request.runId)?.owner;
         await store.append(request);
-        const { owner } = request;
-        if (owner && head && (owner.id !== head.owner_id || owner.token !== head.owner_token))
-          report(`O2: ${owner.id} wrote to ${request.runId}, which is ${head.owner_id}'s`);
+        const problem = findForeignWrite(request, head);
+        if (problem !== undefined) report(problem);
       }),
     pruned: wrapPort(life, "read", store.pruned),
     memory: wrapPort(life, "read", store.memory),

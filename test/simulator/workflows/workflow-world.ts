@@ -5,18 +5,13 @@ import type {
   Caller,
   WorkflowHost,
 } from "../../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import {
-  createFakeClock,
-  drainTasks,
-  START_MS,
-  waitUntilSettled,
-  type FakeClock,
-} from "../../support/fake-clock.ts";
+import { createFakeClock, START_MS, type FakeClock } from "../../support/fake-clock.ts";
 import {
   createMemoryWorkflowLedger,
   type MemoryWorkflowLedger,
 } from "../../support/memory-workflow-store.ts";
 import { createLife, type Life } from "../process-life.ts";
+import { callProcess, countWork, settleLives } from "../simulated-processes.ts";
 import { makeWorkflows } from "./make-workflows.ts";
 import { composeHost } from "./simulated-host.ts";
 import { createOutside, type Outside } from "./simulated-outside.ts";
@@ -54,13 +49,10 @@ export interface WorkflowWorld {
   isCalm: boolean;
 }
 
-/** Many times what any play has needed. */
-const WORK_MAX = 200_000;
-
 export function createWorkflowWorld(schedule: WorkflowSchedule): WorkflowWorld {
   const { seed, setup } = schedule;
   const hosts: SimulatedHost[] = [];
-  const clock = createFakeClock(START_MS, () => settleAll(hosts));
+  const clock = createFakeClock(START_MS, () => settleLives(hosts.map(({ life }) => life)));
   const world: WorkflowWorld = {
     schedule,
     clock,
@@ -83,19 +75,6 @@ export function createWorkflowWorld(schedule: WorkflowSchedule): WorkflowWorld {
       processes: 0,
     });
   return world;
-}
-
-/** A call that fails takes turns of the event loop, so that whoever makes it again at once does not stop the play. */
-function settleAll(hosts: readonly SimulatedHost[]): Promise<void> {
-  const isFailing = hosts.some(({ life }) => life.isDisturbed || life.faults.length > 0);
-  return isFailing ? waitUntilSettled() : drainTasks();
-}
-
-/** Finds plays that go round in a circle, also where no time passes in it. */
-function countWork(world: WorkflowWorld): boolean {
-  world.work += 1;
-  if (world.work === WORK_MAX) world.problems.push("D5: the play does not come to rest");
-  return world.work < WORK_MAX;
 }
 
 /** Starts a process of the host and lets it take over its work. */
@@ -130,12 +109,11 @@ export function bootHost(world: WorkflowWorld, host: SimulatedHost): void {
 }
 
 /** Resolves with nothing where the process died, or the call failed. */
-export async function callHost<T>(
+export function callHost<T>(
   { life, host }: SimulatedHost,
   work: (host: WorkflowHost) => Promise<T>,
 ): Promise<T | undefined> {
-  if (life.state === "dead") return undefined;
-  return Promise.race([work(host).catch(() => undefined), life.ended.promise.then(() => undefined)]);
+  return callProcess(life, () => work(host));
 }
 
 /** The log of a run as plain text has it, so that no code of the product is needed to read it. */

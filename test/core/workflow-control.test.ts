@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { ChatAnswer, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
+import type { OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
 import { expectReplayOf, forkIn } from "../support/forks.ts";
 import {
   chain,
@@ -12,6 +12,7 @@ import {
   createWorkflow,
 } from "../support/workflow-definitions.ts";
 import {
+  SAID,
   ALICE,
   codeOf,
   MALLORY,
@@ -30,14 +31,6 @@ const retried = createWorkflow("retried", {
   nodes: [createNode("model", "core.ai.callPrompt", { prompt: "?" })],
   settings: { maxRetries: 1 },
 });
-const ANSWERED: ChatAnswer = {
-  kind: "answered",
-  text: "said",
-  finishReason: "stop",
-  model: "m",
-  provider: "p",
-  usage: {},
-};
 const gated = createWorkflow("gated", { nodes: [createNode("gate", "core.approvalGate")] });
 
 function findChild(scene: WorkflowScene, runId: string): string {
@@ -128,7 +121,7 @@ describe("a pause", () => {
       chat: {
         complete: () => {
           calls += 1;
-          return calls === 1 ? answer.promise : Promise.resolve(ANSWERED);
+          return calls === 1 ? answer.promise : Promise.resolve(SAID);
         },
       },
     });

@@ -8,6 +8,7 @@ import { supervisedWorkflows, createWorkflows } from "../support/workflow-arbitr
 import { createWorker } from "../support/workflow-definitions.ts";
 import { checkLog, finish, hasEnded, PLAYS, storyOf } from "../support/workflow-plays.ts";
 import {
+  SAID,
   ALICE,
   listEvents,
   createWorkflowScene,
@@ -36,15 +37,7 @@ function startHost(
     pid,
     ...(faults && { faults }),
     chat: {
-      complete: () =>
-        Promise.resolve({
-          kind: "answered",
-          text: "said",
-          finishReason: "stop",
-          model: "m",
-          provider: "p",
-          usage: {},
-        }),
+      complete: () => Promise.resolve(SAID),
     },
     tools: { callMcp: () => Promise.resolve({ kind: "answered", ok: true, content: [], text: "echo" }) },
   });

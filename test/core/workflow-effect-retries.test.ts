@@ -1,19 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { createNode, createWorker, createWorkflow } from "../support/workflow-definitions.ts";
-import { createWorkflowScene } from "../support/workflow-scene.ts";
+import { SAID, createWorkflowScene } from "../support/workflow-scene.ts";
 
 const asking = createWorkflow("asking", {
   nodes: [createNode("model", "core.ai.callPrompt", { prompt: "?" })],
 });
-
-const answered = {
-  kind: "answered",
-  text: "said",
-  finishReason: "stop",
-  model: "m",
-  provider: "p",
-  usage: {},
-} as const;
 
 describe("an effect that fails without an answer", () => {
   test("is tried again a second later, and not over and over", async () => {
@@ -23,7 +14,7 @@ describe("an effect that fails without an answer", () => {
       chat: {
         complete: () => {
           calls += 1;
-          return calls < 3 ? Promise.reject(new Error("broken")) : Promise.resolve(answered);
+          return calls < 3 ? Promise.reject(new Error("broken")) : Promise.resolve(SAID);
         },
       },
     });

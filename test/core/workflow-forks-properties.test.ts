@@ -6,6 +6,7 @@ import { supervisedWorkflows, createWorkflows } from "../support/workflow-arbitr
 import { createWorker } from "../support/workflow-definitions.ts";
 import { finish, hasEnded } from "../support/workflow-plays.ts";
 import {
+  SAID,
   ALICE,
   listEvents,
   createWorkflowScene,
@@ -20,15 +21,7 @@ const any = fc.oneof(
 );
 
 const CHAT: NonNullable<SceneOptions["chat"]> = {
-  complete: () =>
-    Promise.resolve({
-      kind: "answered",
-      text: "said",
-      finishReason: "stop",
-      model: "m",
-      provider: "p",
-      usage: {},
-    }),
+  complete: () => Promise.resolve(SAID),
 };
 
 /** A run of a workflow that was made up, at its end or somewhere before it. */

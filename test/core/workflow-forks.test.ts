@@ -11,6 +11,7 @@ import {
 } from "../support/workflow-definitions.ts";
 import { checkLog, finish, hasEnded, PLAYS } from "../support/workflow-plays.ts";
 import {
+  SAID,
   ALICE,
   codeOf,
   listEvents,
@@ -20,15 +21,7 @@ import {
 } from "../support/workflow-scene.ts";
 
 const CHAT: NonNullable<SceneOptions["chat"]> = {
-  complete: () =>
-    Promise.resolve({
-      kind: "answered",
-      text: "said",
-      finishReason: "stop",
-      model: "m",
-      provider: "p",
-      usage: {},
-    }),
+  complete: () => Promise.resolve(SAID),
 };
 const TOOLS: NonNullable<SceneOptions["tools"]> = {
   callMcp: () => Promise.resolve({ kind: "answered", ok: true, content: [], text: "echo" }),

@@ -12,6 +12,7 @@ import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 import {
+  SAID,
   ALICE,
   codeOf,
   listEvents,
@@ -45,15 +46,6 @@ function createTwoScenes(options: SceneOptions = {}): readonly [WorkflowScene, W
   };
   return [createWorkflowScene({ ...shared, pid: 1 }), createWorkflowScene({ ...shared, pid: 2 })];
 }
-
-const answered = {
-  kind: "answered",
-  text: "said",
-  finishReason: "stop",
-  model: "m",
-  provider: "p",
-  usage: {},
-} as const;
 
 describe("two processes over one ledger", () => {
   test("see each other's runs, and the newest of what they drive themselves", async () => {
@@ -94,7 +86,7 @@ describe("two processes over one ledger", () => {
     expect(wakes).toBeLessThanOrEqual(1);
   });
 
-  test("answered at once by both have one outcome, and the other is told so", async () => {
+  test("SAID at once by both have one outcome, and the other is told so", async () => {
     const [one, other] = createTwoScenes();
     const runId = await one.run("gated");
     const codes = (
@@ -126,7 +118,7 @@ describe("two processes over one ledger", () => {
     expect(await other.status(runId)).toBe("completed");
   });
 
-  test("cancelled by one and answered at the other end once", async () => {
+  test("cancelled by one and SAID at the other end once", async () => {
     const [one, other] = createTwoScenes();
     const runId = await one.run("gated");
     await Promise.all([
@@ -330,7 +322,7 @@ describe("a host that stops", () => {
     const other = createWorkflowScene({
       ...shared,
       pid: 2,
-      chat: { complete: () => Promise.resolve(answered) },
+      chat: { complete: () => Promise.resolve(SAID) },
     });
     await other.host.start();
     await other.settle();

@@ -1,7 +1,6 @@
 /** One process drives a run at a time; requests reach any process. */
 import { describe, expect, test } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { ChatAnswer } from "../../src/agents/coordination/ports/outbound.ts";
 import type { OwnedRun, RunOwners } from "../../src/agents/coordination/ports/run-owners.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
@@ -9,6 +8,7 @@ import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "../suppor
 import { createEdge, createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { checkLog } from "../support/workflow-plays.ts";
 import {
+  SAID,
   ALICE,
   codeOf,
   createWorkflowScene,
@@ -40,15 +40,6 @@ const gatedAsking = createWorkflow("gated-asking", {
 
 const DEFINITIONS = [slow, gated, asking, gatedAsking];
 const LEASE_MS = 10_000;
-
-const MODEL_ANSWER: ChatAnswer = {
-  kind: "answered",
-  text: "said",
-  finishReason: "stop",
-  model: "m",
-  provider: "p",
-  usage: {},
-};
 
 interface Fleet {
   readonly ledger: MemoryWorkflowLedger;
@@ -86,7 +77,7 @@ function createWaitingModel() {
         calls.push({
           signal,
           say: () => {
-            resolve(MODEL_ANSWER);
+            resolve(SAID);
           },
         });
       }),

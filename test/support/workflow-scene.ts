@@ -15,7 +15,12 @@ import type {
   WorkflowPayloads,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { Clock, SteadyClock } from "../../src/agents/coordination/ports/clock.ts";
-import type { ChatModel, PeerHosts, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
+import type {
+  ChatAnswer,
+  ChatModel,
+  PeerHosts,
+  ToolCaller,
+} from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
@@ -38,6 +43,16 @@ import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { createConformancePlay } from "../../src/plugins/openwop/conformance/create-conformance-play.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "./fake-clock.ts";
 import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
+
+/** A model's answer without anything special. */
+export const SAID: ChatAnswer = {
+  kind: "answered",
+  text: "said",
+  finishReason: "stop",
+  model: "m",
+  provider: "p",
+  usage: {},
+};
 
 export const ALICE: Caller = { tenant: "acme", principal: "alice" };
 export const BOB: Caller = { tenant: "acme", principal: "bob" };

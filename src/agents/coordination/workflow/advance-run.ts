@@ -31,7 +31,7 @@ import {
 } from "./state/workflow-state.ts";
 import { draftSuspension } from "./node-contract/suspension.ts";
 import { draftOverLimit, draftExecutionLimit, draftLoopbackLimit } from "./run-limits.ts";
-import { describeBrokenNode, draftFailure } from "./node-failure.ts";
+import { describeBrokenNode, draftFailure, draftNodeStart } from "./node-failure.ts";
 
 export interface Progress {
   readonly run: WorkflowRun;
@@ -186,9 +186,7 @@ function draftStart(advance: Advance, { node }: GraphNode): WorkflowDraft[] {
   if (capped) return capped;
   if (node.disabled)
     return [{ type: "node.skipped", nodeId: node.id, payload: { nodeId: node.id, reason: "disabled" } }];
-  return [
-    { type: "node.started", nodeId: node.id, payload: { nodeId: node.id, typeId: node.typeId, attempt: 0 } },
-  ];
+  return [draftNodeStart(node, 0)];
 }
 
 /** Does what the node wants now. Returns false when it waits. */

@@ -10,6 +10,7 @@ import {
 import { SUPERVISOR } from "./state/graph.ts";
 import { agentIdOf, type NodeView } from "./node-contract/node-type.ts";
 import { advanceRun, stepOf, viewOf, type ProgressParts, type RunContext } from "./advance-run.ts";
+import { draftNodeStart } from "./node-failure.ts";
 import { statusOf } from "./state/run-view.ts";
 import { isAtFork, type Interrupt, type WorkflowRun } from "./state/workflow-state.ts";
 import { draftSuspension } from "./node-contract/suspension.ts";
@@ -37,7 +38,9 @@ export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] 
   return [...run.nodes.values()].flatMap(({ nodeId }) => {
     const view = viewOf({ ...parts, run }, nodeId);
     if (!view) return [];
-    if (view.nodeRun.isRetrying) return run.phase.kind === "paused" ? [] : [draftMissingStart(view)];
+    // Cut off between a failed attempt and the next one, which a paused run begins when it is resumed.
+    const { attempt, isRetrying } = view.nodeRun;
+    if (isRetrying) return run.phase.kind === "paused" ? [] : [draftNodeStart(view.node.node, attempt)];
     return view.node.node.typeId === SUPERVISOR
       ? [...draftRestOfTurn(view), ...draftMissingQuestion(view)]
       : draftMissingQuestion(view);
@@ -64,11 +67,6 @@ function findLoopEnd({ nodeRun, run }: NodeView): OrchestratorDecision | undefin
   if (nodeRun.status !== "completed" || nodeRun.endedSequence !== run.nextSequence - 1) return undefined;
   const { success, data } = decisionSchema.safeParse(nodeRun.outputs?.["decision"]);
   return success && data.kind === "terminate" ? data : undefined;
-}
-
-/** Cut off between a failed attempt and the next one. */
-function draftMissingStart({ node, nodeRun: { nodeId, attempt } }: NodeView): WorkflowDraft {
-  return { type: "node.started", nodeId, payload: { nodeId, typeId: node.node.typeId, attempt } };
 }
 
 /** Suspended, and cut off before it was told what is asked. */

@@ -1,5 +1,6 @@
 /** Owns: how a node fails: whether it is tried again, and what is recorded. */
 import { REFUSED, type WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
+import type { WorkflowNode } from "../contracts/workflows/workflow-definition.ts";
 import { NOT_PLAYED } from "./node-contract/conformance-parts.ts";
 import type { NodeError, NodeView } from "./node-contract/node-type.ts";
 import type { NodeGraph } from "./state/node-graph.ts";
@@ -13,6 +14,14 @@ export function describeBrokenNode(error: unknown): NodeError {
     code: "node_broken",
     message: `the node could not cope with its configuration or inputs (${name})`,
   };
+}
+
+/** Drafts the beginning of an attempt of a node; its first one is 0. */
+export function draftNodeStart(
+  { id: nodeId, typeId }: Pick<WorkflowNode, "id" | "typeId">,
+  attempt: number,
+): WorkflowDraft {
+  return { type: "node.started", nodeId, payload: { nodeId, typeId, attempt } };
 }
 
 /**
@@ -31,19 +40,13 @@ export function draftFailure(
   if (!isFinal) {
     const capped = draftExecutionLimit(view, nodeId);
     if (capped) return capped;
-    const { typeId } = node.node;
     const retry: WorkflowDraft = {
       type: "node.retried",
       nodeId,
       payload: { nodeId, attempt: attempt + 1, delayMs: 0, lastError: error },
     };
     if (view.run.phase.kind === "paused") return [...closed, retry];
-    const start: WorkflowDraft = {
-      type: "node.started",
-      nodeId,
-      payload: { nodeId, typeId, attempt: attempt + 1 },
-    };
-    return [...closed, retry, start];
+    return [...closed, retry, draftNodeStart(node.node, attempt + 1)];
   }
   return [...closed, { type: "node.failed", nodeId, payload: { nodeId, error, attempts: attempt + 1 } }];
 }

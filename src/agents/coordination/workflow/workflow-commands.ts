@@ -4,7 +4,7 @@ import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-contr
 import { nodeTypeOf } from "./nodes/node-types.ts";
 import { draftModelCall } from "./node-contract/model-call.ts";
 import { viewOf, type ProgressParts, type RunContext } from "./advance-run.ts";
-import { describeBrokenNode, draftFailure, REPLAY_SOURCE_MISSING } from "./node-failure.ts";
+import { describeBrokenNode, draftFailure, draftNodeStart, REPLAY_SOURCE_MISSING } from "./node-failure.ts";
 import { draftStop } from "./node-contract/run-end.ts";
 import { isEndedPhase, type WorkflowRun } from "./state/workflow-state.ts";
 
@@ -32,11 +32,11 @@ export function pauseRun(
 export function resumeRun(run: WorkflowRun, { graph, settings }: RunContext): WorkflowDraft[] {
   const again = [...run.nodes.values()].flatMap((nodeRun): WorkflowDraft[] => {
     const { nodeId, status, attempt, isRetrying = false } = nodeRun;
-    const typeId = graph.nodes.get(nodeId)?.node.typeId ?? "";
-    const isCutOff = status === "running" && nodeTypeOf(typeId, settings)?.isPausable === true;
+    const node = graph.nodes.get(nodeId)?.node;
+    if (!node) return [];
+    const isCutOff = status === "running" && nodeTypeOf(node.typeId, settings)?.isPausable === true;
     if (!isRetrying && !isCutOff) return [];
-    const next = isRetrying ? attempt : attempt + 1;
-    return [{ type: "node.started", nodeId, payload: { nodeId, typeId, attempt: next } }];
+    return [draftNodeStart(node, isRetrying ? attempt : attempt + 1)];
   });
   return [{ type: "run.resumed", payload: {} }, ...again];
 }

@@ -207,9 +207,10 @@ export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = fal
   });
 }
 
-/** Whoever must know that none is under way asks again: another one may have begun meanwhile. */
+/** Resolves when the run is not being begun: another beginning may follow one that failed. */
 export async function awaitBeginning({ driven }: Driving, runId: CoordinationId): Promise<void> {
-  await driven.get(runId)?.beginning?.catch(() => undefined);
+  for (let entry = driven.get(runId); entry?.beginning; entry = driven.get(runId))
+    await entry.beginning.catch(() => undefined);
 }
 
 /**
@@ -221,7 +222,7 @@ async function inTurnOf(
   runId: CoordinationId,
   work: (entry: DrivenRun) => Promise<void>,
 ): Promise<void> {
-  while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
+  await awaitBeginning(driving, runId);
   const driven = driving.driven.get(runId);
   if (driven) return runInTurn(driving, driven, () => work(driven));
   const found = await driving.book.load(runId);

@@ -86,7 +86,7 @@ export function createRunDriver(parts: DriverParts): RunDriver {
     },
     newest: (runId) => loadNewest(driving, runId),
     sleep: async (runId, wakesAtMs) => {
-      while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
+      await awaitBeginning(driving, runId);
       if (!driving.pending.has(runId) && !driving.isStopping) wakeAt(driving, runId, { atMs: wakesAtMs });
     },
     onAppended: (listener) => driving.listeners.push(listener),
@@ -180,8 +180,7 @@ async function askOwn<R>(
   found: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
-  const { runId } = found.run;
-  while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
+  await awaitBeginning(driving, found.run.runId);
   const entry = entryOf(driving, found);
   let refused: R | undefined;
   const plan = (loadedRun: LoadedRun): Planned => {
@@ -201,7 +200,7 @@ async function askOwn<R>(
 
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
-  while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
+  await awaitBeginning(driving, runId);
   if (driving.pending.has(runId) || driving.isStopping) return;
   const found = await loadNewest(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) {

@@ -6,6 +6,7 @@ import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-commands.ts";
 import { statusOf } from "../../../workflow/state/run-view.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { RETRY_MS } from "../driving/advance-driven.ts";
 import { refuse } from "../driving/create-run.ts";
 import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { Hosting } from "./hosting.ts";
@@ -81,9 +82,6 @@ export function cancel(
     drafts: isEndedPhase(run.phase) ? [] : cancelRun(run, by),
   }));
 }
-
-/** How long after a failure the children of a run are cancelled again. */
-const RETRY_MS = 1_000;
 
 /** Cancels the children that nobody waits for any more, again and again until the ledger takes it. It does not throw. */
 export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promise<void> {

@@ -136,6 +136,12 @@ async function playAgain(values: Values): Promise<number> {
   const { world } = simulation;
   const seed = readNumber("seed", values.seed, 1);
   const kept = (values.moves ?? "").split(",").map((place) => readNumber("moves", place, 0));
+  const { length } = simulation.listMoves(seed);
+  const strange = kept.find((place) => !Number.isInteger(place) || place < 1 || place > length);
+  if (strange !== undefined)
+    throw new Error(
+      `--moves names ${strange}, and the schedule of seed ${seed} of ${world} has 1 to ${length}`,
+    );
   const finding = await simulation.findProblems(seed, kept);
   if (values.json) print(JSON.stringify({ world, seed, moves: kept, problems: finding?.problems ?? [] }));
   else print(finding ? finding.problems.join("\n") : "nothing found");

@@ -17,7 +17,7 @@ export type TakeChannelAnswer = (
   through: Channel,
 ) => Promise<(QuestionAnswered & { readonly kind: "refused" }) | undefined>;
 
-export interface ChannelParts {
+export interface ChannelDependencies {
   readonly escalations: EscalationsConfig;
   readonly hooks: HookHost;
   readonly logger: Logger;
@@ -35,19 +35,22 @@ const BECAUSE: Partial<Record<string, AnswerRefusal>> = {
 
 const WEBHOOK = "webhook:";
 
-export function channelsOf(parts: ChannelParts): (channel: string) => HumanChannel | undefined {
+export function channelsOf(dependencies: ChannelDependencies): (channel: string) => HumanChannel | undefined {
   const webhooks = new Map<string, HumanChannel | undefined>();
   return (channel) => {
-    if (channel === "host" || channel === "chat") return parts.ofHost[channel];
-    if (channel.startsWith("plugin:")) return createPluginChannel(parts, channel);
+    if (channel === "host" || channel === "chat") return dependencies.ofHost[channel];
+    if (channel.startsWith("plugin:")) return createPluginChannel(dependencies, channel);
     if (!channel.startsWith(WEBHOOK)) return undefined;
     if (!webhooks.has(channel))
-      webhooks.set(channel, createWebhookChannel(parts, channel.slice(WEBHOOK.length)));
+      webhooks.set(channel, createWebhookChannel(dependencies, channel.slice(WEBHOOK.length)));
     return webhooks.get(channel);
   };
 }
 
-function createWebhookChannel({ escalations, logger }: ChannelParts, name: string): HumanChannel | undefined {
+function createWebhookChannel(
+  { escalations, logger }: ChannelDependencies,
+  name: string,
+): HumanChannel | undefined {
   const config = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
   if (!config) return undefined;
   const { answerBaseUrl } = escalations;
@@ -60,7 +63,7 @@ function createWebhookChannel({ escalations, logger }: ChannelParts, name: strin
 }
 
 /** Creates a channel through a plugin. The log names the plugin as the author of its answers. */
-function createPluginChannel({ hooks, take }: ChannelParts, channel: Channel): HumanChannel {
+function createPluginChannel({ hooks, take }: ChannelDependencies, channel: Channel): HumanChannel {
   return {
     notify: (notice) =>
       hooks.notify(notice, channel, async ({ answer, text, by }) => {

@@ -83,14 +83,14 @@ export interface ChatAgents {
   close(): void;
 }
 
-interface Parts {
+interface Dependencies {
   readonly host: Host;
   readonly tenant: string;
 }
 
 type Host = Pick<WorkflowHost, "agents" | "create" | "events" | "resolve" | "snapshot" | "watch">;
 
-interface Chats extends Parts {
+interface Chats extends Dependencies {
   readonly closing: AbortSignal;
   /** By principal. */
   readonly atWork: Map<string, number>;
@@ -99,9 +99,9 @@ interface Chats extends Parts {
 const RUNS_MAX = 64;
 const RUNS_OF_ONE_MAX = 4;
 
-export function createChatAgents(parts: Parts): ChatAgents {
+export function createChatAgents(dependencies: Dependencies): ChatAgents {
   const closing = new AbortController();
-  const chats: Chats = { ...parts, closing: closing.signal, atWork: new Map() };
+  const chats: Chats = { ...dependencies, closing: closing.signal, atWork: new Map() };
   return {
     agentIds: () => chats.host.agents().map(({ agentId }) => agentId),
     ask: (request) => askAgent(chats, request),

@@ -27,7 +27,7 @@ import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
 import type { OpenWopApp } from "./openwop/app.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { RateLimit } from "./openwop/http/rate-limit.ts";
-import type { WorkflowControls } from "./page/server/page-parts.ts";
+import type { WorkflowControls } from "./page/server/page-dependencies.ts";
 import { createWorkflowControls } from "./workflow-controls.ts";
 
 export interface OpenWopOptions {

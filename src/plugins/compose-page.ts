@@ -11,7 +11,7 @@ import { systemClock } from "./compose.ts";
 import { openLedgerForReading, readHealthBeside } from "./ledger-reader.ts";
 import { readVerificationBeside } from "./verification-record.ts";
 import type { Home, Rights } from "./page/contract/session.ts";
-import { createPageApp, type PageAppParts } from "./page/server/page-app.ts";
+import { createPageApp, type PageAppDependencies } from "./page/server/page-app.ts";
 import { openWopListener } from "./openwop/serve.ts";
 import { readRights } from "./page/server/rights.ts";
 import { createPolicy, isAllowedHost } from "./page/server/security-headers.ts";
@@ -30,9 +30,9 @@ export interface PageOptions {
   readonly hosts: readonly string[];
   /** The targets of the measures. Absent: the defaults. */
   readonly targets?: StatsConfig;
-  readonly lanes?: NonNullable<PageAppParts["lanes"]>;
-  readonly ask?: NonNullable<PageAppParts["ask"]>;
-  readonly workflows?: NonNullable<PageAppParts["workflows"]>;
+  readonly lanes?: NonNullable<PageAppDependencies["lanes"]>;
+  readonly ask?: NonNullable<PageAppDependencies["ask"]>;
+  readonly workflows?: NonNullable<PageAppDependencies["workflows"]>;
 }
 
 export interface PageHost {

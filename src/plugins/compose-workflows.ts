@@ -17,12 +17,12 @@ import type { OutputContract } from "../agents/coordination/ports/output-contrac
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import {
   createCoordinationRuns,
-  type CoordinationRunsParts,
+  type CoordinationRunsDependencies,
 } from "../agents/coordination/runtime/workflow-host/coordination-runs.ts";
 import {
   NO_AGENTS,
-  type AgentHostParts,
-} from "../agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+  type AgentHostDependencies,
+} from "../agents/coordination/runtime/workflow-host/records/agent-dependencies.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import { createWorkflowHost } from "../agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import { withOtherRuns } from "../agents/coordination/runtime/workflow-host/records/other-runs.ts";
@@ -59,7 +59,7 @@ export interface ModelOptions {
 }
 
 /** An option that is absent is not there; a tool that asks for no scopes is everybody's. */
-export type AgentOptions = Partial<AgentHostParts>;
+export type AgentOptions = Partial<AgentHostDependencies>;
 
 export interface WorkflowOptions {
   readonly ledgerPath: string;
@@ -104,7 +104,7 @@ export interface WorkflowOptions {
   /** In place of `model`. */
   readonly chat?: ChatModel;
   /** OpenClaw's coordinations in the same ledger, to be seen as runs. */
-  readonly coordinations?: Omit<CoordinationRunsParts, "hostId">;
+  readonly coordinations?: Omit<CoordinationRunsDependencies, "hostId">;
   /** Agents of manifests, and what they work with. */
   readonly agents?: AgentOptions;
   /** Days after which runs that have ended are removed; absent: never. Only where the ledger is opened here. */
@@ -211,7 +211,7 @@ function listKeyForms(key: Uint8Array): (readonly [name: string, form: string])[
 }
 
 /** The server that nodes call without naming one is one of the agents' too. */
-function agentHostOf({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostParts {
+function agentHostOf({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostDependencies {
   const mcpServers = { ...agents.mcpServers, ...(mcpUrl !== undefined && { default: mcpUrl }) };
   return { ...NO_AGENTS, ...agents, mcpServers };
 }
@@ -319,11 +319,11 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
       const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
       const { createNamedTools } = await import("../infra/peer/named-peers.ts");
-      const parts = { ...calls, fetch: await signedFetch() };
+      const dependencies = { ...calls, fetch: await signedFetch() };
       const tools = {
-        callMcp: createMcpCaller(parts),
-        listMcp: createMcpLister(parts),
-        sendA2a: createA2aCaller(parts),
+        callMcp: createMcpCaller(dependencies),
+        listMcp: createMcpLister(dependencies),
+        sendA2a: createA2aCaller(dependencies),
       };
       return createNamedTools(tools, peersOf(options));
     }),

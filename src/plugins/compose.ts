@@ -23,7 +23,7 @@ import type { ExportCursors } from "../agents/coordination/ports/export-cursors.
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
-import type { GateParts } from "../agents/coordination/runtime/environment/gate-parts.ts";
+import type { GateDependencies } from "../agents/coordination/runtime/environment/gate-dependencies.ts";
 import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
 import { channelsOf, type TakeChannelAnswer } from "./channels.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
@@ -31,7 +31,7 @@ import type { CoordinationView } from "../agents/coordination/runtime/log/coordi
 import {
   createCoordinator,
   type Coordinator,
-  type CoordinatorParts,
+  type CoordinatorDependencies,
 } from "../agents/coordination/runtime/coordinator.ts";
 import type { PolicyBook } from "../agents/coordination/runtime/environment/policy-rules.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
@@ -249,16 +249,19 @@ async function loadOutputContract(): Promise<OutputContract> {
   return (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract();
 }
 
-function createRunnerOf({ acpAgents }: Phase1Config): CoordinatorParts["runnerOf"] {
+function createRunnerOf({ acpAgents }: Phase1Config): CoordinatorDependencies["runnerOf"] {
   const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
   return (agent) => (programs.has(agent) ? "acp_stdio" : "subagent");
 }
 
-function createContentRef(text: string): ReturnType<CoordinatorParts["refOf"]> {
+function createContentRef(text: string): ReturnType<CoordinatorDependencies["refOf"]> {
   return { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) };
 }
 
-function limitsOf({ config, policies }: ComposeOptions): Pick<CoordinatorParts, "budget" | "policies"> {
+function limitsOf({
+  config,
+  policies,
+}: ComposeOptions): Pick<CoordinatorDependencies, "budget" | "policies"> {
   const budget = treeBudgetOf(config.budget);
   return { ...(budget && { budget }), ...(policies && { policies }) };
 }
@@ -281,7 +284,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
 function gatesOf(
   { config, hooks, model, workspaceOf, logger, channels, onAppended, onEvents }: ComposeOptions,
   { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
-): GateParts & Pick<CoordinatorParts, "onAppended"> {
+): GateDependencies & Pick<CoordinatorDependencies, "onAppended"> {
   const { gates, escalations, truth } = config;
   return {
     gates,

@@ -6,7 +6,7 @@ import type { Clock, SteadyClock } from "../agents/coordination/ports/clock.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { RunOwner } from "../agents/coordination/ports/run-owners.ts";
 import { takeSeat } from "../agents/coordination/runtime/ownership/gateway-seat.ts";
-import type { SharedLedgerParts } from "../agents/coordination/runtime/ownership/shared-ledger.ts";
+import type { SharedLedgerDependencies } from "../agents/coordination/runtime/ownership/shared-ledger.ts";
 import { isProcessGone, readProcessName } from "../platform/process-name.ts";
 import { isPostgresUrl, openLedgerStore } from "./open-ledger-store.ts";
 
@@ -18,7 +18,7 @@ const SERVER_BUSY_MS = 5_000;
 export interface GatewayLedger {
   readonly store: Awaited<ReturnType<typeof openLedgerStore>>;
   /** Absent for a file, which is this gateway's alone. */
-  readonly shared?: Omit<SharedLedgerParts, "owners" | "onReplaced">;
+  readonly shared?: Omit<SharedLedgerDependencies, "owners" | "onReplaced">;
 }
 
 export interface GatewayLedgerOptions {

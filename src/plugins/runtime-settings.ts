@@ -1,6 +1,6 @@
 /** Owns: what of the configuration the runtime goes by. */
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
-import type { Settings } from "../agents/coordination/runtime/environment/runtime-parts.ts";
+import type { Settings } from "../agents/coordination/runtime/environment/runtime-dependencies.ts";
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -64,8 +64,8 @@ export async function startMcp(options: McpServing): Promise<ServedMcp> {
   });
   try {
     await running.host.start();
-    const parts = { ...createRunAccess(running, version), operator, mayAnswer, toolScopes: {} };
-    const session = await serveStdio(parts, {
+    const dependencies = { ...createRunAccess(running, version), operator, mayAnswer, toolScopes: {} };
+    const session = await serveStdio(dependencies, {
       caller: { tenant, principal: "operator" },
       input,
       output,

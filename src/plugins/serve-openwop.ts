@@ -78,14 +78,14 @@ export interface Served {
 }
 
 /** Holds what the conformance suite adds to a host; nothing where it is not tested. */
-interface SuiteParts {
+interface SuiteDependencies {
   readonly secrets: ReadonlyMap<string, string>;
   readonly agents: readonly InstalledAgent[];
   readonly composed: { readonly conformance?: ConformancePlay };
   readonly served: { readonly suite?: SuiteFace };
 }
 
-async function prepareSuite({ testSeams }: Serving): Promise<SuiteParts> {
+async function prepareSuite({ testSeams }: Serving): Promise<SuiteDependencies> {
   if (!testSeams) return { secrets: new Map(), agents: [], composed: {}, served: {} };
   const { secrets, agents, createPlay, face } = await loadConformance();
   return { secrets, agents, composed: { conformance: createPlay() }, served: { suite: face } };
@@ -174,14 +174,14 @@ async function closeBehind({
 const NOT_OFFERED = "this workflow has nodes that this host does not run: it is not offered";
 
 /** Holds what the metrics add to a host; nothing where they are not wanted. */
-interface MetricsParts {
+interface MetricsDependencies {
   readonly metrics?: MetricsHost;
   readonly composed: { readonly noteAppend?: MetricsHost["noteAppend"] };
   readonly served: { readonly metrics?: MetricsHost };
 }
 
 /** Their code is loaded where they are wanted. */
-async function createServedMetrics(options: Serving): Promise<MetricsParts> {
+async function createServedMetrics(options: Serving): Promise<MetricsDependencies> {
   if (options.metrics !== true) return { composed: {}, served: {} };
   const { ledgerPath, log, verbose } = options;
   const { createMetricsHost } = await import("./compose-metrics.ts");
@@ -249,7 +249,7 @@ function liveOf({ installed = [] }: AgentOptions, { model, testSeams }: Serving)
 
 function agentsOf(
   { agents = {} }: Serving,
-  { agents: suiteAgents }: SuiteParts,
+  { agents: suiteAgents }: SuiteDependencies,
 ): AgentOptions & Pick<Required<AgentOptions>, "installed"> {
   const installedAgents = agents.installed ?? [];
   const takenIds = new Set(installedAgents.map(({ manifest }) => manifest.agentId));

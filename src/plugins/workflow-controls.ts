@@ -3,7 +3,7 @@ import type {
   Caller,
   WorkflowHost,
 } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import type { WorkflowControls } from "./page/server/page-parts.ts";
+import type { WorkflowControls } from "./page/server/page-dependencies.ts";
 
 /** The part of a host that an operator controls. */
 export type ControlledHost = Pick<WorkflowHost, "cancel" | "fork">;

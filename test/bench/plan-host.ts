@@ -15,10 +15,10 @@ import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/sp
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { AGENT, OWNER, quietLogger, createSilentRunner, TEST_SETTINGS } from "../support/ledger-fixtures.ts";
-import { planParts } from "../support/plan-parts.ts";
+import { planDependencies } from "../support/plan-dependencies.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 
 export type PlanShape =
   /** One after the other. */
@@ -121,9 +121,9 @@ export async function openPlanHost({
     store: { ...store, append },
     content: store,
     runner: createSilentRunner(),
-    ...planParts(createIdleRunner(onStart, hangs)),
-    ...createArbitrationParts(),
-    ...createGateParts(),
+    ...planDependencies(createIdleRunner(onStart, hangs)),
+    ...createArbitrationDependencies(),
+    ...createGateDependencies(),
     clock: systemClock,
     logger: quietLogger,
     lanes,

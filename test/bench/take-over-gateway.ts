@@ -13,10 +13,10 @@ import { steadyClock } from "../../src/infra/clock/steady-clock.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { openGatewayLedger } from "../../src/plugins/gateway-ledger.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { AGENT, createSilentRunner, quietLogger, TEST_SETTINGS } from "../support/ledger-fixtures.ts";
-import { planParts } from "../support/plan-parts.ts";
+import { planDependencies } from "../support/plan-dependencies.ts";
 import { planOf } from "./plan-host.ts";
 
 interface GatewayArguments {
@@ -45,9 +45,9 @@ const coordinator = createCoordinator({
   store,
   content: store,
   runner: createSilentRunner(),
-  ...planParts(createSlowRunner()),
-  ...createArbitrationParts(),
-  ...createGateParts(),
+  ...planDependencies(createSlowRunner()),
+  ...createArbitrationDependencies(),
+  ...createGateDependencies(),
   clock: systemClock,
   logger: quietLogger,
   lanes: createPQueueLanes(limits, systemClock),

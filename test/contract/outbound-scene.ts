@@ -7,7 +7,11 @@ import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import { createSafeFetch, type SafeFetch, type SafeFetchParts } from "../../src/infra/http/safe-fetch.ts";
+import {
+  createSafeFetch,
+  type SafeFetch,
+  type SafeFetchDependencies,
+} from "../../src/infra/http/safe-fetch.ts";
 import { START_MS } from "../support/fake-clock.ts";
 
 /** No wait between tries is as long, so the clock can tell the two. */
@@ -57,8 +61,14 @@ export function createSteppingClock(): SteppingClock {
   };
 }
 
-export function testFetch(clock: Clock, parts: Partial<SafeFetchParts> = {}): SafeFetch {
-  return createSafeFetch({ clock, allowPrivate: true, timeoutMs: TIMEOUT_MS, bytesMax: 1_000_000, ...parts });
+export function testFetch(clock: Clock, dependencies: Partial<SafeFetchDependencies> = {}): SafeFetch {
+  return createSafeFetch({
+    clock,
+    allowPrivate: true,
+    timeoutMs: TIMEOUT_MS,
+    bytesMax: 1_000_000,
+    ...dependencies,
+  });
 }
 
 export interface Received {

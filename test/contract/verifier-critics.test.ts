@@ -178,8 +178,8 @@ describe("the critic of a check", () => {
 
   it.each([{ model: createScriptedCritic(pass) }, { critic: CRITIC }])(
     "is unavailable where nobody named one, or there is no model",
-    async (parts) => {
-      using scene = createVerifierScene(parts);
+    async (dependencies) => {
+      using scene = createVerifierScene(dependencies);
       expect(await scene.check(check)).toMatchObject(matchNoVerdict("unavailable"));
     },
   );

@@ -8,7 +8,7 @@ import type { ModelClient, ModelRequest } from "../../src/agents/coordination/po
 import type { CheckAnswer, VerifiedResult } from "../../src/agents/coordination/ports/verifier.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
-import { createVerifier, type VerifierParts } from "../../src/infra/verify/create-verifier.ts";
+import { createVerifier, type VerifierDependencies } from "../../src/infra/verify/create-verifier.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 
 export const KEY = "check-1";
@@ -33,7 +33,7 @@ export interface Scene extends Disposable {
   check(check: object, request?: CheckSetting): Promise<CheckAnswer>;
 }
 
-export function createVerifierScene(change: Partial<VerifierParts> = {}): Scene {
+export function createVerifierScene(change: Partial<VerifierDependencies> = {}): Scene {
   const folder = createTempFolder();
   const workspace = folder.file("workspace");
   const temporary = folder.file("tmp");
@@ -41,7 +41,7 @@ export function createVerifierScene(change: Partial<VerifierParts> = {}): Scene 
   vi.stubEnv("TMPDIR", temporary);
   const logged: Scene["logged"] = [];
   const log = (fields: LogFields, message: string): void => void logged.push({ fields, message });
-  const parts: VerifierParts = {
+  const dependencies: VerifierDependencies = {
     contract: () => Promise.resolve(createAjvOutputContract()),
     allowSelf: false,
     workspaceOf: () => workspace,
@@ -49,7 +49,7 @@ export function createVerifierScene(change: Partial<VerifierParts> = {}): Scene 
     logger: { debug: log, info: log, warn: log, error: log },
     ...change,
   };
-  const verifier = createVerifier(parts);
+  const verifier = createVerifier(dependencies);
   return {
     workspace,
     logged,
@@ -60,7 +60,7 @@ export function createVerifierScene(change: Partial<VerifierParts> = {}): Scene 
         key,
         check: operatorCheckSchema.parse(check),
         result: { ...RESULT, ...result } as VerifiedResult,
-        deadlineAtMs: (parts.clock.now() + withinMs) as EpochMs,
+        deadlineAtMs: (dependencies.clock.now() + withinMs) as EpochMs,
         signal: signal ?? new AbortController().signal,
       }),
     [Symbol.dispose]: () => {

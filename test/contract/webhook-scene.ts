@@ -8,7 +8,7 @@ import { expect, onTestFinished } from "vitest";
 import type { WebhookConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
-import { createWebhookChannel, type WebhookParts } from "../../src/infra/webhook/webhook-channel.ts";
+import { createWebhookChannel, type WebhookDependencies } from "../../src/infra/webhook/webhook-channel.ts";
 import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 
 export const SECRET = "a secret of the operator's";
@@ -106,7 +106,7 @@ export interface Sent {
   readonly log: readonly string[];
 }
 
-export interface Scene extends Partial<WebhookParts> {
+export interface Scene extends Partial<WebhookDependencies> {
   readonly webhook: Partial<WebhookConfig> & { readonly url: string };
   readonly signal?: AbortSignal | undefined;
   readonly question?: Partial<ChannelNotice["question"]> | undefined;
@@ -123,7 +123,7 @@ export async function send({
   noticeId,
   time,
   move,
-  ...parts
+  ...dependencies
 }: Scene): Promise<Sent> {
   const inner = time ?? createFakeClock();
   const clock = createSteppingClock(inner, move ?? createMover(inner));
@@ -143,7 +143,7 @@ export async function send({
     clock,
     logger: { debug: recordLine, info: recordLine, warn: recordLine, error: recordLine },
     random: () => 0,
-    ...parts,
+    ...dependencies,
   });
   const outcome = await channel.notify(createNotice({ signal, question, noticeId }));
   expect(inner.pending).toBe(0);

@@ -10,7 +10,7 @@ import type {
   McpTool,
   ToolCaller,
 } from "../../src/agents/coordination/ports/outbound.ts";
-import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflow-host/records/agent-dependencies.ts";
 import {
   findToolDenial,
   type GatedTool,

@@ -81,7 +81,7 @@ describe("what people approved", () => {
       arbitrate: () => Promise.resolve(void (count += 1)),
       decide: () => Promise.resolve(undefined),
     };
-    const s = await openAskedScene({ parts: { hooks } });
+    const s = await openAskedScene({ dependencies: { hooks } });
     await using _ = s;
     await s.plan(DECLARED.steps, { conflictPolicy: DECLARED.conflictPolicy });
     const other = s.sessionOf("other");

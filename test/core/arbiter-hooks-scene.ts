@@ -1,12 +1,12 @@
 /** Owns: steps whose contested writes become questions to people, and people who answer them. */
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { requireRefused, write, type Refused } from "./arbiter-calls.ts";
 import { openScene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
 
 export const ESCALATE_MS = 3_600_000;
-export const TELLS = createGateParts({
+export const TELLS = createGateDependencies({
   escalations: { notify: [{ channel: "chat", afterMs: 0 }] },
   channelOf: () => ({ notify: () => Promise.resolve({ kind: "delivered", tries: 1 }) }),
 });
@@ -17,7 +17,7 @@ export function openAskedScene(options: SceneOptions = {}): Promise<Scene> {
     ...options,
     conflicts: { strategy: "manual_review", ...options.conflicts },
     settings: { escalateMs: ESCALATE_MS, ...options.settings },
-    parts: { ...TELLS, ...options.parts },
+    dependencies: { ...TELLS, ...options.dependencies },
   });
 }
 

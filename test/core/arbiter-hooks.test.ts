@@ -43,7 +43,7 @@ async function openContendedScene(
   hooks: PluginHooks,
   options: SceneOptions = {},
 ): Promise<{ s: Scene; b: typeof OWNER }> {
-  const s = await openScene({ ...options, parts: { ...options.parts, hooks } });
+  const s = await openScene({ ...options, dependencies: { ...options.dependencies, hooks } });
   const [a, b] = [await s.child("a"), await s.child("b")];
   expect((await s.does(write(s, a, { "notes.md": "a" }))).kind).toBe("granted");
   return { s, b };
@@ -111,7 +111,7 @@ describe("a plugin that rules on contested writes", () => {
 
   it("is not asked where nobody stands against the call", async () => {
     const hooks = createPlugin(awardHolder);
-    await using s = await openScene({ parts: { hooks } });
+    await using s = await openScene({ dependencies: { hooks } });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "1.md": "a" }));
     expect((await s.does(write(s, b, { "2.md": "b" }))).kind).toBe("granted");
@@ -146,7 +146,7 @@ describe("a plugin that rules on contested writes", () => {
 
   it("lets a later call of the same message be merged with what it let happen", async () => {
     const hooks = createPlugin(({ tool }) => (tool === "write" ? awardRequester() : undefined));
-    const s = await openScene({ parts: { hooks } });
+    const s = await openScene({ dependencies: { hooks } });
     await using _ = s;
     await s.plan([{ stepId: "owner", resources: ["file:notes.md"] }, { stepId: "other" }], {
       conflictPolicy: { strategy: "merge_if_safe" },
@@ -167,7 +167,7 @@ describe("a plugin that rules on contested writes", () => {
     const hooks = createPlugin(({ resource }) =>
       resource.endsWith("1.md") ? awardRequester() : awardHolder(),
     );
-    await using s = await openScene({ parts: { hooks } });
+    await using s = await openScene({ dependencies: { hooks } });
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "1.md": "a", "2.md": "a" }));
     expect(requireRefused(await s.ask(write(s, b, { "1.md": "b", "2.md": "b" }))).sentence).toContain("2.md");
@@ -253,7 +253,7 @@ describe("while a plugin is asked", () => {
           s.clock.wakeAt((s.clock.now() + 10_000) as EpochMs, () => resolve(awardRequester()));
         }),
     );
-    const s = await openScene({ parts: { hooks } });
+    const s = await openScene({ dependencies: { hooks } });
     await using _ = s;
     const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
     await s.does(write(s, a, { "notes.md": "a" }));
@@ -270,7 +270,7 @@ describe("while a plugin is asked", () => {
   it("what it was asked about may change, and then it is asked again", async () => {
     const ruling = Promise.withResolvers<ContestAnswer>();
     const hooks = createPlugin(() => (hooks.asked.length === 1 ? ruling.promise : awardHolder()));
-    const s = await openScene({ parts: { hooks } });
+    const s = await openScene({ dependencies: { hooks } });
     await using _ = s;
     const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
     await s.does(write(s, a, { "notes.md": "a" }));
@@ -290,7 +290,7 @@ describe("while a plugin is asked", () => {
 
   it("the other side may end, and then the call needs no ruling", async () => {
     const ruling = Promise.withResolvers<ContestAnswer>();
-    const s = await openScene({ parts: { hooks: createPlugin(() => ruling.promise) } });
+    const s = await openScene({ dependencies: { hooks: createPlugin(() => ruling.promise) } });
     await using _ = s;
     const [a, b] = [await s.child("a"), await s.child("b")];
     const call = write(s, a, { "notes.md": "a" });

@@ -14,7 +14,7 @@ const BASE = "one\n-\ntwo\n";
 const JSON_BASE = '{"a":1,"b":1}';
 const KEPT = new Map([BASE, JSON_BASE].map((kept) => [versionOf(kept).slice("sha256:".length), kept]));
 
-const parts = {
+const dependencies = {
   content: { get: (sha256: string) => Promise.resolve(KEPT.get(sha256)) },
   textMerge: () => Promise.resolve(createFormatMerge()),
   refOf: (text: string) => ({ sha256: hash("sha256", text), bytes: text.length }),
@@ -29,7 +29,7 @@ const createEditProposal =
     before?.includes(from) ? { kind: "text", text: before.replace(from, to) } : { kind: "fails" };
 
 async function mergeAndDescribe(change: Partial<Mergeable>): Promise<string | undefined> {
-  const merged: MergedChange = await mergeChange(parts, {
+  const merged: MergedChange = await mergeChange(dependencies, {
     resource: "file:/w/notes.md",
     propose: createWriteProposal("x\n"),
     look: createTextLook(BASE),

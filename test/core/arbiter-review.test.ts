@@ -266,7 +266,7 @@ describe("a call of which nobody can say what it changes", () => {
     for (const unknownWrites of ["allow", "review", "deny"] as const) {
       await using s = await openScene({
         conflicts: { unknownWrites },
-        parts: {
+        dependencies: {
           files: {
             locate: (path) => Promise.resolve(path.includes("\0") ? undefined : `file:/repo/${path}`),
             look: () => Promise.resolve({ kind: "absent", version: "absent" }),

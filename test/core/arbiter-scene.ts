@@ -11,15 +11,15 @@ import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coord
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
-import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter/arbiter-parts.ts";
+import type { ArbitrationDependencies } from "../../src/agents/coordination/runtime/arbiter/arbiter-dependencies.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { WriteAnswer, WriteCall } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { ToolCall } from "./arbiter-calls.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import {
   createFakeClockHost,
@@ -30,9 +30,9 @@ import {
   type FakeHost,
   type LogLine,
 } from "../support/fake-clock-host.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
-import { planParts } from "../support/plan-parts.ts";
+import { planDependencies } from "../support/plan-dependencies.ts";
 import { createScriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
@@ -49,7 +49,7 @@ export function createRealSceneFiles(): SceneFiles {
   const folder = createTempFolder();
   const path = realpathSync(folder.path);
   return {
-    files: createArbitrationParts().files,
+    files: createArbitrationDependencies().files,
     folder: path,
     put: (name, content) => {
       mkdirSync(dirname(join(path, name)), { recursive: true });
@@ -87,7 +87,7 @@ export interface Process {
   readonly settings?: Partial<Settings>;
   /** Tells the coordinations of several processes apart. */
   readonly name?: string;
-  readonly parts?: Partial<ArbitrationParts>;
+  readonly dependencies?: Partial<ArbitrationDependencies>;
 }
 
 export function startCoordinator(process: Process): Coordinator {
@@ -102,11 +102,11 @@ export function startCoordinator(process: Process): Coordinator {
     content: store,
     clock,
     runner: observer,
-    ...planParts(plans),
-    ...createArbitrationParts({ leaseMs: LEASE_MS, reviewMs: REVIEW_MS, ...conflicts }, files.folder),
+    ...planDependencies(plans),
+    ...createArbitrationDependencies({ leaseMs: LEASE_MS, reviewMs: REVIEW_MS, ...conflicts }, files.folder),
     files: files.files,
-    ...createGateParts(),
-    ...process.parts,
+    ...createGateDependencies(),
+    ...process.dependencies,
     logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
     lanes: openLanes(),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
@@ -121,7 +121,7 @@ export interface SceneOptions {
   readonly conflicts?: Partial<ConflictsConfig>;
   readonly settings?: Partial<Settings>;
   readonly files?: SceneFiles;
-  readonly parts?: Partial<ArbitrationParts>;
+  readonly dependencies?: Partial<ArbitrationDependencies>;
   /** Acts of the steps of plans; absent: they work. */
   readonly script?: Script;
   /** Spoils the store. */

@@ -4,7 +4,7 @@ import type { CoordinationId, EventId } from "../../src/agents/coordination/cont
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   askAgain,
-  type AskAgainParts,
+  type AskAgainDependencies,
 } from "../../src/agents/coordination/runtime/workflow-host/models/ask-again.ts";
 import type { ProgrammedAnswer } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { modelAskedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
@@ -102,7 +102,7 @@ async function playAsk(
   const mock = createMockModel();
   if (says) mock.program("t", nodeId, [says]);
   const requests: string[] = [];
-  const parts: AskAgainParts = {
+  const dependencies: AskAgainDependencies = {
     sha256: hashText,
     settings,
     contract: () => Promise.resolve(createAjvOutputContract()),
@@ -123,7 +123,7 @@ async function playAsk(
   };
   const effect = { kind: "ask_model", id: `${nodeId}:1:ask`, nodeId, request } as const;
   const call = { effect, recorded, sourceRunId: SOURCE };
-  const replayDrafts = await askAgain(parts, waitingRun, call, new AbortController().signal);
+  const replayDrafts = await askAgain(dependencies, waitingRun, call, new AbortController().signal);
   return {
     drafts: replayDrafts.map(({ type, payload }) => ({ type, payload })),
     requests: requests,

@@ -1,4 +1,4 @@
-import type { GivenGates } from "../support/gate-parts.ts";
+import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner, type Scripted } from "../support/scripted-runner.ts";
 import { createGatesWith, waitUntilQuiet, createScriptedVerifier, type Answers } from "./gates-world.ts";

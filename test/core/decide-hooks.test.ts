@@ -29,7 +29,7 @@ async function submitDecidedPlan(say: Say): Promise<Decided> {
       return say(decision);
     },
   };
-  const s = await openScene({ parts: { hooks } });
+  const s = await openScene({ dependencies: { hooks } });
   return { s, decisions, submit: (fields, rest) => submit(s, fields, rest) };
 }
 
@@ -137,7 +137,7 @@ describe("a plan that plugins decide about", () => {
       arbitrate: () => Promise.reject(new Error("not asked")),
       decide: () => Promise.reject(new Error("not asked")),
     };
-    await using other = await openScene({ parts: { hooks: never } });
+    await using other = await openScene({ dependencies: { hooks: never } });
     expect(await submit(other)).toMatchObject({ kind: "accepted" });
   });
 

@@ -9,7 +9,7 @@ import {
   gateOf,
 } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import { questionPolicyOf } from "../../src/agents/coordination/runtime/questions/question-policy.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { graphOf, problemsOf, step, stepOf } from "./plan-scene.ts";
 import { MAIN } from "./scene.ts";
 
@@ -173,7 +173,7 @@ describe("what holds the results of an agent", () => {
       step("a", [], { verify: { checks: { shape: { kind: "pattern", pattern: "x" } } }, confidence: 0.2 }),
       step("b"),
     ]);
-    const gated = createGating(createGateParts());
+    const gated = createGating(createGateDependencies());
     expect(gated(stepOf(graph, "a"), "subagent")).toEqual({
       gate: expect.objectContaining({ checks: ["shape"] }) as unknown,
       decision: { confidence: 2_000, floor: 5_000 },
@@ -185,9 +185,9 @@ describe("what holds the results of an agent", () => {
 describe("what holds for questions", () => {
   const createPolicy = (escalations: object, channels: readonly string[] = []) =>
     questionPolicyOf({
-      ...createGateParts({
+      ...createGateDependencies({
         escalations,
-        pluginGates: { ...createGateParts().pluginGates, channels: () => channels },
+        pluginGates: { ...createGateDependencies().pluginGates, channels: () => channels },
       }),
       settings: { escalateMs: 60_000 },
     });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
-import type { GivenGates } from "../support/gate-parts.ts";
+import type { GivenGates } from "../support/gate-dependencies.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
 import {

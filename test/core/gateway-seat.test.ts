@@ -3,7 +3,10 @@ import { describe, expect, it } from "vitest";
 import { createGatewayOwnerId } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
 import { addMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { OwnerBeat } from "../../src/agents/coordination/ports/run-owners.ts";
-import { takeSeat, type SeatParts } from "../../src/agents/coordination/runtime/ownership/gateway-seat.ts";
+import {
+  takeSeat,
+  type SeatDependencies,
+} from "../../src/agents/coordination/runtime/ownership/gateway-seat.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryOwners } from "../support/memory-owners.ts";
 
@@ -25,7 +28,7 @@ function createMachine(): Machine {
   return { clock: createFakeClock(), rows: new Map(), lines: [], ended: new Set() };
 }
 
-function createParts(machine: Machine, name: string, process = name, start = 1): SeatParts {
+function createDependencies(machine: Machine, name: string, process = name, start = 1): SeatDependencies {
   const { clock, rows, lines, ended } = machine;
   const log = (_: object, line: string): void => {
     lines.push(line);
@@ -44,9 +47,9 @@ function createParts(machine: Machine, name: string, process = name, start = 1):
 }
 
 /** Takes the seat, and tells of itself from then on, until the row is removed. */
-async function takeAndKeep({ clock, rows }: Machine, parts: SeatParts): Promise<void> {
-  await takeSeat(parts);
-  const { owner, owners } = parts;
+async function takeAndKeep({ clock, rows }: Machine, dependencies: SeatDependencies): Promise<void> {
+  await takeSeat(dependencies);
+  const { owner, owners } = dependencies;
   const scheduleBeat = (): void => {
     clock.wakeAt(addMs(clock.now(), LEASE_MS / 5), () => {
       if (!rows.has(owner.id)) return;
@@ -57,8 +60,8 @@ async function takeAndKeep({ clock, rows }: Machine, parts: SeatParts): Promise<
 }
 
 /** The result of a try, once time has gone on for more than a lease: `undefined` when it has the seat. */
-async function takeInTime({ clock }: Machine, parts: SeatParts): Promise<unknown> {
-  const taking = takeSeat(parts).catch((error: unknown) => error);
+async function takeInTime({ clock }: Machine, dependencies: SeatDependencies): Promise<unknown> {
+  const taking = takeSeat(dependencies).catch((error: unknown) => error);
   await clock.advance(LEASE_MS * 1.5);
   return taking;
 }
@@ -66,36 +69,36 @@ async function takeInTime({ clock }: Machine, parts: SeatParts): Promise<unknown
 describe("a process that begins as a gateway", () => {
   it("is refused while another process of that gateway is at work, and begins once that one has left", async () => {
     const machine = createMachine();
-    const first = createParts(machine, "a");
+    const first = createDependencies(machine, "a");
     await takeAndKeep(machine, first);
-    expect(await takeInTime(machine, createParts(machine, "a", "second"))).toMatchObject(isBusy);
+    expect(await takeInTime(machine, createDependencies(machine, "a", "second"))).toMatchObject(isBusy);
     expect([...machine.rows.keys()]).toEqual([first.owner.id]);
     await first.owners.remove(first.owner.id);
-    await takeSeat(createParts(machine, "a", "second"));
+    await takeSeat(createDependencies(machine, "a", "second"));
   });
 
   it("does not mind other gateways, nor processes that run workflows", async () => {
     const machine = createMachine();
     machine.rows.set("serve-1", { id: "serve-1", count: 1 });
-    await takeAndKeep(machine, createParts(machine, "a"));
-    await takeSeat(createParts(machine, "b"));
+    await takeAndKeep(machine, createDependencies(machine, "a"));
+    await takeSeat(createDependencies(machine, "b"));
     expect(machine.rows.size).toBe(3);
   });
 
   it("begins at once where the process before it is known to have ended", async () => {
     const machine = createMachine();
-    await takeAndKeep(machine, createParts(machine, "a", "killed"));
+    await takeAndKeep(machine, createDependencies(machine, "a", "killed"));
     machine.ended.add("killed");
-    const next = createParts(machine, "a", "restarted");
+    const next = createDependencies(machine, "a", "restarted");
     await takeSeat(next);
     expect([...machine.rows.keys()]).toEqual([next.owner.id]);
   });
 
   it("begins when one of another machine was silent for a lease, and not before", async () => {
     const machine = createMachine();
-    await takeSeat(createParts(machine, "a"));
+    await takeSeat(createDependencies(machine, "a"));
     let isSeated = false;
-    const taking = takeSeat(createParts(machine, "a", "elsewhere")).then(() => {
+    const taking = takeSeat(createDependencies(machine, "a", "elsewhere")).then(() => {
       isSeated = true;
     });
     await machine.clock.advance(LEASE_MS * 0.9);
@@ -108,7 +111,7 @@ describe("a process that begins as a gateway", () => {
   it("never begins together with another one of its gateway", async () => {
     const machine = createMachine();
     const tries = ["x", "y", "z"].map((process) =>
-      takeSeat(createParts(machine, "a", process)).then(
+      takeSeat(createDependencies(machine, "a", process)).then(
         () => true,
         () => false,
       ),
@@ -120,9 +123,9 @@ describe("a process that begins as a gateway", () => {
 
   it("waits for what the same process drove before its configuration was changed", async () => {
     const machine = createMachine();
-    const before = createParts(machine, "a", "one");
+    const before = createDependencies(machine, "a", "one");
     await takeAndKeep(machine, before);
-    const taking = takeSeat(createParts(machine, "a", "one", 2));
+    const taking = takeSeat(createDependencies(machine, "a", "one", 2));
     await machine.clock.advance(LEASE_MS / 2);
     await before.owners.remove(before.owner.id);
     await machine.clock.advance(LEASE_MS / 4);

@@ -16,12 +16,12 @@ import {
 } from "../../src/agents/coordination/runtime/ownership/gateway-owner.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createFakeClockHost, openLanes, SETTINGS, type FakeHost } from "../support/fake-clock-host.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { createMemoryLedger, type MemoryLedger, type MemoryStore } from "../support/memory-store.ts";
-import { planParts } from "../support/plan-parts.ts";
+import { planDependencies } from "../support/plan-dependencies.ts";
 import { createScriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
 
 export const LEASE_MS = 10_000;
@@ -201,10 +201,12 @@ function composeGateway({ name, process, clock, steady, store, host, plans, line
   return createCoordinator({
     store,
     content: store,
-    withheld: createWithheldTexts((session, text) => planParts(plans).refOf(`${session}\0${text}`).sha256),
-    ...planParts(plans),
-    ...createArbitrationParts(),
-    ...createGateParts({}),
+    withheld: createWithheldTexts(
+      (session, text) => planDependencies(plans).refOf(`${session}\0${text}`).sha256,
+    ),
+    ...planDependencies(plans),
+    ...createArbitrationDependencies(),
+    ...createGateDependencies({}),
     clock,
     runner: host,
     logger,

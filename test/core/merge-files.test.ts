@@ -21,7 +21,7 @@ const changes: fc.Arbitrary<WorktreeChange[]> = fc.uniqueArray(
 );
 
 /** Merges every text, or none. */
-const createParts = (isClean: boolean) => ({
+const createDependencies = (isClean: boolean) => ({
   worktrees: {
     texts: () => Promise.resolve({ base: "", theirs: "", ours: "" }),
     versionOf: () => Promise.resolve("100644 merged"),
@@ -36,7 +36,7 @@ const createParts = (isClean: boolean) => ({
 it("takes what only the agent changed, keeps what only others changed, and never drops what both did", async () => {
   await fc.assert(
     fc.asyncProperty(changes, fc.boolean(), async (all, isClean) => {
-      const { writes, unmerged } = await mergeFiles(createParts(isClean), WORKTREE, all);
+      const { writes, unmerged } = await mergeFiles(createDependencies(isClean), WORKTREE, all);
       for (const { path, base, theirs, ours } of all) {
         const write = writes.find((candidate) => candidate.path === path);
         const isForPeople = unmerged.some((file) => file.path === path);

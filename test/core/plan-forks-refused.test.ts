@@ -12,8 +12,8 @@ import { createForkSources } from "../../src/agents/coordination/runtime/log/car
 import { forkPlan } from "../../src/agents/coordination/runtime/plans/fork-plan.ts";
 import type { RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
-import { createGateParts } from "../support/gate-parts.ts";
-import { planParts } from "../support/plan-parts.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
+import { planDependencies } from "../support/plan-dependencies.ts";
 import { spawnOf } from "../support/fake-clock-host.ts";
 import { endDone, endFailing } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, step } from "./planned-world.ts";
@@ -196,12 +196,12 @@ describe("a fork is refused, and nothing is recorded,", () => {
     const runs = {
       state: () => Promise.resolve(states.shift() ?? createUnopened(FORK)),
     } as unknown as RunLog;
-    const { refOf } = planParts(plans);
+    const { refOf } = planDependencies(plans);
     const forks = createForkSources({ store });
-    const parts = { ...createGateParts(), content: store, store, forks, refOf, runs, settings };
+    const dependencies = { ...createGateDependencies(), content: store, store, forks, refOf, runs, settings };
     const refused = { kind: "refused", problems: [] } as const;
     const forked = await forkPlan(
-      { ...parts, newCoordinationId: () => FORK },
+      { ...dependencies, newCoordinationId: () => FORK },
       { source: PLAN_ID, coordinationId: FORK },
       { preview: () => Promise.resolve(refused), submit: () => Promise.resolve(refused) },
     );

@@ -6,7 +6,7 @@ import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledge
 import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, createWorld } from "../support/fake-clock-host.ts";
-import { planParts } from "../support/plan-parts.ts";
+import { planDependencies } from "../support/plan-dependencies.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
 import {
   AGENT,
@@ -18,8 +18,8 @@ import {
   step,
   type Fields,
 } from "./planned-world.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 
 const DELIVERY = "@delivery";
 const CONTRACT = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
@@ -258,9 +258,9 @@ describe("a plan of a child", () => {
     const coordinator = createCoordinator({
       store,
       content: store,
-      ...planParts(runner),
-      ...createArbitrationParts(),
-      ...createGateParts(),
+      ...planDependencies(runner),
+      ...createArbitrationDependencies(),
+      ...createGateDependencies(),
       clock: world.clock,
       runner: world.host,
       logger: {

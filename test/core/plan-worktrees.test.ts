@@ -4,7 +4,7 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import { createFakeWorktrees, type FakeWorktrees } from "../support/fake-worktrees.ts";
-import type { GivenGates } from "../support/gate-parts.ts";
+import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner, endDone, endFailing, type Scripted } from "../support/scripted-runner.ts";
 import {
   AGENT,

@@ -8,7 +8,7 @@ import {
   type CoordinationView,
 } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, createWorld, type World } from "../support/fake-clock-host.ts";

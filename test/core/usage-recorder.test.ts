@@ -7,7 +7,7 @@ import { formatTraceName, nameOfChild } from "../../src/agents/coordination/ledg
 import { createUsageBook, type CallUsage } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
 import {
   createUsageRecorder,
-  type UsageRecorderParts,
+  type UsageRecorderDependencies,
 } from "../../src/agents/coordination/runtime/usage/usage-recorder.ts";
 import { quietLogger } from "../support/ledger-fixtures.ts";
 import { createManualClock } from "../support/temp-ledger.ts";
@@ -33,7 +33,7 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
     [nameOfChild(CHILD), { runId: RUN, stepId: stepId(1) }],
   ]);
   let appends = 0;
-  const parts: UsageRecorderParts = {
+  const dependencies: UsageRecorderDependencies = {
     book,
     clock,
     logger: quietLogger,
@@ -52,7 +52,7 @@ function openPlay({ tokens, gateway }: { readonly tokens?: number; readonly gate
       },
     },
   };
-  const recorder = createUsageRecorder(parts);
+  const recorder = createUsageRecorder(dependencies);
   return {
     book,
     recorder,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { runCheckedPlan, type Checked } from "./checked-plan.ts";
-import { type GivenGates, createGateParts } from "../support/gate-parts.ts";
+import { type GivenGates, createGateDependencies } from "../support/gate-dependencies.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
@@ -268,7 +268,7 @@ describe("a check that a plan asks for", () => {
 describe("a check of a plugin", () => {
   const createPluginGates = (verify: () => CheckAnswer | Promise<CheckAnswer>): GivenGates => ({
     pluginGates: {
-      ...createGateParts().pluginGates,
+      ...createGateDependencies().pluginGates,
       verifiersFor: () => ["plugin:p"],
       verify: async () => verify(),
     },

@@ -227,10 +227,10 @@ test("a run of another tenant is not read, whatever run the log names as a child
       graph: { nodes: new Map(), variables: [{ name: "pin", type: "string", defaultValue: "1234" }] },
     }) as unknown as LoadedRun;
   const judge = (tenant: string): ReturnType<typeof judgeChild> => {
-    const parts = { driver: { newest: () => Promise.resolve(runOf(tenant)) } };
+    const dependencies = { driver: { newest: () => Promise.resolve(runOf(tenant)) } };
     const effect = { kind: "judge_child", childRunId: "run-theirs", workerId: "w" };
     const judging = { effect, signal: new AbortController().signal, traceparent: undefined };
-    return judgeChild(parts as never, runOf("acme"), judging as never);
+    return judgeChild(dependencies as never, runOf("acme"), judging as never);
   };
   expect(await judge("acme")).toMatchObject({ kind: "child_judged", sensitive: [] });
   expect(await judge("other")).toEqual({ kind: "child_judged", isSelf: false, judgements: [] });

@@ -51,7 +51,7 @@ export interface PlanHost {
   processDied(): void;
 }
 
-export interface PlanHostParts {
+export interface PlanHostDependencies {
   readonly clock: FakeClock;
   readonly mannerOf: (key: string, isDelivery: boolean) => Manner;
   readonly isIntended: (key: IdempotencyKey) => boolean;
@@ -59,7 +59,7 @@ export interface PlanHostParts {
   readonly report: (session: SessionKey, report: Report) => Promise<string | undefined>;
 }
 
-interface Host extends PlanHostParts {
+interface Host extends PlanHostDependencies {
   readonly runs: HostRun[];
   readonly byKey: Map<IdempotencyKey, HostRun>;
   readonly asked: Map<IdempotencyKey, number>;
@@ -72,9 +72,9 @@ interface Host extends PlanHostParts {
 const OTHER = { childSessionKey: "agent:main:subagent:other" as SessionKey, childRunId: "other" };
 const waitForever = <T>(): Promise<T> => new Promise(() => undefined);
 
-export function planHost(parts: PlanHostParts): PlanHost {
+export function planHost(dependencies: PlanHostDependencies): PlanHost {
   const host: Host = {
-    ...parts,
+    ...dependencies,
     runs: [],
     byKey: new Map(),
     asked: new Map(),

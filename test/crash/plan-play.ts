@@ -15,7 +15,12 @@ import { createFakeClock, waitUntilSettled, type FakeClock } from "../support/fa
 import { SETTINGS } from "../support/fake-clock-host.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { planHost, type PlanHost } from "./plan-host.ts";
-import { startPlanProcess, isStoppedSoon, type PlanProcess, type PlanProcessParts } from "./plan-process.ts";
+import {
+  startPlanProcess,
+  isStoppedSoon,
+  type PlanProcess,
+  type PlanProcessDependencies,
+} from "./plan-process.ts";
 import { PLAN_ID, planOf, stepOf, type ScheduledRequest, type Schedule } from "./plan-schedule.ts";
 
 const ID = PLAN_ID as CoordinationId;
@@ -52,7 +57,7 @@ interface Stage {
   readonly clock: FakeClock;
   readonly ledger: MemoryLedger;
   readonly host: PlanHost;
-  readonly parts: PlanProcessParts;
+  readonly dependencies: PlanProcessDependencies;
   readonly problems: string[];
   readonly deaths: number[];
   readonly answers: Answered[];
@@ -92,7 +97,7 @@ function stageOf(schedule: Schedule): Stage {
   });
   const { concurrency, queueMax, perAgentMax } = schedule.lanes;
   const caps = perAgentMax === undefined ? {} : { perAgentMax };
-  const parts: PlanProcessParts = {
+  const dependencies: PlanProcessDependencies = {
     clock,
     ledger,
     runner: host.runner,
@@ -101,13 +106,13 @@ function stageOf(schedule: Schedule): Stage {
     lanes: { control: 1, data: concurrency, escalation: 1, queueMax, agingMs: 60_000, ...caps },
     problem: (subject) => problems.push(subject),
   };
-  const process = startPlanProcess(parts, schedule.crashes[0]);
+  const process = startPlanProcess(dependencies, schedule.crashes[0]);
   const stage: Stage = {
     schedule,
     clock,
     ledger,
     host,
-    parts,
+    dependencies,
     problems,
     deaths: [],
     answers: [],
@@ -144,7 +149,7 @@ async function reviveStage(stage: Stage): Promise<void> {
     deaths.push(clock.now());
     host.processDied();
     await clock.advance(schedule.crashes[stage.started - 1]?.downMs ?? 0);
-    stage.process = startPlanProcess(stage.parts, schedule.crashes[stage.started]);
+    stage.process = startPlanProcess(stage.dependencies, schedule.crashes[stage.started]);
     stage.started += 1;
     await Promise.race([stage.process.coordinator.start(), stage.process.over]);
     await waitUntilSettled();

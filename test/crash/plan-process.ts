@@ -9,16 +9,16 @@ import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runn
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { waitUntilSettled, type FakeClock } from "../support/fake-clock.ts";
 import { createFakeClockHost } from "../support/fake-clock-host.ts";
 import type { MemoryLedger, MemoryStore } from "../support/memory-store.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
-import { createNoWorktrees } from "../support/plan-parts.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
+import { createNoWorktrees } from "../support/plan-dependencies.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import { VERIFY_MS, type Ruler } from "./plan-gates.ts";
 
 /** Kinds of calls, so that a crash can be aimed at the rare ones. */
@@ -44,7 +44,7 @@ export interface PlanProcess {
   readonly timers: () => number;
 }
 
-export interface PlanProcessParts {
+export interface PlanProcessDependencies {
   readonly clock: FakeClock;
   readonly ledger: MemoryLedger;
   readonly runner: AgentRunner;
@@ -58,7 +58,7 @@ export interface PlanProcessParts {
 let contract: OutputContract | undefined;
 
 interface Life {
-  readonly parts: PlanProcessParts;
+  readonly dependencies: PlanProcessDependencies;
   readonly crash: Crash | undefined;
   readonly calls: Record<Group, number>;
   readonly timers: Set<() => void>;
@@ -68,10 +68,13 @@ interface Life {
   coordinator?: Coordinator;
 }
 
-export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefined): PlanProcess {
+export function startPlanProcess(
+  dependencies: PlanProcessDependencies,
+  crash: Crash | undefined,
+): PlanProcess {
   const calls = Object.fromEntries(GROUPS.map((group) => [group, 0])) as Record<Group, number>;
   const life: Life = {
-    parts,
+    dependencies,
     crash,
     calls,
     timers: new Set(),
@@ -79,9 +82,9 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
     isOver: false,
     isStopping: false,
   };
-  const { ledger, settings, lanes } = parts;
+  const { ledger, settings, lanes } = dependencies;
   const clock = clockOf(life);
-  const store = storeOf(life, ledger.open(parts.clock));
+  const store = storeOf(life, ledger.open(dependencies.clock));
   const runner = runnerOf(life);
   const doNothing = (): void => undefined;
   const coordinator = createCoordinator({
@@ -89,14 +92,14 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
     content: store,
     clock,
     settings,
-    ...createArbitrationParts(),
-    ...createGateParts({
+    ...createArbitrationDependencies(),
+    ...createGateDependencies({
       gates: { verifyMs: VERIFY_MS },
       verifier: () =>
-        Promise.resolve({ check: (request) => call(life, "runner", () => parts.ruler(request)) }),
+        Promise.resolve({ check: (request) => call(life, "runner", () => dependencies.ruler(request)) }),
     }),
     logger: { debug: doNothing, info: doNothing, warn: doNothing, error: doNothing },
-    runner: createFakeClockHost(parts.clock),
+    runner: createFakeClockHost(dependencies.clock),
     runners: { subagent: runner, acp_stdio: runner, owner: runner },
     contract: () => Promise.resolve((contract ??= createAjvOutputContract())),
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
@@ -104,7 +107,7 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
     worktrees: createNoWorktrees(),
     folderOf: () => "/nowhere",
     lanes: createPQueueLanes(lanes, clock),
-    gate: createSpawnGate({ clock: parts.clock, limits: { spawnsMax: 1_000 } }),
+    gate: createSpawnGate({ clock: dependencies.clock, limits: { spawnsMax: 1_000 } }),
     newCoordinationId: () => "observed" as CoordinationId,
   });
   life.coordinator = coordinator;
@@ -143,8 +146,9 @@ async function stop(life: Life): Promise<void> {
   life.isStopping = true;
   const isStopped = await isStoppedSoon(life.coordinator);
   if (hasEnded(life)) return;
-  if (!isStopped) life.parts.problem("stop() waits for something");
-  else if (life.timers.size > 0) life.parts.problem(`${life.timers.size} timers are left after stop()`);
+  if (!isStopped) life.dependencies.problem("stop() waits for something");
+  else if (life.timers.size > 0)
+    life.dependencies.problem(`${life.timers.size} timers are left after stop()`);
   endLife(life);
 }
 
@@ -189,7 +193,7 @@ async function call<T>(life: Life, group: Group, work: () => Promise<T>): Promis
 }
 
 function clockOf(life: Life): Clock {
-  const { clock } = life.parts;
+  const { clock } = life.dependencies;
   const touch = (): void => {
     if (life.isOver) return;
     const kind = meetCrash(life, "clock");
@@ -234,7 +238,7 @@ function storeOf(life: Life, store: MemoryStore): MemoryStore {
 }
 
 function runnerOf(life: Life): AgentRunner {
-  const { runner } = life.parts;
+  const { runner } = life.dependencies;
   return {
     start: (order) => call(life, "runner", () => runner.start(order)),
     observe: (attempt) => call(life, "runner", () => runner.observe(attempt)),

@@ -19,7 +19,11 @@ import type {
   TenantWorkspace,
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "../../src/plugins/openwop/app.ts";
+import {
+  createOpenWopApp,
+  type OpenWopApp,
+  type OpenWopDependencies,
+} from "../../src/plugins/openwop/app.ts";
 import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { createFakeClock, type FakeClock } from "../support/fake-clock.ts";
 
@@ -274,7 +278,9 @@ export const TOKENS = [
   { token: OTHER_TOKEN, tenant: "beta", principal: "bob" },
 ];
 
-export function createFakeFace(options: Partial<OpenWopParts> & { readonly clock?: Clock } = {}): FakeFace {
+export function createFakeFace(
+  options: Partial<OpenWopDependencies> & { readonly clock?: Clock } = {},
+): FakeFace {
   const host = createFakeHost();
   const clock = createFakeClock();
   const { logger, logged } = createRecordingLogger();

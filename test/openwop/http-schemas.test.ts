@@ -12,7 +12,7 @@ import {
   HOST_ERROR_STATUS,
   statusOf,
 } from "../../src/plugins/openwop/http/error-map.ts";
-import type { OpenWopParts } from "../../src/plugins/openwop/app.ts";
+import type { OpenWopDependencies } from "../../src/plugins/openwop/app.ts";
 import { CONFORMANCE_SUITE } from "../../src/plugins/openwop/conformance/conformance-suite.ts";
 import { ADVERTISED, BEARER, createFakeFace, createPost } from "./http-fake-host.ts";
 
@@ -44,8 +44,8 @@ interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-async function openApi(parts: Partial<OpenWopParts> = {}): Promise<OpenApi> {
-  const response = await createFakeFace(parts).app.request("/v1/openapi.json");
+async function openApi(dependencies: Partial<OpenWopDependencies> = {}): Promise<OpenApi> {
+  const response = await createFakeFace(dependencies).app.request("/v1/openapi.json");
   return (await response.json()) as OpenApi;
 }
 

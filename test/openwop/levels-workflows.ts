@@ -6,22 +6,22 @@ import {
 
 type Config = Readonly<Record<string, unknown>>;
 
-interface NodeParts {
+interface NodeDependencies {
   readonly config?: Config;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly agent?: Readonly<Record<string, unknown>>;
 }
 
-export interface NodeDraft extends NodeParts {
+export interface NodeDraft extends NodeDependencies {
   readonly id: string;
   readonly typeId: string;
 }
 
-export function createNode(id: string, typeId: string, parts: NodeParts = {}): NodeDraft {
-  return { id, typeId, ...parts };
+export function createNode(id: string, typeId: string, dependencies: NodeDependencies = {}): NodeDraft {
+  return { id, typeId, ...dependencies };
 }
 
-interface Parts {
+interface WorkflowContent {
   readonly nodes: readonly NodeDraft[];
   /** Absent: each node leads to the next. */
   readonly edges?: readonly (readonly [from: string, to: string, more?: Config])[];
@@ -32,7 +32,7 @@ interface Parts {
 
 export function createWorkflow(
   id: string,
-  { nodes, edges, variables = {}, settings }: Parts,
+  { nodes, edges, variables = {}, settings }: WorkflowContent,
 ): WorkflowDefinition {
   const inLine = nodes.slice(1).map(({ id: to }, index) => [nodes[index]?.id ?? "", to] as const);
   return workflowDefinitionSchema.parse({
@@ -67,7 +67,7 @@ export const work = (nextWorkerIds: readonly string[], confidence?: number) =>
 export const end = (confidence?: number) =>
   ({ kind: "terminate", reason: "done", ...(confidence !== undefined && { confidence }) }) as const;
 
-interface Loop extends Omit<Parts, "nodes" | "edges"> {
+interface Loop extends Omit<WorkflowContent, "nodes" | "edges"> {
   readonly plan: readonly unknown[];
   readonly dispatch?: Config;
   readonly supervisor?: Config;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
-import { channelsOf, type ChannelParts } from "../../src/plugins/channels.ts";
+import { channelsOf, type ChannelDependencies } from "../../src/plugins/channels.ts";
 import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createPlugin } from "./hooks-parts.ts";
@@ -14,7 +14,7 @@ const { escalations } = parsePluginConfig({ coordination: { phase1: { escalation
 const host: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 1 }) };
 const chat: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 2 }) };
 
-function createChannels(take: ChannelParts["take"] = () => Promise.resolve(undefined)) {
+function createChannels(take: ChannelDependencies["take"] = () => Promise.resolve(undefined)) {
   const { logger } = logLines();
   const hooks = createHookHost({ clock: createFakeClock(NOW_MS), logger });
   return channelsOf({ escalations, hooks, logger, take, ofHost: { host, chat } });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { isOnlyPlaceholders, formatPlaceholder } from "../../src/agents/coordination/gates/placeholder.ts";
-import type { GivenGates } from "../support/gate-parts.ts";
+import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
 import {
   createGatesWith,

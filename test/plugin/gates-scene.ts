@@ -11,7 +11,7 @@ import { createTextTransforms } from "../../src/plugins/openclaw/withholding/tex
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
-import type { GivenGates } from "../support/gate-parts.ts";
+import type { GivenGates } from "../support/gate-dependencies.ts";
 import { createScriptedRunner } from "../support/scripted-runner.ts";
 import { createGatesWith, spawnChild, type SpawnedChild } from "../core/gates-world.ts";
 

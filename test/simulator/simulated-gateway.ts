@@ -7,7 +7,7 @@ import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-s
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { GateParts } from "../../src/agents/coordination/runtime/environment/gate-parts.ts";
+import type { GateDependencies } from "../../src/agents/coordination/runtime/environment/gate-dependencies.ts";
 import {
   createWithheldTexts,
   type WithheldTexts,
@@ -17,12 +17,12 @@ import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/sp
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import type { Ruler } from "../crash/plan-gates.ts";
-import { createArbitrationParts } from "../support/arbitration-parts.ts";
+import { createArbitrationDependencies } from "../support/arbitration-dependencies.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import { SETTINGS } from "../support/fake-clock-host.ts";
-import { createGateParts } from "../support/gate-parts.ts";
+import { createGateDependencies } from "../support/gate-dependencies.ts";
 import type { MemoryLedger } from "../support/memory-store.ts";
-import { createNoWorktrees } from "../support/plan-parts.ts";
+import { createNoWorktrees } from "../support/plan-dependencies.ts";
 import type { SceneFiles } from "../support/value-files.ts";
 import type { Setup } from "./moves.ts";
 import { callPort, wrapClock, wrapPort, type Life } from "./process-life.ts";
@@ -140,7 +140,7 @@ function createShared({ name, process, clock, say, isProcessGone }: GatewayInput
 function createArbitration({ setup, files }: GatewayInput) {
   const { conflicts } = setup;
   return {
-    ...createArbitrationParts(
+    ...createArbitrationDependencies(
       {
         leaseMs: CLAIM_LEASE_MS,
         reviewMs: REVIEW_MS,
@@ -168,7 +168,7 @@ const readConfig = (() => {
   };
 })();
 
-function createGates({ setup, ruler, channel }: GatewayInput, life: Life): GateParts {
+function createGates({ setup, ruler, channel }: GatewayInput, life: Life): GateDependencies {
   const agents = setup.isGated ? { checked: { checks: ["lint"] }, careful: { requireConfidence: true } } : {};
   const { gates } = readConfig({
     gates: { verifiers: { lint: LINT }, agents, verifyMs: VERIFY_MS, revisionsMax: 1 },
@@ -179,7 +179,7 @@ function createGates({ setup, ruler, channel }: GatewayInput, life: Life): GateP
       ...(setup.requireDifferentApprover && { requireDifferentApprover: true }),
     },
   });
-  return createGateParts({
+  return createGateDependencies({
     gates,
     escalations,
     verifier: () => Promise.resolve({ check: (request) => callPort(life, "runner", () => ruler(request)) }),

@@ -17,15 +17,15 @@ import {
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import type { PolicyBook } from "../../src/agents/coordination/runtime/environment/policy-rules.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
 import type { FakeWorktrees } from "./fake-worktrees.ts";
-import { planParts } from "./plan-parts.ts";
+import { planDependencies } from "./plan-dependencies.ts";
 import { createScriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
 import { createMemoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
-import { createArbitrationParts } from "./arbitration-parts.ts";
-import { createGateParts, type GivenGates } from "./gate-parts.ts";
+import { createArbitrationDependencies } from "./arbitration-dependencies.ts";
+import { createGateDependencies, type GivenGates } from "./gate-dependencies.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
 export const SETTINGS: Settings = {
@@ -201,7 +201,7 @@ export function createWorld(
   const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
   let opened = 0;
   const all = { ...SETTINGS, ...settings };
-  const nameText: NameText = (session, text) => planParts(plans).refOf(`${session}\0${text}`).sha256;
+  const nameText: NameText = (session, text) => planDependencies(plans).refOf(`${session}\0${text}`).sha256;
   let texts = createWithheldTexts(nameText);
   const world: World = {
     policies: undefined,
@@ -224,10 +224,10 @@ export function createWorld(
         store,
         withheld: texts,
         content: store,
-        ...planParts(plans, worktrees),
-        ...createArbitrationParts(),
+        ...planDependencies(plans, worktrees),
+        ...createArbitrationDependencies(),
         ...(worktrees && { files: worktrees.files }),
-        ...createGateParts(gates),
+        ...createGateDependencies(gates),
         ...outside,
         logger,
         lanes: openLanes(),

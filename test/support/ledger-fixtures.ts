@@ -26,14 +26,14 @@ import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runn
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { TreeBudget } from "../../src/agents/coordination/contracts/usage.ts";
 import type { UsageBook } from "../../src/agents/coordination/runtime/usage/usage-book.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
-import { planParts } from "./plan-parts.ts";
+import { planDependencies } from "./plan-dependencies.ts";
 import { createScriptedRunner } from "./scripted-runner.ts";
 import { TEST_EPOCH_MS } from "./temp-ledger.ts";
-import { createArbitrationParts } from "./arbitration-parts.ts";
-import { createGateParts, type GivenGates } from "./gate-parts.ts";
+import { createArbitrationDependencies } from "./arbitration-dependencies.ts";
+import { createGateDependencies, type GivenGates } from "./gate-dependencies.ts";
 import type { ConflictsConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
@@ -155,7 +155,7 @@ export const TEST_SETTINGS: Settings = {
   contentMs: 7 * 24 * 3_600_000,
 };
 
-export interface TestCoordinatorParts {
+export interface TestCoordinatorDependencies {
   readonly store: LedgerStore & ContentStore;
   readonly clock: Clock;
   readonly newCoordinationId: () => CoordinationId;
@@ -173,9 +173,9 @@ export interface TestCoordinatorParts {
 
 const LANES: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
 
-export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
-  const { store, clock, newCoordinationId, runner = createSilentRunner(), settings } = parts;
-  const { plans = createScriptedRunner(), conflicts, workspace, gates, usage, budget } = parts;
+export function testCoordinator(dependencies: TestCoordinatorDependencies): Coordinator {
+  const { store, clock, newCoordinationId, runner = createSilentRunner(), settings } = dependencies;
+  const { plans = createScriptedRunner(), conflicts, workspace, gates, usage, budget } = dependencies;
   return createCoordinator({
     store,
     content: store,
@@ -183,9 +183,9 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     clock,
     newCoordinationId,
     logger: quietLogger,
-    ...planParts(plans),
-    ...createArbitrationParts(conflicts, workspace),
-    ...createGateParts(gates),
+    ...planDependencies(plans),
+    ...createArbitrationDependencies(conflicts, workspace),
+    ...createGateDependencies(gates),
     lanes: createPQueueLanes(LANES, clock),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },

@@ -60,13 +60,13 @@ export function replayIn(
     const from = run.nextSequence;
     const next = recorded.slice(from, Math.min(until, from + size));
     const page = { events: next, isAll: from + next.length >= until };
-    const parts = {
+    const context = {
       graph,
       settings,
       derivesFrom: fromSeq,
       ...(requests.length > 0 && { askedEffectId: requests.at(-1)! }),
     };
-    const result = copyRecorded(run, fromSeq, page) ?? replayRecorded(run, parts, page);
+    const result = copyRecorded(run, fromSeq, page) ?? replayRecorded(run, context, page);
     run = result.run;
     events.push(...result.events);
     size = result.events.length === 0 ? size * 2 : first;

@@ -195,12 +195,12 @@ export function playOut(
   }
 
   function listChoices({ run, effects, wakeAtMs }: Progress): Choice[] {
-    const createParts = (at: EpochMs) => ({ graph, settings: PLAY_SETTINGS, now: at });
+    const createContext = (at: EpochMs) => ({ graph, settings: PLAY_SETTINGS, now: at });
     return [
       ...effects.map((effect): Choice => (at) => ({
         atMs: at,
         drafts: (state, when) =>
-          settleEffect(state, createParts(when), { effect, outcome: outcomeOf(effect) }),
+          settleEffect(state, createContext(when), { effect, outcome: outcomeOf(effect) }),
       })),
       ...listAnswers(run),
       ...(wakeAtMs === undefined || (patient && wakeAtMs >= DEADLINE_MS)

@@ -25,8 +25,8 @@ import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
   NO_AGENTS,
-  type AgentHostParts,
-} from "../../src/agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+  type AgentHostDependencies,
+} from "../../src/agents/coordination/runtime/workflow-host/records/agent-dependencies.ts";
 import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import type {
   Answered,
@@ -98,7 +98,7 @@ export interface SceneOptions {
   readonly tools?: Partial<ToolCaller>;
   readonly peers?: Partial<PeerHosts>;
   readonly faults?: AppendFaults;
-  readonly agents?: Partial<AgentHostParts>;
+  readonly agents?: Partial<AgentHostDependencies>;
   /** In place of the host's own, which asks `chat`. */
   readonly verifier?: Verifier;
 }
@@ -144,7 +144,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
     definitions: options.definitions ?? [],
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
     owner: { id: `driver-${scene}`, process: String(options.pid ?? 1) },
-    ...createOwnerParts(options, clock),
+    ...createOwnerDependencies(options, clock),
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",
@@ -190,7 +190,7 @@ export function createWorkflowScene(options: SceneOptions = {}): WorkflowScene {
 }
 
 /** A process believes of itself that it is there. */
-function createOwnerParts(
+function createOwnerDependencies(
   { pid = 1, alive = new Set([pid]), steady, leaseMs }: SceneOptions,
   clock: FakeClock,
 ) {

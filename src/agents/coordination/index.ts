@@ -55,5 +55,11 @@ export type * from "./ports/lane-runner.ts";
 export type * from "./ports/ledger-store.ts";
 export type * from "./ports/logger.ts";
 export type * from "./ports/run-store.ts";
-export { createCoordinator, type Coordinator, type CoordinatorParts } from "./runtime/coordinator.ts";
+export {
+  createCoordinator,
+  type Coordinator,
+  type CoordinatorDependencies,
+  // The former name, for whoever imports it.
+  type CoordinatorDependencies as CoordinatorParts,
+} from "./runtime/coordinator.ts";
 export { verifyLedger, type Verification } from "./runtime/verify-ledger.ts";

@@ -41,7 +41,7 @@ interface Calling {
 /** A task that is still at work is looked at this often at most; the time ends it first. */
 const LOOKS_MAX = 10_000;
 
-export function createA2aCaller(parts: A2aParts): ToolCaller["sendA2a"] {
+export function createA2aCaller(dependencies: A2aParts): ToolCaller["sendA2a"] {
   return async (call) => {
     const sdk = await loadSdk().catch(() => undefined);
     if (!sdk) return failureOf({ code: "not_configured", message: "The A2A client cannot be loaded." });
@@ -50,11 +50,11 @@ export function createA2aCaller(parts: A2aParts): ToolCaller["sendA2a"] {
     const calling: Calling = {
       sdk,
       call,
-      bounds: callBounds(parts.clock, parts.timeoutMs, call.signal),
+      bounds: callBounds(dependencies.clock, dependencies.timeoutMs, call.signal),
       status: 0,
     };
     try {
-      return await send(parts, calling);
+      return await send(dependencies, calling);
     } catch (error) {
       return readFailure(error, calling);
     } finally {
@@ -72,9 +72,9 @@ async function loadSdk() {
   return { ...client, A2AError, Role };
 }
 
-async function send(parts: A2aParts, calling: Calling): Promise<A2aAnswer | OutboundFailure> {
+async function send(dependencies: A2aParts, calling: Calling): Promise<A2aAnswer | OutboundFailure> {
   const { call, bounds } = calling;
-  const client = await connect(parts.fetch, calling);
+  const client = await connect(dependencies.fetch, calling);
   const options = {
     signal: bounds.signal,
     serviceParameters: {
@@ -90,7 +90,7 @@ async function send(parts: A2aParts, calling: Calling): Promise<A2aAnswer | Outb
   for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
     const answer = answerOfTask(task);
     if (answer) return answer;
-    await waitFor(parts.clock, waitBeforeTry(looks), bounds.signal);
+    await waitFor(dependencies.clock, waitBeforeTry(looks), bounds.signal);
     task = await client.getTask({ tenant: "", id: task.id, historyLength: undefined }, options);
   }
   return failureOf({ code: "timed_out", message: "The agent's task did not end." });

@@ -27,31 +27,32 @@ export interface GitWorktreesOptions {
   readonly program?: string;
 }
 
-interface Parts {
+interface Dependencies {
   readonly root: string;
   readonly git: RunGit;
 }
 
 export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions): Worktrees {
-  const parts: Parts = { root, git: createRunGit(clock, program) };
+  const dependencies: Dependencies = { root, git: createRunGit(clock, program) };
   const turns = createTurnsByName();
   return {
     findObstacle: async (folder) => {
-      const look = await lookAtRepository(parts.git, folder);
+      const look = await lookAtRepository(dependencies.git, folder);
       return look.kind === "unusable" ? look.message : undefined;
     },
-    open: (name, folder) => turns.run(root, () => openWorktree(parts, name, folder)),
-    compare: async (worktree) => compareWorktree(parts.git, await locate(parts, worktree)),
-    texts: async (worktree, path) => readTexts(parts.git, await locate(parts, worktree), path),
-    versionOf: (worktree, file) => hashText(parts.git, worktree.repository, file),
-    write: async (worktree, write) => writeFileWhole(parts.git, await locate(parts, worktree), write),
-    keep: (worktree) => turns.run(root, () => commitWork(parts, worktree)),
-    remove: (name) => turns.run(root, () => removeWorktree(parts, name)),
+    open: (name, folder) => turns.run(root, () => openWorktree(dependencies, name, folder)),
+    compare: async (worktree) => compareWorktree(dependencies.git, await locate(dependencies, worktree)),
+    texts: async (worktree, path) => readTexts(dependencies.git, await locate(dependencies, worktree), path),
+    versionOf: (worktree, file) => hashText(dependencies.git, worktree.repository, file),
+    write: async (worktree, write) =>
+      writeFileWhole(dependencies.git, await locate(dependencies, worktree), write),
+    keep: (worktree) => turns.run(root, () => commitWork(dependencies, worktree)),
+    remove: (name) => turns.run(root, () => removeWorktree(dependencies, name)),
   };
 }
 
 /** Git names what it keeps of a worktree like its folder, whose name is ours alone. */
-async function locate({ root, git }: Parts, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
+async function locate({ root, git }: Dependencies, worktree: OpenWorktree): Promise<WorktreeOnDisk> {
   const { name, repository } = worktree;
   const args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
   const answer = await git({ folder: repository, args });
@@ -60,26 +61,30 @@ async function locate({ root, git }: Parts, worktree: OpenWorktree): Promise<Wor
   return { ...worktree, tree: join(root, name), gitDir: join(shared, "worktrees", name) };
 }
 
-async function openWorktree(parts: Parts, name: string, folder: string): Promise<WorktreeOpened> {
-  const look = await lookAtRepository(parts.git, folder);
+async function openWorktree(
+  dependencies: Dependencies,
+  name: string,
+  folder: string,
+): Promise<WorktreeOpened> {
+  const look = await lookAtRepository(dependencies.git, folder);
   if (look.kind === "unusable") return { kind: "refused", message: look.message };
   const { top, below, head } = look;
-  const tree = join(parts.root, name);
+  const tree = join(dependencies.root, name);
   try {
-    await makeRoot(parts.root);
-    const left = await removeWorktree(parts, name);
+    await makeRoot(dependencies.root);
+    const left = await removeWorktree(dependencies, name);
     if (left !== undefined) return { kind: "refused", message: left };
-    await writeFile(notePathOf(parts, name), top, { mode: 0o600 });
+    await writeFile(notePathOf(dependencies, name), top, { mode: 0o600 });
   } catch (error) {
     return { kind: "refused", message: `the folder for worktrees cannot be used: ${describeError(error)}` };
   }
   const branch = BRANCH_PREFIX + name;
-  const added = await parts.git({
+  const added = await dependencies.git({
     folder: top,
     args: ["worktree", "add", "--quiet", "--no-track", "-b", branch, tree, head],
   });
   if (added.kind === "failed") {
-    await removeWorktree(parts, name);
+    await removeWorktree(dependencies, name);
     return { kind: "refused", message: `no worktree could be made of ${top}: ${added.message}` };
   }
   await mkdir(join(tree, below), { recursive: true });
@@ -93,14 +98,17 @@ async function makeRoot(root: string): Promise<void> {
   await chmod(root, 0o700);
 }
 
-function notePathOf({ root }: Parts, name: string): string {
+function notePathOf({ root }: Dependencies, name: string): string {
   return join(root, `${name}.repository`);
 }
 
 /** Commits everything to the branch, for people to merge. A commit that fails leaves the folder as it is. */
-async function commitWork(parts: Parts, worktree: OpenWorktree): Promise<{ branch: string; folder: string }> {
-  const { git } = parts;
-  const { tree: folder, gitDir } = await locate(parts, worktree);
+async function commitWork(
+  dependencies: Dependencies,
+  worktree: OpenWorktree,
+): Promise<{ branch: string; folder: string }> {
+  const { git } = dependencies;
+  const { tree: folder, gitDir } = await locate(dependencies, worktree);
   const branch = BRANCH_PREFIX + worktree.name;
   const added = await git({ folder, gitDir, args: ["add", "--all"] });
   if (added.kind === "done")
@@ -115,15 +123,18 @@ async function commitWork(parts: Parts, worktree: OpenWorktree): Promise<{ branc
 }
 
 /** Removes what there is under the name. Returns what could not be removed. */
-async function removeWorktree(parts: Parts, name: string): Promise<string | undefined> {
-  const tree = join(parts.root, name);
+async function removeWorktree(dependencies: Dependencies, name: string): Promise<string | undefined> {
+  const tree = join(dependencies.root, name);
   try {
-    const repository = await readNote(parts, name);
+    const repository = await readNote(dependencies, name);
     if (repository !== undefined)
-      await parts.git({ folder: repository, args: ["worktree", "remove", "--force", "--force", tree] });
+      await dependencies.git({
+        folder: repository,
+        args: ["worktree", "remove", "--force", "--force", tree],
+      });
     await rm(tree, { recursive: true, force: true });
-    if (repository !== undefined) await forgetWorktree(parts, repository, name);
-    await rm(notePathOf(parts, name), { force: true });
+    if (repository !== undefined) await forgetWorktree(dependencies, repository, name);
+    await rm(notePathOf(dependencies, name), { force: true });
     return undefined;
   } catch (error) {
     return `the worktree ${tree} could not be removed: ${describeError(error)}`;
@@ -131,7 +142,11 @@ async function removeWorktree(parts: Parts, name: string): Promise<string | unde
 }
 
 /** The repository itself may be gone. */
-async function forgetWorktree({ root, git }: Parts, repository: string, name: string): Promise<GitEnd> {
+async function forgetWorktree(
+  { root, git }: Dependencies,
+  repository: string,
+  name: string,
+): Promise<GitEnd> {
   const tree = join(root, name);
   // A locked worktree is not pruned; one that is unlocked already only makes git complain.
   await git({ folder: repository, args: ["worktree", "unlock", tree] });
@@ -139,9 +154,9 @@ async function forgetWorktree({ root, git }: Parts, repository: string, name: st
   return git({ folder: repository, args: ["branch", "--quiet", "-D", BRANCH_PREFIX + name] });
 }
 
-async function readNote(parts: Parts, name: string): Promise<string | undefined> {
+async function readNote(dependencies: Dependencies, name: string): Promise<string | undefined> {
   try {
-    return await readFile(notePathOf(parts, name), "utf8");
+    return await readFile(notePathOf(dependencies, name), "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;

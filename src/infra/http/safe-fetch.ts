@@ -18,7 +18,7 @@ import { raceWithAbort } from "./waiting.ts";
 /** Origins that may be private and without TLS, or whether all may. */
 export type AllowPrivate = boolean | readonly string[];
 
-export interface SafeFetchParts {
+export interface SafeFetchDependencies {
   readonly clock: Clock;
   readonly allowPrivate: AllowPrivate;
   /** For a whole exchange. */
@@ -44,7 +44,7 @@ interface Sent {
 }
 
 interface Exchange {
-  readonly parts: SafeFetchParts;
+  readonly dependencies: SafeFetchDependencies;
   readonly sent: Sent;
   readonly ending: CallBounds;
   readonly onBroken: (error: OutboundError) => void;
@@ -61,13 +61,13 @@ const OWN_HEADERS: readonly string[] = [
   "transfer-encoding",
 ];
 
-export function createSafeFetch(parts: SafeFetchParts): SafeFetch {
+export function createSafeFetch(dependencies: SafeFetchDependencies): SafeFetch {
   return async (input, { signal: callerSignal, onBroken = () => undefined, ...init } = {}) => {
     const sent = await sentOf(input, init);
     const caller = callerSignal ?? (input instanceof Request ? input.signal : undefined);
-    const ending = callBounds(parts.clock, parts.timeoutMs, caller);
+    const ending = callBounds(dependencies.clock, dependencies.timeoutMs, caller);
     try {
-      return await exchange({ parts, sent, ending, onBroken });
+      return await exchange({ dependencies, sent, ending, onBroken });
     } catch (error) {
       ending.release();
       throw ending.error() ?? (error instanceof OutboundError ? error : createUnreachableError(error));
@@ -93,9 +93,9 @@ function requestOf(input: string | URL | Request, init: RequestInit): Request | 
   }
 }
 
-async function exchange({ parts, sent, ending, onBroken }: Exchange): Promise<Response> {
+async function exchange({ dependencies, sent, ending, onBroken }: Exchange): Promise<Response> {
   ending.signal.throwIfAborted();
-  const addresses = await raceWithAbort(resolveAllowedAddresses(parts, sent.url), ending.signal);
+  const addresses = await raceWithAbort(resolveAllowedAddresses(dependencies, sent.url), ending.signal);
   const request = openPinned({ ...sent, addresses, bodyBytes: sent.body.length });
   const stop = (): void => void request.destroy();
   ending.signal.addEventListener("abort", stop, { once: true });
@@ -106,12 +106,12 @@ async function exchange({ parts, sent, ending, onBroken }: Exchange): Promise<Re
   });
   if (ending.signal.aborted) stop();
   const response = await awaitAnswer(request, sent.body);
-  return toResponse(response, { bytesMax: parts.bytesMax, endedBy: () => ending.error(), onBroken });
+  return toResponse(response, { bytesMax: dependencies.bytesMax, endedBy: () => ending.error(), onBroken });
 }
 
 /** @throws OutboundError `address_not_allowed`, and what resolving throws */
 async function resolveAllowedAddresses(
-  { allowPrivate, resolve = resolveAllAddresses }: SafeFetchParts,
+  { allowPrivate, resolve = resolveAllAddresses }: SafeFetchDependencies,
   url: URL,
 ): Promise<readonly string[]> {
   const isAllowed = typeof allowPrivate === "boolean" ? allowPrivate : allowPrivate.includes(url.origin);

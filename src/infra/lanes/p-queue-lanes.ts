@@ -54,13 +54,13 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock, providers?: 
 
 type Lanes = Readonly<Record<Lane, RequestLane>>;
 
-interface LanesParts {
+interface LanesDependencies {
   readonly clock: Clock;
   readonly providers: StepAdmission | undefined;
   readonly onRoom: (lane: Lane) => void;
 }
 
-function createLanes(limits: LaneLimits, { clock, providers, onRoom }: LanesParts): Lanes {
+function createLanes(limits: LaneLimits, { clock, providers, onRoom }: LanesDependencies): Lanes {
   const { queueMax, agingMs, perSessionMax, perAgentMax } = limits;
   const places: HeldPlaces = createHeldPlaces({ perSessionMax, perAgentMax }, providers);
   const hasCaps = perSessionMax !== undefined || perAgentMax !== undefined;

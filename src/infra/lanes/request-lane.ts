@@ -30,7 +30,7 @@ export interface RequestLane {
   tryAgain(): void;
 }
 
-export interface RequestLaneParts {
+export interface RequestLaneDependencies {
   readonly concurrency: number;
   readonly queueMax: number;
   readonly agingMs: number;
@@ -51,18 +51,18 @@ interface Counts {
   waitedMsMax: number;
 }
 
-export function createRequestLane(parts: RequestLaneParts): RequestLane {
-  const { concurrency, queueMax, places } = parts;
-  const waiting = createWaitingRequests(places, parts.agingMs);
+export function createRequestLane(dependencies: RequestLaneDependencies): RequestLane {
+  const { concurrency, queueMax, places } = dependencies;
+  const waiting = createWaitingRequests(places, dependencies.agingMs);
   const queue = new PQueue<RequestQueue, RequestOptions>({
     concurrency,
     queueClass: requestQueueOver(waiting),
   });
   const counts: Counts = { running: 0, admitted: 0, refused: 0, waitedMsTotal: 0, waitedMsMax: 0 };
-  const bound = createBound(() => waiting.count(), parts);
+  const bound = createBound(() => waiting.count(), dependencies);
   const giveBack = (request: LaneRequest): void => {
     counts.running -= 1;
-    if (places.giveBack(request)) parts.onCapOpened(lane);
+    if (places.giveBack(request)) dependencies.onCapOpened(lane);
   };
   const lane: RequestLane = {
     run: <T>(request: LaneRequest, work: LaneWork<T>) => {
@@ -71,9 +71,9 @@ export function createRequestLane(parts: RequestLaneParts): RequestLane {
         return Promise.resolve({ kind: "full" });
       }
       const ended = Promise.withResolvers<LaneResult<T>>();
-      const askedAtMs = parts.clock.now();
+      const askedAtMs = dependencies.clock.now();
       const startJob = (): Promise<void> => {
-        countAdmitted(counts, parts.clock.now() - askedAtMs);
+        countAdmitted(counts, dependencies.clock.now() - askedAtMs);
         bound.left();
         return hold(work, ended, () => giveBack(request));
       };
@@ -89,7 +89,7 @@ export function createRequestLane(parts: RequestLaneParts): RequestLane {
       queue.concurrency = concurrency;
     },
   };
-  queue.addEventListener("next", () => parts.onTurnOver(lane));
+  queue.addEventListener("next", () => dependencies.onTurnOver(lane));
   return lane;
 }
 
@@ -100,7 +100,7 @@ interface Bound {
 }
 
 /** Creates the bound of the lane, which says whether it is full and when it no longer is. */
-function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneParts): Bound {
+function createBound(waiting: () => number, { queueMax, onRoom }: RequestLaneDependencies): Bound {
   let wasFull = false;
   const readBacklog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
   return {

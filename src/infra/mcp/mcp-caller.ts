@@ -19,7 +19,7 @@ import type { SafeFetch } from "../http/safe-fetch.ts";
 import { waitFor } from "../http/waiting.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
-export interface McpParts {
+export interface McpDependencies {
   /** Carries the tokens. */
   readonly fetch: SafeFetch;
   readonly clock: Clock;
@@ -37,16 +37,16 @@ const CLOSE_MS = 2_000;
 const HEADER_SINCE = "2025-06-18";
 const VERSION_HEADER = "mcp-protocol-version";
 
-export function createMcpCaller(parts: McpParts): ToolCaller["callMcp"] {
-  return (call) => runInSession(parts, call, (session) => callTool(session, call));
+export function createMcpCaller(dependencies: McpDependencies): ToolCaller["callMcp"] {
+  return (call) => runInSession(dependencies, call, (session) => callTool(session, call));
 }
 
-export function createMcpLister(parts: McpParts): ToolCaller["listMcp"] {
-  return (call) => runInSession(parts, call, listTools);
+export function createMcpLister(dependencies: McpDependencies): ToolCaller["listMcp"] {
+  return (call) => runInSession(dependencies, call, listTools);
 }
 
 async function runInSession<T>(
-  parts: McpParts,
+  dependencies: McpDependencies,
   call: McpQuery,
   work: (session: Session) => Promise<T>,
 ): Promise<T | OutboundFailure> {
@@ -54,9 +54,9 @@ async function runInSession<T>(
   if (!url) return failureOf({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
   const sdk = await loadSdk().catch(() => undefined);
   if (!sdk) return failureOf({ code: "not_configured", message: "The MCP client cannot be loaded." });
-  const bounds = callBounds(parts.clock, parts.timeoutMs, call.signal);
+  const bounds = callBounds(dependencies.clock, dependencies.timeoutMs, call.signal);
   try {
-    return await withClient(parts, { sdk, url, call, bounds }, work);
+    return await withClient(dependencies, { sdk, url, call, bounds }, work);
   } catch (error) {
     return readFailure(error, bounds, sdk);
   } finally {
@@ -88,7 +88,7 @@ interface Session {
 }
 
 async function withClient<T>(
-  parts: McpParts,
+  dependencies: McpDependencies,
   { sdk, url, call, bounds }: Calling,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
@@ -97,7 +97,7 @@ async function withClient<T>(
   const client = new sdk.Client({ name: "openclaw-coordination", version: "1" });
   const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }) };
   const transport = new sdk.StreamableHTTPClientTransport(url, {
-    fetch: createMcpFetch(parts.fetch, bounds),
+    fetch: createMcpFetch(dependencies.fetch, bounds),
     requestInit: { headers },
   });
   const options = { signal, timeout: NEVER_MS };
@@ -107,7 +107,7 @@ async function withClient<T>(
   } finally {
     if (transport.sessionId !== undefined && !signal.aborted) {
       const ended = transport.terminateSession().catch(() => undefined);
-      await Promise.race([ended, waitFor(parts.clock, CLOSE_MS, signal)]);
+      await Promise.race([ended, waitFor(dependencies.clock, CLOSE_MS, signal)]);
     }
     await client.close().catch(() => undefined);
   }

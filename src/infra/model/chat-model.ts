@@ -31,7 +31,7 @@ export interface ModelConfig {
   readonly agents?: Readonly<Record<string, string>>;
 }
 
-export interface ChatModelParts {
+export interface ChatModelDependencies {
   readonly config: ModelConfig;
   readonly fetch: SafeFetch;
   readonly clock: Clock;
@@ -48,23 +48,23 @@ interface Failed {
 const PROVIDER = "model";
 const TRIES_MAX = 3;
 
-export function createChatModel(parts: ChatModelParts): ChatModel {
+export function createChatModel(dependencies: ChatModelDependencies): ChatModel {
   return {
     complete: async (request) => {
       const sdk = await loadSdk().catch(() => undefined);
       if (!sdk) return failureOf({ code: "not_configured", message: "The AI SDK cannot be loaded." });
       for (let tries = 1; ; tries += 1) {
-        const outcome = await askOnce(sdk, parts, request);
+        const outcome = await askOnce(sdk, dependencies, request);
         if ("kind" in outcome) return outcome;
         const { failure, waitMs } = outcome;
         const isOver = failure.kind === "refused" || failure.code === "aborted" || tries >= TRIES_MAX;
         if (isOver) return failure;
-        await waitFor(parts.clock, waitBeforeTry(tries - 1, waitMs), request.signal);
+        await waitFor(dependencies.clock, waitBeforeTry(tries - 1, waitMs), request.signal);
       }
     },
     target: (request) => ({
-      provider: providerOf(parts.config),
-      model: modelOf(parts.config, request),
+      provider: providerOf(dependencies.config),
+      model: modelOf(dependencies.config, request),
     }),
   };
 }
@@ -83,7 +83,7 @@ interface Seen {
 
 async function askOnce(
   sdk: Sdk,
-  { config, fetch, readVariable }: ChatModelParts,
+  { config, fetch, readVariable }: ChatModelDependencies,
   request: ChatRequest,
 ): Promise<ChatAnswer | Failed> {
   const seen: Seen = { status: 0 };

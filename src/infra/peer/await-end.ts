@@ -10,10 +10,16 @@ import { failureOf } from "../http/outbound-error.ts";
 import { waitBeforeTry } from "../http/retry.ts";
 import { waitFor } from "../http/waiting.ts";
 import { endOf, endOfSnapshot, readUnmet, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
-import { createAbortedFailure, callPeer, toFailure, type PeerFailure, type PeerParts } from "./peer-call.ts";
+import {
+  createAbortedFailure,
+  callPeer,
+  toFailure,
+  type PeerFailure,
+  type PeerDependencies,
+} from "./peer-call.ts";
 
 interface Waiting {
-  readonly parts: PeerParts;
+  readonly dependencies: PeerDependencies;
   readonly peerUrl: string;
   /** The path of the run, below the root. */
   readonly path: string;
@@ -44,21 +50,21 @@ const FAULTS_MAX = 120;
 const LOOKS_MAX = 100_000;
 
 export async function awaitEnd(
-  parts: PeerParts,
+  dependencies: PeerDependencies,
   peerUrl: string,
   runPath: string,
   signal: AbortSignal,
 ): Promise<PeerRunEnded | OutboundFailure> {
-  const waiting: Waiting = { parts, peerUrl, path: runPath, signal, last: -1, faults: 0, quiet: 0 };
+  const waiting: Waiting = { dependencies, peerUrl, path: runPath, signal, last: -1, faults: 0, quiet: 0 };
   for (let looks = 0; looks < LOOKS_MAX && !signal.aborted; looks += 1) {
-    const startedAtMs = parts.clock.now();
+    const startedAtMs = dependencies.clock.now();
     const look = await lookAt(waiting);
     if (look.kind === "over") return look.outcome;
     waiting.faults = look.kind === "fault" ? waiting.faults + 1 : 0;
     waiting.quiet = look.kind === "news" ? 0 : waiting.quiet + 1;
     if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return toFailure(look.failure);
-    const waitMs = waitAfter(look, waiting, parts.clock.now() - startedAtMs);
-    if (waitMs > 0) await waitFor(parts.clock, waitMs, signal);
+    const waitMs = waitAfter(look, waiting, dependencies.clock.now() - startedAtMs);
+    if (waitMs > 0) await waitFor(dependencies.clock, waitMs, signal);
   }
   return signal.aborted
     ? createAbortedFailure()
@@ -77,10 +83,10 @@ function waitAfter(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, to
 }
 
 async function lookAt(waiting: Waiting): Promise<Look> {
-  const { parts, peerUrl, path, signal } = waiting;
+  const { dependencies, peerUrl, path, signal } = waiting;
   const since = waiting.last < 0 ? "" : `lastSequence=${waiting.last}&`;
   const pollPath = `${path}/events/poll?${since}timeout=${HOLD_SECONDS}`;
-  const page = await callPeer(parts, peerUrl, { method: "GET", path: pollPath, signal }, pageSchema);
+  const page = await callPeer(dependencies, peerUrl, { method: "GET", path: pollPath, signal }, pageSchema);
   if (page.kind === "answer") return lookAtPage(waiting, page.body);
   return isWithoutEvents(page) ? lookAtSnapshot(waiting) : lookAfterFailure(page);
 }
@@ -113,12 +119,17 @@ async function lookAtSnapshot(waiting: Waiting): Promise<Look> {
   return outcome ? { kind: "over", outcome } : { kind: "quiet" };
 }
 
-function snapshotOf({ parts, peerUrl, path, signal }: Waiting): ReturnType<typeof callSnapshot> {
-  return callSnapshot(parts, peerUrl, path, signal);
+function snapshotOf({ dependencies, peerUrl, path, signal }: Waiting): ReturnType<typeof callSnapshot> {
+  return callSnapshot(dependencies, peerUrl, path, signal);
 }
 
-export function callSnapshot(parts: PeerParts, peerUrl: string, path: string, signal: AbortSignal) {
-  return callPeer(parts, peerUrl, { method: "GET", path, signal }, snapshotSchema);
+export function callSnapshot(
+  dependencies: PeerDependencies,
+  peerUrl: string,
+  path: string,
+  signal: AbortSignal,
+) {
+  return callPeer(dependencies, peerUrl, { method: "GET", path, signal }, snapshotSchema);
 }
 
 function lookAfterFailure(failure: PeerFailure): Look {

@@ -10,7 +10,7 @@ import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "
 import { retryAfterMs } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 
-export interface PeerParts {
+export interface PeerDependencies {
   /** Carries the tokens. */
   readonly fetch: SafeFetch;
   readonly clock: Clock;
@@ -44,7 +44,7 @@ const TEXT_BOUNDS = { depthMax: WORKFLOW_BOUNDS.depthMax + 1, valuesMax: BOUNDS.
 
 /** Calls a peer. Never rejects. */
 export async function callPeer<S extends z.ZodType>(
-  parts: PeerParts,
+  dependencies: PeerDependencies,
   peerUrl: string,
   call: PeerCall,
   schema: S,
@@ -53,12 +53,12 @@ export async function callPeer<S extends z.ZodType>(
   if (url === undefined)
     return failureOf({ code: "address_not_allowed", message: "The peer's URL cannot be read." });
   try {
-    const response = await parts.fetch(url, initOf(call));
+    const response = await dependencies.fetch(url, initOf(call));
     const value = await jsonOf(response);
     const failure = failureFromAnswer(response, value);
     if (failure) return failure;
     const parsed = parseBounded(schema, value, {
-      charsMax: parts.charsMax,
+      charsMax: dependencies.charsMax,
       depthMax: WORKFLOW_BOUNDS.depthMax,
     });
     if (!parsed.ok)

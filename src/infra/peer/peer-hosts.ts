@@ -19,7 +19,7 @@ import {
   callPeer,
   resolvePeerAddress,
   toFailure,
-  type PeerParts,
+  type PeerDependencies,
 } from "./peer-call.ts";
 
 /** Tries of one `createRun`. */
@@ -28,13 +28,13 @@ const WELL_KNOWN = "/.well-known/openwop";
 /** The longest reason that is sent. */
 const REASON_CHARS_MAX = 1_000;
 
-export function createPeerHosts(parts: PeerParts): PeerHosts {
+export function createPeerHosts(dependencies: PeerDependencies): PeerHosts {
   return {
-    discover: (peerUrl, signal) => discover(parts, peerUrl, signal),
-    createRun: (peerUrl, request) => createRun(parts, peerUrl, request),
-    snapshot: (peerUrl, runId, signal) => readSnapshot(parts, peerUrl, runId, signal),
-    awaitEnd: (peerUrl, runId, signal) => awaitEnd(parts, peerUrl, runPath(runId), signal),
-    cancel: (peerUrl, runId, request) => cancel(parts, peerUrl, runId, request),
+    discover: (peerUrl, signal) => discover(dependencies, peerUrl, signal),
+    createRun: (peerUrl, request) => createRun(dependencies, peerUrl, request),
+    snapshot: (peerUrl, runId, signal) => readSnapshot(dependencies, peerUrl, runId, signal),
+    awaitEnd: (peerUrl, runId, signal) => awaitEnd(dependencies, peerUrl, runPath(runId), signal),
+    cancel: (peerUrl, runId, request) => cancel(dependencies, peerUrl, runId, request),
   };
 }
 
@@ -43,11 +43,16 @@ function runPath(runId: string): string {
 }
 
 async function discover(
-  parts: PeerParts,
+  dependencies: PeerDependencies,
   peerUrl: string,
   signal: AbortSignal,
 ): Promise<PeerHost | OutboundFailure> {
-  const answer = await callPeer(parts, peerUrl, { method: "GET", path: WELL_KNOWN, signal }, discoverySchema);
+  const answer = await callPeer(
+    dependencies,
+    peerUrl,
+    { method: "GET", path: WELL_KNOWN, signal },
+    discoverySchema,
+  );
   if (answer.kind !== "answer") return toFailure(answer);
   const { multiAgent = answer.body.capabilities?.multiAgent } = answer.body;
   const root = resolvePeerAddress(peerUrl, "") ?? peerUrl;
@@ -56,7 +61,7 @@ async function discover(
 }
 
 async function createRun(
-  parts: PeerParts,
+  dependencies: PeerDependencies,
   peerUrl: string,
   request: PeerRunRequest,
 ): Promise<PeerRunCreated | OutboundFailure> {
@@ -69,11 +74,11 @@ async function createRun(
     signal,
   } as const;
   for (let tries = 1; ; tries += 1) {
-    const answer = await callPeer(parts, peerUrl, call, createdSchema);
+    const answer = await callPeer(dependencies, peerUrl, call, createdSchema);
     if (answer.kind === "answer") return { kind: "created", ...answer.body };
     if (answer.kind === "refused" || answer.code === "aborted" || tries >= TRIES_MAX)
       return toFailure(answer);
-    await waitFor(parts.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
+    await waitFor(dependencies.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
     if (signal.aborted) return createAbortedFailure();
   }
 }
@@ -92,29 +97,29 @@ function keyOf(key: string): string {
 }
 
 async function readSnapshot(
-  parts: PeerParts,
+  dependencies: PeerDependencies,
   peerUrl: string,
   runId: string,
   signal: AbortSignal,
 ): Promise<PeerRunSnapshot | OutboundFailure> {
-  const answer = await callSnapshot(parts, peerUrl, runPath(runId), signal);
+  const answer = await callSnapshot(dependencies, peerUrl, runPath(runId), signal);
   if (answer.kind !== "answer") return toFailure(answer);
   const { workflowId, status, variables = {}, error } = answer.body;
   return { kind: "snapshot", runId, workflowId, status, variables, ...(error && { error }) };
 }
 
 async function cancel(
-  parts: PeerParts,
+  dependencies: PeerDependencies,
   peerUrl: string,
   runId: string,
   { reason, signal }: Parameters<PeerHosts["cancel"]>[2],
 ): ReturnType<PeerHosts["cancel"]> {
   const body = reason === undefined ? {} : { reason: reason.slice(0, REASON_CHARS_MAX) };
   const call = { method: "POST", path: `${runPath(runId)}/cancel`, body, signal } as const;
-  const answer = await callPeer(parts, peerUrl, call, cancelledSchema);
+  const answer = await callPeer(dependencies, peerUrl, call, cancelledSchema);
   if (answer.kind === "answer") return { kind: "cancelling", status: answer.body.status };
   if (answer.status !== 409) return toFailure(answer);
   // A host may refuse to cancel what has ended.
-  const now = await readSnapshot(parts, peerUrl, runId, signal);
+  const now = await readSnapshot(dependencies, peerUrl, runId, signal);
   return now.kind === "snapshot" ? { kind: "cancelling", status: now.status } : toFailure(answer);
 }

@@ -21,7 +21,7 @@ import { checkSchema } from "./check-schema.ts";
 import { runInTime } from "./in-time.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
-export interface VerifierParts extends Critics {
+export interface VerifierDependencies extends Critics {
   /** Called with the first check that needs it. */
   readonly contract: () => Promise<OutputContract>;
   /** The folder that an agent works in, as an absolute path. */
@@ -30,21 +30,21 @@ export interface VerifierParts extends Critics {
   readonly logger: Logger;
 }
 
-export function createVerifier(parts: VerifierParts): Verifier {
+export function createVerifier(dependencies: VerifierDependencies): Verifier {
   return {
     check: async (request) => {
-      const answer = await answerOf(request, parts);
-      if (answer.kind === "none") logNone(parts.logger, request, answer);
+      const answer = await answerOf(request, dependencies);
+      if (answer.kind === "none") logNone(dependencies.logger, request, answer);
       return answer;
     },
   };
 }
 
-async function answerOf(request: CheckRequest, parts: VerifierParts): Promise<CheckAnswer> {
+async function answerOf(request: CheckRequest, dependencies: VerifierDependencies): Promise<CheckAnswer> {
   const graceMs = request.check.kind === "command" ? VERIFY_LIMITS.stopMs : 0;
   try {
-    return await runInTime(request, { clock: parts.clock, graceMs }, (signal) =>
-      look(request, parts, signal),
+    return await runInTime(request, { clock: dependencies.clock, graceMs }, (signal) =>
+      look(request, dependencies, signal),
     );
   } catch {
     return createNoVerdict("failed", "the check could not be carried out");
@@ -52,19 +52,23 @@ async function answerOf(request: CheckRequest, parts: VerifierParts): Promise<Ch
 }
 
 /** `async`, so that what throws at once rejects. */
-async function look(request: CheckRequest, parts: VerifierParts, signal: AbortSignal): Promise<CheckAnswer> {
+async function look(
+  request: CheckRequest,
+  dependencies: VerifierDependencies,
+  signal: AbortSignal,
+): Promise<CheckAnswer> {
   const { check, result } = request;
   switch (check.kind) {
     case "schema":
-      return checkSchema(check, request, parts.contract);
+      return checkSchema(check, request, dependencies.contract);
     case "pattern":
       return checkPattern(check, request);
     case "file":
-      return checkFile(check, request, { path: parts.workspaceOf(result.agentId), signal });
+      return checkFile(check, request, { path: dependencies.workspaceOf(result.agentId), signal });
     case "command":
-      return checkCommand(check, request, { signal, clock: parts.clock, logger: parts.logger });
+      return checkCommand(check, request, { signal, clock: dependencies.clock, logger: dependencies.logger });
     case "model":
-      return checkModel(check, request, { ...parts, signal });
+      return checkModel(check, request, { ...dependencies, signal });
   }
 }
 

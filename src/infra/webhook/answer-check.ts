@@ -17,7 +17,7 @@ import { ANSWER_BYTES_MAX, readAnswer } from "./answer-body.ts";
 import { createSeenIds, type SeenIds } from "./seen-ids.ts";
 import { answerTokenOf, isSameText, signatureOf, type SignedParts } from "./webhook-signature.ts";
 
-export interface AnswerCheckParts {
+export interface AnswerCheckDependencies {
   readonly webhooks: Readonly<Record<string, WebhookConfig>>;
   readonly clock: Clock;
   /** How far a timestamp may be off, in either direction. */
@@ -82,7 +82,7 @@ export function createAnswerCheck({
   webhooks,
   clock,
   toleranceMs = TOLERANCE_MS,
-}: AnswerCheckParts): AnswerCheck {
+}: AnswerCheckDependencies): AnswerCheck {
   const webhooksByName = new Map<string, Webhook>(
     Object.entries(webhooks).map(([name, config]) => [
       name,

@@ -24,7 +24,7 @@ import { isWorthAnotherTry, retryWaitMs } from "./retry-wait.ts";
 import { answerTokenOf, signatureOf } from "./webhook-signature.ts";
 import { resolveTargetAddresses, createWebhookTarget } from "./webhook-target.ts";
 
-export interface WebhookParts {
+export interface WebhookDependencies {
   readonly name: string;
   readonly config: WebhookConfig;
   readonly clock: Clock;
@@ -51,32 +51,32 @@ type TryOutcome =
 const STOPPED = "The webhook was stopped before the notice was delivered.";
 const TOO_LATE = "The question's time is over.";
 
-export function createWebhookChannel(parts: WebhookParts): HumanChannel {
+export function createWebhookChannel(dependencies: WebhookDependencies): HumanChannel {
   return {
     notify: async (notice) => {
-      const outcome = await deliver(parts, notice).catch((error: unknown) => {
+      const outcome = await deliver(dependencies, notice).catch((error: unknown) => {
         const message = `The webhook failed: ${errorCodeOf(error)}.`;
         return { kind: "failed" as const, tries: 0, message };
       });
-      tell(parts, notice, outcome);
+      tell(dependencies, notice, outcome);
       return outcome;
     },
   };
 }
 
-async function deliver(parts: WebhookParts, notice: ChannelNotice): Promise<NoticeOutcome> {
-  const { clock, config } = parts;
+async function deliver(dependencies: WebhookDependencies, notice: ChannelNotice): Promise<NoticeOutcome> {
+  const { clock, config } = dependencies;
   const target = createWebhookTarget(config);
   if (target.kind === "refused") return createFailed(0, target.message);
-  const message = messageOf(parts, notice, target.url);
+  const message = messageOf(dependencies, notice, target.url);
   let tries = 0;
   let obstacle = findObstacle(notice, clock.now());
   while (obstacle === undefined) {
-    const outcome = await tryOnce(parts, message, notice.signal);
+    const outcome = await tryOnce(dependencies, message, notice.signal);
     tries += 1;
     if (outcome.kind === "delivered") return { kind: "delivered", tries };
     if (outcome.kind === "never" || tries >= config.triesMax) return createFailed(tries, outcome.message);
-    const waitMs = waitAfter(parts, tries, outcome.retryAfter);
+    const waitMs = waitAfter(dependencies, tries, outcome.retryAfter);
     obstacle = findObstacle(notice, clock.now() + waitMs);
     if (obstacle !== undefined) return createFailed(tries, `${outcome.message} ${obstacle}`);
     await waitFor(clock, waitMs, notice.signal);
@@ -91,7 +91,7 @@ function findObstacle({ signal, question }: ChannelNotice, atMs: number): string
   return atMs >= question.deadlineAtMs ? TOO_LATE : undefined;
 }
 
-function messageOf({ config, answerUrl }: WebhookParts, notice: ChannelNotice, url: URL): Message {
+function messageOf({ config, answerUrl }: WebhookDependencies, notice: ChannelNotice, url: URL): Message {
   const token = answerTokenOf(config.secret, notice.question.questionId);
   const body = formatQuestionBody(notice, config.answers ? { token, url: answerUrl } : undefined);
   return { url, id: webhookIdOf(notice.noticeId), body: Buffer.from(body) };
@@ -104,7 +104,7 @@ function webhookIdOf(noticeId: string): string {
 }
 
 async function tryOnce(
-  { config, clock, resolve = resolveAllAddresses }: WebhookParts,
+  { config, clock, resolve = resolveAllAddresses }: WebhookDependencies,
   message: Message,
   signal: AbortSignal,
 ): Promise<TryOutcome> {
@@ -161,7 +161,7 @@ function describeUnreached(code: string): string {
 }
 
 function waitAfter(
-  { name, clock, logger, random = Math.random }: WebhookParts,
+  { name, clock, logger, random = Math.random }: WebhookDependencies,
   tries: number,
   retryAfter: string | undefined,
 ): number {
@@ -174,7 +174,11 @@ function createFailed(tries: number, message: string): NoticeOutcome {
   return { kind: "failed", tries, message };
 }
 
-function tell({ name, logger }: WebhookParts, { question }: ChannelNotice, outcome: NoticeOutcome): void {
+function tell(
+  { name, logger }: WebhookDependencies,
+  { question }: ChannelNotice,
+  outcome: NoticeOutcome,
+): void {
   const { coordinationId, escalationId } = question;
   const fields = { webhook: name, coordinationId, escalationId, tries: outcome.tries };
   if (outcome.kind === "delivered") logger.info(fields, "a webhook took a notice");

@@ -16,7 +16,7 @@ import { createJsonAnswer, route, type Answer, type Ask, type ProtocolFace } fro
 import { anySchema } from "../openwop/http/schemas.ts";
 import { A2A_PATH, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
 import { createCardSource, PROTOCOL_VERSIONS } from "./agent-card.ts";
-import { createTaskHandler, FAULT_MESSAGE, type HandlerParts } from "./task-handler.ts";
+import { createTaskHandler, FAULT_MESSAGE, type HandlerDependencies } from "./task-handler.ts";
 
 const CARD_SECONDS = 60;
 const SSE_HEADERS = {
@@ -31,9 +31,9 @@ type RpcMessage = z.output<typeof messageSchema>;
 type RpcAnswer = Awaited<ReturnType<JsonRpcTransportHandler["handle"]>>;
 type RpcStream = Extract<RpcAnswer, AsyncGenerator>;
 
-export function createA2aFace(parts: A2aParts): ProtocolFace {
+export function createA2aFace(dependencies: A2aParts): ProtocolFace {
   const streams = new Set<AbortController>();
-  const readCard = createCardSource(parts);
+  const readCard = createCardSource(dependencies);
   return {
     routes: [
       route({
@@ -58,7 +58,7 @@ export function createA2aFace(parts: A2aParts): ProtocolFace {
         status: 200,
         body: messageSchema,
         answer: anySchema,
-        handle: (ask) => answerMessage({ ...parts, readCard, streams }, ask),
+        handle: (ask) => answerMessage({ ...dependencies, readCard, streams }, ask),
       }),
     ],
     close: () => {
@@ -68,14 +68,14 @@ export function createA2aFace(parts: A2aParts): ProtocolFace {
   };
 }
 
-interface FaceParts extends HandlerParts {
+interface FaceDependencies extends HandlerDependencies {
   readonly streams: Set<AbortController>;
 }
 
-async function answerMessage(parts: FaceParts, ask: Ask<RpcMessage>): Promise<Answer> {
-  const { streams, clock } = parts;
+async function answerMessage(dependencies: FaceDependencies, ask: Ask<RpcMessage>): Promise<Answer> {
+  const { streams, clock } = dependencies;
   const leaving = new AbortController();
-  const handler = createTaskHandler(parts, createRequest(ask, leaving.signal));
+  const handler = createTaskHandler(dependencies, createRequest(ask, leaving.signal));
   const version = ask.header(A2A_VERSION_HEADER) ?? PROTOCOL_VERSIONS.legacy;
   const { id = null } = ask.body as { readonly id?: string | number | null };
   const createError = (error: unknown): unknown => ({
@@ -153,7 +153,7 @@ function isStream(answer: RpcAnswer): answer is RpcStream {
   return Symbol.asyncIterator in answer;
 }
 
-interface StreamParts {
+interface StreamDependencies {
   readonly clock: Clock;
   /** Forms the answer that ends a stream which failed. */
   readonly createError: (error: unknown) => unknown;
@@ -165,7 +165,7 @@ const KEEP_ALIVE = ": keep-alive\n\n";
 /** Sends as much as the client reads. A client that leaves ends the stream, and not the run. */
 function createEventStream(
   answers: RpcStream,
-  { clock, createError, end }: StreamParts,
+  { clock, createError, end }: StreamDependencies,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let stopBeating: () => void = () => undefined;

@@ -13,22 +13,22 @@ const MEDIA_TYPES = ["application/json", "text/plain"];
 export type CardJson = Readonly<Record<string, unknown>>;
 
 /** Returns the card as it is now. It is made anew when the workflows of the host change. */
-export function createCardSource(parts: A2aParts): () => Promise<CardJson> {
+export function createCardSource(dependencies: A2aParts): () => Promise<CardJson> {
   let kept: { readonly workflowIds: readonly string[]; readonly card: CardJson } | undefined;
   return async () => {
-    const workflowIds = parts.host.workflowIds();
-    if (kept?.workflowIds !== workflowIds) kept = { workflowIds, card: await createAgentCard(parts) };
+    const workflowIds = dependencies.host.workflowIds();
+    if (kept?.workflowIds !== workflowIds) kept = { workflowIds, card: await createAgentCard(dependencies) };
     return kept.card;
   };
 }
 
-async function createAgentCard(parts: A2aParts): Promise<CardJson> {
-  const url = `${parts.baseUrl()}${A2A_PATH}`;
-  const definitions = await listWorkflows(parts);
+async function createAgentCard(dependencies: A2aParts): Promise<CardJson> {
+  const url = `${dependencies.baseUrl()}${A2A_PATH}`;
+  const definitions = await listWorkflows(dependencies);
   return {
     name: "openclaw-coordination",
     description: "Runs workflows, and asks people where a workflow wants that. Each workflow is a skill.",
-    version: parts.version,
+    version: dependencies.version,
     supportedInterfaces: Object.values(PROTOCOL_VERSIONS).map((protocolVersion) => ({
       url,
       protocolBinding: BINDING,

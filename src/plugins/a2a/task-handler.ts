@@ -45,12 +45,12 @@ import { listWorkflows, type CardJson } from "./agent-card.ts";
 import { CONTEXT_FIELD, createArtifact, createStatus, createTask, getContextId } from "./describe-task.ts";
 import { chooseWorkflow, readAnswer, readContent, readInputs } from "./read-message.ts";
 
-export interface HandlerParts extends A2aParts {
+export interface HandlerDependencies extends A2aParts {
   readonly readCard: () => Promise<CardJson>;
 }
 
-export function createTaskHandler(parts: HandlerParts, request: A2aRequest): A2ARequestHandler {
-  const guard = createGuard(parts);
+export function createTaskHandler(dependencies: HandlerDependencies, request: A2aRequest): A2ARequestHandler {
+  const guard = createGuard(dependencies);
   const refusePush = (): Promise<never> =>
     Promise.reject(
       new PushNotificationNotSupportedError(
@@ -58,16 +58,18 @@ export function createTaskHandler(parts: HandlerParts, request: A2aRequest): A2A
       ),
     );
   return {
-    getAgentCard: () => guard("the agent card", async () => AgentCard.fromJSON(await parts.readCard())),
+    getAgentCard: () =>
+      guard("the agent card", async () => AgentCard.fromJSON(await dependencies.readCard())),
     getAuthenticatedExtendedAgentCard: () =>
       Promise.reject(new ExtendedAgentCardNotConfiguredError("The agent card is the same for everybody.")),
-    sendMessage: (params) => guard("SendMessage", () => sendMessage(parts, request, params)),
+    sendMessage: (params) => guard("SendMessage", () => sendMessage(dependencies, request, params)),
     sendMessageStream: (params) =>
-      guardStream(guard, "SendStreamingMessage", () => streamMessage(parts, request, params)),
-    getTask: ({ id }) => guard("GetTask", async () => createTask(await readRun(parts, request, id))),
-    listTasks: (params) => guard("ListTasks", () => listTasks(parts, request, params)),
-    cancelTask: ({ id }) => guard("CancelTask", () => cancelTask(parts, request, id)),
-    resubscribe: ({ id }) => guardStream(guard, "SubscribeToTask", () => streamTask(parts, request, id)),
+      guardStream(guard, "SendStreamingMessage", () => streamMessage(dependencies, request, params)),
+    getTask: ({ id }) => guard("GetTask", async () => createTask(await readRun(dependencies, request, id))),
+    listTasks: (params) => guard("ListTasks", () => listTasks(dependencies, request, params)),
+    cancelTask: ({ id }) => guard("CancelTask", () => cancelTask(dependencies, request, id)),
+    resubscribe: ({ id }) =>
+      guardStream(guard, "SubscribeToTask", () => streamTask(dependencies, request, id)),
     createTaskPushNotificationConfig: refusePush,
     getTaskPushNotificationConfig: refusePush,
     listTaskPushNotificationConfigs: refusePush,
@@ -75,27 +77,35 @@ export function createTaskHandler(parts: HandlerParts, request: A2aRequest): A2A
   };
 }
 
-async function sendMessage(parts: A2aParts, request: A2aRequest, params: SendMessageRequest): Promise<Task> {
-  const runId = await acceptMessage(parts, request, params);
+async function sendMessage(
+  dependencies: A2aParts,
+  request: A2aRequest,
+  params: SendMessageRequest,
+): Promise<Task> {
+  const runId = await acceptMessage(dependencies, request, params);
   const { caller, signal } = request;
   const waitMs = params.configuration?.returnImmediately === true ? 0 : WAIT_MS;
-  const found = await waitForRun(parts, runId, { caller, signal, waitMs });
+  const found = await waitForRun(dependencies, runId, { caller, signal, waitMs });
   return found.kind === "refused" ? throwRefusal(found) : createTask(found.value);
 }
 
 async function* streamMessage(
-  parts: A2aParts,
+  dependencies: A2aParts,
   request: A2aRequest,
   params: SendMessageRequest,
 ): AsyncGenerator<StreamResponse> {
-  yield* streamRun(parts, request, await acceptMessage(parts, request, params));
+  yield* streamRun(dependencies, request, await acceptMessage(dependencies, request, params));
 }
 
-async function* streamTask(parts: A2aParts, request: A2aRequest, id: string): AsyncGenerator<StreamResponse> {
-  const { status } = await readRun(parts, request, id);
+async function* streamTask(
+  dependencies: A2aParts,
+  request: A2aRequest,
+  id: string,
+): AsyncGenerator<StreamResponse> {
+  const { status } = await readRun(dependencies, request, id);
   if (hasRunEnded(status))
     throw new UnsupportedOperationError(`The task is ${status}: read it with GetTask.`);
-  yield* streamRun(parts, request, id);
+  yield* streamRun(dependencies, request, id);
 }
 
 /** The task as it is, then each change of its status, and its outputs before its end. */
@@ -125,7 +135,7 @@ function* listUpdates(snapshot: RunSnapshot): Generator<StreamResponse> {
 
 /** Begins the run that a message asks for, or gives a run the answer that the message is. */
 async function acceptMessage(
-  parts: A2aParts,
+  dependencies: A2aParts,
   request: A2aRequest,
   { message, configuration }: SendMessageRequest,
 ): Promise<string> {
@@ -141,21 +151,21 @@ async function acceptMessage(
         `message.${field}: it has more than ${A2A_BOUNDS.idCharsMax} characters`,
       );
   return message.taskId === ""
-    ? await beginTask(parts, request, message)
-    : await continueTask(parts, request, message);
+    ? await beginTask(dependencies, request, message)
+    : await continueTask(dependencies, request, message);
 }
 
-async function beginTask(parts: A2aParts, request: A2aRequest, message: Message): Promise<string> {
+async function beginTask(dependencies: A2aParts, request: A2aRequest, message: Message): Promise<string> {
   const { caller, signal: _, ...context } = request;
-  const definition = chooseWorkflow(await listWorkflows(parts), message);
+  const definition = chooseWorkflow(await listWorkflows(dependencies), message);
   const inputs = readInputs(readContent(message), definition);
-  const problems = (await parts.contract()).check(createInputSchema(definition), inputs);
+  const problems = (await dependencies.contract()).check(createInputSchema(definition), inputs);
   if (problems.length > 0)
     throw new RequestMalformedError(
       problems.map(({ path, message: text }) => `inputs.${path}: ${text}`).join("; "),
     );
   const { messageId, contextId } = message;
-  const created = await parts.host.create(caller, {
+  const created = await dependencies.host.create(caller, {
     ...context,
     workflowId: definition.id,
     inputs,
@@ -172,20 +182,20 @@ function nameRun(parts: readonly unknown[]): CoordinationId {
   return `run-a2a-${hash("sha256", formatCanonicalJson(parts)).slice(0, 32)}` as CoordinationId;
 }
 
-async function continueTask(parts: A2aParts, request: A2aRequest, message: Message): Promise<string> {
-  const snapshot = await readRun(parts, request, message.taskId);
+async function continueTask(dependencies: A2aParts, request: A2aRequest, message: Message): Promise<string> {
+  const snapshot = await readRun(dependencies, request, message.taskId);
   if (message.contextId !== "" && message.contextId !== getContextId(snapshot))
     throw new RequestMalformedError("message.contextId: the task is of another context");
   const question = readQuestion(snapshot);
   if (!question)
     throw new UnsupportedOperationError(`The task is ${snapshot.status} and waits for no answer.`);
   const value = readAnswer(readContent(message), question);
-  const resolved = await parts.host.resolve(request.caller, snapshot.runId, question.nodeId, value);
+  const resolved = await dependencies.host.resolve(request.caller, snapshot.runId, question.nodeId, value);
   return resolved.kind === "refused" ? throwRefusal(resolved) : snapshot.runId;
 }
 
 async function listTasks(
-  parts: A2aParts,
+  dependencies: A2aParts,
   { caller }: A2aRequest,
   query: ListTasksRequest,
 ): Promise<ListTasksResponse> {
@@ -193,11 +203,11 @@ async function listTasks(
   if (pageToken !== "" && !/^\d{1,15}$/u.test(pageToken))
     throw new RequestMalformedError("pageToken: expected the nextPageToken of a page before");
   const limit = Math.max(1, Math.min(pageSize, A2A_BOUNDS.pageMax));
-  const { runs, isMore } = await listTenantRuns(parts, caller, {
+  const { runs, isMore } = await listTenantRuns(dependencies, caller, {
     limit,
     ...(pageToken !== "" && { after: { ordinal: Number(pageToken) } }),
   });
-  const snapshots = await Promise.all(runs.map(({ runId }) => parts.host.snapshot(caller, runId)));
+  const snapshots = await Promise.all(runs.map(({ runId }) => dependencies.host.snapshot(caller, runId)));
   const tasks = snapshots
     .flatMap((found) => (found.kind === "done" ? [createTask(found.value)] : []))
     .filter((task) => isWanted(task, query))
@@ -211,12 +221,14 @@ function isWanted(task: Task, { contextId, status }: ListTasksRequest): boolean 
   return status === TaskState.TASK_STATE_UNSPECIFIED || task.status?.state === status;
 }
 
-async function cancelTask(parts: A2aParts, request: A2aRequest, id: string): Promise<Task> {
-  const { status } = await readRun(parts, request, id);
+async function cancelTask(dependencies: A2aParts, request: A2aRequest, id: string): Promise<Task> {
+  const { status } = await readRun(dependencies, request, id);
   if (hasRunEnded(status)) throw new TaskNotCancelableError(`The task is ${status}.`);
-  const cancelled = await parts.host.cancel(request.caller, id, { reason: "cancelled by an A2A client" });
+  const cancelled = await dependencies.host.cancel(request.caller, id, {
+    reason: "cancelled by an A2A client",
+  });
   if (cancelled.kind === "refused") return throwRefusal(cancelled);
-  return createTask(await readRun(parts, request, id));
+  return createTask(await readRun(dependencies, request, id));
 }
 
 /** @throws A2AError where the caller's tenant has no such run; revision 0.3 lets the id be absent or anything */

@@ -8,14 +8,14 @@ import type { Environment } from "./terminal/state-dir.ts";
 /** Where nothing tells the width, as in a pipe. */
 const COLUMNS_DEFAULT = 100;
 
-export function processHost(parts: {
+export function processHost(dependencies: {
   readonly program: string;
   readonly config: OperatorConfig;
   readonly stateDir: () => Promise<string>;
 }): CliHost {
   const { stdin, stdout, stderr, env } = process;
   return {
-    ...parts,
+    ...dependencies,
     nodeVersion: process.versions.node,
     stdout: createOutput(stdout, terminalOf(stdout, env)),
     stderr: createOutput(stderr, terminalOf(stderr, env)),

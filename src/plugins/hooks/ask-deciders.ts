@@ -1,6 +1,6 @@
 /** Owns: what several plugins say of one decision. They are asked at once, so that none waits for another. */
 import { listHooks } from "./asked-hooks.ts";
-import type { ProblemParts } from "./hook-problem.ts";
+import type { ProblemDependencies } from "./hook-problem.ts";
 import type { HookDecision } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { readDecision } from "./read-answers.ts";
@@ -21,18 +21,18 @@ export type DecisionRuling =
 
 /** Asks the `decide` hooks in order of priority, until one denies. @returns `undefined` when none has an opinion */
 export async function askDeciders(
-  parts: ProblemParts,
+  dependencies: ProblemDependencies,
   decision: HookDecision,
   deadlineAtMs?: number,
 ): Promise<DecisionRuling | undefined> {
-  const hooks = listHooks("decide", parts.clock.now());
+  const hooks = listHooks("decide", dependencies.clock.now());
   const rulings = await Promise.all(hooks.map((one) => rulingOf(one)));
   const answers = rulings.flatMap((ruling) => ruling ?? []);
   return answers.find(({ action }) => action === "deny") ?? findLeastConfident(answers);
 
   async function rulingOf(one: (typeof hooks)[number]): Promise<DecisionRuling | undefined> {
     const { plugin } = one;
-    const outcome = await runHook(parts, one, {
+    const outcome = await runHook(dependencies, one, {
       createArguments: (context) => [copyIsolated(decision), context],
       deadlineAtMs,
       read: readDecision,

@@ -14,7 +14,7 @@ import type { CheckAnswer } from "../../agents/coordination/ports/verifier.ts";
 import { findHook, listHooks } from "./asked-hooks.ts";
 import { askDeciders, type DecisionRuling } from "./ask-deciders.ts";
 import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
-import type { HookProblem, ProblemParts } from "./hook-problem.ts";
+import type { HookProblem, ProblemDependencies } from "./hook-problem.ts";
 import type { CoordinationEvent, HookContest, HookDecision } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
@@ -51,8 +51,8 @@ export interface HookHost {
   observed(): Promise<void>;
 }
 
-/** The parts that asking hooks needs. */
-export interface HookHostParts {
+/** The collaborators that asking hooks needs. */
+export interface HookHostDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Is told of every problem with a hook. */
@@ -60,23 +60,27 @@ export interface HookHostParts {
 }
 
 /** Creates the asking side of hooks. */
-export function createHookHost(parts: HookHostParts): HookHost {
-  const { clock } = parts;
+export function createHookHost(dependencies: HookHostDependencies): HookHost {
+  const { clock } = dependencies;
   const namesOf = (kind: HookKind): readonly string[] =>
     listHooks(kind, clock.now()).map(({ plugin }) => `plugin:${plugin}`);
-  const watching = createObservers(parts);
+  const watching = createObservers(dependencies);
   return {
     hasAny: (kind) => listHooks(kind, clock.now()).length > 0,
-    arbitrate: (contest, untilMs) => arbitrate(parts, contest, untilMs),
+    arbitrate: (contest, untilMs) => arbitrate(dependencies, contest, untilMs),
     verifiersFor: (agentId) =>
       listHooks("verify", clock.now())
         .filter(({ hook }) => hook?.agents?.includes(agentId) ?? true)
         .map(({ plugin }) => `plugin:${plugin}`),
     verify: (request, check) =>
-      verifyByPlugin(parts, request, { check, asked: findHook(parsePluginId(check), "verify", clock.now()) }),
-    decide: (decision, untilMs) => askDeciders(parts, decision, untilMs),
+      verifyByPlugin(dependencies, request, {
+        check,
+        asked: findHook(parsePluginId(check), "verify", clock.now()),
+      }),
+    decide: (decision, untilMs) => askDeciders(dependencies, decision, untilMs),
     channels: () => namesOf("escalate"),
-    notify: (notice, channel, take) => notifyPlugin(parts, { notice, plugin: parsePluginId(channel), take }),
+    notify: (notice, channel, take) =>
+      notifyPlugin(dependencies, { notice, plugin: parsePluginId(channel), take }),
     observe: watching.observe,
     observed: watching.observed,
   };
@@ -87,15 +91,15 @@ function parsePluginId(name: string): string {
 }
 
 async function arbitrate(
-  parts: ProblemParts,
+  dependencies: ProblemDependencies,
   contest: HookContest,
   untilMs = Number.MAX_SAFE_INTEGER,
 ): Promise<ContestRuling | undefined> {
-  const { clock } = parts;
+  const { clock } = dependencies;
   const deadlineAtMs = Math.min(clock.now() + HOOK_LIMITS.arbitrateMsMax, untilMs);
   for (const hook of listHooks("arbitrate", clock.now())) {
     const createArguments = (context: unknown): readonly unknown[] => [copyIsolated(contest), context];
-    const outcome = await runHook(parts, hook, { createArguments, deadlineAtMs, read: readRuling });
+    const outcome = await runHook(dependencies, hook, { createArguments, deadlineAtMs, read: readRuling });
     if (outcome?.kind === "problem") return { failed: hook.plugin, message: outcome.problem.message };
     if (outcome?.value) return { ...outcome.value, plugin: hook.plugin };
   }

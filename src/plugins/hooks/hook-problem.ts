@@ -16,8 +16,8 @@ export interface HookProblem {
   readonly error?: unknown;
 }
 
-/** The parts that reporting a problem needs. */
-export interface ProblemParts {
+/** The collaborators that reporting a problem needs. */
+export interface ProblemDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Is told of every problem. */
@@ -33,7 +33,7 @@ interface Problem {
 
 /** Reports a problem with a hook to the log and to whoever listens. */
 export function reportProblem(
-  { logger, onProblem }: ProblemParts,
+  { logger, onProblem }: ProblemDependencies,
   { plugin, kind, entry }: AskedHook,
   { because, what: detail, error }: Problem,
 ): HookProblem {

@@ -3,7 +3,7 @@ import type { Answerer, AnswerKind, AnswerRefusal } from "../../agents/coordinat
 import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
 import { findHook } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
-import { reportProblem, type ProblemParts } from "./hook-problem.ts";
+import { reportProblem, type ProblemDependencies } from "./hook-problem.ts";
 import type { AnswerReceipt, EscalateAnswer, EscalateContext } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { readPeoplesAnswer, type Read } from "./read-answers.ts";
@@ -28,13 +28,16 @@ interface Telling {
 }
 
 /** Notifies people through a plugin. Never rejects. */
-export async function notifyPlugin(parts: ProblemParts, telling: Telling): Promise<NoticeOutcome> {
+export async function notifyPlugin(
+  dependencies: ProblemDependencies,
+  telling: Telling,
+): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
-  const hook = findHook(plugin, "escalate", parts.clock.now());
-  const answer = createAnswerTaker(parts, telling);
+  const hook = findHook(plugin, "escalate", dependencies.clock.now());
+  const answer = createAnswerTaker(dependencies, telling);
   const outcome =
     hook &&
-    (await runHook(parts, hook, {
+    (await runHook(dependencies, hook, {
       createArguments: (context) => {
         const { noticeId, notice: count } = notice;
         const more: EscalateContext = { ...context, noticeId, notice: count };
@@ -60,7 +63,7 @@ function readReturned(returned: unknown): Read<EscalateAnswer | undefined> {
 
 /** Creates the taker of one notice's answers. It never throws, because an author would not look. */
 function createAnswerTaker(
-  parts: ProblemParts,
+  dependencies: ProblemDependencies,
   { notice, plugin, take }: Telling,
 ): (peoplesAnswer: Read<EscalateAnswer>) => Promise<AnswerReceipt> {
   let answers = 0;
@@ -68,10 +71,10 @@ function createAnswerTaker(
     answers += 1;
     if (answers > HOOK_LIMITS.answersMax) return { counted: false, because: "too_many" };
     // An instance that has ended may still answer, as long as its plugin is there.
-    const hook = findHook(plugin, "escalate", parts.clock.now());
+    const hook = findHook(plugin, "escalate", dependencies.clock.now());
     if (!hook) return { counted: false, because: "not_allowed" };
     if (peoplesAnswer.kind === "malformed") {
-      reportProblem(parts, hook, {
+      reportProblem(dependencies, hook, {
         because: "malformed",
         what: `gave an answer that does not count: ${peoplesAnswer.why}`,
       });
@@ -82,7 +85,7 @@ function createAnswerTaker(
       return refused === undefined ? { counted: true } : { counted: false, because: refused };
     } catch (error) {
       const code = error instanceof Error ? error.name : "UNKNOWN";
-      parts.logger.error({ plugin, code }, `an answer of the plugin ${plugin} could not be recorded`);
+      dependencies.logger.error({ plugin, code }, `an answer of the plugin ${plugin} could not be recorded`);
       return { counted: false, because: "failed" };
     }
   };

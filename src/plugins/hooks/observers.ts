@@ -6,7 +6,7 @@
  */
 import { findHook, listHooks } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
-import type { ProblemParts } from "./hook-problem.ts";
+import type { ProblemDependencies } from "./hook-problem.ts";
 import type { CoordinationEvent, ObserverContext } from "./hook-types.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { runHook } from "./run-hook.ts";
@@ -34,15 +34,15 @@ export interface Observers {
 const PER_TURN = 32;
 
 /** Creates the delivery of events to observers, each at its own speed. */
-export function createObservers(parts: ProblemParts): Observers {
+export function createObservers(dependencies: ProblemDependencies): Observers {
   const watching = new Map<string, Watching>();
   return {
     observe: (events) => {
-      for (const { plugin } of listHooks("observe", parts.clock.now())) {
+      for (const { plugin } of listHooks("observe", dependencies.clock.now())) {
         const pluginQueue = watching.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
         watching.set(plugin, pluginQueue);
-        for (const event of events) enqueue(parts, plugin, pluginQueue, event);
-        pluginQueue.telling ??= tell(parts, plugin, pluginQueue);
+        for (const event of events) enqueue(dependencies, plugin, pluginQueue, event);
+        pluginQueue.telling ??= tell(dependencies, plugin, pluginQueue);
       }
     },
     observed: async () => {
@@ -56,7 +56,7 @@ export function createObservers(parts: ProblemParts): Observers {
 }
 
 function enqueue(
-  { logger }: ProblemParts,
+  { logger }: ProblemDependencies,
   plugin: string,
   pluginQueue: Watching,
   event: CoordinationEvent,
@@ -71,17 +71,17 @@ function enqueue(
   pluginQueue.dropped += 1;
 }
 
-async function tell(parts: ProblemParts, plugin: string, pluginQueue: Watching): Promise<void> {
+async function tell(dependencies: ProblemDependencies, plugin: string, pluginQueue: Watching): Promise<void> {
   try {
     for (let toldCount = 0; ; toldCount += 1) {
       if (toldCount % PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
       const next = pluginQueue.waiting.shift();
       if (!next) return;
-      const hook = findHook(plugin, "observe", parts.clock.now());
+      const hook = findHook(plugin, "observe", dependencies.clock.now());
       // Taken back: who is not there any more misses nothing.
       if (!hook) pluginQueue.waiting.length = 0;
       else
-        await runHook(parts, hook, {
+        await runHook(dependencies, hook, {
           createArguments: (context) => [
             copyIsolated(next.event),
             { ...context, dropped: next.dropped } satisfies ObserverContext,

@@ -1,7 +1,7 @@
 /** Owns: what asking one plugin comes to. Every failure is said with the id of the plugin. */
 import { askHook, type HookAnswer, type HookCall } from "./ask-hook.ts";
 import { awaitHookBack, type AskedHook } from "./asked-hooks.ts";
-import { reportProblem, type HookProblem, type ProblemParts } from "./hook-problem.ts";
+import { reportProblem, type HookProblem, type ProblemDependencies } from "./hook-problem.ts";
 import type { Read } from "./read-answers.ts";
 
 /** The answer of a hook, or the problem with it. */
@@ -18,11 +18,11 @@ export interface HookRun<T> extends Pick<HookCall, "createArguments" | "signal">
 
 /** `undefined` where the plugin has taken the hook back meanwhile. */
 export async function runHook<T>(
-  parts: ProblemParts,
+  dependencies: ProblemDependencies,
   hook: AskedHook,
   run: HookRun<T>,
 ): Promise<HookOutcome<T> | undefined> {
-  const { clock } = parts;
+  const { clock } = dependencies;
   const now = await awaitHookBack(hook, clock);
   if (!now) return undefined;
   const createFailure = (
@@ -31,7 +31,7 @@ export async function runHook<T>(
     error?: unknown,
   ): HookOutcome<T> => ({
     kind: "problem",
-    problem: reportProblem(parts, now, { because, what: detail, error }),
+    problem: reportProblem(dependencies, now, { because, what: detail, error }),
   });
   if (now.backByMs !== undefined)
     return createFailure("unavailable", "is not there while its plugin is loaded again");

@@ -1,7 +1,7 @@
 /** Owns: a plugin as a verifier: its verdict, or why there is none (G1: then nothing passes). */
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import type { AskedHook } from "./asked-hooks.ts";
-import type { ProblemParts } from "./hook-problem.ts";
+import type { ProblemDependencies } from "./hook-problem.ts";
 import { copyIsolated } from "./isolated-copy.ts";
 import { readVerdict } from "./read-answers.ts";
 import { runHook } from "./run-hook.ts";
@@ -18,13 +18,13 @@ export type PluginCheck = Pick<CheckRequest, "result" | "deadlineAtMs" | "signal
 
 /** Lets a plugin verify a result. Never rejects. */
 export async function verifyByPlugin(
-  parts: ProblemParts,
+  dependencies: ProblemDependencies,
   { result, deadlineAtMs, signal }: PluginCheck,
   { check, asked: hook }: AskedVerifier,
 ): Promise<CheckAnswer> {
   const outcome =
     hook &&
-    (await runHook(parts, hook, {
+    (await runHook(dependencies, hook, {
       deadlineAtMs,
       signal,
       read: readVerdict,

@@ -28,7 +28,7 @@ import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workf
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import type { McpParts, McpTool, ToolCall, ToolResult } from "./mcp-tool.ts";
+import type { McpDependencies, McpTool, ToolCall, ToolResult } from "./mcp-tool.ts";
 import { createPlanTool } from "./plan-tool.ts";
 import { listResources, readResource, RESOURCE_TEMPLATES } from "./run-resources.ts";
 import { listRunTools } from "./run-tools.ts";
@@ -41,9 +41,13 @@ const INSTRUCTIONS =
   "put the question to a person, and never decide in their place. `status` waits for a run that takes longer than one call.";
 
 /** Creates the server of one session. `hasLeft` tells whether its client is gone. */
-export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => boolean): McpServer {
+export function createMcpServer(
+  dependencies: McpDependencies,
+  caller: Caller,
+  hasLeft: () => boolean,
+): McpServer {
   const mcpServer = new McpServer(
-    { name: "openclaw-coordination", version: parts.version },
+    { name: "openclaw-coordination", version: dependencies.version },
     {
       capabilities: { tools: {}, resources: {} },
       instructions: INSTRUCTIONS,
@@ -51,8 +55,8 @@ export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => 
     },
   );
   const { server } = mcpServer;
-  const handle = createRegistrar(server, guardAnswers(parts));
-  const listTools = createToolList(parts, caller);
+  const handle = createRegistrar(server, guardAnswers(dependencies));
+  const listTools = createToolList(dependencies, caller);
   handle(REQUESTS.listTools, async ({ params }) => listPage(await listTools(), params?.cursor));
   handle(REQUESTS.callTool, async ({ params }, extra) => {
     const tool = (await listTools()).find(({ name }) => name === params.name);
@@ -61,12 +65,12 @@ export function createMcpServer(parts: McpParts, caller: Caller, hasLeft: () => 
     return formatResult(result);
   });
   handle(REQUESTS.listResources, async ({ params }) => {
-    const page = await listResources(parts, caller, params?.cursor);
+    const page = await listResources(dependencies, caller, params?.cursor);
     return page ?? throwInvalid("cursor: expected the nextCursor of a page before");
   });
   handle(REQUESTS.listTemplates, () => Promise.resolve({ resourceTemplates: RESOURCE_TEMPLATES }));
   handle(REQUESTS.readResource, async ({ params: { uri } }) => {
-    const found = await readResource(parts, caller, uri);
+    const found = await readResource(dependencies, caller, uri);
     if (found) return found;
     throw new McpError(RESOURCE_NOT_FOUND, "there is no such resource", { uri: uri.slice(0, 500) });
   });
@@ -120,9 +124,9 @@ const ASKS_NOTHING = {
 };
 
 /** Lists the tools that the caller has the scopes for. They are made anew when the workflows of the host change. */
-function createToolList(parts: McpParts, caller: Caller): () => Promise<readonly McpTool[]> {
-  const { host, operator, toolScopes } = parts;
-  const fixed = [...listRunTools(parts), ...(operator ? [createPlanTool(operator)] : [])];
+function createToolList(dependencies: McpDependencies, caller: Caller): () => Promise<readonly McpTool[]> {
+  const { host, operator, toolScopes } = dependencies;
+  const fixed = [...listRunTools(dependencies), ...(operator ? [createPlanTool(operator)] : [])];
   const names = fixed.map(({ name }) => name);
   const isAllowed = ({ name }: McpTool): boolean =>
     (toolScopes[name] ?? []).every((scope) => caller.scopes?.includes(scope));
@@ -130,7 +134,7 @@ function createToolList(parts: McpParts, caller: Caller): () => Promise<readonly
   return async () => {
     const workflowIds = host.workflowIds();
     if (kept?.workflowIds !== workflowIds) {
-      const all = [...fixed, ...(await listWorkflowTools(parts, caller, names))];
+      const all = [...fixed, ...(await listWorkflowTools(dependencies, caller, names))];
       kept = { workflowIds, tools: all.filter(isAllowed) };
     }
     return kept.tools;
@@ -225,7 +229,7 @@ function describeIssues({ issues }: z.ZodError): string {
 type Guard = <T>(where: string, work: () => Promise<T>) => Promise<T>;
 
 /** M4. */
-function guardAnswers({ logger }: McpParts): Guard {
+function guardAnswers({ logger }: McpDependencies): Guard {
   return async (where, work) => {
     try {
       return await work();

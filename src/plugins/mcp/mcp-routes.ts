@@ -6,7 +6,7 @@ import { PARENT_HEADER } from "../../agents/coordination/workflow/parent-header.
 import { refuse } from "../openwop/http/error-map.ts";
 import { route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
 import { anySchema } from "../openwop/http/schemas.ts";
-import type { McpParts } from "./mcp-tool.ts";
+import type { McpDependencies } from "./mcp-tool.ts";
 import { createMcpSessions } from "./mcp-sessions.ts";
 
 const PATH = "/v1/mcp";
@@ -23,18 +23,18 @@ const HEADERS = [
   PARENT_HEADER,
 ];
 
-export interface McpFaceParts extends McpParts {
+export interface McpFaceDependencies extends McpDependencies {
   /** Web pages of these origins may ask. */
   readonly allowedOrigins: readonly string[];
 }
 
 /** Creates the routes. Without a stream of its own (GET), the server speaks in its answers alone. */
-export function createMcpFace(parts: McpFaceParts): ProtocolFace {
-  const sessions = createMcpSessions(parts);
+export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
+  const sessions = createMcpSessions(dependencies);
   const shared = { path: PATH, auth: "bearer", status: 200, answer: anySchema } as const;
   const handle = async (ask: Ask, method: "POST" | "DELETE"): Promise<Answer> => {
     const origin = ask.header("origin");
-    if (origin !== undefined && !parts.allowedOrigins.includes(origin))
+    if (origin !== undefined && !dependencies.allowedOrigins.includes(origin))
       return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
     const id = ask.header(SESSION_HEADER);
     if (id === undefined && !isBeginning(method, ask.body))

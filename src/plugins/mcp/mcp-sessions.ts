@@ -10,7 +10,7 @@ import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import type { McpParts } from "./mcp-tool.ts";
+import type { McpDependencies } from "./mcp-tool.ts";
 
 interface McpSession {
   readonly id: string;
@@ -29,7 +29,7 @@ export interface McpSessions {
   close(): Promise<void>;
 }
 
-export function createMcpSessions(parts: McpParts): McpSessions {
+export function createMcpSessions(dependencies: McpDependencies): McpSessions {
   // In the order of their last use.
   const sessions = new Map<string, McpSession>();
   const open = async (caller: Caller): Promise<McpSession> => {
@@ -40,19 +40,19 @@ export function createMcpSessions(parts: McpParts): McpSessions {
       hasLeft = true;
       sessions.delete(id);
     };
-    const server = createMcpServer(parts, caller, () => hasLeft);
+    const server = createMcpServer(dependencies, caller, () => hasLeft);
     await server.connect(transport);
     return {
       id,
       holder: nameHolder(caller),
       transport,
-      usedAtMs: parts.clock.now(),
+      usedAtMs: dependencies.clock.now(),
       end: () => server.close(),
     };
   };
   return {
     begin: async (caller) => {
-      await endIdle(sessions, parts.clock.now());
+      await endIdle(sessions, dependencies.clock.now());
       await makeRoom(sessions, nameHolder(caller));
       const session = await open(caller);
       sessions.set(session.id, session);
@@ -61,7 +61,7 @@ export function createMcpSessions(parts: McpParts): McpSessions {
     find: (caller, id) => {
       const session = sessions.get(id);
       if (session?.holder !== nameHolder(caller)) return undefined;
-      session.usedAtMs = parts.clock.now();
+      session.usedAtMs = dependencies.clock.now();
       sessions.delete(id);
       sessions.set(id, session);
       return session;

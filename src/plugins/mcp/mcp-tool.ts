@@ -15,8 +15,8 @@ import { MCP_BOUNDS } from "./mcp-bounds.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The parts that tools and resources work with. */
-export interface McpParts extends RunAccess {
+/** The collaborators that tools and resources work with. */
+export interface McpDependencies extends RunAccess {
   /** The scopes that a caller needs for a tool, by its name. */
   readonly toolScopes: Readonly<Record<string, readonly string[]>>;
   /** The gateway and the whole ledger, for the operator of both. Absent: a client of a host asks. */

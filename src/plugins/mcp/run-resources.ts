@@ -2,7 +2,7 @@
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import type { McpParts } from "./mcp-tool.ts";
+import type { McpDependencies } from "./mcp-tool.ts";
 import { createRunReport } from "./describe-run.ts";
 import {
   EVENTS_TEMPLATE,
@@ -33,10 +33,14 @@ export const RESOURCE_TEMPLATES = [
 ];
 
 /** One page of resources: the runs of the caller's tenant, the newest first. `undefined` for a cursor that is none. */
-export async function listResources(parts: McpParts, caller: Caller, cursor: string | undefined) {
+export async function listResources(
+  dependencies: McpDependencies,
+  caller: Caller,
+  cursor: string | undefined,
+) {
   const after = cursor === undefined ? undefined : readCursor(cursor);
   if (cursor !== undefined && !after) return undefined;
-  const { runs, isMore } = await listTenantRuns(parts, caller, {
+  const { runs, isMore } = await listTenantRuns(dependencies, caller, {
     limit: MCP_BOUNDS.pageMax,
     ...(after && { after }),
   });
@@ -57,20 +61,24 @@ function readCursor(cursor: string): { readonly ordinal: number } | undefined {
 }
 
 /** The text of a resource; `undefined` for one that is not there, or is another tenant's. */
-export async function readResource(parts: McpParts, caller: Caller, uri: string) {
+export async function readResource(dependencies: McpDependencies, caller: Caller, uri: string) {
   const place = parseRunUri(uri);
-  const value = place && (await readPlace(parts, caller, place));
+  const value = place && (await readPlace(dependencies, caller, place));
   return value && { contents: [{ uri, mimeType: MIME_TYPE, text: JSON.stringify(value) }] };
 }
 
-async function readPlace(parts: McpParts, caller: Caller, place: RunPlace): Promise<object | undefined> {
-  if (place.kind === "events") return await readEvents(parts, caller, place);
-  const found = await parts.host.snapshot(caller, place.runId);
+async function readPlace(
+  dependencies: McpDependencies,
+  caller: Caller,
+  place: RunPlace,
+): Promise<object | undefined> {
+  if (place.kind === "events") return await readEvents(dependencies, caller, place);
+  const found = await dependencies.host.snapshot(caller, place.runId);
   return found.kind === "done" ? createRunReport(found.value) : undefined;
 }
 
 async function readEvents(
-  { host }: McpParts,
+  { host }: McpDependencies,
   caller: Caller,
   { runId, from = 0, limit = MCP_BOUNDS.eventsDefault }: RunPlace & { readonly kind: "events" },
 ): Promise<object | undefined> {

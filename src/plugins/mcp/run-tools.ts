@@ -16,7 +16,7 @@ import {
   createResult,
   readArguments,
   type Fields,
-  type McpParts,
+  type McpDependencies,
   type McpTool,
   type OperatorAccess,
   type ToolCall,
@@ -51,12 +51,12 @@ export function createTool<S extends z.ZodType>(
   };
 }
 
-export function listRunTools(parts: McpParts): readonly McpTool[] {
+export function listRunTools(dependencies: McpDependencies): readonly McpTool[] {
   return [
-    createStatusTool(parts),
-    createQuestionsTool(parts),
-    ...(parts.mayAnswer ? [createAnswerTool(parts)] : []),
-    createVerifyTool(parts),
+    createStatusTool(dependencies),
+    createQuestionsTool(dependencies),
+    ...(dependencies.mayAnswer ? [createAnswerTool(dependencies)] : []),
+    createVerifyTool(dependencies),
   ];
 }
 
@@ -71,7 +71,7 @@ const statusSchema = z.strictObject({
   limit: limit.describe("Without runId: list at most so many runs."),
 });
 
-function createStatusTool(parts: McpParts): McpTool {
+function createStatusTool(dependencies: McpDependencies): McpTool {
   const words = {
     name: "status",
     title: "How runs are",
@@ -80,19 +80,23 @@ function createStatusTool(parts: McpParts): McpTool {
     isReadOnly: true,
   };
   return createTool(words, statusSchema, async ({ runId, waitSeconds, limit: most }, { caller, signal }) => {
-    if (runId === undefined) return await createListing(parts, caller, most);
+    if (runId === undefined) return await createListing(dependencies, caller, most);
     const waitMs = waitSeconds * 1_000;
-    const found = await waitForRun(parts, runId, { caller, signal, waitMs });
-    if (found.kind === "done") return createRunResult(found.value, parts);
-    const { operator } = parts;
+    const found = await waitForRun(dependencies, runId, { caller, signal, waitMs });
+    if (found.kind === "done") return createRunResult(found.value, dependencies);
+    const { operator } = dependencies;
     return operator && found.code === "not_found"
       ? await askOperator(operator, "coordination.status", { coordinationId: runId })
       : createRefusal(found);
   });
 }
 
-async function createListing(parts: McpParts, caller: Caller, most: number): Promise<ToolResult> {
-  const { runs, isMore } = await listTenantRuns(parts, caller, { limit: most });
+async function createListing(
+  dependencies: McpDependencies,
+  caller: Caller,
+  most: number,
+): Promise<ToolResult> {
+  const { runs, isMore } = await listTenantRuns(dependencies, caller, { limit: most });
   const shown = runs.map(({ runId, summary }) => ({
     runId,
     workflowId: summary.workflowId,
@@ -104,7 +108,7 @@ async function createListing(parts: McpParts, caller: Caller, most: number): Pro
 
 const questionsSchema = z.strictObject({ limit: limit.describe("List at most so many questions.") });
 
-function createQuestionsTool(parts: McpParts): McpTool {
+function createQuestionsTool(dependencies: McpDependencies): McpTool {
   const words = {
     name: "questions",
     title: "What people are asked",
@@ -112,8 +116,8 @@ function createQuestionsTool(parts: McpParts): McpTool {
     isReadOnly: true,
   };
   return createTool(words, questionsSchema, async ({ limit: most }, { caller }) => {
-    const questions = await listQuestions(parts, caller, most);
-    const { operator } = parts;
+    const questions = await listQuestions(dependencies, caller, most);
+    const { operator } = dependencies;
     if (!operator) return describeQuestions({ questions });
     try {
       const answered = await operator.askGateway("coordination.questions", { limit: most });
@@ -132,11 +136,15 @@ function describeQuestions(data: { readonly questions: readonly ShownQuestion[] 
   return createResult(words, data);
 }
 
-async function listQuestions(parts: McpParts, caller: Caller, most: number): Promise<ShownQuestion[]> {
-  const { runs } = await listTenantRuns(parts, caller, { limit: most, isWaiting: true });
+async function listQuestions(
+  dependencies: McpDependencies,
+  caller: Caller,
+  most: number,
+): Promise<ShownQuestion[]> {
+  const { runs } = await listTenantRuns(dependencies, caller, { limit: most, isWaiting: true });
   const questions: ShownQuestion[] = [];
   for (const { runId } of runs) {
-    const found = await parts.host.snapshot(caller, runId);
+    const found = await dependencies.host.snapshot(caller, runId);
     const question = found.kind === "done" ? readQuestion(found.value) : undefined;
     if (question) questions.push(question);
   }
@@ -174,7 +182,7 @@ const ANSWER_INPUT: Fields = {
   additionalProperties: false,
 };
 
-function createAnswerTool(parts: McpParts): McpTool {
+function createAnswerTool(dependencies: McpDependencies): McpTool {
   const words = {
     name: "answer",
     title: "Answer for a person",
@@ -185,16 +193,16 @@ function createAnswerTool(parts: McpParts): McpTool {
   return {
     ...words,
     inputSchema: ANSWER_INPUT,
-    call: ({ args, caller }) => answerFor(parts, caller, args),
+    call: ({ args, caller }) => answerFor(dependencies, caller, args),
   };
 }
 
-async function answerFor(parts: McpParts, caller: Caller, args: Fields): Promise<ToolResult> {
+async function answerFor(dependencies: McpDependencies, caller: Caller, args: Fields): Promise<ToolResult> {
   if (args["questionId"] === undefined) {
     const read = readArguments(runAnswerSchema, args);
-    return read.ok ? await answerRun(parts, caller, read.value) : read.result;
+    return read.ok ? await answerRun(dependencies, caller, read.value) : read.result;
   }
-  const { operator } = parts;
+  const { operator } = dependencies;
   if (!operator)
     return createFailure(
       "This host has no coordinations of OpenClaw: answer a run, by its runId and a value.",
@@ -203,19 +211,23 @@ async function answerFor(parts: McpParts, caller: Caller, args: Fields): Promise
   return read.ok ? await askOperator(operator, "coordination.answer", read.value) : read.result;
 }
 
-async function answerRun(parts: McpParts, caller: Caller, answer: RunAnswer): Promise<ToolResult> {
+async function answerRun(
+  dependencies: McpDependencies,
+  caller: Caller,
+  answer: RunAnswer,
+): Promise<ToolResult> {
   const { runId, value } = answer;
   if (value === undefined) return createFailure("value: expected the person's decision, got nothing");
-  const nodeId = answer.nodeId ?? (await findAskingNode(parts, caller, runId));
+  const nodeId = answer.nodeId ?? (await findAskingNode(dependencies, caller, runId));
   if (typeof nodeId !== "string") return nodeId;
-  const resolved = await parts.host.resolve(caller, runId, nodeId, value);
+  const resolved = await dependencies.host.resolve(caller, runId, nodeId, value);
   if (resolved.kind === "refused") return createRefusal(resolved);
   const { interruptId, status } = resolved.value;
   return createResult(`Answered; run ${runId} is ${status}.`, { runId, nodeId, interruptId, status });
 }
 
 async function findAskingNode(
-  { host }: McpParts,
+  { host }: McpDependencies,
   caller: Caller,
   runId: string,
 ): Promise<string | ToolResult> {
@@ -224,8 +236,8 @@ async function findAskingNode(
   return readQuestion(found.value)?.nodeId ?? createFailure(`run ${runId} waits for no answer`);
 }
 
-function createVerifyTool(parts: McpParts): McpTool {
-  const { operator } = parts;
+function createVerifyTool(dependencies: McpDependencies): McpTool {
+  const { operator } = dependencies;
   const words = {
     name: "verify",
     title: "Prove the log",
@@ -236,14 +248,14 @@ function createVerifyTool(parts: McpParts): McpTool {
   };
   if (!operator)
     return createTool(words, z.strictObject({ runId: id }), ({ runId }, { caller }) =>
-      verifyRun(parts, caller, runId),
+      verifyRun(dependencies, caller, runId),
     );
   return createTool(words, z.strictObject({ runId: id.optional() }), ({ runId }, { caller }) =>
-    runId === undefined ? verifyLedger(operator) : verifyRun(parts, caller, runId),
+    runId === undefined ? verifyLedger(operator) : verifyRun(dependencies, caller, runId),
   );
 }
 
-async function verifyRun({ runs }: McpParts, caller: Caller, runId: string): Promise<ToolResult> {
+async function verifyRun({ runs }: McpDependencies, caller: Caller, runId: string): Promise<ToolResult> {
   const entry = await runs.entry(runId as CoordinationId);
   if (entry?.summary.tenant !== caller.tenant) return createFailure(`there is no run ${runId} (not_found)`);
   const { events, problems } = await verifyWorkflowRun(runs, entry);

@@ -4,7 +4,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createMcpServer } from "./create-mcp-server.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import type { McpParts } from "./mcp-tool.ts";
+import type { McpDependencies } from "./mcp-tool.ts";
 
 export interface StdioSession {
   /** Resolves when the client has left. */
@@ -14,12 +14,12 @@ export interface StdioSession {
 
 /** Answers the client until it closes its stream. Nothing else may be written to `output`. */
 export async function serveStdio(
-  parts: McpParts,
+  dependencies: McpDependencies,
   { caller, input, output }: { readonly caller: Caller; readonly input: Readable; readonly output: Writable },
 ): Promise<StdioSession> {
   const transport = new StdioServerTransport(input, output, { maxBufferSize: MCP_BOUNDS.messageBytesMax });
   let hasLeft = false;
-  const server = createMcpServer(parts, caller, () => hasLeft);
+  const server = createMcpServer(dependencies, caller, () => hasLeft);
   const ended = new Promise<void>((resolve) => {
     transport.onclose = () => {
       hasLeft = true;

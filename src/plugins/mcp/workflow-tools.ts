@@ -15,23 +15,29 @@ import { formatCanonicalJson } from "../../agents/coordination/std/canonical-jso
 import { WAIT_MS, waitForRun } from "../openwop/runs/run-access.ts";
 import { createInputSchema, describeWorkflow } from "../openwop/runs/workflow-inputs.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import { createRefusal, type McpParts, type McpTool, type ToolCall, type ToolResult } from "./mcp-tool.ts";
+import {
+  createRefusal,
+  type McpDependencies,
+  type McpTool,
+  type ToolCall,
+  type ToolResult,
+} from "./mcp-tool.ts";
 import { createRunResult } from "./describe-run.ts";
 
 /** Lists the workflows that the caller may run. A name that is no tool's, or is another tool's, gets a suffix. */
 export async function listWorkflowTools(
-  parts: McpParts,
+  dependencies: McpDependencies,
   caller: Caller,
   takenNames: readonly string[],
 ): Promise<McpTool[]> {
   const names = new Set(takenNames);
   const tools: McpTool[] = [];
-  for (const workflowId of parts.host.workflowIds().toSorted()) {
-    const found = await parts.host.workflow(caller, workflowId);
+  for (const workflowId of dependencies.host.workflowIds().toSorted()) {
+    const found = await dependencies.host.workflow(caller, workflowId);
     if (found.kind === "refused") continue;
     const name = nameTool(workflowId, names);
     names.add(name);
-    tools.push(createWorkflowTool(parts, found.value, name));
+    tools.push(createWorkflowTool(dependencies, found.value, name));
   }
   return tools;
 }
@@ -45,7 +51,11 @@ function nameTool(workflowId: string, names: ReadonlySet<string>): string {
   return `${word.slice(0, MCP_BOUNDS.toolNameCharsMax - SUFFIX_CHARS - 1)}_${suffix}`;
 }
 
-function createWorkflowTool(parts: McpParts, definition: WorkflowDefinition, name: string): McpTool {
+function createWorkflowTool(
+  dependencies: McpDependencies,
+  definition: WorkflowDefinition,
+  name: string,
+): McpTool {
   const inputSchema = createInputSchema(definition);
   return {
     name,
@@ -54,8 +64,8 @@ function createWorkflowTool(parts: McpParts, definition: WorkflowDefinition, nam
     inputSchema,
     isReadOnly: false,
     call: async (call) => {
-      const problems = (await parts.contract()).check(inputSchema, call.args);
-      if (problems.length === 0) return await runWorkflow(parts, definition, call);
+      const problems = (await dependencies.contract()).check(inputSchema, call.args);
+      if (problems.length === 0) return await runWorkflow(dependencies, definition, call);
       const text = problems.map(({ path, message }) => `${path}: ${message}`).join("; ");
       return { text, structured: { problems }, isError: true };
     },
@@ -63,13 +73,13 @@ function createWorkflowTool(parts: McpParts, definition: WorkflowDefinition, nam
 }
 
 async function runWorkflow(
-  parts: McpParts,
+  dependencies: McpDependencies,
   { id: workflowId, nodes }: WorkflowDefinition,
   call: ToolCall,
 ): Promise<ToolResult> {
   const { caller, args, traceparent, tracestate, parent } = call;
   const runId = nameRun(workflowId, call);
-  const created = await parts.host.create(caller, {
+  const created = await dependencies.host.create(caller, {
     workflowId,
     inputs: args,
     transport: "mcp",
@@ -79,7 +89,7 @@ async function runWorkflow(
     ...(parent && { parent }),
   });
   if (created.kind === "refused") return createRefusal(created);
-  return await waitForCall(parts, created.value.runId, { call, total: nodes.length });
+  return await waitForCall(dependencies, created.value.runId, { call, total: nodes.length });
 }
 
 /** Names the run of a call that has an id, so that the same call made again finds it. */
@@ -94,15 +104,19 @@ interface Waited {
   readonly total: number;
 }
 
-async function waitForCall(parts: McpParts, runId: string, { call, total }: Waited): Promise<ToolResult> {
-  const { host } = parts;
+async function waitForCall(
+  dependencies: McpDependencies,
+  runId: string,
+  { call, total }: Waited,
+): Promise<ToolResult> {
+  const { host } = dependencies;
   const { caller, signal } = call;
-  const found = await waitForRun(parts, runId, {
+  const found = await waitForRun(dependencies, runId, {
     caller,
     signal,
     waitMs: WAIT_MS,
     ...(call.tellProgress && {
-      onChange: createProgress(parts, { ...call, tell: call.tellProgress }, total),
+      onChange: createProgress(dependencies, { ...call, tell: call.tellProgress }, total),
     }),
   });
   if (signal.aborted && !call.hasLeft()) {
@@ -110,7 +124,7 @@ async function waitForCall(parts: McpParts, runId: string, { call, total }: Wait
     const cancelled = await host.cancel(caller, runId, { reason });
     if (cancelled.kind === "refused") return createRefusal(cancelled);
   }
-  return found.kind === "refused" ? createRefusal(found) : createRunResult(found.value, parts);
+  return found.kind === "refused" ? createRefusal(found) : createRunResult(found.value, dependencies);
 }
 
 interface Telling {
@@ -119,7 +133,7 @@ interface Telling {
 
 /** Tells of nodes that have ended, no more often than a client can show, and never backwards. */
 function createProgress(
-  { clock }: McpParts,
+  { clock }: McpDependencies,
   { tell }: Telling,
   total: number,
 ): (snapshot: RunSnapshot) => void {

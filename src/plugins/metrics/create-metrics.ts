@@ -15,7 +15,7 @@ import type { AppendOutcome } from "./time-appends.ts";
 import { createGaugeReader, type Gauges, type MeasuredLedger } from "./read-gauges.ts";
 import { createMetricValues, type MetricValues } from "./registry.ts";
 
-export interface MetricsParts {
+export interface MetricsDependencies {
   readonly reader: () => Promise<FollowedLedger & MeasuredLedger>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -38,7 +38,12 @@ const LOOK_MS = 1_000;
 /** A measurement that takes longer is not waited for: the one before is shown. */
 const MEASURE_MS_MAX = 5;
 
-export function createMetrics({ reader, clock, logger, sinceMs = clock.now() }: MetricsParts): Metrics {
+export function createMetrics({
+  reader,
+  clock,
+  logger,
+  sinceMs = clock.now(),
+}: MetricsDependencies): Metrics {
   const values = createMetricValues();
   const follower = createLedgerFollower({ reader, sinceMs, add: (sample) => values.add(sample) });
   const measure = createMeasuring(createGaugeReader(reader), values);

@@ -16,7 +16,7 @@ import { createFoldedRuns, type FoldedRuns } from "./folded-runs.ts";
 export type FollowedLedger = RunReader &
   Pick<LedgerQueries, "readAppended" | "readArrivals" | "newestPosition" | "positionBefore">;
 
-export interface FollowerParts {
+export interface FollowerDependencies {
   readonly reader: () => Promise<FollowedLedger>;
   /** Counting begins with what was appended from then on. */
   readonly sinceMs: EpochMs;
@@ -42,7 +42,7 @@ interface Place {
   singlyUntil: number;
 }
 
-export function createLedgerFollower({ reader, sinceMs, add }: FollowerParts): LedgerFollower {
+export function createLedgerFollower({ reader, sinceMs, add }: FollowerDependencies): LedgerFollower {
   const counter = createEventCounter(createFoldedRuns(reader, WEIGHT_MAX));
   let place: Place | undefined;
   let counting: Promise<unknown> = Promise.resolve();

@@ -170,13 +170,13 @@ async function endTurn(
   if (sessionKey && runId) await (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
 }
 
-interface TurnParts {
+interface TurnDependencies {
   readonly runtime: SharedRuntime;
   readonly privileges: PrivilegeHandlers;
 }
 
 async function beginTurn(
-  { runtime, privileges }: TurnParts,
+  { runtime, privileges }: TurnDependencies,
   event: HookEvent<"before_prompt_build">,
   { sessionKey, runId, inputProvenance }: HookContext<"before_prompt_build">,
 ): Promise<HookResult<"before_prompt_build">> {

@@ -19,8 +19,8 @@ export function registerAnswerRoute(api: OpenClawPluginApi): void {
         import("./questions/signed-answer.ts"),
         import("./host/host-logger.ts"),
       ]);
-      const parts = { use: planAccess(api), logger: hostLogger(api.logger) };
-      await takeSignedAnswer(parts, request, response);
+      const dependencies = { use: planAccess(api), logger: hostLogger(api.logger) };
+      await takeSignedAnswer(dependencies, request, response);
       return true;
     },
   });

@@ -14,8 +14,12 @@ export function registerCoordinationCommands(api: OpenClawPluginApi): void {
         import("./questions/answer-command.ts"),
         import("./host/host-logger.ts"),
       ]);
-      const parts = { use: planAccess(api), useChats: createChatAccess(api), logger: hostLogger(api.logger) };
-      return { text: await answerCommand(parts, message) };
+      const dependencies = {
+        use: planAccess(api),
+        useChats: createChatAccess(api),
+        logger: hostLogger(api.logger),
+      };
+      return { text: await answerCommand(dependencies, message) };
     },
   });
 }

@@ -16,12 +16,12 @@ import { openApiDocument } from "./http/openapi.ts";
 import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
 import type { ProtocolFace, Route } from "./http/route.ts";
 import { routesOf } from "./route-table.ts";
-import { refuseNotFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
+import { refuseNotFound, responseOf, serveRoute, type ServeDependencies } from "./http/serve-route.ts";
 import type { SuiteFace } from "./http/suite-face.ts";
 import { streamHub } from "./http/stream-hub.ts";
 import { createOnce } from "../../agents/coordination/std/load-once.ts";
 
-export interface OpenWopParts {
+export interface OpenWopDependencies {
   readonly host: WorkflowHost;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -62,12 +62,12 @@ const STRANGERS_RATE: RateLimit = { requestsPerSecond: 50, burst: 200 };
 const UNVERSIONED = /^\/(runs|workflows|interrupts|agents|webhooks|openapi\.json)([/:]|$)/;
 
 /** @throws RangeError for tokens, tenants or limits that make no sense. */
-export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
+export function createOpenWopApp(options: OpenWopDependencies): OpenWopApp {
   const { host, clock, logger, advertised, faces = [] } = options;
   const routes = routesOf(advertised, options.suite);
   const streams = streamHub(clock, options.streamsMax);
   const { name: title, version } = advertised.implementation;
-  const parts: ServeParts = {
+  const dependencies: ServeDependencies = {
     host,
     clock,
     logger,
@@ -85,7 +85,8 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   const app = new Hono();
   if (options.allowedOrigins?.length) app.use("*", createCors(options.allowedOrigins));
   const served = [...routes, ...listMetricsRoutes(options), ...faces.flatMap((face) => face.routes)];
-  for (const route of served) app.on(route.method, formatRouterPath(route.path), serveRoute(route, parts));
+  for (const route of served)
+    app.on(route.method, formatRouterPath(route.path), serveRoute(route, dependencies));
   const methods = listMethodsByPath(served);
   app.notFound((context) => responseOf(refuseMisdirected(context, methods)));
   app.onError((error) => responseOf(failureOf(error, "the router", logger)));
@@ -101,7 +102,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
 }
 
 /** No part of the protocol, so no part of its document either. */
-function listMetricsRoutes({ metrics, tokens }: OpenWopParts): readonly Route[] {
+function listMetricsRoutes({ metrics, tokens }: OpenWopDependencies): readonly Route[] {
   if (!metrics) return [];
   return [createMetricsRoute(metrics, { isShared: new Set(tokens.map(({ tenant }) => tenant)).size > 1 })];
 }

@@ -9,11 +9,11 @@
 import { getRequestListener } from "@hono/node-server";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { BlockList, isIP, type AddressInfo, type Socket } from "node:net";
-import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "./app.ts";
+import { createOpenWopApp, type OpenWopApp, type OpenWopDependencies } from "./app.ts";
 import { HTTP_BOUNDS } from "./http/http-bounds.ts";
 import type { RateLimit } from "./http/rate-limit.ts";
 
-export interface ServeOptions extends Omit<OpenWopParts, "rateLimit"> {
+export interface ServeOptions extends Omit<OpenWopDependencies, "rateLimit"> {
   /** An IP address, or `localhost`. */
   readonly hostname?: string;
   /** 0: any that is free. */
@@ -57,7 +57,7 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
   const hostname = options.hostname ?? "127.0.0.1";
   const isLocal = isLoopback(hostname);
   if (!isLocal) checkRemote(options, hostname);
-  const app = createOpenWopApp(createAppParts(options, isLocal));
+  const app = createOpenWopApp(createAppDependencies(options, isLocal));
   const { headersMs, requestMs, checkMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer(
     {
@@ -117,7 +117,10 @@ const TIMEOUTS: Timeouts = {
   checkMs: HTTP_BOUNDS.timeoutCheckMs,
 };
 
-function createAppParts({ rateLimit, page: _, ...options }: ServeOptions, isLocal: boolean): OpenWopParts {
+function createAppDependencies(
+  { rateLimit, page: _, ...options }: ServeOptions,
+  isLocal: boolean,
+): OpenWopDependencies {
   const limit = rateLimit ?? (isLocal ? "none" : REMOTE_RATE);
   return limit === "none" ? options : { ...options, rateLimit: limit };
 }

@@ -28,8 +28,9 @@ export async function readEffectivePrivileges(
   const effective = new Map<StepId, readonly PrivilegeBound[]>();
   for (const step of steps) {
     const { sourceSession: source } = step;
-    const parts = { store: reader, runs: { state } };
-    const inherited = above.get(source) ?? (await findBoundsOfSession(parts, source, () => undefined)).bounds;
+    const dependencies = { store: reader, runs: { state } };
+    const inherited =
+      above.get(source) ?? (await findBoundsOfSession(dependencies, source, () => undefined)).bounds;
     above.set(source, inherited);
     const bounds = [...listOwnBounds(coordinationId, step), ...inherited];
     if (bounds.length > 0) effective.set(step.stepId, bounds);

@@ -11,7 +11,7 @@ import type { Span } from "../../agents/coordination/telemetry/span.ts";
 import type { SpanSender } from "../../infra/otlp/otlp-sender.ts";
 import type { ExportedLedger, FollowedSpans } from "./followed-spans.ts";
 
-export interface SpanExportParts {
+export interface SpanExportDependencies {
   readonly ledger: () => Promise<ExportedLedger>;
   readonly cursors: () => Promise<ExportCursors>;
   readonly spans: FollowedSpans;
@@ -49,7 +49,7 @@ interface Page {
 }
 
 interface Exporting {
-  readonly parts: SpanExportParts;
+  readonly dependencies: SpanExportDependencies;
   /** Behind which the export goes on; absent while another process exports. */
   position?: number;
   /** When this process told last that it is there, by its steady clock. */
@@ -60,14 +60,14 @@ interface Exporting {
   failures: number;
 }
 
-export function createSpanExport(parts: SpanExportParts): SpanExport {
-  const exporting: Exporting = { parts, toldAtMs: 0, failures: 0 };
+export function createSpanExport(dependencies: SpanExportDependencies): SpanExport {
+  const exporting: Exporting = { dependencies, toldAtMs: 0, failures: 0 };
   let cancelWait: (() => void) | undefined;
   let isClosed = false;
   let turn: Promise<void> = Promise.resolve();
   const work = (): void => {
     turn = exportNext(exporting).then((waitMs) => {
-      if (!isClosed) cancelWait = parts.clock.wakeAt(addMs(parts.clock.now(), waitMs), work);
+      if (!isClosed) cancelWait = dependencies.clock.wakeAt(addMs(dependencies.clock.now(), waitMs), work);
     });
   };
   return {
@@ -75,7 +75,7 @@ export function createSpanExport(parts: SpanExportParts): SpanExport {
     close: async () => {
       isClosed = true;
       cancelWait?.();
-      await Promise.race([turn, waitFor(parts.clock, CLOSE_MS)]);
+      await Promise.race([turn, waitFor(dependencies.clock, CLOSE_MS)]);
       await releaseExport(exporting);
     },
   };
@@ -88,13 +88,13 @@ function waitFor(clock: Clock, ms: number): Promise<void> {
 }
 
 /** Gives the export back, where this process has it. Whoever is not told waits for a lease. */
-async function releaseExport({ parts, position }: Exporting): Promise<void> {
+async function releaseExport({ dependencies, position }: Exporting): Promise<void> {
   if (position === undefined) return;
   try {
-    const cursors = await parts.cursors();
-    await cursors.release({ name: NAME, holder: parts.holder });
+    const cursors = await dependencies.cursors();
+    await cursors.release({ name: NAME, holder: dependencies.holder });
   } catch (error) {
-    parts.logger.debug({ why: describeError(error) }, "the export of spans could not be given back");
+    dependencies.logger.debug({ why: describeError(error) }, "the export of spans could not be given back");
   }
 }
 
@@ -105,7 +105,7 @@ async function exportNext(exporting: Exporting): Promise<number> {
     const page = exporting.page ?? (await readPage(exporting));
     if (!page) return POLL_MS;
     exporting.page = page;
-    await sendPage(exporting.parts, page.spans);
+    await sendPage(exporting.dependencies, page.spans);
     await advanceTo(exporting, page.reached);
     delete exporting.page;
     noteCollector(exporting);
@@ -117,18 +117,18 @@ async function exportNext(exporting: Exporting): Promise<number> {
 
 /** True where this process exports. */
 async function holdExport(exporting: Exporting): Promise<boolean> {
-  const { parts, position, toldAtMs } = exporting;
+  const { dependencies, position, toldAtMs } = exporting;
   if (position === undefined) return takeExport(exporting);
-  if (parts.steady.elapsedMs() - toldAtMs < TELL_MS) return true;
+  if (dependencies.steady.elapsedMs() - toldAtMs < TELL_MS) return true;
   return advanceTo(exporting, position);
 }
 
 /** Notes how far the export came, and that this process is there. False: another one has taken it over. */
 async function advanceTo(exporting: Exporting, position: number): Promise<boolean> {
-  const { parts } = exporting;
-  const cursors = await parts.cursors();
-  exporting.toldAtMs = parts.steady.elapsedMs();
-  const isOurs = await cursors.advance({ name: NAME, holder: parts.holder, position });
+  const { dependencies } = exporting;
+  const cursors = await dependencies.cursors();
+  exporting.toldAtMs = dependencies.steady.elapsedMs();
+  const isOurs = await cursors.advance({ name: NAME, holder: dependencies.holder, position });
   if (isOurs) exporting.position = position;
   else {
     // Whoever has it now may come further than the page that waits here.
@@ -140,14 +140,14 @@ async function advanceTo(exporting: Exporting, position: number): Promise<boolea
 
 /** Takes the export where nobody has it, or who has it is silent. */
 async function takeExport(exporting: Exporting): Promise<boolean> {
-  const { parts } = exporting;
-  const cursors = await parts.cursors();
+  const { dependencies } = exporting;
+  const cursors = await dependencies.cursors();
   const holder = await cursors.holder(NAME);
   const silent = holder && findSilent(exporting, holder);
   if (holder && !silent) return false;
-  const from = await (await parts.ledger()).newestPosition();
-  exporting.toldAtMs = parts.steady.elapsedMs();
-  const request = { name: NAME, holder: parts.holder, from, ...(silent && { silent }) };
+  const from = await (await dependencies.ledger()).newestPosition();
+  exporting.toldAtMs = dependencies.steady.elapsedMs();
+  const request = { name: NAME, holder: dependencies.holder, from, ...(silent && { silent }) };
   const position = await cursors.take(request);
   if (position !== undefined) exporting.position = position;
   return position !== undefined;
@@ -155,48 +155,48 @@ async function takeExport(exporting: Exporting): Promise<boolean> {
 
 /** Returns who has the export where they have told nothing for a whole lease by the clock of this process. */
 function findSilent(exporting: Exporting, holder: ExportHolder): ExportHolder | undefined {
-  const { parts, seen } = exporting;
-  const elapsedMs = parts.steady.elapsedMs();
+  const { dependencies, seen } = exporting;
+  const elapsedMs = dependencies.steady.elapsedMs();
   if (seen?.holder === holder.holder && seen.beats === holder.beats)
     return elapsedMs - seen.atMs >= LEASE_MS ? holder : undefined;
   exporting.seen = { ...holder, atMs: elapsedMs };
   return undefined;
 }
 
-async function readPage({ parts, position = 0 }: Exporting): Promise<Page | undefined> {
-  const ledger = await parts.ledger();
+async function readPage({ dependencies, position = 0 }: Exporting): Promise<Page | undefined> {
+  const ledger = await dependencies.ledger();
   const { items, reached } = await ledger.readArrivals({ after: position, limit: ARRIVALS_MAX });
   if (reached === position) return undefined;
-  return { spans: await parts.spans.project(ledger, items), reached };
+  return { spans: await dependencies.spans.project(ledger, items), reached };
 }
 
-async function sendPage({ sender, logger }: SpanExportParts, spans: readonly Span[]): Promise<void> {
+async function sendPage({ sender, logger }: SpanExportDependencies, spans: readonly Span[]): Promise<void> {
   for (let at = 0; at < spans.length; at += SPANS_MAX)
     await sendSpans({ sender, logger }, spans.slice(at, at + SPANS_MAX));
 }
 
 /** A request that the collector refuses is sent in halves, so that one span that it does not take does not hold up the others. */
 async function sendSpans(
-  parts: Pick<SpanExportParts, "sender" | "logger">,
+  dependencies: Pick<SpanExportDependencies, "sender" | "logger">,
   spans: readonly Span[],
 ): Promise<void> {
-  const sent = await parts.sender.send(spans);
+  const sent = await dependencies.sender.send(spans);
   if (sent.kind === "sent") return;
   if (sent.kind === "unavailable") throw new Error(sent.why);
   if (spans.length === 1) {
-    parts.logger.warn(
+    dependencies.logger.warn(
       { why: sent.why, span: spans[0]?.name },
       "the collector refused a span: it is left out",
     );
     return;
   }
   const half = Math.ceil(spans.length / 2);
-  await sendSpans(parts, spans.slice(0, half));
-  await sendSpans(parts, spans.slice(half));
+  await sendSpans(dependencies, spans.slice(0, half));
+  await sendSpans(dependencies, spans.slice(half));
 }
 
 function noteFailure(exporting: Exporting, why: string): number {
-  const { logger } = exporting.parts;
+  const { logger } = exporting.dependencies;
   const waitMs = BACKOFF_MS[Math.min(exporting.failures, BACKOFF_MS.length - 1)] ?? POLL_MS;
   if (exporting.failures === 0) logger.warn({ why }, "spans cannot be exported: they wait in the ledger");
   exporting.failures += 1;
@@ -204,6 +204,6 @@ function noteFailure(exporting: Exporting, why: string): number {
 }
 
 function noteCollector(exporting: Exporting): void {
-  if (exporting.failures > 0) exporting.parts.logger.info({}, "spans are exported again");
+  if (exporting.failures > 0) exporting.dependencies.logger.info({}, "spans are exported again");
   exporting.failures = 0;
 }

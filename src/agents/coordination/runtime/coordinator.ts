@@ -20,10 +20,10 @@ import type { ContentStore } from "../ports/content-store.ts";
 import { viewCoordination, type CoordinationView } from "./log/coordination-view.ts";
 import { createChildWatch, type ChildWatch } from "./spawns/child-watch.ts";
 import { createArbiter, type Arbiter } from "./arbiter/arbiter.ts";
-import type { ArbitrationParts } from "./arbiter/arbiter-parts.ts";
+import type { ArbitrationDependencies } from "./arbiter/arbiter-dependencies.ts";
 import { createDispatcher, type Dispatcher } from "./effects/dispatcher.ts";
 import { createOwnerTurns, type OwnerTurns } from "./effects/owner-turns.ts";
-import type { GateParts } from "./environment/gate-parts.ts";
+import type { GateDependencies } from "./environment/gate-dependencies.ts";
 import { isStrict } from "../ledger/withheld-words.ts";
 import { gateOf } from "./held-results/gate-of.ts";
 import { createQuestionRequests } from "./questions/answer-question.ts";
@@ -37,26 +37,30 @@ import { createPrivilegeGuard, type PrivilegeGuard } from "./privileges/privileg
 import type { PlanRequests } from "./plans/plan-requests.ts";
 import { createForkSources } from "./log/carried-results.ts";
 import { createPlanSource } from "./log/plan-source.ts";
-import { createRunLog, type RunLog, type RunLogParts } from "./log/run-log.ts";
-import type { PlanParts, RuntimeParts, Settings } from "./environment/runtime-parts.ts";
+import { createRunLog, type RunLog, type RunLogDependencies } from "./log/run-log.ts";
+import type { PlanDependencies, RuntimeDependencies, Settings } from "./environment/runtime-dependencies.ts";
 import { createTurnsByName, type TurnsByName } from "../std/turns-by-name.ts";
-import type { AdmitParts } from "./spawns/admit-spawn.ts";
+import type { AdmitDependencies } from "./spawns/admit-spawn.ts";
 import { withRules, type PolicyRules } from "./environment/policy-rules.ts";
 import type { SpawnGate } from "./spawns/spawn-gate.ts";
-import { createSpawnRequests, type SpawnRequestParts, type SpawnRequests } from "./spawns/spawn-requests.ts";
+import {
+  createSpawnRequests,
+  type SpawnRequestDependencies,
+  type SpawnRequests,
+} from "./spawns/spawn-requests.ts";
 import { createPlanRequests } from "./plans/submit-plan.ts";
 import {
   createSharedLedger,
   type SharedLedger,
-  type SharedLedgerParts,
+  type SharedLedgerDependencies,
   type SharedWork,
 } from "./ownership/shared-ledger.ts";
 import { describeError } from "../std/describe-error.ts";
 import { createUsageBook, type UsageBook } from "./usage/usage-book.ts";
 import { createUsageRecorder, type UsageRecorder } from "./usage/usage-recorder.ts";
 
-export interface CoordinatorParts
-  extends Omit<RunLogParts, "ownRuns">, PlanParts, ArbitrationParts, GateParts {
+export interface CoordinatorDependencies
+  extends Omit<RunLogDependencies, "ownRuns">, PlanDependencies, ArbitrationDependencies, GateDependencies {
   readonly content: ContentStore;
   readonly runner: SpawnObserver;
   readonly lanes: LaneRunner;
@@ -64,7 +68,7 @@ export interface CoordinatorParts
   readonly settings: Settings;
   readonly newCoordinationId: () => CoordinationId;
   /** Present where other gateways reach the ledger, too. */
-  readonly shared?: Omit<SharedLedgerParts, "owners">;
+  readonly shared?: Omit<SharedLedgerDependencies, "owners">;
   /** Holds the use of model calls until it is recorded, and may outlive this coordinator; absent: its own. */
   readonly usage?: UsageBook;
   /** Bounds the use of a coordination that a spawn opens. */
@@ -105,7 +109,7 @@ export interface Coordinator extends SpawnRequests, PlanRequests, QuestionReques
  * refuse it.
  */
 function spawnGateOf(
-  { gates, pluginGates, truth: { onMismatch } }: GateParts,
+  { gates, pluginGates, truth: { onMismatch } }: GateDependencies,
   agentId: AgentId,
   runner: RunnerKind,
 ): Gate | undefined {
@@ -118,7 +122,7 @@ function spawnGateOf(
   return runner === "acp" && gate && !isStrict(gate) ? undefined : gate;
 }
 
-interface Core extends Omit<CoordinatorParts, "usage"> {
+interface Core extends Omit<CoordinatorDependencies, "usage"> {
   readonly usage: UsageRecorder;
   readonly withheld: WithheldTexts;
   readonly runs: RunLog;
@@ -127,17 +131,21 @@ interface Core extends Omit<CoordinatorParts, "usage"> {
   readonly life: AbortController;
 }
 
-function createSpawnRequestParts(core: Core): SpawnRequestParts {
+function createSpawnRequestDependencies(core: Core): SpawnRequestDependencies {
   const stopping = core.life.signal;
-  return { ...core, stopping, ...createAdmitParts(core, new Map<string, Promise<unknown>>(), undefined) };
+  return {
+    ...core,
+    stopping,
+    ...createAdmitDependencies(core, new Map<string, Promise<unknown>>(), undefined),
+  };
 }
 
 /** `opening` is one for all rules. */
-function createAdmitParts(
+function createAdmitDependencies(
   core: Core,
-  opening: AdmitParts["opening"],
+  opening: AdmitDependencies["opening"],
   rules: PolicyRules | undefined,
-): AdmitParts {
+): AdmitDependencies {
   const ruled = withRules(core, rules);
   return {
     ...ruled,
@@ -145,18 +153,18 @@ function createAdmitParts(
     ...(rules && { policy: rules.policy }),
     questions: () => questionPolicyOf(ruled),
     gateOf: ({ agentId, runner }) => spawnGateOf(ruled, agentId, runner),
-    under: (others) => createAdmitParts(core, opening, others),
+    under: (others) => createAdmitDependencies(core, opening, others),
   };
 }
 
-export function createCoordinator(parts: CoordinatorParts): Coordinator {
-  const shared = createShared(parts);
+export function createCoordinator(dependencies: CoordinatorDependencies): Coordinator {
+  const shared = createShared(dependencies);
   const runs = createRunLog({
-    ...parts,
+    ...dependencies,
     ...(shared && { ownRuns: { ...shared.ownRuns, ownerId: shared.ownerId } }),
     onAppended: (events, ownerSession) => {
-      parts.onAppended?.(events, ownerSession);
-      leaveGate(parts.gate, events);
+      dependencies.onAppended?.(events, ownerSession);
+      leaveGate(dependencies.gate, events);
       arbiter.appended(events);
       if (events.some(({ type }) => type === "escalation.closed")) waits.changed();
     },
@@ -164,17 +172,14 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
   });
   const turns = createOwnerTurns();
   const childTurns = createTurnsByName();
-  const waits = createQuestionWaits(parts.clock);
-  const withheld = parts.withheld ?? createOwnTexts(parts);
-  const plans = createPlanSource(parts);
-  const forks = createForkSources(parts);
-  const arbiter = createArbiter({
-    ...parts,
-    plans,
-    runs: watchRuns(runs, (state) => dispatcher.watch(state)),
-  });
+  const waits = createQuestionWaits(dependencies.clock);
+  const withheld = dependencies.withheld ?? createOwnTexts(dependencies);
+  const plans = createPlanSource(dependencies);
+  const forks = createForkSources(dependencies);
+  const watched = watchRuns(runs, (state) => dispatcher.watch(state));
+  const arbiter = createArbiter({ ...dependencies, plans, runs: watched });
   const dispatcher: Dispatcher = createDispatcher({
-    ...parts,
+    ...dependencies,
     runs,
     turns,
     plans,
@@ -187,17 +192,19 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     childTurns,
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
-  const usage = createUsageRecorder({ ...parts, runs, book: parts.usage ?? createUsageBook("own") });
-  const core: Core = { ...parts, runs, dispatcher, withheld, usage, childTurns, life: new AbortController() };
+  const book = dependencies.usage ?? createUsageBook("own");
+  const usage = createUsageRecorder({ ...dependencies, runs, book });
+  const life = new AbortController();
+  const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, life };
   const { watch, giveBack } = dispatcher;
-  const planning: RuntimeParts = { ...core, plans, forks, watch, giveBack };
-  const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
+  const planning: RuntimeDependencies = { ...core, plans, forks, watch, giveBack };
+  const requested = { ...planning, newCoordinationId: dependencies.newCoordinationId };
   return {
-    ...createSpawnRequests(createSpawnRequestParts(core)),
+    ...createSpawnRequests(createSpawnRequestDependencies(core)),
     view: (coordinationId) => readView(runs, coordinationId),
-    ...createTurnHearing({ turns, arbiter, usage, clock: parts.clock }),
+    ...createTurnHearing({ turns, arbiter, usage, clock: dependencies.clock }),
     arbiter,
-    privileges: createPrivilegeGuard({ ...parts, runs }),
+    privileges: createPrivilegeGuard({ ...dependencies, runs }),
     usageRecorder: usage,
     ...createPlanRequests(requested),
     ...createQuestionRequests({ ...requested, waits }),
@@ -242,11 +249,11 @@ function createLife(core: Core, shared: SharedLedger | undefined): Pick<Coordina
   };
 }
 
-function createOwnTexts({ refOf }: CoordinatorParts): WithheldTexts {
+function createOwnTexts({ refOf }: CoordinatorDependencies): WithheldTexts {
   return createWithheldTexts((session, text) => refOf(`${session}\0${text}`).sha256);
 }
 
-function createShared({ shared, store, clock, logger }: CoordinatorParts) {
+function createShared({ shared, store, clock, logger }: CoordinatorDependencies) {
   if (!shared) return undefined;
   const { owners } = store;
   return { ...createSharedLedger({ ...shared, owners, clock, logger }), ownerId: shared.owner.id };

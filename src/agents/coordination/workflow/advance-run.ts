@@ -50,7 +50,7 @@ export interface RunContext {
   readonly settings: WorkflowSettings;
 }
 
-export interface ProgressParts extends RunContext {
+export interface ProgressContext extends RunContext {
   readonly now: EpochMs;
 }
 
@@ -70,11 +70,11 @@ export interface Advance extends RunContext {
 /** Appends the drafts to the log of the run, then everything that follows from it. */
 export function advanceRun(
   run: WorkflowRun,
-  parts: ProgressParts,
+  context: ProgressContext,
   drafts: readonly WorkflowDraft[] = [],
 ): Progress {
   if (isMaterialising(run)) return { run, events: [], memory: [], effects: [] };
-  const advance: Advance = { ...parts, run, events: [], memory: [] };
+  const advance: Advance = { ...context, run, events: [], memory: [] };
   append(advance, drafts);
   let hasStepped = true;
   while (hasStepped && advance.events.length < EVENTS_PER_CALL) hasStepped = takeStep(advance);
@@ -84,10 +84,10 @@ export function advanceRun(
 /** Appends the drafts to the log of the run, and nothing that follows from them: whoever drives the run plans that. */
 export function recordDrafts(
   run: WorkflowRun,
-  parts: ProgressParts,
+  context: ProgressContext,
   drafts: readonly WorkflowDraft[],
 ): Pick<Progress, "run" | "events"> {
-  const advance: Advance = { ...parts, run, events: [], memory: [] };
+  const advance: Advance = { ...context, run, events: [], memory: [] };
   append(advance, drafts);
   return { run: advance.run, events: advance.events };
 }
@@ -217,7 +217,7 @@ export function stepOf(view: NodeView): NodeStep {
 
 /** Returns all that a node may look at; `undefined` for one that has not been started. */
 export function viewOf(
-  { run, graph, settings, now }: ProgressParts & { readonly run: WorkflowRun },
+  { run, graph, settings, now }: ProgressContext & { readonly run: WorkflowRun },
   nodeId: string,
 ): NodeView | undefined {
   const node = graph.nodes.get(nodeId);

@@ -9,7 +9,7 @@ import {
 } from "../contracts/workflows/workflow-events.ts";
 import { SUPERVISOR } from "./state/graph.ts";
 import { agentIdOf, type NodeView } from "./node-contract/node-type.ts";
-import { advanceRun, stepOf, viewOf, type ProgressParts, type RunContext } from "./advance-run.ts";
+import { advanceRun, stepOf, viewOf, type ProgressContext, type RunContext } from "./advance-run.ts";
 import { draftNodeStart } from "./node-failure.ts";
 import { statusOf } from "./state/run-view.ts";
 import { isAtFork, type Interrupt, type WorkflowRun } from "./state/workflow-state.ts";
@@ -21,12 +21,12 @@ import { draftSuspension } from "./node-contract/suspension.ts";
  */
 export function draftGoingLive(
   run: WorkflowRun,
-  parts: RunContext,
+  context: RunContext,
   process: string,
 ): readonly WorkflowDraft[] {
   if (!isAtFork(run)) return [];
   // As of its last event: the time between is nobody's.
-  const then = { ...parts, now: run.changedAtMs };
+  const then = { ...context, now: run.changedAtMs };
   const rest = restOf(run, then);
   const { events, effects, wakeAtMs } = advanceRun(run, then, rest);
   const works = events.length > 0 || effects.length > 0 || wakeAtMs !== undefined;
@@ -34,9 +34,9 @@ export function draftGoingLive(
 }
 
 /** Drafts what follows from the last event of a fork, as its source would have appended it. */
-export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] {
+export function restOf(run: WorkflowRun, context: ProgressContext): WorkflowDraft[] {
   return [...run.nodes.values()].flatMap(({ nodeId }) => {
-    const view = viewOf({ ...parts, run }, nodeId);
+    const view = viewOf({ ...context, run }, nodeId);
     if (!view) return [];
     // Cut off between a failed attempt and the next one, which a paused run begins when it is resumed.
     const { attempt, isRetrying } = view.nodeRun;

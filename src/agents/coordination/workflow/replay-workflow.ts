@@ -21,7 +21,7 @@ import type { Values } from "./state/values.ts";
 
 export type AskEffect = NodeEffect & { readonly kind: "ask_model" };
 
-export interface ReplayParts extends RunContext {
+export interface ReplayContext extends RunContext {
   /** Events before it are as they are in the source. */
   readonly derivesFrom?: number;
   /** The call of a model that was asked again, and whose recorded outcome stands. */
@@ -76,8 +76,12 @@ function countBeforeMoment(events: readonly WorkflowEvent[], wanted: number): nu
 }
 
 /** The run goes on from its own state; what it appends is what is recorded. */
-export function replayRecorded(run: WorkflowRun, parts: ReplayParts, recorded: RecordedPart): ReplayedPart {
-  const replay = createReplay(run, parts, recorded);
+export function replayRecorded(
+  run: WorkflowRun,
+  context: ReplayContext,
+  recorded: RecordedPart,
+): ReplayedPart {
+  const replay = createReplay(run, context, recorded);
   let then: ReplayedPart["then"] | undefined;
   while (!then) then = replayNext(replay);
   if (then.kind === "over") settle(replay);
@@ -123,17 +127,17 @@ const NOTHING: Derived = { kind: "nothing" };
 
 function createReplay(
   run: WorkflowRun,
-  { askedEffectId, derivesFrom = 0, ...parts }: ReplayParts,
+  { askedEffectId, derivesFrom = 0, ...context }: ReplayContext,
   recorded: RecordedPart,
 ): Replay {
   const replay: Replay = {
     advance: {
-      ...parts,
+      ...context,
       run,
       now: 0 as EpochMs,
       events: [],
       memory: [],
-      settings: withoutLimits(parts.settings),
+      settings: withoutLimits(context.settings),
       compare: (drafts) => compareDerived(replay, drafts),
     },
     // An event is made for the run where it is taken: most of the record of a page is.

@@ -3,7 +3,7 @@ import type { WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-contract/node-type.ts";
 import { nodeTypeOf } from "./nodes/node-types.ts";
 import { draftModelCall } from "./node-contract/model-call.ts";
-import { viewOf, type ProgressParts, type RunContext } from "./advance-run.ts";
+import { viewOf, type ProgressContext, type RunContext } from "./advance-run.ts";
 import { describeBrokenNode, draftFailure, draftNodeStart, REPLAY_SOURCE_MISSING } from "./node-failure.ts";
 import { draftStop } from "./node-contract/run-end.ts";
 import { isEndedPhase, type WorkflowRun } from "./state/workflow-state.ts";
@@ -44,17 +44,17 @@ export function resumeRun(run: WorkflowRun, { graph, settings }: RunContext): Wo
 /** D3: an outcome that the node does not wait for any more means nothing. */
 export function settleEffect(
   run: WorkflowRun,
-  parts: ProgressParts,
+  context: ProgressContext,
   { effect, outcome }: { readonly effect: NodeEffect; readonly outcome: EffectOutcome },
 ): WorkflowDraft[] {
-  const view = isEndedPhase(run.phase) ? undefined : viewOf({ ...parts, run }, effect.nodeId);
+  const view = isEndedPhase(run.phase) ? undefined : viewOf({ ...context, run }, effect.nodeId);
   const type = view && nodeTypeOf(view.node.node.typeId, view.settings);
   if (!view || !type?.settle || !isAwaited(type, view, effect)) return [];
   // Whatever a node makes of a failure: a replay does not go on as if it had been tried.
   if (outcome.kind === "failed" && outcome.error.code === REPLAY_SOURCE_MISSING)
-    return draftFailure(parts, view, outcome.error);
+    return draftFailure(context, view, outcome.error);
   const drafts = settleSafely(type.settle, view, { effect, outcome }).flatMap((draft) =>
-    draft.type === "node.failed" ? draftFailure(parts, view, draft.payload.error) : [draft],
+    draft.type === "node.failed" ? draftFailure(context, view, draft.payload.error) : [draft],
   );
   return drafts.length > 0 ? [...draftModelCall(view, outcome), ...drafts] : [];
 }

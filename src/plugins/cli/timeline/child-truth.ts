@@ -20,11 +20,11 @@ export function listTruthFields({
 }: StepView): [name: "asked" | "ran" | "differs", value: string][] {
   const { tools } = ran ?? {};
   return [
-    ["asked", describeParts(requested?.model, requested?.thinking, requested?.folder)],
+    ["asked", describeChild(requested?.model, requested?.thinking, requested?.folder)],
     [
       "ran",
       [
-        describeParts(ran?.model, ran?.thinking, ran?.folder),
+        describeChild(ran?.model, ran?.thinking, ran?.folder),
         ...(tools ? [`${formatCount(tools.count, "tool")} offered`] : []),
       ]
         .filter((part) => part !== "")
@@ -34,7 +34,7 @@ export function listTruthFields({
   ];
 }
 
-function describeParts(model = "", thinking = "", folder = ""): string {
+function describeChild(model = "", thinking = "", folder = ""): string {
   return [model, thinking && `thinking ${thinking}`, folder && `in ${folder}`]
     .filter((part) => part !== "")
     .join(", ");

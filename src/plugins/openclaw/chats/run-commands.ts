@@ -12,7 +12,7 @@ import type { OpenChats, UseChats } from "../runtime-access/use-chats.ts";
 /** Ids of runs look so, and those of questions do not. */
 export const RUN_ID = /^run-[0-9a-f-]{8,64}$/u;
 
-export interface RunCommandParts {
+export interface RunCommandDependencies {
   readonly useChats: UseChats;
   readonly logger: Logger;
 }
@@ -20,11 +20,11 @@ export interface RunCommandParts {
 const NO_AGENTS = "No agents can be called here.";
 
 export function askAgent(
-  parts: RunCommandParts,
+  dependencies: RunCommandDependencies,
   message: ChatMessage,
   [name, text]: readonly [said: string, text: string],
 ): Promise<string> {
-  return withAgents(parts, message, async ({ chats, runtime, tellIn }) => {
+  return withAgents(dependencies, message, async ({ chats, runtime, tellIn }) => {
     const mention = mentionOf(name, text, chats.agentIds());
     if (!mention) return `There is no agent ${formatLine(name, NAME_CHARS_MAX) || "without a name"}.`;
     const problem = findMentionProblem(mention);
@@ -47,9 +47,13 @@ function mentionOf(name: string, text: string, agentIds: readonly string[]): Men
     : { kind: "several", said: name, agentIds: named };
 }
 
-export function lookAtRun(parts: RunCommandParts, message: ChatMessage, runId: string): Promise<string> {
+export function lookAtRun(
+  dependencies: RunCommandDependencies,
+  message: ChatMessage,
+  runId: string,
+): Promise<string> {
   if (!RUN_ID.test(runId)) return Promise.resolve("Which run? Try: /coordination run RUN");
-  return withAgents(parts, message, async ({ chats, runtime }) =>
+  return withAgents(dependencies, message, async ({ chats, runtime }) =>
     replyOf(await chats.look(createChatSender(runtime.config.openwop.mentions, message), runId)),
   );
 }
@@ -61,7 +65,7 @@ function isVouchedFor({ isAuthorizedSender, gatewayClientScopes: scopes }: ChatM
 }
 
 async function withAgents(
-  { useChats, logger }: RunCommandParts,
+  { useChats, logger }: RunCommandDependencies,
   message: ChatMessage,
   work: (open: Required<OpenChats>) => Promise<string>,
 ): Promise<string> {
@@ -88,7 +92,7 @@ interface RunAnswered {
 }
 
 export function answerRun(
-  { useChats }: RunCommandParts,
+  { useChats }: RunCommandDependencies,
   message: ChatMessage,
   { answer, runId, mayAnswer, refused }: RunAnswered,
 ): Promise<string> {

@@ -24,26 +24,26 @@ export interface ObserveHandlers {
   beforeFinalize(event: HookEvent<"before_agent_finalize">): Promise<undefined>;
 }
 
-export interface ObserveHandlerParts {
+export interface ObserveHandlerDependencies {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 }
 
 /** Further names are cut: a host offers some hundreds at most. */
 const TOOLS_MAX = 2_000;
 
-export function createObserveHandlers(parts: ObserveHandlerParts): ObserveHandlers {
+export function createObserveHandlers(dependencies: ObserveHandlerDependencies): ObserveHandlers {
   return {
-    beforeRun: (ctx) => parts.quietly("before_agent_run", (runtime) => ruleOnRun(runtime, ctx)),
+    beforeRun: (ctx) => dependencies.quietly("before_agent_run", (runtime) => ruleOnRun(runtime, ctx)),
     runInput: ({ tools = [] }, { sessionKey }) => {
       const children = findRuntime()?.children;
       const child = sessionKey === undefined ? undefined : children?.get(sessionKey);
       if (child && sessionKey) children?.set(sessionKey, { ...child, toolNames: namesOf(tools) });
     },
     modelCallStarted: ({ sessionKey, provider, model }) => {
-      if (sessionKey !== undefined) noteCall(parts, sessionKey, `${provider}/${model}`);
+      if (sessionKey !== undefined) noteCall(dependencies, sessionKey, `${provider}/${model}`);
     },
     beforeFinalize: ({ sessionKey, cwd }) =>
-      parts.quietly("before_agent_finalize", async (runtime) => {
+      dependencies.quietly("before_agent_finalize", async (runtime) => {
         const child = sessionKey === undefined ? undefined : runtime.children.get(sessionKey);
         if (!child || !sessionKey) return undefined;
         const folder = cwd === undefined ? {} : { folder: runtime.names.folderOf(cwd) };
@@ -89,26 +89,30 @@ async function ruleOnRun(
 }
 
 /** With the first call of a run all that is known of it is recorded, with others only another model. */
-function noteCall(parts: ObserveHandlerParts, session: string, model: string): void {
+function noteCall(dependencies: ObserveHandlerDependencies, session: string, model: string): void {
   const child = findRuntime()?.children.get(session);
   if (child?.recorded?.model === model) return;
-  if (child) recordCall(parts, session, { ...child, ran: { ...child.ran, model } });
-  else if (session.includes(":subagent:")) void learnFromCall(parts, session, model);
+  if (child) recordCall(dependencies, session, { ...child, ran: { ...child.ran, model } });
+  else if (session.includes(":subagent:")) void learnFromCall(dependencies, session, model);
 }
 
 /** After a reload in the middle of a run, and where the host lets nobody hear of runs, a call is all that tells of a child. */
-async function learnFromCall(parts: ObserveHandlerParts, session: string, model: string): Promise<void> {
-  const watched = await parts.quietly("model_call_started", async (runtime) =>
+async function learnFromCall(
+  dependencies: ObserveHandlerDependencies,
+  session: string,
+  model: string,
+): Promise<void> {
+  const watched = await dependencies.quietly("model_call_started", async (runtime) =>
     (await runtime.coordinator()).childWatch.find(session as SessionKey),
   );
-  if (watched) recordCall(parts, session, { watched, ran: { ...watched.ran, model } });
+  if (watched) recordCall(dependencies, session, { watched, ran: { ...watched.ran, model } });
 }
 
-function recordCall(parts: ObserveHandlerParts, session: string, child: ChildNow): void {
+function recordCall(dependencies: ObserveHandlerDependencies, session: string, child: ChildNow): void {
   findRuntime()?.children.set(session, child);
   const isHeld = child.watched.isHeldOnMismatch && hasDifferences(child);
   if (isHeld) keepEverythingBack(session);
-  const work = parts.quietly("model_call_started", (runtime) => record(runtime, session, child));
+  const work = dependencies.quietly("model_call_started", (runtime) => record(runtime, session, child));
   // The agent's words must not count before the ledger has why they are held.
   if (isHeld) accessGateMemory().texts.keeping(session as SessionKey, work);
 }

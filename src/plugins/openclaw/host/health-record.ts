@@ -10,18 +10,18 @@ export interface HealthRecord {
   failed(error: unknown, spawns: number): CoordinationError;
 }
 
-export function createHealthRecord(parts: {
+export function createHealthRecord(dependencies: {
   readonly logger: Logger;
   readonly sink: HealthSink;
   readonly before: Health | undefined;
   readonly now: () => number;
 }): HealthRecord {
-  let health: Health = parts.before ?? { state: "ok", uncoordinatedSpawns: 0 };
+  let health: Health = dependencies.before ?? { state: "ok", uncoordinatedSpawns: 0 };
   let isReported = false;
   const setHealth = (next: Health): void => {
     health = next;
     isReported = true;
-    parts.sink.write(next);
+    dependencies.sink.write(next);
   };
   return {
     succeeded: () => {
@@ -29,7 +29,10 @@ export function createHealthRecord(parts: {
       // Also without news at first: the file must be there before a disk is full.
       if (recovered || !isReported) setHealth({ ...health, state: "ok" });
       if (!recovered) return;
-      parts.logger.warn({ uncoordinatedSpawns: health.uncoordinatedSpawns }, "coordination works again");
+      dependencies.logger.warn(
+        { uncoordinatedSpawns: health.uncoordinatedSpawns },
+        "coordination works again",
+      );
     },
     failed: (error, spawns) => {
       const failure = asCoordinationError(error);
@@ -38,9 +41,16 @@ export function createHealthRecord(parts: {
       // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
       if (isKnown && spawns === 0) return failure;
       const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
-      setHealth({ state: "degraded", failure: { code, message, atMs: parts.now() }, uncoordinatedSpawns });
+      setHealth({
+        state: "degraded",
+        failure: { code, message, atMs: dependencies.now() },
+        uncoordinatedSpawns,
+      });
       const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
-      parts.logger.error({ code, uncoordinatedSpawns }, `${consequence}: ${message}. ${failure.advice}`);
+      dependencies.logger.error(
+        { code, uncoordinatedSpawns },
+        `${consequence}: ${message}. ${failure.advice}`,
+      );
       return failure;
     },
   };

@@ -35,18 +35,18 @@ const decidedSchema = z.object({
   resolvedBy: z.string().optional(),
 });
 
-export interface HostApprovalParts {
+export interface HostApprovalDependencies {
   readonly pluginId: string;
   readonly logger: Logger;
   readonly now: () => number;
   readonly take: TakeChannelAnswer;
 }
 
-export function createHostApproval(parts: HostApprovalParts): HumanChannel {
+export function createHostApproval(dependencies: HostApprovalDependencies): HumanChannel {
   return {
     notify: async (notice) => {
       try {
-        return await runOutsideCalls(() => ask(parts, notice));
+        return await runOutsideCalls(() => ask(dependencies, notice));
       } catch (error) {
         return { kind: "failed", tries: 1, message: messageOf(error) };
       }
@@ -54,9 +54,12 @@ export function createHostApproval(parts: HostApprovalParts): HumanChannel {
   };
 }
 
-async function ask(parts: HostApprovalParts, { question }: ChannelNotice): Promise<NoticeOutcome> {
+async function ask(
+  dependencies: HostApprovalDependencies,
+  { question }: ChannelNotice,
+): Promise<NoticeOutcome> {
   const { callGatewayTool } = await loadHarness();
-  const timeoutMs = Math.min(APPROVAL_MS_MAX, question.deadlineAtMs - parts.now());
+  const timeoutMs = Math.min(APPROVAL_MS_MAX, question.deadlineAtMs - dependencies.now());
   if (timeoutMs <= 0) return { kind: "failed", tries: 1, message: "the question's time is over" };
   if (!question.answers.includes("approve"))
     return { kind: "failed", tries: 1, message: "an approval takes no answer in words" };
@@ -64,16 +67,16 @@ async function ask(parts: HostApprovalParts, { question }: ChannelNotice): Promi
     await callGatewayTool(
       "plugin.approval.request",
       { timeoutMs: CALL_GRACE_MS },
-      requestOf(parts, question, timeoutMs),
+      requestOf(dependencies, question, timeoutMs),
     ),
   );
   if (!requested.id || requested.status !== "accepted")
     return { kind: "failed", tries: 1, message: "nobody is connected who could approve" };
-  void runOutsideCalls(() => waitForDecision(parts, question, { id: requested.id ?? "", timeoutMs }));
+  void runOutsideCalls(() => waitForDecision(dependencies, question, { id: requested.id ?? "", timeoutMs }));
   return { kind: "delivered", tries: 1 };
 }
 
-function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutMs: number): object {
+function requestOf({ pluginId }: HostApprovalDependencies, question: Question, timeoutMs: number): object {
   const { questionId, title, ownerSession, text } = question;
   const quotedText = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
   // However long the agent's words are, the other way to answer is told.
@@ -97,7 +100,7 @@ function cutSubject(text: string, charsMax: number): string {
 
 /** Waits for the host's decision. Nothing depends on it: the question stays open without it. */
 async function waitForDecision(
-  { logger, take }: HostApprovalParts,
+  { logger, take }: HostApprovalDependencies,
   { questionId }: Question,
   { id, timeoutMs }: { readonly id: string; readonly timeoutMs: number },
 ): Promise<void> {

@@ -23,7 +23,7 @@ import { describeError } from "../../../agents/coordination/std/describe-error.t
 
 export type HostRuntime = OpenClawPluginApi["runtime"];
 
-export interface RunnerParts {
+export interface RunnerDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
 }

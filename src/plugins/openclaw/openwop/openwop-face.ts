@@ -34,7 +34,7 @@ export interface OpenWopFace {
 
 type WorkflowControls = NonNullable<PageOptions["workflows"]>;
 
-export interface OpenWopFaceParts {
+export interface OpenWopFaceDependencies {
   readonly runtime: HostRuntime;
   readonly config: Phase1Config;
   readonly logger: Logger;
@@ -43,21 +43,21 @@ export interface OpenWopFaceParts {
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
-export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
+export function openWopFace(dependencies: OpenWopFaceDependencies): OpenWopFace {
   const contexts = requestContexts();
-  const chat = createHostChat(parts.runtime, parts.logger, contexts.all);
+  const chat = createHostChat(dependencies.runtime, dependencies.logger, contexts.all);
   let opening: Promise<ServedOpenWop> | undefined;
   let openedFace: ServedOpenWop | undefined;
   let closed = false;
   const open = async (): Promise<ServedOpenWop | undefined> => {
     if (closed) return undefined;
-    opening ??= runOutsideCalls(() => serve(parts, chat));
+    opening ??= runOutsideCalls(() => serve(dependencies, chat));
     try {
       openedFace = await opening;
       return openedFace;
     } catch (error) {
       opening = undefined;
-      tell(parts.logger, error);
+      tell(dependencies.logger, error);
       return undefined;
     }
   };
@@ -92,7 +92,7 @@ export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
 }
 
 async function serve(
-  { runtime, config, logger, ledgerPath, version, coordinator }: OpenWopFaceParts,
+  { runtime, config, logger, ledgerPath, version, coordinator }: OpenWopFaceDependencies,
   chat: ChatModel,
 ): Promise<ServedOpenWop> {
   const [{ serveOpenWop }, running] = await Promise.all([import("../../compose-openwop.ts"), coordinator()]);

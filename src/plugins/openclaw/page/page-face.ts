@@ -31,7 +31,7 @@ export interface PageAddress {
   readonly rights: Parameters<PageHost["mintLink"]>[0];
 }
 
-export interface PageFaceParts {
+export interface PageFaceDependencies {
   readonly config: Phase1Config;
   /** OpenClaw's configuration as it is now. */
   readonly hostConfig: () => unknown;
@@ -46,12 +46,12 @@ export interface PageFaceParts {
   readonly workflows?: NonNullable<PageOptions["workflows"]>;
 }
 
-export function createPageFace(parts: PageFaceParts): PageFace {
+export function createPageFace(dependencies: PageFaceDependencies): PageFace {
   let opening: Promise<PageHost> | undefined;
   let askNow: AskGateway | undefined;
   const open = (): Promise<PageHost> => {
     opening ??= runOutsideCalls(() =>
-      openPage(parts, (method, params) => {
+      openPage(dependencies, (method, params) => {
         if (askNow) return askNow(method, params);
         throw new Error("the page was asked before a request came");
       }),
@@ -68,14 +68,14 @@ export function createPageFace(parts: PageFaceParts): PageFace {
     },
     handleTab: async (request, response) => {
       const page = await open();
-      createTabDocument(page, { request, path: `${PAGE_PATH}/`, hosts: parts.config.page.hosts }).send(
+      createTabDocument(page, { request, path: `${PAGE_PATH}/`, hosts: dependencies.config.page.hosts }).send(
         response,
       );
     },
     mintAddress: async (scopes) => {
       const page = await open();
       const rights = page.readRights(scopes);
-      const origin = formatGatewayOrigin({ config: parts.hostConfig(), env: process.env });
+      const origin = formatGatewayOrigin({ config: dependencies.hostConfig(), env: process.env });
       return { address: `${origin}${PAGE_PATH}/#link=${page.mintLink(rights)}`, rights };
     },
     close: async () => {
@@ -86,7 +86,7 @@ export function createPageFace(parts: PageFaceParts): PageFace {
 }
 
 async function openPage(
-  { config, logger, ledgerPath, place, version, coordinator, workflows }: PageFaceParts,
+  { config, logger, ledgerPath, place, version, coordinator, workflows }: PageFaceDependencies,
   ask: AskGateway,
 ): Promise<PageHost> {
   const { createPageHost } = await import("../../compose-page.ts");

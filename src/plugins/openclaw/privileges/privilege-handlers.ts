@@ -29,7 +29,7 @@ type BeforeResult = HookResult<"before_tool_call">;
 type AfterEvent = HookEvent<"after_tool_call">;
 type PromptResult = NonNullable<HookResult<"before_prompt_build">>;
 
-export interface PrivilegeHandlerParts {
+export interface PrivilegeDependencies {
   readonly api: OpenClawPluginApi;
   readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
@@ -64,7 +64,7 @@ const UNRECORDED_POLL_MS = 25;
 /** A program of the host's own sandbox: it reaches nothing but tools, and each of their calls is ruled on by itself. */
 const CODE_MODE = "code_mode_exec";
 
-export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeHandlerParts): PrivilegeHandlers {
+export function createPrivilegeHandlers({ api, use, quietly }: PrivilegeDependencies): PrivilegeHandlers {
   const parentOf = createSessionParents(api);
   const recordedCalls = createRecent<true>(CALLS_MAX);
   const knownSessions = createRecent<SessionBounds>(SESSIONS_MAX);

@@ -12,7 +12,13 @@ import { sessionKeySchema, type SessionKey } from "../../../agents/coordination/
 import type { QuestionReport } from "../../reports/question-report.ts";
 import { formatLine } from "../chats/chat-text.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
-import { answerRun, askAgent, lookAtRun, RUN_ID, type RunCommandParts } from "../chats/run-commands.ts";
+import {
+  answerRun,
+  askAgent,
+  lookAtRun,
+  RUN_ID,
+  type RunCommandDependencies,
+} from "../chats/run-commands.ts";
 import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import type { ChatMessage } from "../chats/chat-message.ts";
@@ -31,15 +37,18 @@ const HELP = [
 const MAY_ANSWER: ReadonlySet<string> = new Set(["operator.approvals", "operator.admin"]);
 const NOT_ALLOWED = "You may not answer questions here.";
 
-export interface CommandParts extends RunCommandParts {
+export interface CommandDependencies extends RunCommandDependencies {
   readonly use: UsePlans;
 }
 
 /** The reply to `/coordination ARGS`. */
-export async function answerCommand(parts: CommandParts, message: ChatMessage): Promise<string> {
-  if (!message.isAuthorizedSender && !isForAgents(message)) return refuseSender(parts, message);
+export async function answerCommand(
+  dependencies: CommandDependencies,
+  message: ChatMessage,
+): Promise<string> {
+  if (!message.isAuthorizedSender && !isForAgents(message)) return refuseSender(dependencies, message);
   try {
-    return await replyTo(parts, message);
+    return await replyTo(dependencies, message);
   } catch (error) {
     return isCoordinationError(error)
       ? `That did not work: ${formatLine(error.message)} (${error.code}).`
@@ -52,21 +61,21 @@ function isForAgents({ args = "" }: ChatMessage): boolean {
   return ["ask", "run"].includes(splitFirstWord(args)[0].toLowerCase());
 }
 
-function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
+function replyTo(dependencies: CommandDependencies, message: ChatMessage): Promise<string> {
   const [verb, rest] = splitFirstWord(message.args ?? "");
   const command = verb.toLowerCase();
   switch (command) {
     case "ask":
-      return askAgent(parts, message, splitFirstWord(rest));
+      return askAgent(dependencies, message, splitFirstWord(rest));
     case "run":
-      return lookAtRun(parts, message, rest);
+      return lookAtRun(dependencies, message, rest);
     case "approve":
     case "deny":
-      return rule(parts, message, { answer: command, id: rest });
+      return rule(dependencies, message, { answer: command, id: rest });
     case "answer":
-      return giveText(parts, message, rest);
+      return giveText(dependencies, message, rest);
     case "questions":
-      return tell(parts, message, { isAll: rest.toLowerCase() === "all" });
+      return tell(dependencies, message, { isAll: rest.toLowerCase() === "all" });
     case "":
     case "help":
       return Promise.resolve(HELP);
@@ -82,20 +91,28 @@ interface Ruled {
   readonly id: string;
 }
 
-function rule(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
-  if (RUN_ID.test(id)) return giveToRun(parts, message, { answer, id });
+function rule(
+  dependencies: CommandDependencies,
+  message: ChatMessage,
+  { answer, id }: Ruled,
+): Promise<string> {
+  if (RUN_ID.test(id)) return giveToRun(dependencies, message, { answer, id });
   return /\s/u.test(id)
     ? Promise.resolve(`Too many words. Try: /coordination ${answer} ID`)
-    : give(parts, message, { answer, ...idOf(id) });
+    : give(dependencies, message, { answer, ...idOf(id) });
 }
 
 /** Gives an answer to a run. Those who may answer questions may answer for runs. */
-function giveToRun(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
-  return answerRun(parts, message, {
+function giveToRun(
+  dependencies: CommandDependencies,
+  message: ChatMessage,
+  { answer, id }: Ruled,
+): Promise<string> {
+  return answerRun(dependencies, message, {
     answer,
     runId: id,
     mayAnswer: (runtime) => mayAnswer(message, runtime),
-    refused: () => refuseSender(parts, message),
+    refused: () => refuseSender(dependencies, message),
   });
 }
 
@@ -112,13 +129,13 @@ function idOf(id: string): Pick<Which, "id"> {
 /** Ids of questions look so, and the first word of a text does not. */
 const QUESTION_ID = /^\S+:[a-z]+-\d+$/u;
 
-function giveText(parts: CommandParts, message: ChatMessage, rest: string): Promise<string> {
+function giveText(dependencies: CommandDependencies, message: ChatMessage, rest: string): Promise<string> {
   const [word, more] = splitFirstWord(rest);
   const isNamed = QUESTION_ID.test(word);
   const text = isNamed ? more : rest;
   if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
   if (text.length > BOUNDS.answerCharsMax) return Promise.resolve("The text is too long.");
-  return give(parts, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
+  return give(dependencies, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
 }
 
 interface Giving extends Pick<Which, "id"> {
@@ -126,9 +143,13 @@ interface Giving extends Pick<Which, "id"> {
   readonly text?: string;
 }
 
-function give(parts: CommandParts, message: ChatMessage, { id, ...answer }: Giving): Promise<string> {
-  return parts.use(async (plans, runtime) => {
-    if (!mayAnswer(message, runtime)) return refuseSender(parts, message);
+function give(
+  dependencies: CommandDependencies,
+  message: ChatMessage,
+  { id, ...answer }: Giving,
+): Promise<string> {
+  return dependencies.use(async (plans, runtime) => {
+    if (!mayAnswer(message, runtime)) return refuseSender(dependencies, message);
     const session = sessionOf(message);
     if (id === undefined && session === undefined)
       return `Which question? Try: /coordination ${answer.answer} ID`;
@@ -142,7 +163,10 @@ const VERBS: ReadonlySet<string> = new Set(["approve", "deny", "answer", "questi
 const LOGGED_CHARS_MAX = 100;
 
 /** The ledger is not asked about them, so that the log has who tried what, without what they wrote. */
-function refuseSender({ logger }: CommandParts, { channel, senderId, args = "" }: ChatMessage): string {
+function refuseSender(
+  { logger }: CommandDependencies,
+  { channel, senderId, args = "" }: ChatMessage,
+): string {
   const [verb, rest] = splitFirstWord(args);
   const [word] = splitFirstWord(rest);
   const command = verb.toLowerCase();
@@ -191,7 +215,7 @@ function replyOn(answered: AnswerTold, id: string | undefined): string {
 const QUESTIONS_MAX = 5;
 
 function tell(
-  { use }: CommandParts,
+  { use }: CommandDependencies,
   message: ChatMessage,
   { isAll }: { readonly isAll: boolean },
 ): Promise<string> {

@@ -48,28 +48,31 @@ interface Reply {
   readonly body: object;
 }
 
-export interface SignedAnswerParts {
+export interface SignedAnswerDependencies {
   readonly use: UsePlans;
   readonly logger: Logger;
 }
 
 export async function takeSignedAnswer(
-  parts: SignedAnswerParts,
+  dependencies: SignedAnswerDependencies,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { status, body } = await replyTo(parts, request);
+  const { status, body } = await replyTo(dependencies, request);
   // The rest of a refused message's body is not waited for.
   const ending = status === 200 ? {} : { connection: "close" };
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...ending });
   response.end(JSON.stringify(body));
 }
 
-async function replyTo(parts: SignedAnswerParts, request: IncomingMessage): Promise<Reply> {
+async function replyTo(dependencies: SignedAnswerDependencies, request: IncomingMessage): Promise<Reply> {
   const name = nameIn(request.url ?? "");
   const stop = (status: number, because: string, message: string): Reply => {
     const webhook = name?.slice(0, LOGGED_CHARS_MAX);
-    parts.logger.warn({ ...(webhook && { webhook }), because, status }, "an answer by webhook was refused");
+    dependencies.logger.warn(
+      { ...(webhook && { webhook }), because, status },
+      "an answer by webhook was refused",
+    );
     return createRefusedReply(status, message);
   };
   if (request.method !== "POST") return stop(405, "method", "send a signed answer by POST");
@@ -78,14 +81,14 @@ async function replyTo(parts: SignedAnswerParts, request: IncomingMessage): Prom
   if (name === undefined) return stop(404, "unnamed", "no webhook is named");
   try {
     const { headers } = request;
-    const hopeless = await parts.use(async (plans) =>
+    const hopeless = await dependencies.use(async (plans) =>
       (await plans.signedAnswers()).checkHeaders({ name, headers }),
     );
     if (hopeless) return stopFor(hopeless, stop);
     if (!hasRoom()) return stop(429, "too_many", "too many answers at once; send it again");
     const rawBody = await bodyOf(request);
     if (rawBody === undefined) return stop(413, "body", "the body is too large or too slow");
-    return await rule(parts, { name, headers, rawBody }, stop);
+    return await rule(dependencies, { name, headers, rawBody }, stop);
   } catch (error) {
     const because = isCoordinationError(error) ? error.code : "failed";
     return stop(503, because, "the answer could not be recorded; send it again");
@@ -108,7 +111,7 @@ function hasRoom(): boolean {
   return true;
 }
 
-function rule({ use }: SignedAnswerParts, message: AnswerMessage, stop: Stop): Promise<Reply> {
+function rule({ use }: SignedAnswerDependencies, message: AnswerMessage, stop: Stop): Promise<Reply> {
   return use(async (plans) => {
     const checked = (await plans.signedAnswers()).check(message);
     if (!checked.ok) return stopFor(checked, stop);

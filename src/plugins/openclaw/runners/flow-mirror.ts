@@ -35,7 +35,7 @@ export interface FlowMirror {
   stop(): Promise<void>;
 }
 
-export interface FlowMirrorParts {
+export interface FlowMirrorDependencies {
   readonly runtime: HostRuntime;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -79,8 +79,8 @@ interface Shown {
   sleep: (() => void) | undefined;
 }
 
-export function createFlowMirror(parts: FlowMirrorParts): FlowMirror {
-  const { clock } = parts;
+export function createFlowMirror(dependencies: FlowMirrorDependencies): FlowMirror {
+  const { clock } = dependencies;
   const plans = new Map<CoordinationId, Shown>();
   let stopped = false;
 
@@ -90,7 +90,7 @@ export function createFlowMirror(parts: FlowMirrorParts): FlowMirror {
   };
   const run = (plan: Shown): Promise<void> => {
     wake(plan);
-    plan.work = plan.work.then(() => keepWriting(parts, plan)).then(() => schedule(plan));
+    plan.work = plan.work.then(() => keepWriting(dependencies, plan)).then(() => schedule(plan));
     return plan.work;
   };
   const schedule = (plan: Shown): void => {
@@ -139,13 +139,13 @@ function isForgotten({ snapshot, due, failures }: Shown): boolean {
   return snapshot.status !== "running" && (!due || failures >= FAILURES_MAX);
 }
 
-async function keepWriting(parts: FlowMirrorParts, plan: Shown): Promise<void> {
-  const { clock, logger } = parts;
+async function keepWriting(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+  const { clock, logger } = dependencies;
   const writes = plan.due;
   plan.due = false;
   plan.nextWriteAtMs = addMs(clock.now(), WRITE_EVERY_MS);
   try {
-    await (writes ? write(parts, plan) : look(parts, plan));
+    await (writes ? write(dependencies, plan) : look(dependencies, plan));
     plan.failures = 0;
   } catch (error) {
     plan.due ||= writes;
@@ -157,29 +157,29 @@ async function keepWriting(parts: FlowMirrorParts, plan: Shown): Promise<void> {
   }
 }
 
-async function look(parts: FlowMirrorParts, plan: Shown): Promise<void> {
-  const flow = await findFlow(flowsOf(parts, plan), plan);
-  if (flow && wasCancelled(flow)) tell(parts, plan);
+async function look(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+  const flow = await findFlow(flowsOf(dependencies, plan), plan);
+  if (flow && wasCancelled(flow)) tell(dependencies, plan);
 }
 
-async function write(parts: FlowMirrorParts, plan: Shown): Promise<void> {
-  const flows = flowsOf(parts, plan);
+async function write(dependencies: FlowMirrorDependencies, plan: Shown): Promise<void> {
+  const flows = flowsOf(dependencies, plan);
   for (let tries = 0; tries < WRITES_MAX; tries += 1) {
     const { snapshot } = plan;
     const flow = (await findFlow(flows, plan)) ?? (await createFlow(flows, snapshot));
     plan.flowId = flow.flowId;
-    if (wasCancelled(flow)) tell(parts, plan);
+    if (wasCancelled(flow)) tell(dependencies, plan);
     if (isOver(flow)) return;
     const written =
       snapshot.status === "running"
         ? wasCancelled(flow) || (await writeProgress(flows, flow, snapshot)) !== undefined
-        : await end(parts, flows, flow, snapshot);
+        : await end(dependencies, flows, flow, snapshot);
     if (written) return;
   }
   throw new Error("others keep changing it");
 }
 
-function flowsOf({ runtime }: FlowMirrorParts, { snapshot }: Shown): BoundFlows {
+function flowsOf({ runtime }: FlowMirrorDependencies, { snapshot }: Shown): BoundFlows {
   return runtime.tasks.async.managedFlows.bindSession({ sessionKey: snapshot.ownerSession });
 }
 
@@ -212,7 +212,7 @@ function isOver({ status }: Flow): boolean {
   return !OPEN.has(status);
 }
 
-function tell({ cancel, logger }: FlowMirrorParts, plan: Shown): void {
+function tell({ cancel, logger }: FlowMirrorDependencies, plan: Shown): void {
   if (plan.told || plan.snapshot.status !== "running") return;
   plan.told = true;
   const { coordinationId } = plan.snapshot;
@@ -238,7 +238,7 @@ async function writeProgress(
 }
 
 async function end(
-  { runtime }: FlowMirrorParts,
+  { runtime }: FlowMirrorDependencies,
   flows: BoundFlows,
   flow: Flow,
   snapshot: FlowSnapshot,

@@ -28,7 +28,7 @@ import {
   sliceSinceBegin,
   startOf,
   type HostRuntime,
-  type RunnerParts,
+  type RunnerDependencies,
   type TaskRow,
   type TranscriptMessage,
 } from "../host/host-runs.ts";
@@ -36,7 +36,7 @@ import {
 /** The host keeps the rows of runs for seven days. Without them, and with a transcript that was reset, nothing is certain. */
 const ROWS_KEPT_MS = 6 * 24 * 3_600_000;
 
-export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: RunnerParts): AgentRunner {
+export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: RunnerDependencies): AgentRunner {
   /** Keys that the host is being asked to run right now. */
   const starting = new Set<string>();
   const observe = async (attempt: Attempt): Promise<Observation> => {

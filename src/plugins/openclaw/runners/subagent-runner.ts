@@ -30,7 +30,7 @@ import {
   sumUsage,
   waitWithin,
   type HostRuntime,
-  type RunnerParts,
+  type RunnerDependencies,
   type TaskRow,
 } from "../host/host-runs.ts";
 import { readRefusal, type Refusal } from "../host/provider-refusal.ts";
@@ -46,38 +46,50 @@ const HOST_LANE: Record<Lane, string> = {
   data: "subagent",
 };
 
-export interface SubagentRunnerParts extends RunnerParts {
+export interface SubagentRunnerDependencies extends RunnerDependencies {
   /** Our tools that the agent gets besides those of its profile. They must be registered: else the host refuses the run. */
   readonly tools: readonly string[];
   /** Where the folder of an attempt is noted that works in one of its own. */
   readonly assignedFolders: { set(session: string, folder: string): unknown };
 }
 
-export function createSubagentRunner(runtime: HostRuntime, parts: SubagentRunnerParts): AgentRunner {
+export function createSubagentRunner(
+  runtime: HostRuntime,
+  dependencies: SubagentRunnerDependencies,
+): AgentRunner {
   /** Keys that the host is being asked to run right now. */
   const starting = new Set<string>();
   const observe = (attempt: Attempt): Promise<Observation> => {
-    const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, parts.clock);
-    return observeAttempt(runtime, parts, attempt, mayBegin);
+    const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, dependencies.clock);
+    return observeAttempt(runtime, dependencies, attempt, mayBegin);
   };
   return {
     start: async (order) => {
       starting.add(order.idempotencyKey);
       try {
-        return await startAttempt(runtime, parts, order);
+        return await startAttempt(runtime, dependencies, order);
       } finally {
         starting.delete(order.idempotencyKey);
       }
     },
     observe,
     follow: (attempt, signal) =>
-      followBy(runtime, { clock: parts.clock, observe: () => observe(attempt) }, attempt, signal),
+      followBy(runtime, { clock: dependencies.clock, observe: () => observe(attempt) }, attempt, signal),
     cancel: (attempt) =>
-      waitWithin(parts.clock, CANCEL_MS_MAX, cancelAttempt(runtime, parts, attempt), "unreachable" as const),
+      waitWithin(
+        dependencies.clock,
+        CANCEL_MS_MAX,
+        cancelAttempt(runtime, dependencies, attempt),
+        "unreachable" as const,
+      ),
   };
 }
 
-async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, order: Order): Promise<Start> {
+async function startAttempt(
+  runtime: HostRuntime,
+  dependencies: SubagentRunnerDependencies,
+  order: Order,
+): Promise<Start> {
   try {
     const before = await findRow(runtime, order);
     if (before) return startOf(await readRow(runtime, order, before));
@@ -85,7 +97,7 @@ async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, or
     return { kind: "unknown", message: messageOf(error) };
   }
   const { folder } = order;
-  if (folder !== undefined) parts.assignedFolders.set(order.childSessionKey, folder);
+  if (folder !== undefined) dependencies.assignedFolders.set(order.childSessionKey, folder);
   try {
     const { runId, sessionKey } = await runtime.subagent.run({
       sessionKey: order.childSessionKey,
@@ -95,10 +107,10 @@ async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, or
       deliver: false,
       idempotencyKey: order.idempotencyKey,
       ...(order.folder !== undefined && { cwd: order.folder }),
-      ...(parts.tools.length > 0 && { toolsAlsoAllow: [...parts.tools] }),
+      ...(dependencies.tools.length > 0 && { toolsAlsoAllow: [...dependencies.tools] }),
     });
     const childSessionKey = (sessionKey ?? order.childSessionKey) as SessionKey;
-    if (folder !== undefined) await keepFolder(runtime, parts, { order, folder });
+    if (folder !== undefined) await keepFolder(runtime, dependencies, { order, folder });
     return { kind: "started", child: { childSessionKey, childRunId: runId } };
   } catch (error) {
     return { kind: isRefusal(error) ? "refused" : "unknown", message: messageOf(error) };
@@ -108,7 +120,7 @@ async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, or
 /** The host goes on with a run after a restart, and then finds its folder in the session's entry alone. */
 async function keepFolder(
   runtime: HostRuntime,
-  { logger }: RunnerParts,
+  { logger }: RunnerDependencies,
   { order, folder }: { readonly order: Order; readonly folder: string },
 ): Promise<void> {
   const { childSessionKey: sessionKey, agentId } = order;
@@ -126,7 +138,7 @@ async function keepFolder(
 
 async function observeAttempt(
   runtime: HostRuntime,
-  { logger }: RunnerParts,
+  { logger }: RunnerDependencies,
   attempt: Attempt,
   mayBegin: boolean,
 ): Promise<Observation> {
@@ -170,7 +182,7 @@ function omitProvider({ retryAfterMs }: Refusal): { readonly retryAfterMs?: numb
 
 async function cancelAttempt(
   runtime: HostRuntime,
-  { clock, logger }: RunnerParts,
+  { clock, logger }: RunnerDependencies,
   attempt: Attempt,
 ): Promise<Cancellation> {
   try {

@@ -12,14 +12,14 @@ export interface MetricsFace {
   close(): Promise<void>;
 }
 
-export interface MetricsFaceParts {
+export interface MetricsFaceDependencies {
   readonly logger: Logger;
   /** The path or the URL of the ledger. */
   readonly place: string;
   readonly coordinator: () => Promise<RunningCoordinator>;
 }
 
-export function createMetricsFace({ logger, place, coordinator }: MetricsFaceParts): MetricsFace {
+export function createMetricsFace({ logger, place, coordinator }: MetricsFaceDependencies): MetricsFace {
   let isUsed = false;
   // Counting begins here, so it is made with the runtime.
   const load = createOnce(() => {

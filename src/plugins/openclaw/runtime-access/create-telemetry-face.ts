@@ -10,7 +10,7 @@ export interface TelemetryFace {
   close(): Promise<void>;
 }
 
-export interface TelemetryFaceParts {
+export interface TelemetryFaceDependencies {
   readonly settings: TelemetryConfig;
   readonly logger: Logger;
   /** The path or the URL of the ledger. */
@@ -23,7 +23,7 @@ export function createTelemetryFace({
   logger,
   place,
   coordinator,
-}: TelemetryFaceParts): TelemetryFace {
+}: TelemetryFaceDependencies): TelemetryFace {
   const { endpoint, headers } = settings;
   const started = runOutsideCalls(async () => {
     const { startTelemetry } = await import("../../compose-telemetry.ts");

@@ -138,43 +138,49 @@ function findLedger(
   };
 }
 
-type OpenWopParts = Omit<Parameters<typeof openWopFace>[0], "runtime" | "version">;
+type OpenWopDependencies = Omit<Parameters<typeof openWopFace>[0], "runtime" | "version">;
 
-function createOpenWop({ runtime }: OpenClawPluginApi, parts: OpenWopParts): SharedRuntime["openwop"] {
-  if (!parts.config.openwop.enabled) return undefined;
-  return openWopFace({ ...parts, runtime, version: readPackageVersion() });
+function createOpenWop(
+  { runtime }: OpenClawPluginApi,
+  dependencies: OpenWopDependencies,
+): SharedRuntime["openwop"] {
+  if (!dependencies.config.openwop.enabled) return undefined;
+  return openWopFace({ ...dependencies, runtime, version: readPackageVersion() });
 }
 
-type PageParts = Omit<Parameters<typeof createPageFace>[0], "hostConfig" | "version">;
+type PageDependencies = Omit<Parameters<typeof createPageFace>[0], "hostConfig" | "version">;
 
-function createPage({ runtime }: OpenClawPluginApi, parts: PageParts): SharedRuntime["page"] {
-  if (!parts.config.page.enabled) return undefined;
+function createPage({ runtime }: OpenClawPluginApi, dependencies: PageDependencies): SharedRuntime["page"] {
+  if (!dependencies.config.page.enabled) return undefined;
   return createPageFace({
-    ...parts,
+    ...dependencies,
     hostConfig: () => runtime.config.current(),
     version: readPackageVersion(),
   });
 }
 
-type MetricsParts = Parameters<typeof createMetricsFace>[0] & { readonly config: Phase1Config };
+type MetricsDependencies = Parameters<typeof createMetricsFace>[0] & { readonly config: Phase1Config };
 
-function createMetrics({ config, ...parts }: MetricsParts): SharedRuntime["metrics"] {
-  return config.metrics.enabled ? createMetricsFace(parts) : undefined;
+function createMetrics({ config, ...dependencies }: MetricsDependencies): SharedRuntime["metrics"] {
+  return config.metrics.enabled ? createMetricsFace(dependencies) : undefined;
 }
 
-function createTelemetry({ config, ...parts }: MetricsParts): SharedRuntime["telemetry"] {
+function createTelemetry({ config, ...dependencies }: MetricsDependencies): SharedRuntime["telemetry"] {
   const { telemetry: settings } = config;
-  return settings.enabled ? createTelemetryFace({ ...parts, settings }) : undefined;
+  return settings.enabled ? createTelemetryFace({ ...dependencies, settings }) : undefined;
 }
 
 /** The ways by which others reach the runtime, or hear of it. */
 type Faces = Pick<SharedRuntime, "openwop" | "page" | "metrics" | "telemetry">;
 
-function createFaces(api: OpenClawPluginApi, parts: OpenWopParts & PageParts & MetricsParts): Faces {
-  const openwop = createOpenWop(api, parts);
-  const page = createPage(api, { ...parts, ...(openwop && { workflows: openwop.controls }) });
-  const metrics = createMetrics(parts);
-  const telemetry = createTelemetry(parts);
+function createFaces(
+  api: OpenClawPluginApi,
+  dependencies: OpenWopDependencies & PageDependencies & MetricsDependencies,
+): Faces {
+  const openwop = createOpenWop(api, dependencies);
+  const page = createPage(api, { ...dependencies, ...(openwop && { workflows: openwop.controls }) });
+  const metrics = createMetrics(dependencies);
+  const telemetry = createTelemetry(dependencies);
   return {
     ...(openwop && { openwop }),
     ...(page && { page }),

@@ -26,7 +26,7 @@ type BeforeEvent = HookEvent<"before_tool_call">;
 type BeforeContext = HookContext<"before_tool_call">;
 type BeforeResult = HookResult<"before_tool_call">;
 
-export interface SpawnHandlerParts {
+export interface SpawnHandlerDependencies {
   readonly api: OpenClawPluginApi;
   /** Runs `work` on the shared runtime. @throws CoordinationError `LEDGER_BUSY` after `budgetMs`; `work` itself goes on. */
   readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs: number) => Promise<T>;
@@ -50,11 +50,13 @@ export const SPAWN_BUDGET_MS = 8_000;
 /** The part of the budget that plugins leave to the lane and the ledger, in milliseconds. */
 const ADMISSION_MS = 3_500;
 
-export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
+export function createSpawnHandlers(dependencies: SpawnHandlerDependencies): SpawnHandlers {
   return {
-    beforeSpawn: (event, ctx, untilMs) => ruleOnSpawn(parts, { event, ctx, untilMs }),
+    beforeSpawn: (event, ctx, untilMs) => ruleOnSpawn(dependencies, { event, ctx, untilMs }),
     afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
-      parts.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey: ctx.sessionKey })),
+      dependencies.quietly("after_tool_call", (runtime) =>
+        settle(runtime, { event, sessionKey: ctx.sessionKey }),
+      ),
   };
 }
 
@@ -76,7 +78,7 @@ interface HookedSpawn {
 
 /** Enters the shared runtime once and reads the call once, within one budget for the whole path. */
 async function ruleOnSpawn(
-  { api, use, isHeld }: SpawnHandlerParts,
+  { api, use, isHeld }: SpawnHandlerDependencies,
   { event, ctx, untilMs }: HookedSpawn,
 ): Promise<BeforeResult> {
   const decideUntilMs = untilMs - ADMISSION_MS;
@@ -102,7 +104,7 @@ async function ruleOnSpawn(
 async function findUnheld(
   runtime: SharedRuntime,
   reading: SpawnReading,
-  isHeld: SpawnHandlerParts["isHeld"],
+  isHeld: SpawnHandlerDependencies["isHeld"],
 ): Promise<string | undefined> {
   if (reading.kind === "unreadable") return undefined;
   if (reading.privilegeProblem !== undefined) return reading.privilegeProblem;

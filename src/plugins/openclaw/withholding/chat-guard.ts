@@ -22,11 +22,11 @@ export interface ChatGuard {
   ): Promise<HookResult<"reply_payload_sending">>;
 }
 
-export interface ChatGuardParts {
+export interface ChatGuardDependencies {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 }
 
-export function createChatGuard({ quietly }: ChatGuardParts): ChatGuard {
+export function createChatGuard({ quietly }: ChatGuardDependencies): ChatGuard {
   const isSuppressed = async (message: ChatMessage): Promise<boolean> =>
     (await quietly("message_sending", (runtime) => holdBackFromChat(runtime, message))) ?? false;
   return {

@@ -31,12 +31,12 @@ export interface GateHandlers {
   ): HookResult<"before_message_write">;
 }
 
-export interface GateHandlerParts {
+export interface GateHandlerDependencies {
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
   readonly spanOf: SpanOf;
 }
 
-export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateHandlers {
+export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies): GateHandlers {
   // On the runtime that is open then, also in the middle of a reload.
   const keep = (session: SessionKey, shown: string): void => {
     const work = quietly("before_message_write", async (runtime) =>

@@ -22,7 +22,7 @@ type BeforeResult = HookResult<"before_tool_call">;
 type AfterEvent = HookEvent<"after_tool_call">;
 type AfterContext = HookContext<"after_tool_call">;
 
-export interface WriteHandlerParts {
+export interface WriteHandlerDependencies {
   readonly api: OpenClawPluginApi;
   readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
@@ -34,15 +34,17 @@ export interface WriteHandlers {
   afterCall(event: AfterEvent, ctx: AfterContext): Promise<void>;
 }
 
-export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
+export function createWriteHandlers(dependencies: WriteHandlerDependencies): WriteHandlers {
   return {
     beforeCall: async (event, ctx, hookBeganAtMs): Promise<BeforeResult> => {
       if (!mayConcern(event.toolName)) return undefined;
       try {
-        return await parts.use((runtime) => ruleOn(parts, runtime, { event, ctx, hookBeganAtMs }));
+        return await dependencies.use((runtime) =>
+          ruleOn(dependencies, runtime, { event, ctx, hookBeganAtMs }),
+        );
       } catch (error) {
         // Somebody must be able to look into what is wrong.
-        return event.toolName === "read" ? undefined : continueOrRefuse(parts.api, error, "call");
+        return event.toolName === "read" ? undefined : continueOrRefuse(dependencies.api, error, "call");
       }
     },
     afterCall: async (event: AfterEvent, ctx: AfterContext): Promise<void> => {
@@ -50,7 +52,7 @@ export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
       if (!findRuntime()) return;
       const { sessionKey } = ctx;
       const key = callKey(event, ctx);
-      const work = parts.quietly("after_tool_call", async (runtime) => {
+      const work = dependencies.quietly("after_tool_call", async (runtime) => {
         const { arbiter } = await runtime.coordinator();
         await arbiter.callEnded(key, { hasFailed: hasFailed(event) });
         if (sessionKey) await endChange(runtime, sessionKey, key);
@@ -88,7 +90,7 @@ export interface HookedCall {
 }
 
 async function ruleOn(
-  { api }: WriteHandlerParts,
+  { api }: WriteHandlerDependencies,
   runtime: SharedRuntime,
   { event, ctx, hookBeganAtMs }: HookedCall,
 ): Promise<BeforeResult> {

@@ -20,7 +20,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
@@ -110,7 +110,7 @@ interface Seen extends AgentRun {
 }
 
 async function follow(
-  { host, clock }: RouteParts,
+  { host, clock }: RouteDependencies,
   { caller, task, ...asking }: Asking,
 ): Promise<Answered<Seen>> {
   const waiting = new AbortController();
@@ -137,7 +137,10 @@ function payloadOf(
   return events.findLast((event) => event.type === type)?.payload;
 }
 
-async function invokeLive(ask: Ask<z.output<typeof liveBody>>, parts: RouteParts): Promise<Answer> {
+async function invokeLive(
+  ask: Ask<z.output<typeof liveBody>>,
+  dependencies: RouteDependencies,
+): Promise<Answer> {
   const { source, returnSchemaRef, forceInvalidResult, attemptTool, task, live } = ask.body;
   const agentId = ask.body.agentId ?? (returnSchemaRef === undefined ? CONFORMANCE_AGENT : STRICT_AGENT);
   const script = [
@@ -145,7 +148,7 @@ async function invokeLive(ask: Ask<z.output<typeof liveBody>>, parts: RouteParts
     ...(forceInvalidResult ? [{ say: JSON.stringify({ isOfTheSchema: false }) }] : []),
   ];
   const configurable = live ? {} : { ai: { provider: "mock", script } };
-  const seen = await follow(parts, { caller: ask.caller, agentId, source, task, configurable });
+  const seen = await follow(dependencies, { caller: ask.caller, agentId, source, task, configurable });
   if (seen.kind === "refused") return seen.code === "workflow_not_found" ? refuseUnknownAgent(agentId) : seen;
   const { runId, events } = seen.value;
   const { invocationId } = payloadOf(events, "agent.invocation.started") ?? {};
@@ -163,10 +166,10 @@ const CODES: Readonly<Record<string, string>> = {
   handoff_return_schema_violation: "return_schema_violation",
 };
 
-async function dispatch(ask: Ask<DispatchBody>, parts: RouteParts): Promise<Answer> {
+async function dispatch(ask: Ask<DispatchBody>, dependencies: RouteDependencies): Promise<Answer> {
   const { body, caller } = ask;
   const agentId = ask.param("agentId");
-  const agent = parts.host.agents().find((each) => each.agentId === agentId);
+  const agent = dependencies.host.agents().find((each) => each.agentId === agentId);
   if (!agent) return refuseUnknownAgent(agentId);
   const { confidenceThreshold, validateHandoff, simulateConfidence: confidence } = body;
   const configurable = {
@@ -174,7 +177,7 @@ async function dispatch(ask: Ask<DispatchBody>, parts: RouteParts): Promise<Answ
     ...(confidenceThreshold !== undefined && { escalationThreshold: confidenceThreshold }),
   };
   const task = taskOf(body.task);
-  const seen = await follow(parts, { caller, agentId, source: "run-api", task, configurable });
+  const seen = await follow(dependencies, { caller, agentId, source: "run-api", task, configurable });
   return seen.kind === "refused"
     ? seen
     : createJsonAnswer(200, describeDispatch(seen.value, { agent, body }));
@@ -187,7 +190,7 @@ function taskOf(task: unknown): Readonly<Record<string, unknown>> {
 }
 
 interface Dispatch {
-  readonly agent: ReturnType<RouteParts["host"]["agents"]>[number];
+  readonly agent: ReturnType<RouteDependencies["host"]["agents"]>[number];
   readonly body: DispatchBody;
 }
 
@@ -233,7 +236,10 @@ function resultOf(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unkno
 }
 
 /** Invokes the hook for a principal without scopes, who lacks whatever a tool asks for. */
-async function invokeHook(ask: Ask<z.output<typeof hookBody>>, parts: RouteParts): Promise<Answer> {
+async function invokeHook(
+  ask: Ask<z.output<typeof hookBody>>,
+  dependencies: RouteDependencies,
+): Promise<Answer> {
   const { principal, toolName, requiredScopes, args, ...simulated } = ask.body;
   const tool = {
     name: toolName,
@@ -241,7 +247,7 @@ async function invokeHook(ask: Ask<z.output<typeof hookBody>>, parts: RouteParts
     isExhausted: simulated.simulateRateLimitExhausted,
     fails: simulated.simulateToolError,
   };
-  const seen = await follow(parts, {
+  const seen = await follow(dependencies, {
     caller: { tenant: ask.caller.tenant, principal, scopes: [] },
     agentId: CONFORMANCE_AGENT,
     source: "run-api",

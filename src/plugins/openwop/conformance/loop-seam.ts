@@ -18,7 +18,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
@@ -49,8 +49,8 @@ export const loopSeam: Route = route({
 const BOSS = "boss";
 const OPEN_MS = 20_000;
 
-async function runLoop(ask: Ask<Loop>, parts: RouteParts): Promise<Answer> {
-  const { host } = parts;
+async function runLoop(ask: Ask<Loop>, dependencies: RouteDependencies): Promise<Answer> {
+  const { host } = dependencies;
   const { caller, body } = ask;
   const { seams } = host;
   if (!seams) return refuse("not_found", "This host has no such seam.");
@@ -58,7 +58,7 @@ async function runLoop(ask: Ask<Loop>, parts: RouteParts): Promise<Answer> {
   const begun = await begin(host, caller, { body, path });
   if (begun.kind === "refused") return begun;
   const { runId } = begun.value;
-  const log = await followRun(ask, parts, runId);
+  const log = await followRun(ask, dependencies, runId);
   if ("kind" in log) return log;
   const { maxLoopIterations, ...rest } = body;
   const visible =
@@ -98,7 +98,7 @@ async function begin(
 /** The whole log, once the run has ended or waits for nobody who will come. */
 async function followRun(
   ask: Ask<Loop>,
-  { host, clock }: RouteParts,
+  { host, clock }: RouteDependencies,
   runId: string,
 ): Promise<readonly HostEvent[] | HttpRefusal> {
   const { caller, signal } = ask;

@@ -6,7 +6,7 @@ import type {
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { createJsonAnswer, route, type Answer, type Route, type RouteParts } from "../http/route.ts";
+import { createJsonAnswer, route, type Answer, type Route, type RouteDependencies } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
 const SEAMS = "/v1/host/sample/test";
@@ -41,8 +41,8 @@ export const modelSeamRoutes: readonly Route[] = [
     status: 200,
     body: programBody,
     answer: anySchema,
-    handle: ({ caller, body: { nodeId, program } }, parts) =>
-      withSeams(parts, (seams) => {
+    handle: ({ caller, body: { nodeId, program } }, dependencies) =>
+      withSeams(dependencies, (seams) => {
         seams.programModel(caller, nodeId, program.map(answerOf));
         return createJsonAnswer(200, { nodeId, entries: program.length });
       }),
@@ -56,8 +56,8 @@ export const modelSeamRoutes: readonly Route[] = [
     status: 200,
     body: record,
     answer: anySchema,
-    handle: ({ body }, parts) =>
-      withSeams(parts, (seams) => {
+    handle: ({ body }, dependencies) =>
+      withSeams(dependencies, (seams) => {
         const key = seams.llmCacheKey(body);
         return key ? createJsonAnswer(200, key) : refuse("invalid_argument", NO_KEY);
       }),
@@ -70,14 +70,14 @@ export const modelSeamRoutes: readonly Route[] = [
     summary: "What nodes with a side effect did.",
     status: 200,
     answer: anySchema,
-    handle: ({ caller }, parts) =>
-      withSeams(parts, (seams) => createJsonAnswer(200, { effects: seams.sideEffects(caller) })),
+    handle: ({ caller }, dependencies) =>
+      withSeams(dependencies, (seams) => createJsonAnswer(200, { effects: seams.sideEffects(caller) })),
   }),
 ];
 
 const NO_KEY = "A request has a `provider`, a `model` and `messages`, and no text that is not Unicode.";
 
-function withSeams({ host: { seams } }: RouteParts, use: (seams: WorkflowSeams) => Answer): Answer {
+function withSeams({ host: { seams } }: RouteDependencies, use: (seams: WorkflowSeams) => Answer): Answer {
   return seams ? use(seams) : refuse("not_found", "This host has no such seam.");
 }
 

@@ -19,7 +19,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
@@ -128,7 +128,7 @@ async function withSeams(
   return seams ? await use(seams) : refuse("not_found", "This host has no such seam.");
 }
 
-async function listEventsByType(ask: Ask, { host }: RouteParts): Promise<Answer> {
+async function listEventsByType(ask: Ask, { host }: RouteDependencies): Promise<Answer> {
   const type = ask.query("type");
   const range = { from: 0, limit: HTTP_BOUNDS.answerEventsMax };
   const page = await host.events(ask.caller, ask.param("runId"), range);
@@ -139,18 +139,21 @@ async function listEventsByType(ask: Ask, { host }: RouteParts): Promise<Answer>
 }
 
 /** Lets several claim at once; all get the id that the first one made. */
-async function claimAtOnce(ask: Ask<z.output<typeof claimBody>>, parts: RouteParts): Promise<Answer> {
+async function claimAtOnce(
+  ask: Ask<z.output<typeof claimBody>>,
+  dependencies: RouteDependencies,
+): Promise<Answer> {
   const logicalInvocationId = `claim-${randomUUID()}`;
   const at = { tenant: ask.caller.tenant, endpoint: "@claim", key: logicalInvocationId };
-  const attempts = Array.from({ length: ask.body.executors }, () => claim(at, parts));
+  const attempts = Array.from({ length: ask.body.executors }, () => claim(at, dependencies));
   const first = await Promise.all(attempts);
   const delivered = first.filter((minted) => minted !== undefined).length;
   // Those that came second ask again, now that the first has answered.
-  const mintedIds = await Promise.all(first.map(async (minted) => minted ?? (await claim(at, parts))));
+  const mintedIds = await Promise.all(first.map(async (minted) => minted ?? (await claim(at, dependencies))));
   return createJsonAnswer(200, { logicalInvocationId, mintedIds, attempted: attempts.length, delivered });
 }
 
-async function claim(at: RequestKey, { host, clock }: RouteParts): Promise<string | undefined> {
+async function claim(at: RequestKey, { host, clock }: RouteDependencies): Promise<string | undefined> {
   const now = clock.now();
   const begun = await host.requests.begin({
     ...at,

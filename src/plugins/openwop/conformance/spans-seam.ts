@@ -5,7 +5,7 @@ import { createWorkflowSpans } from "../../../agents/coordination/telemetry/proj
 import type { Span } from "../../../agents/coordination/telemetry/span.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { createJsonAnswer, route, type Answer, type Ask, type RouteParts } from "../http/route.ts";
+import { createJsonAnswer, route, type Answer, type Ask, type RouteDependencies } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
 export const spansSeam = route({
@@ -22,7 +22,7 @@ export const spansSeam = route({
 
 const PAGE = 1_000;
 
-async function listSpans(ask: Ask, { host }: RouteParts): Promise<Answer> {
+async function listSpans(ask: Ask, { host }: RouteDependencies): Promise<Answer> {
   const runId = ask.query("runId");
   if (runId === undefined) return refuse("validation_error", "`runId` is missing.");
   const projection = createWorkflowSpans((text) => hash("sha256", text));

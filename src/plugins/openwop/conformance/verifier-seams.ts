@@ -21,7 +21,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
@@ -73,7 +73,11 @@ interface Seen {
 }
 
 /** Waits until the run has ended or waits for people. */
-async function awaitSettled({ host, clock }: RouteParts, ask: Ask, runId: string): Promise<Answered<Seen>> {
+async function awaitSettled(
+  { host, clock }: RouteDependencies,
+  ask: Ask,
+  runId: string,
+): Promise<Answered<Seen>> {
   const { caller, signal } = ask;
   const untilMs = addMs(clock.now(), WAIT_MS);
   for (;;) {
@@ -95,7 +99,7 @@ type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
 
 /** Runs the first definition, which may start the others. */
 async function run(
-  { host }: RouteParts,
+  { host }: RouteDependencies,
   caller: Caller,
   definitions: readonly Definition[],
   configurable: Readonly<Record<string, unknown>> = {},
@@ -140,12 +144,15 @@ function createVerifiedWorkflow(verdict: string): Definition {
 /** A worker that is to revise for ever is stopped by the loop's limit. */
 const LOOP_MAX = 3;
 
-async function verifyRun(ask: Ask<z.output<typeof verifyBody>>, parts: RouteParts): Promise<Answer> {
+async function verifyRun(
+  ask: Ask<z.output<typeof verifyBody>>,
+  dependencies: RouteDependencies,
+): Promise<Answer> {
   const definitions = [createVerifiedWorkflow(ask.body.simulateVerdict), WORKER];
-  const begun = await run(parts, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
+  const begun = await run(dependencies, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
   if (begun.kind === "refused") return begun;
   return answerFromOutcome(
-    await awaitSettled(parts, ask, begun.value),
+    await awaitSettled(dependencies, ask, begun.value),
     ({ runId, snapshot: { status }, events }) =>
       createJsonAnswer(200, {
         runId,
@@ -209,16 +216,19 @@ function typeOf(value: unknown): string {
   return ["string", "number", "boolean"].find((type) => typeof value === type) ?? "object";
 }
 
-async function attest(ask: Ask<z.output<typeof attestBody>>, parts: RouteParts): Promise<Answer> {
-  const begun = await run(parts, ask.caller, createAttestedWorkflows(ask.body));
+async function attest(
+  ask: Ask<z.output<typeof attestBody>>,
+  dependencies: RouteDependencies,
+): Promise<Answer> {
+  const begun = await run(dependencies, ask.caller, createAttestedWorkflows(ask.body));
   if (begun.kind === "refused") return begun;
-  const seen = await awaitSettled(parts, ask, begun.value);
+  const seen = await awaitSettled(dependencies, ask, begun.value);
   if (seen.kind === "refused") return seen;
   const isAsked = seen.value.snapshot.status.startsWith("waiting-");
-  const ruled = isAsked ? await rule(ask, parts, begun.value) : undefined;
+  const ruled = isAsked ? await rule(ask, dependencies, begun.value) : undefined;
   if (ruled?.kind === "refused") return ruled;
   return answerFromOutcome(
-    isAsked ? await awaitSettled(parts, ask, begun.value) : seen,
+    isAsked ? await awaitSettled(dependencies, ask, begun.value) : seen,
     ({ runId, events }) => {
       const harvestedEvent = harvestOf(events);
       const attestation = harvestedEvent?.["attestation"] ?? shownOf(events);
@@ -238,7 +248,7 @@ const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
 /** Answers for people. Without an answer the run ends by itself. */
 async function rule(
   { caller, body }: Ask<z.output<typeof attestBody>>,
-  { host }: RouteParts,
+  { host }: RouteDependencies,
   runId: string,
 ): Promise<Answered<unknown>> {
   const { approvalAction: action, childOutputs, editedArtifactData = childOutputs } = body;

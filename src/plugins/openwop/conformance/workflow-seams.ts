@@ -17,7 +17,7 @@ import type { MockModel } from "./mock-model.ts";
 import type { SideEffects } from "./side-effects.ts";
 import { turnWorkspaces } from "./turn-workspaces.ts";
 
-interface SeamParts extends SeamAccess {
+interface SeamDependencies extends SeamAccess {
   readonly mockModel: MockModel;
   readonly sideEffects: SideEffects;
 }
@@ -28,7 +28,7 @@ export function createWorkflowSeams({
   sideEffects,
   sha256,
   store,
-}: SeamParts): WorkflowSeams {
+}: SeamDependencies): WorkflowSeams {
   const overlay = new Map<string, unknown>();
   return {
     isOff: (capability) => overlay.get(capability) === false,

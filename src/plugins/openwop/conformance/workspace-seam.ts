@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { route, type Answer, type Ask, type Route, type RouteDependencies } from "../http/route.ts";
 import { listFiles, putFile, readFile, readTags, removeFile } from "../routes/workspace-routes.ts";
 
 const text = z.string().max(HTTP_BOUNDS.idCharsMax);
@@ -31,7 +31,7 @@ export const workspaceSeam: Route = route({
 });
 
 /** An owner of the suite has a place of its own within the tenant that asks: no real tenant's files are reached. */
-async function operate(ask: Ask<z.output<typeof opBody>>, { host }: RouteParts): Promise<Answer> {
+async function operate(ask: Ask<z.output<typeof opBody>>, { host }: RouteDependencies): Promise<Answer> {
   const { tenant, workspace, op, path, content, contentType, ifMatch, prefix, version } = ask.body;
   const files = host.workspace(ask.caller, JSON.stringify([tenant, workspace]));
   const when = readTags(ifMatch);

@@ -28,7 +28,7 @@ export interface KeyedAsk {
   readonly asked: unknown;
 }
 
-export interface IdempotencyParts {
+export interface IdempotencyDependencies {
   readonly requests: RequestLog;
   readonly clock: Clock;
   readonly newRunId: () => CoordinationId;
@@ -36,7 +36,7 @@ export interface IdempotencyParts {
 
 /** Does the work, or answers what it answered before. */
 export async function runOnceForKey(
-  { requests, clock, newRunId }: IdempotencyParts,
+  { requests, clock, newRunId }: IdempotencyDependencies,
   { tenant, endpoint, key, asked: request }: KeyedAsk,
   work: (runId: CoordinationId) => Promise<Answer>,
 ): Promise<Answer> {

@@ -61,8 +61,8 @@ export interface StreamAnswer {
 
 export type Answer = JsonAnswer | TextAnswer | PartsAnswer | StreamAnswer | HttpRefusal;
 
-/** The parts that handlers work with. */
-export interface RouteParts {
+/** The collaborators that handlers work with. */
+export interface RouteDependencies {
   readonly host: WorkflowHost;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -104,7 +104,7 @@ export interface Route {
   readonly isLong?: boolean;
   /** Without it the route is always there. */
   readonly when?: (advertised: Advertised) => boolean;
-  readonly handle: (ask: Ask, parts: RouteParts) => Promise<Answer> | Answer;
+  readonly handle: (ask: Ask, dependencies: RouteDependencies) => Promise<Answer> | Answer;
 }
 
 /** Routes of another protocol over the same host, which are no part of this one's document. */
@@ -118,7 +118,7 @@ export interface ProtocolFace {
 export function route<S extends z.ZodType = z.ZodUnknown>(
   definition: Omit<Route, "body" | "handle"> & {
     readonly body?: S;
-    readonly handle: (ask: Ask<z.output<S>>, parts: RouteParts) => Promise<Answer> | Answer;
+    readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
   },
 ): Route {
   // The body was checked against the route's own schema before the handler is called.

@@ -23,10 +23,18 @@ import { HTTP_BOUNDS } from "./http-bounds.ts";
 import { runOnceForKey } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
-import type { Answer, Ask, JsonAnswer, Route, RouteParts, StreamAnswer, PartsAnswer } from "./route.ts";
+import type {
+  Answer,
+  Ask,
+  JsonAnswer,
+  Route,
+  RouteDependencies,
+  StreamAnswer,
+  PartsAnswer,
+} from "./route.ts";
 import { addressOf, bindingsOf } from "./node-bindings.ts";
 
-export interface ServeParts extends RouteParts {
+export interface ServeDependencies extends RouteDependencies {
   readonly authenticate: Authenticate;
   /** Counts, by address, requests without a token that is known. */
   readonly strangers: RateLimiter;
@@ -44,12 +52,15 @@ const JSON_HEADERS = {
   "x-content-type-options": "nosniff",
 };
 
-export function serveRoute(route: Route, parts: ServeParts): (context: Context) => Promise<Response> {
+export function serveRoute(
+  route: Route,
+  dependencies: ServeDependencies,
+): (context: Context) => Promise<Response> {
   return async (context) => {
     try {
-      return responseOf(await answerWithinQuotas(route, parts, context));
+      return responseOf(await answerWithinQuotas(route, dependencies, context));
     } catch (error) {
-      return responseOf(failureOf(error, route.operationId, parts.logger));
+      return responseOf(failureOf(error, route.operationId, dependencies.logger));
     }
   };
 }
@@ -86,13 +97,17 @@ function createPartsResponse({ status, parts, headers }: PartsAnswer): Response 
 const NO_ADDRESS = (): void => undefined;
 
 /** A stream counts as a stream only, as long as it is open. */
-async function answerWithinQuotas(route: Route, parts: ServeParts, context: Context): Promise<Answer> {
+async function answerWithinQuotas(
+  route: Route,
+  dependencies: ServeDependencies,
+  context: Context,
+): Promise<Answer> {
   const address = addressOf(context);
-  const leave = address === undefined ? NO_ADDRESS : parts.addressRequests.enter(address);
-  if (!leave) return refuseQuota(parts.quotas, "addressRequests");
+  const leave = address === undefined ? NO_ADDRESS : dependencies.addressRequests.enter(address);
+  if (!leave) return refuseQuota(dependencies.quotas, "addressRequests");
   try {
-    const answer = await answerTo(route, parts, context);
-    return answer.kind === "stream" ? countStream(route, parts, { context, answer }) : answer;
+    const answer = await answerTo(route, dependencies, context);
+    return answer.kind === "stream" ? countStream(route, dependencies, { context, answer }) : answer;
   } finally {
     leave();
   }
@@ -103,13 +118,13 @@ interface Streaming {
   readonly answer: StreamAnswer;
 }
 
-function countStream(route: Route, parts: ServeParts, { context, answer }: Streaming): Answer {
+function countStream(route: Route, dependencies: ServeDependencies, { context, answer }: Streaming): Answer {
   const { body } = answer;
   if (!body) return answer;
   const address = addressOf(context);
-  const caller = callerOf(route, parts, context);
-  const ofAddress = address === undefined ? NO_ADDRESS : parts.addressStreams.enter(address);
-  const ofTenant = "kind" in caller ? NO_ADDRESS : parts.tenantStreams.enter(caller.tenant);
+  const caller = callerOf(route, dependencies, context);
+  const ofAddress = address === undefined ? NO_ADDRESS : dependencies.addressStreams.enter(address);
+  const ofTenant = "kind" in caller ? NO_ADDRESS : dependencies.tenantStreams.enter(caller.tenant);
   if (ofAddress && ofTenant)
     return {
       ...answer,
@@ -121,26 +136,26 @@ function countStream(route: Route, parts: ServeParts, { context, answer }: Strea
   ofAddress?.();
   ofTenant?.();
   void body.cancel();
-  return refuseQuota(parts.quotas, ofAddress ? "streams" : "addressStreams");
+  return refuseQuota(dependencies.quotas, ofAddress ? "streams" : "addressStreams");
 }
 
-async function answerTo(route: Route, parts: ServeParts, context: Context): Promise<Answer> {
-  const caller = callerOf(route, parts, context);
-  if ("kind" in caller) return refuseStranger(parts, context, caller);
+async function answerTo(route: Route, dependencies: ServeDependencies, context: Context): Promise<Answer> {
+  const caller = callerOf(route, dependencies, context);
+  if ("kind" in caller) return refuseStranger(dependencies, context, caller);
   const params = context.req.param() as Readonly<Record<string, string>>;
   if (Object.values(params).some((value) => value.length > HTTP_BOUNDS.tokenCharsMax))
     return refuseNotFound();
   const ask = askOf(route, context, { caller, body: undefined });
-  const refused = await refuseBeforeBody(route, parts, { context, ask });
+  const refused = await refuseBeforeBody(route, dependencies, { context, ask });
   if (refused) return refused;
-  if (route.method !== "GET") return await answerPost(route, parts, { context, caller });
-  const answer = await route.handle(ask, parts);
+  if (route.method !== "GET") return await answerPost(route, dependencies, { context, caller });
+  const answer = await route.handle(ask, dependencies);
   return route.isLong && answer.kind === "json" ? await writeInSlices(answer) : answer;
 }
 
 function callerOf(
   { auth, isHidden = false }: Route,
-  { authenticate }: ServeParts,
+  { authenticate }: ServeDependencies,
   { req }: Context,
 ): Caller | HttpRefusal {
   if (auth !== "bearer") return TOKEN_HOLDER;
@@ -149,7 +164,11 @@ function callerOf(
 }
 
 /** An address that is refused often is not looked at more closely for a while. */
-function refuseStranger({ strangers }: ServeParts, context: Context, refusal: HttpRefusal): HttpRefusal {
+function refuseStranger(
+  { strangers }: ServeDependencies,
+  context: Context,
+  refusal: HttpRefusal,
+): HttpRefusal {
   const address = addressOf(context);
   return (address === undefined ? undefined : strangers.take(address)) ?? refusal;
 }
@@ -157,32 +176,36 @@ function refuseStranger({ strangers }: ServeParts, context: Context, refusal: Ht
 /** O1, O2. */
 async function refuseBeforeBody(
   route: Route,
-  parts: ServeParts,
+  dependencies: ServeDependencies,
   { context, ask }: { readonly context: Context; readonly ask: Ask },
 ): Promise<HttpRefusal | undefined> {
   switch (route.auth) {
     case "none":
       return undefined;
     case "token":
-      return await refuseToken(parts, context, ask);
+      return await refuseToken(dependencies, context, ask);
     case "bearer":
       // Whoever has no token of a tenant must not use up what others have.
-      return parts.rates.take(ask.caller.tenant) ?? (await refuseRun(route, parts, ask));
+      return dependencies.rates.take(ask.caller.tenant) ?? (await refuseRun(route, dependencies, ask));
   }
 }
 
 /** A token that is not known here costs its holder no more than a signature to check. */
-async function refuseToken(parts: ServeParts, context: Context, ask: Ask): Promise<HttpRefusal | undefined> {
-  const inspected = await parts.host.inspectToken(ask.param("token"));
+async function refuseToken(
+  dependencies: ServeDependencies,
+  context: Context,
+  ask: Ask,
+): Promise<HttpRefusal | undefined> {
+  const inspected = await dependencies.host.inspectToken(ask.param("token"));
   if (inspected.kind === "refused" && statusOf(inspected.code) === 404)
-    return refuseStranger(parts, context, inspected);
-  return parts.rates.take(createTokenKeyspace(ask));
+    return refuseStranger(dependencies, context, inspected);
+  return dependencies.rates.take(createTokenKeyspace(ask));
 }
 
 /** Refuses a change of a run that does not exist, before the body is read. */
 async function refuseRun(
   { method, path }: Route,
-  { host }: ServeParts,
+  { host }: ServeDependencies,
   ask: Ask,
 ): Promise<HttpRefusal | undefined> {
   if (method === "GET" || !path.includes("{runId}")) return undefined;
@@ -197,7 +220,7 @@ async function writeInSlices({ status, body, headers }: JsonAnswer): Promise<Par
 
 async function answerPost(
   route: Route,
-  parts: ServeParts,
+  dependencies: ServeDependencies,
   { context, caller }: { readonly context: Context; readonly caller: Caller },
 ): Promise<Answer> {
   const read = await readBody(context.req as HonoRequest);
@@ -209,16 +232,16 @@ async function answerPost(
   const { value: body } = checked;
   const key = context.req.header("idempotency-key");
   const ask = askOf(route, context, { caller, body });
-  if (key === undefined) return await route.handle(ask, parts);
+  if (key === undefined) return await route.handle(ask, dependencies);
   const keyed = {
     tenant: keyspaceOf(route, ask),
     endpoint: `${route.method} ${route.path}`,
     key,
     asked: [context.req.param(), body],
   };
-  const { host, clock, newRunId } = parts;
+  const { host, clock, newRunId } = dependencies;
   return await runOnceForKey({ requests: host.requests, clock, newRunId }, keyed, async (runId) =>
-    route.handle({ ...ask, runId }, parts),
+    route.handle({ ...ask, runId }, dependencies),
   );
 }
 

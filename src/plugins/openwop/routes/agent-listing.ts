@@ -3,7 +3,7 @@
  * (RFC 0092) or cannot keep (RFC 0080).
  */
 import type { AgentEntry } from "../../../agents/coordination/runtime/workflow-host/records/agent-inventory.ts";
-import type { RouteParts } from "../http/route.ts";
+import type { RouteDependencies } from "../http/route.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -13,7 +13,7 @@ export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
   readonly degradedMemoryDimensions?: readonly string[];
 };
 
-export function inventoryOf({ host, discovery }: RouteParts): InventoryEntry[] {
+export function inventoryOf({ host, discovery }: RouteDependencies): InventoryEntry[] {
   const agents = host.agents();
   const document = agents.length > 0 ? (JSON.parse(discovery().text) as Fields) : {};
   return agents.map((agent) => entryOf(agent, document));

@@ -10,7 +10,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { runDiffSchema } from "../http/schemas.ts";
 
@@ -28,13 +28,13 @@ export const diffRoute: Route = route({
   handle: diff,
 });
 
-async function diff(ask: Ask, parts: RouteParts): Promise<Answer> {
+async function diff(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
   const against = ask.query("against");
   if (against === undefined || against === "")
     return refuse("validation_error", "`against` names the run to compare with.");
-  const one = await readRun(ask, parts, ask.param("runId"));
+  const one = await readRun(ask, dependencies, ask.param("runId"));
   if ("kind" in one) return one;
-  const other = await readRun(ask, parts, against);
+  const other = await readRun(ask, dependencies, against);
   if ("kind" in other) return other;
   return createJsonAnswer(200, await runInSlices(compareRuns(one, other)));
 }
@@ -44,7 +44,7 @@ const PAGE = 1_000;
 /** Reads as much of the log as one answer is made of. */
 async function readRun(
   { caller }: Ask,
-  { host }: RouteParts,
+  { host }: RouteDependencies,
   runId: string,
 ): Promise<ComparedRun | HttpRefusal> {
   const events: HostEvent[] = [];

@@ -14,7 +14,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { eventPageSchema } from "../http/schemas.ts";
 import { readStreamRequest, type StreamRequest } from "./stream-modes.ts";
@@ -80,14 +80,14 @@ export const eventRoutes: readonly Route[] = [
   }),
 ];
 
-async function readEvents(ask: Ask, parts: RouteParts): Promise<Answer> {
+async function readEvents(ask: Ask, dependencies: RouteDependencies): Promise<Answer> {
   // Before the choice of a format: a bad mode is refused in either (stream-modes.md).
   const request = readStreamRequest(ask.query("streamMode"), ask.query("bufferMs"));
   if ("kind" in request) return request;
   const from = readLastEventId(ask.header("last-event-id"));
   if (typeof from !== "number") return from;
-  if (!isJsonWanted(ask.header("accept"))) return await startStream(ask, parts, { request, from });
-  return answerFromOutcome(await readLog(ask, parts, from), (page) => createJsonAnswer(200, page));
+  if (!isJsonWanted(ask.header("accept"))) return await startStream(ask, dependencies, { request, from });
+  return answerFromOutcome(await readLog(ask, dependencies, from), (page) => createJsonAnswer(200, page));
 }
 
 function isJsonWanted(accept: string | undefined): boolean {
@@ -105,10 +105,10 @@ function readLastEventId(lastEventId: string | undefined): number | HttpRefusal 
 
 async function startStream(
   ask: Ask,
-  parts: RouteParts,
+  dependencies: RouteDependencies,
   { request, from }: { readonly request: StreamRequest; readonly from: number },
 ): Promise<Answer> {
-  const { host, streams } = parts;
+  const { host, streams } = dependencies;
   if (streams.isFull)
     return refuse("rate_limited", "There are as many streams as this host keeps open. Poll, or try later.", {
       scope: "global",
@@ -121,17 +121,17 @@ async function startStream(
   if (first.kind === "refused") return first;
   if (ask.isHead) return { kind: "stream", body: null, headers: SSE_HEADERS };
   const onFailure = (error: unknown): void => {
-    failureOf(error, "an event stream", parts.logger);
+    failureOf(error, "an event stream", dependencies.logger);
   };
   const body = createEventStream(
-    { ...parts, failed: onFailure, ...(ask.cut && { cut: ask.cut }) },
+    { ...dependencies, failed: onFailure, ...(ask.cut && { cut: ask.cut }) },
     { caller, runId, request, from, first: first.value },
   );
   return { kind: "stream", body, headers: SSE_HEADERS };
 }
 
 /** The log from a sequence on, up to what one answer holds. */
-async function readLog(ask: Ask, { host }: RouteParts, from: number): Promise<Answered<EventPage>> {
+async function readLog(ask: Ask, { host }: RouteDependencies, from: number): Promise<Answered<EventPage>> {
   const runId = ask.param("runId");
   const events: HostEvent[] = [];
   for (let next = from; ; next = (events.at(-1)?.sequence ?? from - 1) + 1) {
@@ -144,7 +144,7 @@ async function readLog(ask: Ask, { host }: RouteParts, from: number): Promise<An
   }
 }
 
-async function pollEvents(ask: Ask, { host, clock }: RouteParts): Promise<Answer> {
+async function pollEvents(ask: Ask, { host, clock }: RouteDependencies): Promise<Answer> {
   const last = parseWholeNumber(ask.query("lastSequence"), 0);
   const seconds = parseWholeNumber(ask.query("timeout"), HTTP_BOUNDS.pollSecondsDefault);
   if (last === undefined || seconds === undefined)

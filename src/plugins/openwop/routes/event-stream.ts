@@ -22,7 +22,7 @@ import { isInMode, isUrgentType, type StreamRequest } from "./stream-modes.ts";
 const ENCODER = new TextEncoder();
 const KEEP_ALIVE = ENCODER.encode(": keep-alive\n\n");
 
-export interface StreamParts {
+export interface StreamDependencies {
   readonly host: WorkflowHost;
   readonly clock: Clock;
   readonly streams: StreamHub;
@@ -43,7 +43,7 @@ export interface StreamSubject {
 }
 
 interface Live extends OpenStream {
-  readonly parts: StreamParts;
+  readonly dependencies: StreamDependencies;
   readonly subject: StreamSubject;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   next: number;
@@ -58,11 +58,14 @@ interface Live extends OpenStream {
   phase: "idle" | "reading" | "over";
 }
 
-export function createEventStream(parts: StreamParts, subject: StreamSubject): ReadableStream<Uint8Array> {
+export function createEventStream(
+  dependencies: StreamDependencies,
+  subject: StreamSubject,
+): ReadableStream<Uint8Array> {
   let live: Live | undefined;
   return new ReadableStream<Uint8Array>({
     start: (controller) => {
-      live = open(parts, subject, controller);
+      live = open(dependencies, subject, controller);
       void begin(live);
     },
     // Not awaited: a stream that waits for events must still be told when its client takes some.
@@ -76,12 +79,12 @@ export function createEventStream(parts: StreamParts, subject: StreamSubject): R
 }
 
 function open(
-  parts: StreamParts,
+  dependencies: StreamDependencies,
   subject: StreamSubject,
   controller: ReadableStreamDefaultController<Uint8Array>,
 ): Live {
   const live: Live = {
-    parts,
+    dependencies,
     subject,
     controller,
     next: subject.from,
@@ -104,11 +107,11 @@ function open(
       else drop(live);
     },
   };
-  live.unwatch = parts.host.watch(subject.runId, () => {
+  live.unwatch = dependencies.host.watch(subject.runId, () => {
     live.mayHaveMore = true;
     void pump(live);
   });
-  parts.streams.add(live);
+  dependencies.streams.add(live);
   return live;
 }
 
@@ -132,7 +135,7 @@ async function runExclusively(live: Live, work: () => Promise<void>): Promise<vo
   try {
     await work();
   } catch (error) {
-    live.parts.failed(error);
+    live.dependencies.failed(error);
     drop(live);
   }
   if (isOver(live)) return;
@@ -142,7 +145,7 @@ async function runExclusively(live: Live, work: () => Promise<void>): Promise<vo
 }
 
 async function readOn(live: Live): Promise<void> {
-  const { host } = live.parts;
+  const { host } = live.dependencies;
   const { caller, runId } = live.subject;
   live.mayHaveMore = false;
   const range = { from: live.next, limit: HTTP_BOUNDS.pageEvents };
@@ -204,7 +207,7 @@ interface Sendable {
 /** The state after all that was read: states in between are not kept. */
 async function createSnapshots(live: Live, after: HostEvent): Promise<readonly Sendable[]> {
   const { caller, runId } = live.subject;
-  const snapshot = await live.parts.host.snapshot(caller, runId);
+  const snapshot = await live.dependencies.host.snapshot(caller, runId);
   if (snapshot.kind === "refused") return [];
   const { sequence, timestamp } = after;
   const eventId = `${after.eventId}:snapshot`;
@@ -217,7 +220,7 @@ async function createSnapshots(live: Live, after: HostEvent): Promise<readonly S
 async function sendBaseline(live: Live): Promise<void> {
   const { caller, runId, request, from } = live.subject;
   if (from === 0 || !request.modes.includes("values")) return;
-  const page = await live.parts.host.events(caller, runId, { from: from - 1, limit: 1 });
+  const page = await live.dependencies.host.events(caller, runId, { from: from - 1, limit: 1 });
   const [event] = page.kind === "done" ? page.value.events : [];
   if (!event || isOver(live)) return;
   const items = await createSnapshots(live, event);
@@ -239,7 +242,7 @@ function collect(live: Live, sequence: number, text: string): void {
 
 function flushLater(live: Live): void {
   if (live.batch.length === 0) return;
-  const { clock } = live.parts;
+  const { clock } = live.dependencies;
   live.cancelBatch ??= clock.wakeAt(addMs(clock.now(), live.subject.request.bufferMs), () => {
     flush(live);
   });
@@ -276,7 +279,7 @@ function finish(live: Live): void {
 function drop(live: Live): void {
   if (isOver(live)) return;
   leave(live);
-  if (live.parts.cut) live.parts.cut();
+  if (live.dependencies.cut) live.dependencies.cut();
   else live.controller.error(new Error("the stream was cut; resume it"));
 }
 
@@ -285,5 +288,5 @@ function leave(live: Live): void {
   live.phase = "over";
   live.unwatch();
   live.cancelBatch?.();
-  live.parts.streams.remove(live);
+  live.dependencies.streams.remove(live);
 }

@@ -10,7 +10,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { forkedSchema } from "../http/schemas.ts";
 
@@ -43,7 +43,7 @@ export const forkRoute: Route = route({
   handle: fork,
 });
 
-async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteParts): Promise<Answer> {
+async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
   const refused = refuseMetadata(ask.body);
   if (refused) return refused;
   const { mode, fromSeq, runOptionsOverlay } = ask.body;

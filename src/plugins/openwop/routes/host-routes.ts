@@ -8,7 +8,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
@@ -63,8 +63,8 @@ export const hostRoutes: readonly Route[] = [
     summary: "The agents of this host.",
     answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
-    handle: (_ask, parts) => {
-      const agents = inventoryOf(parts);
+    handle: (_ask, dependencies) => {
+      const agents = inventoryOf(dependencies);
       return createJsonAnswer(200, { agents, total: agents.length });
     },
   }),
@@ -78,14 +78,14 @@ export const hostRoutes: readonly Route[] = [
     refusals: [404],
     answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
-    handle: (ask, parts) => {
-      const found = inventoryOf(parts).find(({ agentId }) => agentId === ask.param("agentId"));
+    handle: (ask, dependencies) => {
+      const found = inventoryOf(dependencies).find(({ agentId }) => agentId === ask.param("agentId"));
       return found ? createJsonAnswer(200, found) : refuse("not_found", "There is no such agent.");
     },
   }),
 ];
 
-function discover(ask: Ask, { discovery }: RouteParts): Answer {
+function discover(ask: Ask, { discovery }: RouteDependencies): Answer {
   const { text, etag } = discovery();
   const headers = { "cache-control": PUBLIC, etag, "capabilities-etag": etag };
   if (hasMatchingTag(ask.header("if-none-match"), etag))

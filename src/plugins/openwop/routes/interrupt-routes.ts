@@ -8,7 +8,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { interruptSchema, resolvedSchema } from "../http/schemas.ts";
 
@@ -66,7 +66,7 @@ export const interruptRoutes: readonly Route[] = [
   }),
 ];
 
-async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteParts): Promise<Answer> {
+async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteDependencies): Promise<Answer> {
   const token = ask.param("token");
   if (hasValue(ask.body))
     return answerFromOutcome(await host.resolveToken(token, ask.body.resumeValue), (value) =>

@@ -18,7 +18,7 @@ import {
   type Answer,
   type Ask,
   type Route,
-  type RouteParts,
+  type RouteDependencies,
 } from "../http/route.ts";
 import { ancestrySchema, createdSchema, runStatusSchema, snapshotSchema } from "../http/schemas.ts";
 
@@ -161,7 +161,7 @@ function pickReason(body: { readonly reason?: string | undefined }): { readonly 
   return body.reason === undefined ? {} : { reason: body.reason };
 }
 
-async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteParts): Promise<Answer> {
+async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteDependencies): Promise<Answer> {
   const request = readCreate(ask);
   if ("kind" in request) return request;
   const created = await host.create(ask.caller, request);
@@ -245,7 +245,7 @@ function asInvalid(refusal: HostRefusal): HttpRefusal {
   return refusal.code === "workflow_not_found" ? { ...refusal, code: "validation_error" } : refusal;
 }
 
-async function cancelMany(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteParts): Promise<Answer> {
+async function cancelMany(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteDependencies): Promise<Answer> {
   const { runIds } = ask.body;
   const maxRunIds = HTTP_BOUNDS.bulkRunsMax;
   if (runIds.length > maxRunIds)

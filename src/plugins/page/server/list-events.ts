@@ -4,7 +4,7 @@ import { isCoordinationError } from "../../../agents/coordination/contracts/erro
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { EventsPage, LoggedEvent, ReadableEvent } from "../contract/runs.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageRequest } from "./page-parts.ts";
+import type { PageRequest } from "./page-dependencies.ts";
 import { readNumber, readText } from "./read-query.ts";
 
 /** Reads of either kind of run; the events of both have the same envelope. */

@@ -18,7 +18,7 @@ import {
 } from "../../reports/run-report.ts";
 import type { ListedCoordination, ListedRun, ListedWorkflow, RunKind, RunsPage } from "../contract/runs.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageRequest } from "./page-parts.ts";
+import type { PageRequest } from "./page-dependencies.ts";
 import { readChoice, readMoment, readNumber, readText } from "./read-query.ts";
 import { readNotes } from "./run-notes.ts";
 

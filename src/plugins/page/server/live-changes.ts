@@ -9,7 +9,7 @@ import { isCoordinationError } from "../../../agents/coordination/contracts/erro
 import type { Arrival } from "../../../agents/coordination/ports/ledger-queries.ts";
 import type { LiveChange } from "../contract/live.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageParts } from "./page-parts.ts";
+import type { PageDependencies } from "./page-dependencies.ts";
 
 /** All that happened since the look before, up to a position. */
 export interface Changes {
@@ -27,7 +27,7 @@ export interface LiveChanges {
   close(): void;
 }
 
-export function createLiveChanges({ reader, clock, logger }: PageParts): LiveChanges {
+export function createLiveChanges({ reader, clock, logger }: PageDependencies): LiveChanges {
   const listeners = new Set<(changes: Changes) => void>();
   let position = 0;
   let cancel: (() => void) | undefined;

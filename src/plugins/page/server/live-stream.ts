@@ -6,7 +6,7 @@ import type { Changes, LiveChanges } from "./live-changes.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
 import type { PageSession, PageSessions } from "./page-sessions.ts";
 
-interface LiveParts {
+interface LiveDependencies {
   readonly live: LiveChanges;
   readonly clock: Clock;
   readonly sessions: PageSessions;
@@ -25,7 +25,7 @@ interface StreamEvents {
 
 /** Returns the stream of what is appended after a position, or from now on. */
 export function createLiveStream(
-  parts: LiveParts,
+  dependencies: LiveDependencies,
   session: PageSession,
   { after, streams }: { readonly after: number | undefined; readonly streams: OpenStreams },
 ): ReadableStream<Uint8Array> {
@@ -58,10 +58,13 @@ export function createLiveStream(
         session.streams += 1;
         streams.add(close);
         endings.push(
-          startBeating(parts, session, { send: () => send("beat", { nowMs: parts.clock.now() }), close }),
+          startBeating(dependencies, session, {
+            send: () => send("beat", { nowMs: dependencies.clock.now() }),
+            close,
+          }),
         );
         try {
-          const stop = await tellChanges(parts, after, send);
+          const stop = await tellChanges(dependencies, after, send);
           if (streams.has(close)) endings.push(stop);
           else stop();
         } catch {
@@ -78,7 +81,7 @@ type Send = <N extends keyof StreamEvents>(name: N, data: StreamEvents[N], id?: 
 
 /** Tells first what the client missed, and then what comes. Returns the end of it. */
 async function tellChanges(
-  { live, clock }: LiveParts,
+  { live, clock }: LiveDependencies,
   after: number | undefined,
   send: Send,
 ): Promise<() => void> {
@@ -109,7 +112,7 @@ interface Beating {
 
 /** A session that has ended ends its streams with the next beat. Returns the end of it. */
 function startBeating(
-  { clock, sessions }: LiveParts,
+  { clock, sessions }: LiveDependencies,
   session: PageSession,
   { send, close }: Beating,
 ): () => void {

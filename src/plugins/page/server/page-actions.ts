@@ -17,7 +17,13 @@ import type { Done, ForkPreview, Forked, PlanCheck, PlanRun, WhatIfAnswer } from
 import { readQuestionDetail } from "./list-questions.ts";
 import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { GatewayReply, GatewayRequest, PageParts, PageRequest, PageRoute } from "./page-parts.ts";
+import type {
+  GatewayReply,
+  GatewayRequest,
+  PageDependencies,
+  PageRequest,
+  PageRoute,
+} from "./page-dependencies.ts";
 import { readPlanText } from "./read-plan-text.ts";
 import { readNumber } from "./read-query.ts";
 import { createPlanShape } from "./run-detail.ts";
@@ -40,7 +46,7 @@ export const ACTION_ROUTES: readonly PageRoute[] = [
 
 /** Asks the gateway, and turns its answer into one of the page. */
 async function ask(
-  { ask: askGateway }: PageParts,
+  { ask: askGateway }: PageDependencies,
   { method, params }: { readonly method: GatewayRequest; readonly params: object },
   render: (payload: Readonly<Record<string, unknown>>) => object,
 ): Promise<JsonAnswer> {
@@ -75,10 +81,10 @@ const answerBody = z.strictObject({
   text: z.string().min(1).max(BOUNDS.answerCharsMax).optional(),
 });
 
-async function answerQuestion(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function answerQuestion(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   const { revision, answer, text } = readBody(request, answerBody);
   const questionId = request.param("id");
-  const shown = await readQuestionDetail(await parts.reader(), questionId, request.session.rights);
+  const shown = await readQuestionDetail(await dependencies.reader(), questionId, request.session.rights);
   if (!shown) return refuse("not_found", "There is no such question.");
   if (shown.status === "open" && shown.revision !== revision)
     return refuse(
@@ -86,49 +92,53 @@ async function answerQuestion(request: PageRequest, parts: PageParts): Promise<J
       "The question has changed since it was shown: look at it again, and then answer.",
     );
   const params = { questionId, answer, ...(text !== undefined && { text }) };
-  return ask(parts, { method: "coordination.answer", params }, ({ happened }): Done => {
+  return ask(dependencies, { method: "coordination.answer", params }, ({ happened }): Done => {
     return { happened: String(happened) };
   });
 }
 
 const emptyBody = z.strictObject({});
 
-async function cancel(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function cancel(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   readBody(request, emptyBody);
   const coordinationId = request.param("id");
-  const workflowRun = await findWorkflowRun(request, parts);
-  if (workflowRun) return cancelWorkflowRun(workflowRun, parts);
-  return ask(parts, { method: "coordination.cancel", params: { coordinationId } }, ({ replay }): Done => {
-    const words =
-      replay === true ? "was being cancelled already" : "is being cancelled, with every running child";
-    return { happened: `${coordinationId} ${words}.` };
-  });
+  const workflowRun = await findWorkflowRun(request, dependencies);
+  if (workflowRun) return cancelWorkflowRun(workflowRun, dependencies);
+  return ask(
+    dependencies,
+    { method: "coordination.cancel", params: { coordinationId } },
+    ({ replay }): Done => {
+      const words =
+        replay === true ? "was being cancelled already" : "is being cancelled, with every running child";
+      return { happened: `${coordinationId} ${words}.` };
+    },
+  );
 }
 
 /** `undefined` where the id is that of a coordination, or of nothing. */
 async function findWorkflowRun(
   request: PageRequest,
-  { reader }: PageParts,
+  { reader }: PageDependencies,
 ): Promise<WorkflowEntry | undefined> {
   const { workflows } = await reader();
   return workflows.entry(request.param("id") as CoordinationId);
 }
 
-async function retry(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function retry(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   readBody(request, emptyBody);
   const params = { coordinationId: request.param("id"), stepId: request.param("stepId") };
-  return ask(parts, { method: "coordination.retry", params }, ({ replay }): Done => {
+  return ask(dependencies, { method: "coordination.retry", params }, ({ replay }): Done => {
     const words = replay === true ? "was being tried again already" : "gets another attempt";
     return { happened: `Step ${params.stepId} ${words}.` };
   });
 }
 
-async function release(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function release(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   readBody(request, emptyBody);
   const token = /^\d{1,15}$/.test(request.param("token")) ? Number(request.param("token")) : 0;
   if (token < 1) return refuse("invalid", "token: expected a whole number, as the list of claims has it.");
   return ask(
-    parts,
+    dependencies,
     { method: "coordination.claims.release", params: { token } },
     ({ stepId, resource }): Done => {
       const claim = `Claim ${token} of step ${String(stepId)} on ${formatResource(String(resource))}`;
@@ -159,7 +169,7 @@ function createRefusedCheck({ problems }: Pick<PlanCheck & { readonly ok: false 
   return { ok: false, problems };
 }
 
-async function run(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function run(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   const plan = await readPlanText(readBody(request, planBody).text);
   if (!plan.ok) {
     const { status, body } = refuse("plan_refused", plan.problems[0]?.message ?? "This is no plan.");
@@ -167,7 +177,7 @@ async function run(request: PageRequest, parts: PageParts): Promise<JsonAnswer> 
   }
   const params = { plan: plan.value };
   return ask(
-    parts,
+    dependencies,
     { method: "coordination.plan.run", params },
     ({ coordinationId, steps, replay }): PlanRun => {
       const id = String(coordinationId);
@@ -182,13 +192,13 @@ async function run(request: PageRequest, parts: PageParts): Promise<JsonAnswer> 
 
 const ANY_PLACE = { min: 0, max: Number.MAX_SAFE_INTEGER };
 
-async function previewFork(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function previewFork(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   const from = readNumber(request, "event", ANY_PLACE);
   const coordinationId = request.param("id");
-  const workflowRun = await findWorkflowRun(request, parts);
-  if (workflowRun) return previewWorkflowFork(await parts.reader(), workflowRun, from);
+  const workflowRun = await findWorkflowRun(request, dependencies);
+  if (workflowRun) return previewWorkflowFork(await dependencies.reader(), workflowRun, from);
   const params = { coordinationId, preview: true, ...(from !== undefined && { from }) };
-  return ask(parts, { method: "coordination.plan.fork", params }, (payload): ForkPreview => {
+  return ask(dependencies, { method: "coordination.plan.fork", params }, (payload): ForkPreview => {
     const { forkedFrom, carried, anew } = payload as unknown as ForkPayload;
     return { source: coordinationId, event: forkedFrom.sequence, kept: carried, anew };
   });
@@ -204,12 +214,12 @@ interface ForkPayload {
 
 const forkBody = z.strictObject({ event: z.int().min(0) });
 
-async function fork(request: PageRequest, parts: PageParts): Promise<JsonAnswer> {
+async function fork(request: PageRequest, dependencies: PageDependencies): Promise<JsonAnswer> {
   const { event } = readBody(request, forkBody);
-  const workflowRun = await findWorkflowRun(request, parts);
-  if (workflowRun) return forkWorkflowRun(workflowRun, event, parts);
+  const workflowRun = await findWorkflowRun(request, dependencies);
+  if (workflowRun) return forkWorkflowRun(workflowRun, event, dependencies);
   const params = { coordinationId: request.param("id"), from: event };
-  return ask(parts, { method: "coordination.plan.fork", params }, (payload): Forked => {
+  return ask(dependencies, { method: "coordination.plan.fork", params }, (payload): Forked => {
     const { coordinationId, carried, anew } = payload as unknown as ForkPayload;
     const happened = `${coordinationId} runs: it keeps ${carried.length} results, and runs ${anew.length} steps anew.`;
     return { id: coordinationId, happened };
@@ -219,7 +229,7 @@ async function fork(request: PageRequest, parts: PageParts): Promise<JsonAnswer>
 const whatIfBody = z.strictObject({ policy: anyFieldsSchema, from: z.int().min(0).optional() });
 
 /** Reads and decides again; nothing is executed or written. */
-async function decideUnderPolicy(request: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+async function decideUnderPolicy(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
   const { policy, from } = readBody(request, whatIfBody);
   const replayed: WhatIfAnswer = await replayCoordination(
     await reader(),

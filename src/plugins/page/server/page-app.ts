@@ -13,14 +13,14 @@ import { createLiveStream, type OpenStreams } from "./live-stream.ts";
 import { ACTION_ROUTES } from "./page-actions.ts";
 import { createJsonResponse, createLongJsonResponse, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageParts, PageRequest, PageRoute } from "./page-parts.ts";
+import type { PageDependencies, PageRequest, PageRoute } from "./page-dependencies.ts";
 import type { PageSession } from "./page-sessions.ts";
 import { createReadRoutes } from "./read-routes.ts";
 import { describeRefusals } from "./rights.ts";
 import { createPolicy, isAllowedHost, isAllowedOrigin, setSecurityHeaders } from "./security-headers.ts";
 import type { PageFiles } from "./static-files.ts";
 
-export interface PageAppParts extends PageParts {
+export interface PageAppDependencies extends PageDependencies {
   readonly files: PageFiles;
   /** Lets the tab's frame ask, whose origin is opaque. */
   readonly allowsOpaque: boolean;
@@ -32,24 +32,24 @@ export interface PageApp {
   close(): void;
 }
 
-export function createPageApp(parts: PageAppParts): PageApp {
-  const live = createLiveChanges(parts);
+export function createPageApp(dependencies: PageAppDependencies): PageApp {
+  const live = createLiveChanges(dependencies);
   const streams: OpenStreams = new Set();
   const app = new Hono();
-  app.post("/api/session", (context) => signIn(context, parts));
-  app.get("/api/live", (context) => openStream(context, { ...parts, live }, streams));
+  app.post("/api/session", (context) => signIn(context, dependencies));
+  app.get("/api/live", (context) => openStream(context, { ...dependencies, live }, streams));
   for (const route of [...createReadRoutes(), ...ACTION_ROUTES])
-    app.on(route.method, `/api/${route.path}`, (context) => serveRoute(context, route, parts));
+    app.on(route.method, `/api/${route.path}`, (context) => serveRoute(context, route, dependencies));
   app.all("/api/*", () => createJsonResponse(refuse("not_found", "There is no such address.")));
-  app.get("/assets/:name", (context) => serveAsset(context, parts));
-  app.get("/", () => serveDocument(parts));
+  app.get("/assets/:name", (context) => serveAsset(context, dependencies));
+  app.get("/", () => serveDocument(dependencies));
   app.all("*", () => createJsonResponse(refuse("not_found", "There is nothing here.")));
-  app.onError((error) => createJsonResponse(describeFailure(error, parts)));
+  app.onError((error) => createJsonResponse(describeFailure(error, dependencies)));
   return {
     fetch: async (request) => {
       const host = request.headers.get("host") ?? undefined;
-      const response = refuseForeign(request, host, parts) ?? (await app.fetch(request));
-      return addHeaders(response, request, parts);
+      const response = refuseForeign(request, host, dependencies) ?? (await app.fetch(request));
+      return addHeaders(response, request, dependencies);
     },
     close: () => {
       for (const end of [...streams]) end("stopping");
@@ -62,7 +62,7 @@ export function createPageApp(parts: PageAppParts): PageApp {
 function refuseForeign(
   request: Request,
   host: string | undefined,
-  { places, allowsOpaque }: PageAppParts,
+  { places, allowsOpaque }: PageAppDependencies,
 ): Response | undefined {
   const isAsset = new URL(request.url).pathname.startsWith("/assets/");
   if (!isAllowedHost(host, places))
@@ -84,7 +84,7 @@ const CORS_HEADERS = {
 } as const;
 
 /** Sets the headers of every answer. The files of the page may be read from its frame, whose origin is opaque. */
-function addHeaders(response: Response, request: Request, { allowsOpaque }: PageAppParts): Response {
+function addHeaders(response: Response, request: Request, { allowsOpaque }: PageAppDependencies): Response {
   const { headers } = response;
   setSecurityHeaders(headers, createPolicy("'self'"));
   const isAsset = new URL(request.url).pathname.startsWith("/assets/");
@@ -102,7 +102,7 @@ function addHeaders(response: Response, request: Request, { allowsOpaque }: Page
 
 const NOT_BUILT = "The page was not built: run `npm run build`, or install the published package.\n";
 
-function serveDocument({ files }: PageAppParts): Response {
+function serveDocument({ files }: PageAppDependencies): Response {
   if (files.document === undefined)
     return new Response(NOT_BUILT, {
       status: 503,
@@ -113,7 +113,7 @@ function serveDocument({ files }: PageAppParts): Response {
   });
 }
 
-function serveAsset(context: Context, { files }: PageAppParts): Response {
+function serveAsset(context: Context, { files }: PageAppDependencies): Response {
   const file = files.assets.get(context.req.param("name") ?? "");
   if (!file) return createJsonResponse(refuse("not_found", "There is no such file."));
   return new Response(file.bytes, {
@@ -121,16 +121,16 @@ function serveAsset(context: Context, { files }: PageAppParts): Response {
   });
 }
 
-async function signIn(context: Context, parts: PageAppParts): Promise<Response> {
+async function signIn(context: Context, dependencies: PageAppDependencies): Promise<Response> {
   const body = await readJsonBody(context);
   if (!("value" in body)) return createJsonResponse(body);
   const { link } = (body.value ?? {}) as { readonly link?: unknown };
   if (typeof link !== "string" || link.length > PAGE_BOUNDS.queryCharsMax)
     return createJsonResponse(refuse("invalid", "link: expected the link of the address that was printed."));
-  const outcome = parts.sessions.signIn(link);
+  const outcome = dependencies.sessions.signIn(link);
   if (outcome.kind === "spent")
     return createJsonResponse(
-      refuse("link_spent", `This link was used, or is too old. ${ASK_FOR_LINK[parts.product.home]}`),
+      refuse("link_spent", `This link was used, or is too old. ${ASK_FOR_LINK[dependencies.product.home]}`),
     );
   if (outcome.kind === "too_many")
     return createJsonResponse(
@@ -138,7 +138,7 @@ async function signIn(context: Context, parts: PageAppParts): Promise<Response> 
     );
   const { token, session } = outcome;
   const { rights, expiresAtMs } = session;
-  const { product } = parts;
+  const { product } = dependencies;
   const signedIn: SignedIn = {
     token,
     expiresAtMs,
@@ -154,7 +154,7 @@ const ASK_FOR_LINK = {
   serve: "Start `openclaw-coordination serve` again for a new one.",
 } as const;
 
-function findSession(context: Context, { sessions }: PageAppParts): PageSession | undefined {
+function findSession(context: Context, { sessions }: PageAppDependencies): PageSession | undefined {
   const token = /^Bearer ([\w-]{20,200})$/.exec(context.req.header("authorization") ?? "")?.[1];
   return token === undefined ? undefined : sessions.find(token);
 }
@@ -163,7 +163,7 @@ function findSession(context: Context, { sessions }: PageAppParts): PageSession 
 function refuseSession(
   session: PageSession | undefined,
   right: keyof Rights,
-  { product: { home } }: PageAppParts,
+  { product: { home } }: PageAppDependencies,
 ): JsonAnswer | undefined {
   if (!session) return refuse("unauthenticated", `You are not signed in. ${ASK_FOR_LINK[home]}`);
   if (session.rights[right]) return undefined;
@@ -172,9 +172,13 @@ function refuseSession(
 
 const UNAUTHENTICATED = refuse("unauthenticated", "You are not signed in.");
 
-async function serveRoute(context: Context, route: PageRoute, parts: PageAppParts): Promise<Response> {
-  const session = findSession(context, parts);
-  const refused = refuseSession(session, route.right, parts);
+async function serveRoute(
+  context: Context,
+  route: PageRoute,
+  dependencies: PageAppDependencies,
+): Promise<Response> {
+  const session = findSession(context, dependencies);
+  const refused = refuseSession(session, route.right, dependencies);
   if (refused || !session) return createJsonResponse(refused ?? UNAUTHENTICATED);
   const body = route.method === "POST" ? await readJsonBody(context) : { value: {} };
   if (!("value" in body)) return createJsonResponse(body);
@@ -188,19 +192,19 @@ async function serveRoute(context: Context, route: PageRoute, parts: PageAppPart
     body: body.value,
   };
   try {
-    return await createLongJsonResponse(await route.handle(request, parts));
+    return await createLongJsonResponse(await route.handle(request, dependencies));
   } catch (error) {
-    return createJsonResponse(describeFailure(error, parts));
+    return createJsonResponse(describeFailure(error, dependencies));
   }
 }
 
 async function openStream(
   context: Context,
-  parts: PageAppParts & { readonly live: LiveChanges },
+  dependencies: PageAppDependencies & { readonly live: LiveChanges },
   streams: OpenStreams,
 ): Promise<Response> {
-  const session = findSession(context, parts);
-  const refused = refuseSession(session, "read", parts);
+  const session = findSession(context, dependencies);
+  const refused = refuseSession(session, "read", dependencies);
   if (refused || !session) return createJsonResponse(refused ?? UNAUTHENTICATED);
   if (streams.size >= PAGE_BOUNDS.streamsMax || session.streams >= PAGE_BOUNDS.streamsOfSessionMax)
     return createJsonResponse(refuse("too_many", "Too many pages follow already: close one, and try again."));
@@ -209,11 +213,13 @@ async function openStream(
     return createJsonResponse(refuse("invalid", "after: expected the id of an event of this stream."));
   // A ledger that cannot be opened is an answer, not a stream that breaks.
   try {
-    await parts.reader();
+    await dependencies.reader();
   } catch (error) {
-    return createJsonResponse(describeFailure(error, parts));
+    return createJsonResponse(describeFailure(error, dependencies));
   }
-  return new Response(createLiveStream(parts, session, { after, streams }), { headers: STREAM_HEADERS });
+  return new Response(createLiveStream(dependencies, session, { after, streams }), {
+    headers: STREAM_HEADERS,
+  });
 }
 
 const STREAM_HEADERS = {
@@ -271,7 +277,7 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
 ]);
 
 /** The log has what went wrong inside, and the answer has not. */
-function describeFailure(error: unknown, { logger }: PageAppParts): JsonAnswer {
+function describeFailure(error: unknown, { logger }: PageAppDependencies): JsonAnswer {
   if (isCoordinationError(error)) {
     if (error.code === "INPUT_INVALID" || error.code === "CONFIG_INVALID")
       return refuse("invalid", error.message);

@@ -5,22 +5,25 @@ import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { readContents } from "../../reports/contents-report.ts";
 import type { HealthReport, HourCounts } from "../contract/health.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageParts } from "./page-parts.ts";
+import type { PageDependencies } from "./page-dependencies.ts";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
 const EVENTS_PER_PAGE = 1_000;
 
 /** @throws CoordinationError as `LedgerStore.list` */
-export async function readHealthReport(parts: PageParts, counter: HourCounter): Promise<HealthReport> {
-  const reader = await parts.reader();
-  const now = parts.clock.now();
-  const lanes = await parts.lanes?.();
-  const verification = parts.verification();
+export async function readHealthReport(
+  dependencies: PageDependencies,
+  counter: HourCounter,
+): Promise<HealthReport> {
+  const reader = await dependencies.reader();
+  const now = dependencies.clock.now();
+  const lanes = await dependencies.lanes?.();
+  const verification = dependencies.verification();
   const { hours, isCut } = await counter.count(reader, now);
   return {
     contents: await readContents(reader),
-    health: parts.health(),
+    health: dependencies.health(),
     ledgerBytes: await reader.measureBytes(),
     ...(lanes && { lanes }),
     claims: (await reader.claims({ after: 0, limit: CLAIMS_MAX })).length,

@@ -4,22 +4,22 @@ import { measureCounts } from "../../../agents/coordination/stats/measures.ts";
 import { createMeasureCounter, type MeasureCounter } from "../../reports/count-measures.ts";
 import type { MeasuresReport } from "../contract/measures-report.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageParts } from "./page-parts.ts";
+import type { PageDependencies } from "./page-dependencies.ts";
 
 const DAYS_MS = 7 * 86_400_000;
 
 /** Reads the measures of one server; one reading at a time, whoever asks meanwhile gets the same. */
-export function createMeasuresReader(): (parts: PageParts) => Promise<MeasuresReport> {
+export function createMeasuresReader(): (dependencies: PageDependencies) => Promise<MeasuresReport> {
   const counter = createMeasureCounter();
   let reading: Promise<MeasuresReport> | undefined;
-  return (parts) => {
-    reading ??= readMeasures(parts, counter).finally(() => (reading = undefined));
+  return (dependencies) => {
+    reading ??= readMeasures(dependencies, counter).finally(() => (reading = undefined));
     return reading;
   };
 }
 
 async function readMeasures(
-  { reader, clock, targets }: PageParts,
+  { reader, clock, targets }: PageDependencies,
   counter: MeasureCounter,
 ): Promise<MeasuresReport> {
   const since = (clock.now() - DAYS_MS) as EpochMs;

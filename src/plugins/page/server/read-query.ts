@@ -2,7 +2,7 @@
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageRequest } from "./page-parts.ts";
+import type { PageRequest } from "./page-dependencies.ts";
 
 /** @throws CoordinationError `INPUT_INVALID` */
 export function readText({ query }: PageRequest, name: string): string | undefined {

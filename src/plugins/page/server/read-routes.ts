@@ -12,7 +12,7 @@ import {
 import { listRunsPage } from "./list-runs.ts";
 import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageParts, PageRequest, PageRoute } from "./page-parts.ts";
+import type { PageDependencies, PageRequest, PageRoute } from "./page-dependencies.ts";
 import { createHourCounter, readHealthReport } from "./read-health.ts";
 import { createMeasuresReader } from "./read-measures.ts";
 import { readChoice, readNumber } from "./read-query.ts";
@@ -35,34 +35,34 @@ export function createReadRoutes(): readonly PageRoute[] {
       method: "GET",
       path: "health",
       right: "read",
-      handle: async (_, parts) => answerWith(await readHealthReport(parts, hours)),
+      handle: async (_, dependencies) => answerWith(await readHealthReport(dependencies, hours)),
     },
     {
       method: "GET",
       path: "measures",
       right: "read",
-      handle: async (_, parts) => answerWith(await readMeasures(parts)),
+      handle: async (_, dependencies) => answerWith(await readMeasures(dependencies)),
     },
   ];
 }
 
 const UNKNOWN_RUN = "The ledger has no coordination and no run of this id.";
 
-async function readRuns(request: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+async function readRuns(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
   return answerWith(await listRunsPage(await reader(), request));
 }
 
-async function readRun({ param }: PageRequest, { reader, clock }: PageParts): Promise<JsonAnswer> {
+async function readRun({ param }: PageRequest, { reader, clock }: PageDependencies): Promise<JsonAnswer> {
   const detail = await readRunDetail(await reader(), param("id") as CoordinationId, clock.now());
   return detail ? answerWith(detail) : refuse("not_found", UNKNOWN_RUN);
 }
 
-async function readEvents(request: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+async function readEvents(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
   const page = await listEventsPage(await reader(), request.param("id") as CoordinationId, request);
   return page ? answerWith(page) : refuse("not_found", UNKNOWN_RUN);
 }
 
-async function readResult({ param }: PageRequest, { reader: open }: PageParts): Promise<JsonAnswer> {
+async function readResult({ param }: PageRequest, { reader: open }: PageDependencies): Promise<JsonAnswer> {
   const reader = await open();
   const view = await readCoordination(reader, param("id") as CoordinationId);
   const step = view?.steps.find(({ stepId }) => stepId === param("stepId"));
@@ -77,20 +77,23 @@ function readOpenWanted(request: PageRequest): OpenWanted {
   return { isOpen: which !== "all", limit };
 }
 
-async function readQuestions(request: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+async function readQuestions(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
   const wanted = readOpenWanted(request);
   return answerWith(await listQuestions(await reader(), wanted, request.session.rights));
 }
 
-async function readQuestion({ param, session }: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+async function readQuestion(
+  { param, session }: PageRequest,
+  { reader }: PageDependencies,
+): Promise<JsonAnswer> {
   const question = await readQuestionDetail(await reader(), param("id"), session.rights);
   return question ? answerWith(question) : refuse("not_found", "There is no such question.");
 }
 
-async function readConflicts(request: PageRequest, { reader }: PageParts): Promise<JsonAnswer> {
+async function readConflicts(request: PageRequest, { reader }: PageDependencies): Promise<JsonAnswer> {
   return answerWith(await listConflicts(await reader(), readOpenWanted(request)));
 }
 
-async function readClaims(_: PageRequest, { reader, clock }: PageParts): Promise<JsonAnswer> {
+async function readClaims(_: PageRequest, { reader, clock }: PageDependencies): Promise<JsonAnswer> {
   return answerWith(await listHeldClaims(await reader(), clock.now()));
 }

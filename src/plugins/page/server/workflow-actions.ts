@@ -5,14 +5,14 @@ import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { Done, ForkPreview, Forked } from "../contract/actions.ts";
 import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
-import type { PageParts } from "./page-parts.ts";
+import type { PageDependencies } from "./page-dependencies.ts";
 
 const NO_WORKFLOWS =
   "This gateway runs no workflows: turn `openwop.enabled` on, or open the page of the `serve` that runs them.";
 
 export async function cancelWorkflowRun(
   { runId, summary }: WorkflowEntry,
-  { workflows }: PageParts,
+  { workflows }: PageDependencies,
 ): Promise<JsonAnswer> {
   if (hasRunEnded(summary.status)) return refuse("refused", `Run ${runId} has already ended.`);
   if (!workflows) return refuse("refused", NO_WORKFLOWS);
@@ -51,7 +51,7 @@ export async function previewWorkflowFork(
 export async function forkWorkflowRun(
   { runId, summary }: WorkflowEntry,
   event: number,
-  { workflows }: PageParts,
+  { workflows }: PageDependencies,
 ): Promise<JsonAnswer> {
   if (!workflows) return refuse("refused", NO_WORKFLOWS);
   const answered = await workflows.fork({ runId, tenant: summary.tenant, event });

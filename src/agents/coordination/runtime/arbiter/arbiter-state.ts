@@ -1,12 +1,12 @@
 /** Owns: what one arbiter keeps between calls. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import type { Command } from "../../contracts/commands.ts";
-import type { AssessParts } from "./assess-call.ts";
+import type { AssessDependencies } from "./assess-call.ts";
 import type { Participants } from "./participants.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 
-/** The parts of one arbiter. */
-export interface Arbitration extends AssessParts {
+/** The collaborators and the memory of one arbiter. */
+export interface Arbitration extends AssessDependencies {
   readonly participants: Participants;
   readonly unanswerable: UnanswerableSessions;
   /** Changes that are not on disk yet, the oldest first. */

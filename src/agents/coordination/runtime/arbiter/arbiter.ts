@@ -19,7 +19,7 @@ import { readErrorCode } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { InTurn, Arbitration } from "./arbiter-state.ts";
 import { assessCall, withoutMerges } from "./assess-call.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
@@ -69,16 +69,16 @@ export interface Arbiter {
   readonly opened: (state: OpenCoordination) => void;
 }
 
-export function createArbiter(parts: ArbiterParts): Arbiter {
+export function createArbiter(dependencies: ArbiterDependencies): Arbiter {
   const arbiter: Arbitration = {
-    ...parts,
-    participants: createParticipants(parts),
-    declared: createDeclaredResources(parts),
+    ...dependencies,
+    participants: createParticipants(dependencies),
+    declared: createDeclaredResources(dependencies),
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
     unrecorded: [],
     inRecordingTurn: createTurns(),
-    unanswerable: createUnanswerableSessions(parts.clock),
+    unanswerable: createUnanswerableSessions(dependencies.clock),
     inTurn: createTurns(),
   };
   return {

@@ -9,9 +9,9 @@ import { contestOf } from "../../dispatch/conflict-facts.ts";
 import { isApproved } from "../../dispatch/conflict-questions.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import { isForPeople } from "./conflict-sentence.ts";
-import { findOpposition, type Opposition, type OppositionParts } from "./find-opposition.ts";
+import { findOpposition, type Opposition, type OppositionDependencies } from "./find-opposition.ts";
 import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Contested, PluginRulings } from "./plugin-rulings.ts";
@@ -20,32 +20,32 @@ import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 import type { ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 
-export interface AssessParts extends ArbiterParts, OppositionParts {
+export interface AssessDependencies extends ArbiterDependencies, OppositionDependencies {
   readonly underWay: WritesUnderWay;
   /** Sessions for which nobody could be asked. */
   readonly unanswerable: UnanswerableSessions;
 }
 
 export async function assessCall(
-  parts: AssessParts,
+  dependencies: AssessDependencies,
   participant: Participant,
   { targets, plugins }: { readonly targets: readonly LocatedTarget[]; readonly plugins: PluginRulings },
 ): Promise<Assessed[]> {
-  const policies = await policiesOf(parts, participant);
+  const policies = await policiesOf(dependencies, participant);
   const assessed: Assessed[] = [];
   for (const target of targets) {
-    const look = isFile(target.resource) ? await parts.files.look(target.resource) : undefined;
+    const look = isFile(target.resource) ? await dependencies.files.look(target.resource) : undefined;
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
     if (look?.kind === "folder" && target.propose) continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
-    assessed.push(await assess(parts, { participant, target, look, policies, fresh, plugins }));
+    assessed.push(await assess(dependencies, { participant, target, look, policies, fresh, plugins }));
   }
   return assessed;
 }
 
 /** The tool cannot be made to write the merged texts: then there is no merge. */
 export function withoutMerges(
-  parts: AssessParts,
+  dependencies: AssessDependencies,
   participant: Participant,
   assessed: readonly Assessed[],
 ): Assessed[] {
@@ -54,14 +54,19 @@ export function withoutMerges(
     const { merged: _, text: _text, proposed: _proposed, ...common } = one;
     const { contest } = one.request;
     if (!one.merged || !contest) return one;
-    return ruleOnContest(parts, participant, { common, request: one.request, contest, change: { evidence } });
+    return ruleOnContest(dependencies, participant, {
+      common,
+      request: one.request,
+      contest,
+      change: { evidence },
+    });
   });
 }
 
-async function policiesOf(parts: AssessParts, { state }: Participant): Promise<Policies> {
-  const operator = parts.conflicts;
+async function policiesOf(dependencies: AssessDependencies, { state }: Participant): Promise<Policies> {
+  const operator = dependencies.conflicts;
   if (!state.plan) return { operator };
-  return { operator, plan: (await parts.plans.graphOf(state)).graph.conflictPolicy };
+  return { operator, plan: (await dependencies.plans.graphOf(state)).graph.conflictPolicy };
 }
 
 interface About {
@@ -74,29 +79,36 @@ interface About {
   readonly plugins: PluginRulings;
 }
 
-async function assess(parts: AssessParts, about: About): Promise<Assessed> {
+async function assess(dependencies: AssessDependencies, about: About): Promise<Assessed> {
   const { participant, target, look, policies, fresh } = about;
   const { resource, replaces } = target;
-  const now = parts.clock.now();
-  const ownChange = parts.underWay.ofOwn(participant.session, resource, now);
-  const underWay = parts.underWay.ofOthers(participant.session, resource, now);
+  const now = dependencies.clock.now();
+  const ownChange = dependencies.underWay.ofOwn(participant.session, resource, now);
+  const underWay = dependencies.underWay.ofOthers(participant.session, resource, now);
   const isUnderWay = (ownChange ?? underWay) !== undefined;
-  const found = await findOpposition(parts, { participant, resource, look, replaces, isUnderWay, now });
+  const found = await findOpposition(dependencies, {
+    participant,
+    resource,
+    look,
+    replaces,
+    isUnderWay,
+    now,
+  });
   const applied = chooseStrategy(resource, policies);
   const { holders, delegated } = found;
-  const request = requestOf(parts, { participant, resource, found, look, fresh, now });
+  const request = requestOf(dependencies, { participant, resource, found, look, fresh, now });
   const common = {
     target,
     look,
     holders,
     delegated,
     ...(underWay && { underWay }),
-    ...keepBaseOfMerge(parts, applied, look),
+    ...keepBaseOfMerge(dependencies, applied, look),
   };
   const plain = { ...common, request, ruling: undefined, ...readTextLeft(about, applied, ownChange) };
   if (!found.contest || (!ownChange && isLetHappen(participant, resource, found))) return plain;
   const opposed = { ...found.contest, ...applied };
-  return assessOpposed(parts, about, { common, request, plain, found, own: ownChange, opposed });
+  return assessOpposed(dependencies, about, { common, request, plain, found, own: ownChange, opposed });
 }
 
 /** An assessed call before it is ruled on. */
@@ -114,7 +126,7 @@ interface Opposed {
 
 /** Plugins first, then the strategy. */
 async function assessOpposed(
-  parts: AssessParts,
+  dependencies: AssessDependencies,
   { participant, target, plugins }: About,
   { common, request, plain, found, own: ownChange, opposed }: Opposed,
 ): Promise<Assessed> {
@@ -123,9 +135,14 @@ async function assessOpposed(
   const contest = { ...opposed, ...(pluginAnswer.ruling && { hook: pluginAnswer.ruling }) };
   const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
   const left = plain.text === undefined ? {} : { text: plain.text };
-  const change = isMerge ? await ruleOnMerge(parts, { ...common, found, own: ownChange }) : left;
+  const change = isMerge ? await ruleOnMerge(dependencies, { ...common, found, own: ownChange }) : left;
   const words = pluginAnswer.sentence === undefined ? {} : { pluginAnswer: pluginAnswer.sentence };
-  return ruleOnContest(parts, participant, { common: { ...common, ...words }, request, contest, change });
+  return ruleOnContest(dependencies, participant, {
+    common: { ...common, ...words },
+    request,
+    contest,
+    change,
+  });
 }
 
 /** Returns the text that the call will leave, when later changes may be merged with it. */
@@ -157,7 +174,7 @@ function isLetHappen(
 
 /** Ruled with all that is known of the contest, the outcome of a merge included. */
 function ruleOnContest(
-  parts: AssessParts,
+  dependencies: AssessDependencies,
   participant: Participant,
   contested: {
     readonly common: UnruledCall;
@@ -170,7 +187,7 @@ function ruleOnContest(
   const { evidence, ...texts } = change;
   const contest = { ...contested.contest, ...(evidence && { merge: evidence }) };
   const ruling = arbitrate(contestOf(participant.stepId, contest));
-  const reviewed = addReviewDeadline(parts, participant, { ruling, now: parts.clock.now() });
+  const reviewed = addReviewDeadline(dependencies, participant, { ruling, now: dependencies.clock.now() });
   return { ...common, ...texts, ruling, request: { ...request, contest: { ...contest, ...reviewed } } };
 }
 
@@ -184,7 +201,7 @@ interface Requested {
 }
 
 function requestOf(
-  { conflicts }: AssessParts,
+  { conflicts }: AssessDependencies,
   { participant, resource, found, look, fresh, now }: Requested,
 ): ResourceRequest {
   const { held: requesterClaim, lastToken, base } = found;
@@ -210,22 +227,22 @@ function textOf(before: string | undefined, propose: LocatedTarget["propose"]): 
 
 /** Keeps what a file was before the change as the base of later merges, when its changes may be merged. */
 function keepBaseOfMerge(
-  parts: AssessParts,
+  dependencies: AssessDependencies,
   { strategy }: AppliedStrategy,
   look: FileLook | undefined,
 ): Pick<Assessed, "content"> {
   const current = currentOf(look);
   if (strategy !== "merge_if_safe" || current === undefined) return {};
-  return { content: contentOf(parts, current) };
+  return { content: contentOf(dependencies, current) };
 }
 
 /** Kept until the coordination ends. */
-export function contentOf({ refOf }: ArbiterParts, text: string): ContentInput {
+export function contentOf({ refOf }: ArbiterDependencies, text: string): ContentInput {
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
 function addReviewDeadline(
-  { conflicts, unanswerable }: AssessParts,
+  { conflicts, unanswerable }: AssessDependencies,
   participant: Participant,
   { ruling, now }: { readonly ruling: Ruling; readonly now: EpochMs },
 ): Pick<ResourceContest, "reviewByMs" | "asksPeople"> {

@@ -9,7 +9,7 @@ import { findClaimOfRequester } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 
-type Parts = Pick<Arbitration, "runs" | "store" | "clock" | "conflicts">;
+type Dependencies = Pick<Arbitration, "runs" | "store" | "clock" | "conflicts">;
 
 const CLAIMS_MAX = 1_024;
 
@@ -21,7 +21,7 @@ interface Wanted {
 
 /** Returns what the requester's claim is to be, and the claim that it renews. */
 export async function claimOver(
-  arbiter: Parts,
+  arbiter: Dependencies,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
   { resource, expiresAtMs, now }: Wanted,
 ): Promise<{ readonly claim: NonNullable<SettleReview["claim"]>; readonly held?: ClaimEntry }> {
@@ -59,7 +59,7 @@ export async function endWithin(
 }
 
 /** Gives a claim to whoever people let change something. A claim that could not be given is given at the requester's next call. */
-export async function claimApproved(arbiter: Parts, runId: CoordinationId): Promise<void> {
+export async function claimApproved(arbiter: Dependencies, runId: CoordinationId): Promise<void> {
   const state = await arbiter.runs.state(runId);
   if (state.kind !== "open") return;
   for (const { conflictId, resource, contest } of listApprovedReviews(state)) {

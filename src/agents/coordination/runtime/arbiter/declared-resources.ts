@@ -11,7 +11,7 @@ export interface DeclaredResources {
   declarersOf(participant: Participant, resource: string): Promise<readonly Step[]>;
 }
 
-export function createDeclaredResources(parts: {
+export function createDeclaredResources(dependencies: {
   readonly plans: PlanSource;
   readonly files: ResourceFiles;
   readonly workspaceOf: (agent: AgentId) => string;
@@ -35,13 +35,13 @@ export function createDeclaredResources(parts: {
   const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> => {
     const file = parseFile(name);
     // Where a path of another machine leads is known there.
-    if (!file || (file.machine !== undefined && file.machine !== parts.files.machine)) return name;
-    return parts.files.locate(file.path, parts.workspaceOf(agent));
+    if (!file || (file.machine !== undefined && file.machine !== dependencies.files.machine)) return name;
+    return dependencies.files.locate(file.path, dependencies.workspaceOf(agent));
   };
   return {
     declarersOf: async ({ state }, resource) => {
       if (!state.plan) return [];
-      const graph = await parts.plans.graphOf(state);
+      const graph = await dependencies.plans.graphOf(state);
       const declarers: Step[] = [];
       for (const stepId of state.plan.running) {
         const step = state.steps.get(stepId);

@@ -11,7 +11,7 @@ import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts"
 import { holdingOf, type ResourceChange, type Step } from "../../ledger/state.ts";
 import { nameOfChanged } from "../../ledger/summary.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { DeclaredResources } from "./declared-resources.ts";
 import type { KnownVersions, Seen } from "./known-versions.ts";
 import type { Participant, Participants } from "./participants.ts";
@@ -46,48 +46,55 @@ export interface Opposition {
 
 /** Lists the claims that stand against a change by somebody: not its own, nor of those that it works for. */
 export async function findHolders(
-  parts: OppositionParts,
+  dependencies: OppositionDependencies,
   participant: Participant,
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): Promise<readonly ClaimEntry[]> {
-  const { claims } = await parts.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
-  const isSuperior = superiorsOf(parts, participant);
+  const { claims } = await dependencies.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
+  const isSuperior = superiorsOf(dependencies, participant);
   return claims.filter((claim) => !isOf(claim, participant) && !isSuperior(claim));
 }
 
 /** True when a step that is not the requester, nor has it work, holds the resource or declares it while it is at work. */
 export async function isHeldByOthers(
-  parts: OppositionParts & ArbiterParts,
+  dependencies: OppositionDependencies & ArbiterDependencies,
   { state, stepId }: Pick<Participant, "state" | "stepId">,
   resource: string,
 ): Promise<boolean> {
   const { coordinationId: runId, created } = state;
   const priority = state.steps.get(stepId)?.spec.priority ?? "normal";
   const participant: Participant = { runId, stepId, session: created.ownerSession, state, priority };
-  const holders = await findHolders(parts, participant, { resource, now: parts.clock.now() });
+  const holders = await findHolders(dependencies, participant, { resource, now: dependencies.clock.now() });
   if (holders.length > 0) return true;
-  return (await parts.declared.declarersOf(participant, resource)).length > 0;
+  return (await dependencies.declared.declarersOf(participant, resource)).length > 0;
 }
 
-export interface OppositionParts extends Pick<ArbiterParts, "store" | "runs"> {
+export interface OppositionDependencies extends Pick<ArbiterDependencies, "store" | "runs"> {
   readonly declared: DeclaredResources;
   readonly known: KnownVersions;
   readonly participants: Pick<Participants, "ownedBy">;
 }
 
-export async function findOpposition(parts: OppositionParts, wanted: Wanted): Promise<Opposition> {
+export async function findOpposition(
+  dependencies: OppositionDependencies,
+  wanted: Wanted,
+): Promise<Opposition> {
   const { participant, resource, now } = wanted;
-  const { claims, lastToken } = await parts.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
-  const requesterClaim = await findClaimOfRequester(parts, participant, { resource, now });
-  const isSuperior = superiorsOf(parts, participant);
+  const { claims, lastToken } = await dependencies.store.overlapping({
+    resource,
+    atMs: now,
+    limit: HOLDERS_MAX,
+  });
+  const requesterClaim = await findClaimOfRequester(dependencies, participant, { resource, now });
+  const isSuperior = superiorsOf(dependencies, participant);
   const [delegated, holders] = partition(
     claims.filter((claim) => !isOf(claim, participant)),
     isSuperior,
   );
-  const declarers = await parts.declared.declarersOf(participant, resource);
+  const declarers = await dependencies.declared.declarersOf(participant, resource);
   const isDeclarer = declarers.some(({ spec }) => spec.stepId === participant.stepId);
-  const base = parts.known.seen(participant.session, resource);
-  const changer = await changerOf(parts, wanted);
+  const base = dependencies.known.seen(participant.session, resource);
+  const changer = await changerOf(dependencies, wanted);
   const against = [
     ...holders.map((claim) => contestantFromClaim(claim, { participant, declarers })),
     ...(isDeclarer ? [] : listDeclarersWithoutClaim(declarers, { participant, holders })),
@@ -109,7 +116,7 @@ export async function findOpposition(parts: OppositionParts, wanted: Wanted): Pr
 
 /** The requester's claim that covers the resource, as its own log has it, unless another process has ended it. */
 export async function findClaimOfRequester(
-  { store }: Pick<OppositionParts, "store">,
+  { store }: Pick<OppositionDependencies, "store">,
   { runId, stepId, state }: Pick<Participant, "runId" | "stepId" | "state">,
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): Promise<ClaimEntry | undefined> {
@@ -134,7 +141,7 @@ function pickStrongest(against: readonly Contestant[]): Contestant[] {
  * plan.
  */
 function superiorsOf(
-  { participants }: OppositionParts,
+  { participants }: OppositionDependencies,
   { runId, stepId, state }: Participant,
 ): (claim: ClaimEntry) => boolean {
   const steps = new Set<StepId>();
@@ -218,18 +225,21 @@ function listDeclarersWithoutClaim(
  * Who changed the resource since the requester saw it last (lost update). Where it never saw it, that is who changed it since the
  * requester began, and only a change that replaces everything would lose something.
  */
-async function changerOf(parts: OppositionParts, wanted: Wanted): Promise<Contestant | undefined> {
+async function changerOf(
+  dependencies: OppositionDependencies,
+  wanted: Wanted,
+): Promise<Contestant | undefined> {
   const { participant, resource } = wanted;
   const look = findComparableLook(wanted);
   if (!look) return undefined;
-  const seen = parts.known.seen(participant.session, resource);
+  const seen = dependencies.known.seen(participant.session, resource);
   const sinceMs = seen ? findChangeSince(seen, look) : findUnseenSince(wanted, look);
   if (sinceMs === undefined) return undefined;
-  const last = await findLastChange(parts, resource);
+  const last = await findLastChange(dependencies, resource);
   const missed = last && missedOf(last, { participant, seen, look, sinceMs });
   if (missed) return contestantFromChange(participant, missed);
   return seen && wanted.replaces
-    ? findOutsider(parts, { participant, seenAtMs: seen.atMs, look })
+    ? findOutsider(dependencies, { participant, seenAtMs: seen.atMs, look })
     : undefined;
 }
 
@@ -278,7 +288,7 @@ export interface LastChange {
 }
 
 export async function findLastChange(
-  { store, runs }: OppositionParts,
+  { store, runs }: OppositionDependencies,
   resource: string,
 ): Promise<LastChange | undefined> {
   const found = await store.find(nameOfChanged(resource));
@@ -302,7 +312,7 @@ function contestantFromChange(participant: Participant, { runId, change, step }:
  * Finds a change by nobody that is known: a person, another program or a shell command. It may be the session's own.
  */
 function findOutsider(
-  { known: knownVersions }: OppositionParts,
+  { known: knownVersions }: OppositionDependencies,
   sighting: { readonly participant: Participant; readonly seenAtMs: EpochMs; readonly look: FileLook },
 ): Contestant | undefined {
   const touchedAtMs = knownVersions.touchedAtMs(sighting.participant.session);

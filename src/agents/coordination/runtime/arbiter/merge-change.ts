@@ -1,7 +1,7 @@
 /** Owns: what a three-way merge makes of a change that others stand against: evidence for the ruling, and the text to write. */
 import type { MergeEvidence, MergeObstacle } from "../../contracts/arbitration.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Proposed, WriteTarget } from "./write-call.ts";
 
 export interface MergedChange {
@@ -29,16 +29,19 @@ export interface Mergeable {
 }
 
 type TextLook = FileLook & { kind: "text" };
-type Parts = Pick<ArbiterParts, "content" | "textMerge" | "refOf">;
+type Dependencies = Pick<ArbiterDependencies, "content" | "textMerge" | "refOf">;
 
-export function mergeChange(parts: Parts, change: Mergeable): Promise<MergedChange> | MergedChange {
+export function mergeChange(
+  dependencies: Dependencies,
+  change: Mergeable,
+): Promise<MergedChange> | MergedChange {
   const { look } = change;
   if (change.isBeingWritten) return createObstacle("being_written");
   switch (look.kind) {
     case "absent":
-      return takeCreation(parts, change);
+      return takeCreation(dependencies, change);
     case "text":
-      return mergeTexts(parts, change, look);
+      return mergeTexts(dependencies, change, look);
     case "other":
       return createObstacle(look.because);
     case "folder":
@@ -48,20 +51,27 @@ export function mergeChange(parts: Parts, change: Mergeable): Promise<MergedChan
 }
 
 async function mergeTexts(
-  parts: Parts,
+  dependencies: Dependencies,
   { resource, base, propose }: Mergeable,
   look: TextLook,
 ): Promise<MergedChange> {
-  const before = await textOf(parts, { base, look });
+  const before = await textOf(dependencies, { base, look });
   if (before === "unknown") return createObstacle("no_base");
   const proposed = propose?.(before?.text) ?? { kind: "deleted" };
   if (proposed.kind === "deleted") return createObstacle("not_a_file");
-  if (proposed.kind === "fails") return onCurrent(parts, { look, base, proposed: propose?.(look.text) });
-  return mergeThreeWay(parts, { resource, look, base, before: before?.text ?? "", proposed: proposed.text });
+  if (proposed.kind === "fails")
+    return onCurrent(dependencies, { look, base, proposed: propose?.(look.text) });
+  return mergeThreeWay(dependencies, {
+    resource,
+    look,
+    base,
+    before: before?.text ?? "",
+    proposed: proposed.text,
+  });
 }
 
 async function mergeThreeWay(
-  parts: Parts,
+  dependencies: Dependencies,
   sides: {
     readonly resource: string;
     readonly look: TextLook;
@@ -71,10 +81,10 @@ async function mergeThreeWay(
   },
 ): Promise<MergedChange> {
   const { resource, look, base = look.version, before, proposed } = sides;
-  const merge = await parts.textMerge();
+  const merge = await dependencies.textMerge();
   const merged = merge.merge({ base: before, current: look.text, proposed, path: resource });
   if (merged.kind === "obstacle") return createObstacle(merged.obstacle);
-  const { evidence, text } = clean(parts, { base, current: look.version, text: merged.text });
+  const { evidence, text } = clean(dependencies, { base, current: look.version, text: merged.text });
   const { way } = merged;
   return { evidence: way === undefined ? evidence : { ...evidence, way }, text, proposed };
 }
@@ -83,15 +93,15 @@ async function mergeThreeWay(
  * Takes a creation. Nothing was written by the holder of the claim, so there is nothing to merge with, unless the
  * file existed and is deleted.
  */
-function takeCreation(parts: Parts, { base, look, propose }: Mergeable): MergedChange {
+function takeCreation(dependencies: Dependencies, { base, look, propose }: Mergeable): MergedChange {
   const proposed = base === undefined || base === "absent" ? propose?.(undefined) : undefined;
   if (proposed?.kind !== "text" || look.kind !== "absent") return createObstacle("not_a_file");
-  return clean(parts, { base: look.version, current: look.version, text: proposed.text });
+  return clean(dependencies, { base: look.version, current: look.version, text: proposed.text });
 }
 
 /** A change that fits only the file as it is now was made with it in view. */
 function onCurrent(
-  parts: Parts,
+  dependencies: Dependencies,
   {
     look,
     base = look.version,
@@ -99,12 +109,12 @@ function onCurrent(
   }: { readonly look: TextLook; readonly base: string | undefined; readonly proposed: Proposed | undefined },
 ): MergedChange {
   if (proposed?.kind !== "text") return createObstacle("does_not_apply");
-  return clean(parts, { base, current: look.version, text: proposed.text });
+  return clean(dependencies, { base, current: look.version, text: proposed.text });
 }
 
 /** The text of the version that both began from, or that it cannot be had. */
 async function textOf(
-  { content }: Parts,
+  { content }: Dependencies,
   { base, look }: { readonly base: string | undefined; readonly look: FileLook },
 ): Promise<{ readonly text: string } | undefined | "unknown"> {
   if (base === undefined) return "unknown";
@@ -115,7 +125,7 @@ async function textOf(
 }
 
 function clean(
-  { refOf }: Parts,
+  { refOf }: Dependencies,
   { base, current, text }: { readonly base: string; readonly current: string; readonly text: string },
 ): CleanChange {
   const merged = `sha256:${refOf(text).sha256}`;

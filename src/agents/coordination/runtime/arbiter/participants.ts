@@ -16,7 +16,7 @@ import type { RunEvent } from "../../contracts/run-event.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
-import type { Settings } from "../environment/runtime-parts.ts";
+import type { Settings } from "../environment/runtime-dependencies.ts";
 import { listRuns } from "../log/read-pages.ts";
 import type { RunLog } from "../log/run-log.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
@@ -49,12 +49,12 @@ export interface Participants {
   opened(state: OpenCoordination): void;
 }
 
-export function createParticipants(parts: {
+export function createParticipants(dependencies: {
   readonly store: LedgerStore;
   readonly runs: RunLog;
   readonly settings: Settings;
 }): Participants {
-  const { gateway } = parts.settings;
+  const { gateway } = dependencies.settings;
   const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
   const add = (opening: OwnerPlace, runId: CoordinationId, atMs: EpochMs): void => {
     if (!isOpenedIn(opening, gateway)) return;
@@ -70,7 +70,7 @@ export function createParticipants(parts: {
   };
   const findOwnStanding = async (session: SessionKey): Promise<Standing> => {
     for (let newest = newestOf(session); newest; newest = newestOf(session)) {
-      const standing = await findStandingOfOwner(parts.runs, newest, session);
+      const standing = await findStandingOfOwner(dependencies.runs, newest, session);
       if (standing.kind !== "none") return standing;
       // Another gateway ended it.
       remove(newest);
@@ -78,7 +78,7 @@ export function createParticipants(parts: {
     return { kind: "none" };
   };
   const owners = runUntilDone(async () => {
-    for await (const { runId, summary } of listRuns(parts.store, { status: "running" }))
+    for await (const { runId, summary } of listRuns(dependencies.store, { status: "running" }))
       add(summary, runId, summary.createdAtMs);
   });
   return {
@@ -92,9 +92,10 @@ export function createParticipants(parts: {
     },
     standingOf: async (session) => {
       await owners();
-      const found = await parts.store.find(nameOfChild(session));
+      const found = await dependencies.store.find(nameOfChild(session));
       const asChild =
-        found?.stepId && findStandingOfChild(await parts.runs.state(found.runId), found.stepId, session);
+        found?.stepId &&
+        findStandingOfChild(await dependencies.runs.state(found.runId), found.stepId, session);
       return asChild ?? (await findOwnStanding(session));
     },
   };

@@ -16,7 +16,7 @@ import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
 import type { ContestAnswer, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Participant } from "./participants.ts";
 
 /** All plugins and all contests of a call together; the host waits for 18 s, and other work needs some of them. */
@@ -41,12 +41,12 @@ export interface PluginRulings {
   ask(participant: Participant): Promise<void>;
 }
 
-type Parts = Pick<ArbiterParts, "clock" | "logger" | "runs"> & { readonly hooks?: PluginHooks };
+type Dependencies = Pick<ArbiterDependencies, "clock" | "logger" | "runs"> & { readonly hooks?: PluginHooks };
 
 const NO_OPINION: PluginOpinion = {};
 
 export function createPluginRulings(
-  parts: Parts,
+  dependencies: Dependencies,
   { tool, beganAtMs }: { readonly tool: string; readonly beganAtMs: EpochMs },
 ): PluginRulings {
   const answers = new Map<string, PluginOpinion>();
@@ -54,7 +54,7 @@ export function createPluginRulings(
   const deadlineAtMs = addMs(beganAtMs, PLUGINS_MS);
   return {
     findOpinion: (participant, resource, contest) => {
-      if (contest.from === "high_risk" || !parts.hooks?.hasAny("arbitrate")) return NO_OPINION;
+      if (contest.from === "high_risk" || !dependencies.hooks?.hasAny("arbitrate")) return NO_OPINION;
       const key = evidenceOf(participant, resource, contest);
       const answer = answers.get(key);
       if (!answer) unasked.set(key, { resource, contest });
@@ -65,8 +65,8 @@ export function createPluginRulings(
       unasked.clear();
       await Promise.all(
         contests.map(async ([key, { resource, contest }]) => {
-          const question = await questionOf(parts, participant, { resource, contest, tool });
-          answers.set(key, await askPlugins(parts, question, deadlineAtMs));
+          const question = await questionOf(dependencies, participant, { resource, contest, tool });
+          answers.set(key, await askPlugins(dependencies, question, deadlineAtMs));
         }),
       );
     },
@@ -88,7 +88,7 @@ function isOf({ stepId }: Participant, claim: Contestant): boolean {
 }
 
 async function questionOf(
-  { runs }: Parts,
+  { runs }: Dependencies,
   participant: Participant,
   {
     resource,
@@ -118,7 +118,7 @@ async function questionOf(
 }
 
 async function agentOf(
-  runs: Parts["runs"],
+  runs: Dependencies["runs"],
   { coordinationId, stepId }: Contestant & { readonly coordinationId: Participant["runId"] },
 ): Promise<AgentId | undefined> {
   const state = await runs.state(coordinationId);
@@ -127,12 +127,12 @@ async function agentOf(
 }
 
 async function askPlugins(
-  parts: Parts,
+  dependencies: Dependencies,
   question: PluginContest,
   deadlineAtMs: EpochMs,
 ): Promise<PluginOpinion> {
   try {
-    return readOpinion(await awaitPlugins(parts, question, deadlineAtMs));
+    return readOpinion(await awaitPlugins(dependencies, question, deadlineAtMs));
   } catch {
     return createFailedAnswer(undefined, "a plugin that rules on writes failed");
   }
@@ -140,7 +140,7 @@ async function askPlugins(
 
 /** The host of the hooks ends them in time itself; nothing may depend on that. */
 async function awaitPlugins(
-  { hooks, clock }: Parts,
+  { hooks, clock }: Dependencies,
   question: PluginContest,
   deadlineAtMs: EpochMs,
 ): Promise<ContestAnswer | "late" | undefined> {

@@ -1,7 +1,7 @@
 /** Owns: what a merge makes of one target of a call: from which base, and what the call is to write then. */
 import type { MergeEvidence } from "../../contracts/arbitration.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import type { Opposition } from "./find-opposition.ts";
 import { mergeChange, type MergedChange } from "./merge-change.ts";
@@ -18,13 +18,13 @@ interface ToMerge extends Pick<Assessed, "target" | "look" | "underWay"> {
 }
 
 export async function ruleOnMerge(
-  parts: ArbiterParts,
+  dependencies: ArbiterDependencies,
   { target, look = { kind: "unreadable" }, underWay, found, own: ownChange }: ToMerge,
 ): Promise<MergeOutcome> {
-  if (ownChange && !underWay) return changeOfOwn(parts, target, ownChange);
-  const base = found.base ?? (await findBaseOfFirstClaim(parts, found, target.resource));
+  if (ownChange && !underWay) return changeOfOwn(dependencies, target, ownChange);
+  const base = found.base ?? (await findBaseOfFirstClaim(dependencies, found, target.resource));
   const { propose } = target;
-  const change = await mergeChange(parts, {
+  const change = await mergeChange(dependencies, {
     resource: target.resource,
     propose,
     look,
@@ -44,7 +44,7 @@ export async function ruleOnMerge(
  * the tools do in their order. A whole text knows nothing of what was merged into that.
  */
 function changeOfOwn(
-  { refOf }: ArbiterParts,
+  { refOf }: ArbiterDependencies,
   { propose, replaces }: LocatedTarget,
   ownChange: ChangeUnderWay,
 ): MergedChange {
@@ -58,7 +58,7 @@ function changeOfOwn(
 
 /** Finds the base that both sides began from: what the resource was when it was first claimed. */
 async function findBaseOfFirstClaim(
-  { runs }: ArbiterParts,
+  { runs }: ArbiterDependencies,
   { holders }: Opposition,
   resource: string,
 ): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import type { SessionKey } from "../../contracts/ids.ts";
 import type { Observation } from "../../contracts/observation.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { Attempt } from "../../ports/agent-runner.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 /** An answer about another session says nothing. */
 export function filterObservation({ childSessionKey }: Attempt, seen: Observation): Observation {
@@ -13,7 +13,7 @@ export function filterObservation({ childSessionKey }: Attempt, seen: Observatio
 }
 
 /** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */
-export function explainElsewhere({ settings }: RuntimeParts, { phase }: Step): StepError | undefined {
+export function explainElsewhere({ settings }: RuntimeDependencies, { phase }: Step): StepError | undefined {
   const starter = "gateway" in phase ? phase.gateway : undefined;
   if (settings.gateway === undefined || starter === undefined || starter === settings.gateway)
     return undefined;

@@ -17,14 +17,14 @@ import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.
 import { outputsFromReply } from "../../plan/read-outputs.ts";
 import type { JsonObject } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 export interface Outcome {
   readonly commands: readonly Command[];
   readonly contents: readonly ContentInput[];
 }
 
-type OutcomeParts = Pick<RuntimeParts, "plans" | "contract" | "refOf" | "content" | "withheld">;
+type OutcomeDependencies = Pick<RuntimeDependencies, "plans" | "contract" | "refOf" | "content" | "withheld">;
 
 interface About {
   readonly stepId: StepId;
@@ -32,7 +32,7 @@ interface About {
 }
 
 export async function outcomeOf(
-  parts: OutcomeParts,
+  dependencies: OutcomeDependencies,
   { state, step }: { readonly state: OpenCoordination; readonly step: Step },
   childEnding: ChildEnding,
 ): Promise<Outcome> {
@@ -40,7 +40,7 @@ export async function outcomeOf(
   const ending = { ...childEnding, ...cleanUsage(childEnding.usage) };
   switch (ending.outcome) {
     case "completed":
-      return draftCompletion(parts, { state, step }, ending);
+      return draftCompletion(dependencies, { state, step }, ending);
     case "timed_out":
       return createOutcomeOf({ type: "timeOutStep", ...about, via: "runner" });
     case "failed":
@@ -73,14 +73,14 @@ interface Ended {
 
 /** Drafts the completion of an attempt. The child's report counts, as it is then; without one its last words do. */
 async function draftCompletion(
-  parts: OutcomeParts,
+  dependencies: OutcomeDependencies,
   { state, step }: Ended,
   ending: ChildEnding,
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const { report } = step;
   if (report?.outcome === "failed") return createCompletion(about, report.output, ending);
-  const reply = await readLastWords(parts, step, ending.reply ?? "");
+  const reply = await readLastWords(dependencies, step, ending.reply ?? "");
   if (reply === undefined)
     return createFailure(
       about,
@@ -89,7 +89,7 @@ async function draftCompletion(
     );
   const stated = readStatedConfidence(reply);
   if (report) return createCompletion(about, report.output, { ...ending, stated });
-  const read = await readOutputs(parts, { state, step }, reply);
+  const read = await readOutputs(dependencies, { state, step }, reply);
   if (read.kind === "unusable") return createFailure(about, stepError("output_invalid", read.why), ending);
   const { ref } = read.content;
   return { ...createCompletion(about, ref, { ...ending, stated }), contents: [read.content] };
@@ -97,7 +97,7 @@ async function draftCompletion(
 
 /** The words of the agent, also where the host has only what stands for them; `undefined` where they are lost. */
 async function readLastWords(
-  { content, withheld }: OutcomeParts,
+  { content, withheld }: OutcomeDependencies,
   { withheld: kept, phase }: Step,
   reply: string,
 ): Promise<string | undefined> {
@@ -132,7 +132,7 @@ type RepliedOutputs =
   | { readonly kind: "unusable"; readonly why: string };
 
 async function readOutputs(
-  parts: OutcomeParts,
+  dependencies: OutcomeDependencies,
   { state, step }: Ended,
   reply: string,
 ): Promise<RepliedOutputs> {
@@ -140,16 +140,16 @@ async function readOutputs(
   const schema =
     isDelivery(step) || !step.spec.planned
       ? undefined
-      : (await parts.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
+      : (await dependencies.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
   const read = outputsFromReply(reply, schema !== undefined);
   if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
-  const [problem] = schema ? (await parts.contract()).check(schema, read.outputs) : [];
+  const [problem] = schema ? (await dependencies.contract()).check(schema, read.outputs) : [];
   if (problem) return { kind: "unusable", why: `${problem.path}: ${problem.message}` };
-  return { kind: "outputs", content: contentFromOutputs(parts, read.outputs) };
+  return { kind: "outputs", content: contentFromOutputs(dependencies, read.outputs) };
 }
 
 /** Outputs as they are kept: other steps may need them as long as the plan runs. */
-export function contentFromOutputs({ refOf }: OutcomeParts, outputs: JsonObject): ContentInput {
+export function contentFromOutputs({ refOf }: OutcomeDependencies, outputs: JsonObject): ContentInput {
   const text = JSON.stringify(outputs);
   return { ref: refOf(text), text, keepWhileRunning: true };
 }

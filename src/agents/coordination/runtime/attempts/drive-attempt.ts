@@ -27,7 +27,7 @@ import {
   type Message,
 } from "./prepare-attempt.ts";
 import type { SubmitOptions, Submitted } from "../log/run-log.ts";
-import { chooseRunner, type RuntimeParts } from "../environment/runtime-parts.ts";
+import { chooseRunner, type RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createUnplacedFailure, findPlace } from "./open-worktree.ts";
 import { describeError } from "../../std/describe-error.ts";
 
@@ -48,7 +48,7 @@ export interface DrivenAttempt {
 }
 
 interface Drive extends DrivenAttempt {
-  readonly parts: RuntimeParts;
+  readonly dependencies: RuntimeDependencies;
   /** Aborted when the attempt is over for other reasons, or the coordinator stops. */
   readonly signal: AbortSignal;
   /** Resolves when this process does no more for the attempt. */
@@ -64,19 +64,19 @@ interface Current {
 
 /** @throws CoordinationError when the ledger cannot be read or written. */
 export async function driveAttempt(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   driven: DrivenAttempt,
   signal: AbortSignal,
 ): Promise<void> {
   const over = Promise.withResolvers<undefined>();
-  const begun = await begin({ ...driven, parts, signal, over: over.promise });
+  const begun = await begin({ ...driven, dependencies, signal, over: over.promise });
   if (!begun || !("deadlineAtMs" in begun.step.phase)) return;
   const deadline = new AbortController();
-  const cancel = parts.clock.wakeAt(begun.step.phase.deadlineAtMs, () => deadline.abort());
+  const cancel = dependencies.clock.wakeAt(begun.step.phase.deadlineAtMs, () => deadline.abort());
   const ended = new AbortController();
   const drive: Drive = {
     ...driven,
-    parts,
+    dependencies,
     over: over.promise,
     signal: AbortSignal.any([signal, deadline.signal, ended.signal]),
   };
@@ -93,19 +93,19 @@ export async function driveAttempt(
 
 /** Reads the attempt as the ledger has it now; `undefined` once it is over. */
 async function readCurrentAttempt({
-  parts,
+  dependencies,
   runId,
   stepId,
   attempt: number,
   starts,
 }: Drive): Promise<Current | undefined> {
-  const state = await parts.runs.state(runId);
+  const state = await dependencies.runs.state(runId);
   if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
   if (!step || step.phase.attempt !== number || !isAtWork(step)) return undefined;
   const attempt = attemptOf(state, step);
   if (!attempt) return undefined;
-  const runner = chooseRunner(parts, step.spec);
+  const runner = chooseRunner(dependencies, step.spec);
   if (!isDelivery(step)) starts.atWork = { runner, attempt };
   return { state, step, attempt, runner };
 }
@@ -115,14 +115,14 @@ function isAtWork({ phase }: Step): boolean {
 }
 
 async function submit(
-  { parts, runId }: Drive,
+  { dependencies, runId }: Drive,
   commands: readonly Command[],
   contents: readonly ContentInput[] = [],
   options: SubmitOptions = {},
 ): Promise<Submitted> {
-  const submitted = await parts.runs.submit(runId, commands, contents, options);
+  const submitted = await dependencies.runs.submit(runId, commands, contents, options);
   if (submitted.kind === "refused")
-    parts.logger.info(
+    dependencies.logger.info(
       { runId, refusal: submitted.code, command: commands[0]?.type },
       `refused: ${submitted.reason}`,
     );
@@ -139,10 +139,10 @@ interface Begun {
 async function begin(drive: Drive): Promise<Begun | undefined> {
   const current = await readCurrentAttempt(drive);
   if (current) return { step: current.step };
-  const { state, basis } = await drive.parts.runs.stateOnBasis(drive.runId);
+  const { state, basis } = await drive.dependencies.runs.stateOnBasis(drive.runId);
   const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
   if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
-  const message = await createMessage(drive.parts, state, step);
+  const message = await createMessage(drive.dependencies, state, step);
   const drafts = draftDispatch(drive, { state, step, message });
   const submitted = await submit(drive, drafts, keptOf(message), { madeOn: basis });
   if (submitted.kind === "refused" || message.kind === "unfillable") return undefined;
@@ -156,7 +156,7 @@ function keptOf(message: Message): ContentInput[] {
 }
 
 function draftDispatch(
-  { parts, stepId, attempt }: Drive,
+  { dependencies, stepId, attempt }: Drive,
   {
     state,
     step,
@@ -167,8 +167,8 @@ function draftDispatch(
     type: "dispatchStep",
     stepId,
     attempt,
-    targetSession: chooseSession(parts, state, step, attempt),
-    ...(parts.settings.gateway !== undefined && { gateway: parts.settings.gateway }),
+    targetSession: chooseSession(dependencies, state, step, attempt),
+    ...(dependencies.settings.gateway !== undefined && { gateway: dependencies.settings.gateway }),
     ...(message.kind === "message" && { message: message.ref }),
   };
   if (message.kind === "message") return [dispatch];
@@ -180,17 +180,17 @@ function draftDispatch(
 
 async function start(drive: Drive, message: string): Promise<void> {
   const now = await readCurrentAttempt(drive);
-  const order = now && (await orderFor(drive.parts, now.state, { step: now.step, message }));
-  const { parts, signal } = drive;
+  const order = now && (await orderFor(drive.dependencies, now.state, { step: now.step, message }));
+  const { dependencies, signal } = drive;
   if (!now || !order || signal.aborted) return;
-  const place = await findPlace(parts, now);
+  const place = await findPlace(dependencies, now);
   if (place.kind === "refused") await conclude(drive, createUnplacedFailure(drive, place.message));
   if (place.kind !== "ready" || drive.signal.aborted) return;
   const waitMs = now.state.created.acknowledgeMs + START_GRACE_MS;
   const starting = Promise.resolve({ ...order, ...place.order }).then((placed) => now.runner.start(placed));
   drive.starts.starting = starting;
   const unknown: Start = { kind: "unknown", message: "the runner did not answer in time" };
-  const started = await askWithin({ ...parts, waitMs, signal }, () => starting, unknown);
+  const started = await askWithin({ ...dependencies, waitMs, signal }, () => starting, unknown);
   void starting.then(
     () => stopIfOver(drive, now),
     () => undefined,
@@ -203,11 +203,11 @@ async function stopIfOver(drive: Drive, { runner, attempt, step }: Current): Pro
   if (!drive.signal.aborted || isDelivery(step)) return;
   await drive.over;
   try {
-    await drive.parts.runs.settled(drive.runId);
+    await drive.dependencies.runs.settled(drive.runId);
     if (!(await readCurrentAttempt(drive))) await runner.cancel(attempt);
   } catch (error) {
     const message = describeError(error);
-    drive.parts.logger.warn(
+    drive.dependencies.logger.warn(
       { runId: drive.runId, stepId: drive.stepId },
       `could not stop a late agent: ${message}`,
     );
@@ -223,7 +223,7 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
     return;
   }
   if (started.child.childSessionKey !== now.attempt.childSessionKey) {
-    drive.parts.logger.warn(
+    drive.dependencies.logger.warn(
       { runId: drive.runId, stepId: drive.stepId },
       "a runner answered for another session",
     );
@@ -239,9 +239,9 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
 /** The agent may have reported while its end was waited for: the newest report counts. */
 async function readNewestOutcome(drive: Drive, current: Current, ending: ChildEnding): Promise<Outcome> {
   // Its last words may still be on their way to the disk.
-  await drive.parts.withheld.settled(current.attempt.childSessionKey);
+  await drive.dependencies.withheld.settled(current.attempt.childSessionKey);
   for (let now = (await readCurrentAttempt(drive)) ?? current; ;) {
-    const outcome = await outcomeOf(drive.parts, now, ending);
+    const outcome = await outcomeOf(drive.dependencies, now, ending);
     const latest = await readCurrentAttempt(drive);
     if (!latest || latest.step.report === now.step.report) return outcome;
     now = latest;
@@ -254,14 +254,14 @@ function conclude(drive: Drive, { commands, contents }: Outcome): Promise<Submit
 
 /** Follows the attempt to its end, and now and then asks whether the host still knows of it. */
 async function follow(drive: Drive): Promise<void> {
-  const { parts, signal } = drive;
+  const { dependencies, signal } = drive;
   const waitForEnd = createSharedWait(drive);
   let absences = 0;
   for (let now = await readCurrentAttempt(drive); now; now = await readCurrentAttempt(drive)) {
-    const askedAtMs = parts.clock.now();
-    const elsewhere = explainElsewhere(parts, now.step);
+    const askedAtMs = dependencies.clock.now();
+    const elsewhere = explainElsewhere(dependencies, now.step);
     if (elsewhere) {
-      await cancelNested(parts, { ...drive, session: now.attempt.childSessionKey });
+      await cancelNested(dependencies, { ...drive, session: now.attempt.childSessionKey });
       await conclude(drive, createFailure(drive, elsewhere));
       continue;
     }
@@ -273,25 +273,25 @@ async function follow(drive: Drive): Promise<void> {
       await recordLostChild(drive, now);
       absences = 0;
       // A host that neither takes the start nor knows of it is not asked for it again and again.
-      await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
+      await pause({ ...dependencies, waitMs: ASK_AGAIN_MS, signal });
     } else if (seen.kind === "running" && now.step.phase.status === "dispatched")
       await acknowledge(drive, seen);
-    else if (parts.clock.now() < addMs(askedAtMs, ASK_AGAIN_MS))
-      await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
+    else if (dependencies.clock.now() < addMs(askedAtMs, ASK_AGAIN_MS))
+      await pause({ ...dependencies, waitMs: ASK_AGAIN_MS, signal });
   }
 }
 
 type WaitForEnd = (now: Current) => Promise<Observation>;
 
 /** The runner is asked to wait once, however many heartbeats pass meanwhile. */
-function createSharedWait({ parts, signal, runId, stepId }: Drive): WaitForEnd {
+function createSharedWait({ dependencies, signal, runId, stepId }: Drive): WaitForEnd {
   let waiting: Promise<Observation> | undefined;
   const wait = async ({ runner, attempt }: Current): Promise<Observation> => {
     try {
       return await runner.follow(attempt, signal);
     } catch (error) {
       const message = describeError(error);
-      parts.logger.warn({ runId, stepId }, `the runner cannot wait for the agent: ${message}`);
+      dependencies.logger.warn({ runId, stepId }, `the runner cannot wait for the agent: ${message}`);
       return { kind: "unknown" };
     } finally {
       waiting = undefined;
@@ -302,15 +302,15 @@ function createSharedWait({ parts, signal, runId, stepId }: Drive): WaitForEnd {
 
 /** A dispatched attempt is asked about; a running one is waited for, and asked about with every heartbeat. */
 async function see(drive: Drive, now: Current, waitForEnd: WaitForEnd): Promise<Observation> {
-  const { parts, signal } = drive;
+  const { dependencies, signal } = drive;
   const unknown: Observation = { kind: "unknown" };
   if (now.step.phase.status === "running") {
-    const beat = { ...parts, waitMs: parts.settings.sweepMs, signal };
+    const beat = { ...dependencies, waitMs: dependencies.settings.sweepMs, signal };
     const seen = filterObservation(now.attempt, await askWithin(beat, () => waitForEnd(now), unknown));
     // That an owner was told is known long before it has answered; the deadline ends the waiting.
     if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
   }
-  const bounds = { ...parts, waitMs: ANSWER_MS_MAX, signal };
+  const bounds = { ...dependencies, waitMs: ANSWER_MS_MAX, signal };
   return filterObservation(
     now.attempt,
     await askWithin(bounds, () => now.runner.observe(now.attempt), unknown),
@@ -332,11 +332,11 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
   }
   if (await isWaitingForPeople(drive, now)) return;
   const around = { ...drive, session: now.attempt.childSessionKey };
-  if (seen.outcome !== "completed") await cancelNested(drive.parts, around);
-  const nested = await findNestedPlan(drive.parts, around);
+  if (seen.outcome !== "completed") await cancelNested(drive.dependencies, around);
+  const nested = await findNestedPlan(drive.dependencies, around);
   if (nested?.kind === "open" && seen.outcome === "completed") {
-    drive.parts.giveBack(drive.runId, drive.stepId);
-    await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+    drive.dependencies.giveBack(drive.runId, drive.stepId);
+    await pause({ ...drive.dependencies, waitMs: ASK_AGAIN_MS, signal: drive.signal });
     return;
   }
   const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
@@ -349,8 +349,8 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
  */
 async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
   if (!hasAsked(state, attempt.childSessionKey)) return false;
-  drive.parts.giveBack(drive.runId, step.spec.stepId);
-  await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+  drive.dependencies.giveBack(drive.runId, step.spec.stepId);
+  await pause({ ...drive.dependencies, waitMs: ASK_AGAIN_MS, signal: drive.signal });
   return true;
 }
 
@@ -358,7 +358,7 @@ async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Curren
 async function recordLostChild(drive: Drive, { step, state, attempt }: Current): Promise<void> {
   const about = { stepId: drive.stepId, attempt: drive.attempt };
   if (step.phase.status === "running") {
-    await cancelNested(drive.parts, { ...drive, session: attempt.childSessionKey });
+    await cancelNested(drive.dependencies, { ...drive, session: attempt.childSessionKey });
     const lostError = stepError("child_lost", "the host no longer knows the agent's run");
     await conclude(drive, createFailure(about, lostError));
     return;
@@ -371,7 +371,7 @@ async function recordLostChild(drive: Drive, { step, state, attempt }: Current):
     await conclude(drive, createFailure(about, unconfirmed));
     return;
   }
-  const message = await readSentMessage(drive.parts, state, step);
+  const message = await readSentMessage(drive.dependencies, state, step);
   if (message.kind === "message") await start(drive, message.text);
   else await conclude(drive, createFailure(about, stepError("input_unavailable", message.why)));
 }
@@ -384,7 +384,7 @@ async function timeOut(drive: Drive): Promise<void> {
   const now = await readCurrentAttempt(drive);
   if (!now) return;
   if (isDelivery(now.step)) {
-    const bounds = { ...drive.parts, waitMs: ANSWER_MS_MAX, signal: drive.signal };
+    const bounds = { ...drive.dependencies, waitMs: ANSWER_MS_MAX, signal: drive.signal };
     const answer = await askWithin(bounds, () => now.runner.observe(now.attempt), { kind: "unknown" });
     const seen = filterObservation(now.attempt, answer);
     if (seen.kind === "ended") {

@@ -7,9 +7,9 @@ import type { ChildEnding } from "../../contracts/observation.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Spent } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-export type NestedParts = Pick<RuntimeParts, "store" | "runs" | "content">;
+export type NestedDependencies = Pick<RuntimeDependencies, "store" | "runs" | "content">;
 
 /** The attempt whose child may have submitted a plan. */
 interface Around {
@@ -28,13 +28,16 @@ export interface NestedEnd {
   readonly spent: Spent;
 }
 
-export async function findNestedPlan(parts: NestedParts, around: Around): Promise<Nested | undefined> {
-  const state = await readNestedState(parts, around);
+export async function findNestedPlan(
+  dependencies: NestedDependencies,
+  around: Around,
+): Promise<Nested | undefined> {
+  const state = await readNestedState(dependencies, around);
   if (!state?.plan) return undefined;
   if (state.kind === "open") return { kind: "open" };
   const deliveryPhase = [...state.steps.values()].find(isDelivery)?.phase;
   const output = deliveryPhase?.status === "completed" ? deliveryPhase.output : undefined;
-  const text = output && (await parts.content.get(output.sha256));
+  const text = output && (await dependencies.content.get(output.sha256));
   const { spent } = state.plan;
   return { kind: "ended", spent, ...(text !== undefined && { reply: readReply(text) }) };
 }
@@ -47,14 +50,14 @@ export function withNested<E extends ChildEnding>(ending: E, { reply, spent }: N
 }
 
 /** The attempt is over, so nobody waits for what its child submitted. */
-export async function cancelNested(parts: NestedParts, around: Around): Promise<void> {
-  const state = await readNestedState(parts, around);
+export async function cancelNested(dependencies: NestedDependencies, around: Around): Promise<void> {
+  const state = await readNestedState(dependencies, around);
   if (state?.kind !== "open") return;
-  await parts.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+  await dependencies.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
 }
 
 async function readNestedState(
-  { store, runs }: NestedParts,
+  { store, runs }: NestedDependencies,
   { runId, stepId, session }: Around,
 ): Promise<KnownCoordination | undefined> {
   const found = await store.find(nameOfNested(runId, stepId));

@@ -7,7 +7,7 @@ import type { StepId } from "../../contracts/ids.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import type { Order } from "../../ports/agent-runner.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createFailure, type Outcome } from "./attempt-outcome.ts";
 import { nameWorktree } from "./worktree-name.ts";
 
@@ -18,7 +18,7 @@ export type Place =
   /** The attempt is over. */
   | { readonly kind: "late" };
 
-type Parts = Pick<RuntimeParts, "runs" | "worktrees" | "refOf" | "folderOf">;
+type Dependencies = Pick<RuntimeDependencies, "runs" | "worktrees" | "refOf" | "folderOf">;
 
 interface ToPlace {
   readonly state: OpenCoordination;
@@ -26,25 +26,25 @@ interface ToPlace {
 }
 
 /** Finds where the agent is to work. Without a worktree where one is asked for, nothing may be started. */
-export async function findPlace(parts: Parts, { state, step }: ToPlace): Promise<Place> {
+export async function findPlace(dependencies: Dependencies, { state, step }: ToPlace): Promise<Place> {
   if (!step.spec.isolate) return { kind: "ready", order: {} };
   const { coordinationId } = state;
   const { stepId, agentId } = step.spec;
   const { attempt } = step.phase;
   // D1: nothing is made for a dispatch that may still fail to reach the disk.
-  await parts.runs.settled(coordinationId);
-  const knownFolder = await findFolder(parts, { coordinationId, stepId, attempt });
+  await dependencies.runs.settled(coordinationId);
+  const knownFolder = await findFolder(dependencies, { coordinationId, stepId, attempt });
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
-  const name = nameWorktree(parts, { coordinationId, stepId, attempt });
-  const opened = await parts.worktrees.open(name, parts.folderOf(agentId));
+  const name = nameWorktree(dependencies, { coordinationId, stepId, attempt });
+  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId));
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
-  const submitted = await parts.runs.submit(coordinationId, [
+  const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "openWorktree", stepId, attempt, repository, base, folder },
   ]);
   if (submitted.kind !== "refused") return { kind: "ready", order: { folder } };
   // The attempt ended while it was made, and so may its removal have.
-  await parts.worktrees.remove(name);
+  await dependencies.worktrees.remove(name);
   return { kind: "late" };
 }
 
@@ -56,7 +56,7 @@ export function createUnplacedFailure(
 }
 
 async function findFolder(
-  { runs }: Pick<Parts, "runs">,
+  { runs }: Pick<Dependencies, "runs">,
   { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
 ): Promise<string | undefined> {
   const state = await runs.state(coordinationId);

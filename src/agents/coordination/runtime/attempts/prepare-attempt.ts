@@ -20,7 +20,7 @@ import type { AgentRunner, Attempt, Order } from "../../ports/agent-runner.ts";
 import { formatDelivery, listDeliveredSteps } from "./delivery-message.ts";
 import { formatRevision } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 export type Message =
   | {
@@ -33,22 +33,22 @@ export type Message =
   /** The input cannot be filled in; `why` says where. */
   | { readonly kind: "unfillable"; readonly why: string };
 
-type MessageParts = Pick<RuntimeParts, "plans" | "content" | "refOf" | "runs">;
-type TextParts = Pick<MessageParts, "content" | "runs">;
+type MessageDependencies = Pick<RuntimeDependencies, "plans" | "content" | "refOf" | "runs">;
+type TextDependencies = Pick<MessageDependencies, "content" | "runs">;
 
 export async function createMessage(
-  parts: MessageParts,
+  dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
 ): Promise<Message> {
-  const revision = await createRevision(parts, step);
+  const revision = await createRevision(dependencies, step);
   if (revision && isSessionKept(step)) return revision;
   if (!isPlanned(state))
     return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
-  if (isDelivery(step)) return createTextMessage(parts, await createDeliveryText(parts, state));
-  const instruction = await createInstruction(parts, state, step);
+  if (isDelivery(step)) return createTextMessage(dependencies, await createDeliveryText(dependencies, state));
+  const instruction = await createInstruction(dependencies, state, step);
   if (instruction.kind !== "message" || !revision) return instruction;
-  return { ...createTextMessage(parts, `${instruction.text}\n\n${revision.text}`), isPassing: true };
+  return { ...createTextMessage(dependencies, `${instruction.text}\n\n${revision.text}`), isPassing: true };
 }
 
 /**
@@ -56,13 +56,14 @@ export async function createMessage(
  * result.
  */
 async function createRevision(
-  parts: MessageParts,
+  dependencies: MessageDependencies,
   { phase, spec }: Step,
 ): Promise<(Message & { readonly kind: "message" }) | undefined> {
   if (phase.status !== "backoff" || !phase.revision) return undefined;
   const { criteria, output } = phase.revision;
-  const before = output && !isSessionKept({ spec }) ? await parts.content.get(output.sha256) : undefined;
-  return { ...createTextMessage(parts, formatRevision(criteria, before)), isPassing: true };
+  const before =
+    output && !isSessionKept({ spec }) ? await dependencies.content.get(output.sha256) : undefined;
+  return { ...createTextMessage(dependencies, formatRevision(criteria, before)), isPassing: true };
 }
 
 /** The host's agents go on in their session; a program is started anew, and so is who gets another worktree. */
@@ -71,18 +72,18 @@ function isSessionKept({ spec }: Pick<Step, "spec">): boolean {
 }
 
 async function createInstruction(
-  parts: MessageParts,
+  dependencies: MessageDependencies,
   state: PlannedCoordination,
   step: Step,
 ): Promise<Message> {
-  const graph = await findKeptGraph(parts, state);
+  const graph = await findKeptGraph(dependencies, state);
   if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
   const compiled = graph.stepOf.get(step.spec.stepId);
   assertInvariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
   if (compiled.bindings.length === 0)
-    return createTextMessage(parts, instructionOf(compiled.task, compiled.input));
+    return createTextMessage(dependencies, instructionOf(compiled.task, compiled.input));
   const sources = sourcesOf(compiled);
-  const outputs = await outputsOf(parts, state, sources);
+  const outputs = await outputsOf(dependencies, state, sources);
   const missingSource = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
   if (missingSource !== undefined)
     return { kind: "unfillable", why: `what ${missingSource} came to is not kept any more` };
@@ -90,23 +91,26 @@ async function createInstruction(
   if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
   const isPassing = sources.some((stepId) => !outputs.has(stepId));
   return {
-    ...createTextMessage(parts, instructionOf(compiled.task, filled.input)),
+    ...createTextMessage(dependencies, instructionOf(compiled.task, filled.input)),
     ...(isPassing && { isPassing }),
   };
 }
 
 /** Creates the text of the delivery from the log, so that an owner is told even when the text of the plan is gone. */
-async function createDeliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
+async function createDeliveryText(
+  dependencies: MessageDependencies,
+  state: PlannedCoordination,
+): Promise<string> {
   const { coordinationId, created } = state;
-  const outputs = await outputsOf(parts, state, listDeliveredSteps(state));
+  const outputs = await outputsOf(dependencies, state, listDeliveredSteps(state));
   const { sha256 } = created.objective;
-  const objective = (await readTexts(parts, coordinationId, [sha256])).get(sha256);
+  const objective = (await readTexts(dependencies, coordinationId, [sha256])).get(sha256);
   return formatDelivery(state, objective ?? "(not kept)", outputs);
 }
 
 /** A plan that an upgrade no longer compiles, or whose text was lost, fails its steps and does not hang. */
 async function findKeptGraph(
-  { plans }: MessageParts,
+  { plans }: MessageDependencies,
   state: PlannedCoordination,
 ): Promise<IndexedGraph | undefined> {
   try {
@@ -119,16 +123,21 @@ async function findKeptGraph(
 
 /** D2: what is started again under the same key is told the same. */
 export async function readSentMessage(
-  parts: MessageParts,
+  dependencies: MessageDependencies,
   state: OpenCoordination,
   step: Step,
 ): Promise<Message> {
   const ref = step.phase.status === "dispatched" ? step.phase.message : undefined;
-  const text = ref && (await parts.content.get(ref.sha256));
-  return ref && text !== undefined ? { kind: "message", text, ref } : createMessage(parts, state, step);
+  const text = ref && (await dependencies.content.get(ref.sha256));
+  return ref && text !== undefined
+    ? { kind: "message", text, ref }
+    : createMessage(dependencies, state, step);
 }
 
-function createTextMessage({ refOf }: MessageParts, text: string): Message & { readonly kind: "message" } {
+function createTextMessage(
+  { refOf }: MessageDependencies,
+  text: string,
+): Message & { readonly kind: "message" } {
   return { kind: "message", text, ref: refOf(text) };
 }
 
@@ -144,7 +153,7 @@ function hasOutput({ steps }: PlannedCoordination, stepId: StepId): boolean {
 
 /** Reads the outputs of those that have completed, as far as they are kept. */
 async function outputsOf(
-  parts: TextParts,
+  dependencies: TextDependencies,
   { coordinationId, steps }: PlannedCoordination,
   stepIds: readonly StepId[],
 ): Promise<ReadonlyMap<StepId, Json>> {
@@ -153,7 +162,7 @@ async function outputsOf(
     return phase?.status === "completed" && phase.output ? [[stepId, phase.output.sha256] as const] : [];
   });
   const texts = await readTexts(
-    parts,
+    dependencies,
     coordinationId,
     hashes.map(([, sha256]) => sha256),
   );
@@ -167,7 +176,7 @@ async function outputsOf(
 
 /** Reads texts by their sha256, those that are not on disk yet too: the dispatch with the message joins their transaction. */
 async function readTexts(
-  { content, runs }: TextParts,
+  { content, runs }: TextDependencies,
   runId: CoordinationId,
   sha256s: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
@@ -178,7 +187,7 @@ async function readTexts(
 
 /** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
 export function chooseSession(
-  { refOf }: RuntimeParts,
+  { refOf }: RuntimeDependencies,
   state: OpenCoordination,
   { spec, phase }: Step,
   attempt: number,
@@ -214,16 +223,16 @@ export function attemptOf({ coordinationId }: OpenCoordination, { spec, phase }:
 }
 
 export async function orderFor(
-  parts: MessageParts,
+  dependencies: MessageDependencies,
   state: OpenCoordination,
   { step, message }: { readonly step: Step; readonly message: string },
 ): Promise<Order | undefined> {
   const attempt = attemptOf(state, step);
   const envelope = envelopeOf(state, step.spec.stepId);
   if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
-  const graph = isDelivery(step) || !step.spec.planned ? undefined : await parts.plans.graphOf(state);
+  const graph = isDelivery(step) || !step.spec.planned ? undefined : await dependencies.plans.graphOf(state);
   const outputSchema = graph?.stepOf.get(step.spec.stepId)?.outputSchema;
-  const hash = (text: string): string => parts.refOf(text).sha256;
+  const hash = (text: string): string => dependencies.refOf(text).sha256;
   const traceId = chooseTraceId(state.coordinationId, state.created.trace.traceId, hash);
   const spanId = nameAttemptSpan(attempt.idempotencyKey, hash);
   return {

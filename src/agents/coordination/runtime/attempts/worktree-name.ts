@@ -1,6 +1,6 @@
 /** Owns: the name of the worktree of an attempt. It follows from the attempt alone, and is safe as a folder and as a branch. */
 import { createIdempotencyKey, type CoordinationId, type StepId } from "../../contracts/ids.ts";
-import type { PlanParts } from "../environment/runtime-parts.ts";
+import type { PlanDependencies } from "../environment/runtime-dependencies.ts";
 
 const READABLE_CHARS_MAX = 32;
 const HASH_CHARS = 16;
@@ -13,7 +13,7 @@ interface AttemptName {
 
 /** Returns the step and the attempt for people, and a part of the hash of the attempt's key, which nothing else has. */
 export function nameWorktree(
-  { refOf }: Pick<PlanParts, "refOf">,
+  { refOf }: Pick<PlanDependencies, "refOf">,
   { coordinationId, stepId, attempt }: AttemptName,
 ): string {
   const readable = stepId

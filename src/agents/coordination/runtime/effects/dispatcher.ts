@@ -10,22 +10,35 @@ import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
-import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
+import {
+  createMemory,
+  isStopped,
+  releasePlace,
+  trackWork,
+  type Driven,
+  type DispatcherMemory,
+} from "./dispatcher-memory.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
-import { computeAllowance, type HeldPlace } from "./caps-left.ts";
+import { computeAllowance } from "./caps-left.ts";
 import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
-import { isCommonEffect, performEffect, type EffectParts } from "./perform-effect.ts";
+import { isCommonEffect, performEffect, type EffectDependencies } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { recordOutOfReach } from "./out-of-reach.ts";
 import { OWN_TIME, TAKES_TIME } from "./slow-effects.ts";
-import { awaitStart, isDrivenHere, listDrivenHere, stopAttempt, type DrivenParts } from "./driven-here.ts";
+import {
+  awaitStart,
+  isDrivenHere,
+  listDrivenHere,
+  stopAttempt,
+  type DrivenDependencies,
+} from "./driven-here.ts";
 import { createQuestionPlan, createRecoveryPlan, type Plan } from "./recovery-plans.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
 
-export interface DispatcherParts
-  extends Omit<EffectParts, "stopping" | "watch" | "giveBack" | "halt">, DrivenParts {
+export interface DispatcherDependencies
+  extends Omit<EffectDependencies, "stopping" | "watch" | "giveBack" | "halt">, DrivenDependencies {
   readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
   /** Hears at every sweep of each coordination that is open here, whoever opened it. */
@@ -51,58 +64,38 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
-/** An attempt that this process brings to its end. */
-interface Driven extends HeldPlace, AttemptStarts {
-  readonly runId: CoordinationId;
-  readonly stepId: string;
-  readonly over: AbortController;
-  slot?: LaneSlot;
-  /** Its place is free though it goes on. */
-  isReleased?: boolean;
-}
-
-/** The memory of one dispatcher between two looks; nothing of it is a fact. */
-interface Memory {
-  readonly wakes: Map<CoordinationId, () => void>;
-  readonly underway: Set<string>;
-  /** Attempts under way or waiting for their lane, by the id of their effect. */
-  readonly driven: Map<string, Driven>;
-  /** Coordinations being looked at, and whether they are to be looked at again. */
-  readonly looking: Map<CoordinationId, { again: boolean }>;
-  /** Coordinations whose steps found a lane full. */
-  readonly starved: Set<CoordinationId>;
-  /** Looks, sweeps and attempts under way. */
-  readonly working: Set<Promise<void>>;
-  readonly stopping: AbortController;
-  cancelSweep: () => void;
-}
-
 interface Dispatching {
-  readonly parts: DispatcherParts;
-  readonly memory: Memory;
-  readonly effectParts: EffectParts;
+  readonly dependencies: DispatcherDependencies;
+  readonly memory: DispatcherMemory;
+  readonly effectDependencies: EffectDependencies;
 }
 
-export function createDispatcher(parts: DispatcherParts): Dispatcher {
+export function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
   const memory = createMemory();
   const watch = (state: Coordination): void => {
     const due = findNextDeadline(state);
     const { coordinationId: runId } = state;
     if (due !== undefined)
-      wakeAt(dispatching, { runId, atMs: laterOf(due, addMs(parts.clock.now(), PAUSE_MS_MIN)) });
+      wakeAt(dispatching, { runId, atMs: laterOf(due, addMs(dependencies.clock.now(), PAUSE_MS_MIN)) });
   };
   const onChanged = (state: Coordination): void => {
     if (state.kind !== "unopened" && state.plan) lookSoon(dispatching, state.coordinationId);
   };
   const giveBack = (runId: CoordinationId, stepId: string): void => {
     for (const driven of memory.driven.values())
-      if (driven.runId === runId && driven.stepId === stepId) release(driven);
+      if (driven.runId === runId && driven.stepId === stepId) releasePlace(driven);
     lookAtStarved(dispatching);
   };
-  const halt: EffectParts["halt"] = (key) => haltAttempt(dispatching, key);
-  const effectParts: EffectParts = { ...parts, stopping: memory.stopping.signal, watch, giveBack, halt };
-  const dispatching: Dispatching = { parts, memory, effectParts };
-  const endOfRoom = parts.lanes.onRoom(() => lookAtStarved(dispatching));
+  const halt: EffectDependencies["halt"] = (key) => haltAttempt(dispatching, key);
+  const effectDependencies: EffectDependencies = {
+    ...dependencies,
+    stopping: memory.stopping.signal,
+    watch,
+    giveBack,
+    halt,
+  };
+  const dispatching: Dispatching = { dependencies, memory, effectDependencies };
+  const endOfRoom = dependencies.lanes.onRoom(() => lookAtStarved(dispatching));
   return {
     watch,
     changed: onChanged,
@@ -110,7 +103,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     lookAt: (runId) => {
       lookSoon(dispatching, runId);
     },
-    adopt: (runId) => trackWork(memory, look(dispatching, { runId, plan: createRecoveryPlan(parts) })),
+    adopt: (runId) => trackWork(memory, look(dispatching, { runId, plan: createRecoveryPlan(dependencies) })),
     drop: (runId) => {
       dropRun(dispatching, runId);
     },
@@ -118,7 +111,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       trackWork(memory, look(dispatching, { runId, plan: createQuestionPlan(stepId) })),
     start: async () => {
       await trackWork(memory, sweep(dispatching));
-      await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(parts)));
+      await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(dependencies)));
     },
     stop: async () => {
       endOfRoom();
@@ -128,7 +121,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       memory.wakes.clear();
       for (const { over } of memory.driven.values()) over.abort();
       while (memory.working.size > 0) await Promise.all(memory.working);
-      await parts.lanes.idle();
+      await dependencies.lanes.idle();
     },
   };
 }
@@ -140,41 +133,11 @@ function lookAtStarved(dispatching: Dispatching): void {
   for (const runId of starved) lookSoon(dispatching, runId);
 }
 
-/** Releases a place, even before it was given. */
-function release(driven: Driven): void {
-  driven.isReleased = true;
-  driven.slot?.release();
-}
-
-function createMemory(): Memory {
-  return {
-    wakes: new Map(),
-    underway: new Set(),
-    driven: new Map(),
-    looking: new Map(),
-    starved: new Set(),
-    working: new Set(),
-    stopping: new AbortController(),
-    cancelSweep: () => undefined,
-  };
-}
-
-/** Remembers work until it is through, for `stop` to wait for. Looks, sweeps and attempts do not reject. */
-async function trackWork(memory: Memory, work: Promise<void>): Promise<void> {
-  memory.working.add(work);
-  await work;
-  memory.working.delete(work);
-}
-
-function isStopped({ stopping }: Memory): boolean {
-  return stopping.signal.aborted;
-}
-
 function wakeAt(
   dispatching: Dispatching,
   { runId, atMs }: { readonly runId: CoordinationId; readonly atMs: EpochMs },
 ): void {
-  const { parts, memory } = dispatching;
+  const { dependencies, memory } = dispatching;
   memory.wakes.get(runId)?.();
   memory.wakes.delete(runId);
   if (isStopped(memory)) return;
@@ -182,7 +145,7 @@ function wakeAt(
     memory.wakes.delete(runId);
     lookSoon(dispatching, runId);
   };
-  memory.wakes.set(runId, parts.clock.wakeAt(atMs, wake));
+  memory.wakes.set(runId, dependencies.clock.wakeAt(atMs, wake));
 }
 
 /** Looks once for all changes that come while another look is under way. */
@@ -208,41 +171,38 @@ async function look(
   dispatching: Dispatching,
   { runId, plan }: { readonly runId: CoordinationId; readonly plan: Plan },
 ): Promise<void> {
-  const { parts, memory } = dispatching;
+  const { dependencies, memory } = dispatching;
   if (isStopped(memory)) return;
   try {
-    if (!(await isDrivenHere(parts, runId))) return;
-    const state = await parts.runs.state(runId);
-    tellPlan(parts, state);
-    const due = plan(state, parts.clock.now(), capacityOf(dispatching, runId));
-    const effects = parts.homes?.select(state, due) ?? due;
+    if (!(await isDrivenHere(dependencies, runId))) return;
+    const state = await dependencies.runs.state(runId);
+    tellPlan(dependencies, state);
+    const due = plan(state, dependencies.clock.now(), capacityOf(dispatching, runId));
+    const effects = dependencies.homes?.select(state, due) ?? due;
     await Promise.all(effects.map((effect) => act(dispatching, { state, effect })));
-    const atMs = lookAgainAt(parts, await parts.runs.state(runId));
+    const atMs = lookAgainAt(dependencies, await dependencies.runs.state(runId));
     if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
     const code = readErrorCode(error);
-    parts.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
-    wakeAt(dispatching, { runId, atMs: addMs(parts.clock.now(), parts.settings.sweepMs) });
+    dependencies.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
+    wakeAt(dispatching, { runId, atMs: addMs(dependencies.clock.now(), dependencies.settings.sweepMs) });
   }
 }
 
 /** The gateway that drives it now has given up the agents that work here. */
 function dropRun(dispatching: Dispatching, runId: CoordinationId): void {
-  const { parts, memory } = dispatching;
+  const { dependencies, memory } = dispatching;
   memory.wakes.get(runId)?.();
   memory.wakes.delete(runId);
   for (const driven of memory.driven.values()) {
     if (driven.runId !== runId) continue;
     driven.over.abort();
-    void trackWork(
-      memory,
-      logFailures(dispatching, runId, stopAttempt(parts, driven, memory.stopping.signal)),
-    );
+    continueBeside(dispatching, runId, stopAttempt(dependencies, driven, memory.stopping.signal));
   }
 }
 
-function capacityOf({ parts, memory }: Dispatching, runId: CoordinationId): Capacity {
-  const { lanes, settings } = parts;
+function capacityOf({ dependencies, memory }: Dispatching, runId: CoordinationId): Capacity {
+  const { lanes, settings } = dependencies;
   const room = {
     control: lanes.room("control"),
     data: lanes.room("data"),
@@ -266,8 +226,8 @@ async function act(
   { state, effect }: { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
-  if (dispatching.parts.homes?.isOutOfReach(state, effect)) {
-    await recordOutOfReach(dispatching.effectParts, state, effect);
+  if (dispatching.dependencies.homes?.isOutOfReach(state, effect)) {
+    await recordOutOfReach(dispatching.effectDependencies, state, effect);
     return;
   }
   if (effect.kind === "runStep") {
@@ -277,12 +237,8 @@ async function act(
   const acting = perform(dispatching, { state, effect });
   const { coordinationId } = state;
   if (OWN_TIME.has(effect.kind))
-    void trackWork(
-      dispatching.memory,
-      logFailures(dispatching, coordinationId, lookAfter(dispatching, state, acting)),
-    );
-  else if (state.plan && TAKES_TIME.has(effect.kind))
-    void trackWork(dispatching.memory, logFailures(dispatching, coordinationId, acting));
+    continueBeside(dispatching, coordinationId, lookAfter(dispatching, state, acting));
+  else if (state.plan && TAKES_TIME.has(effect.kind)) continueBeside(dispatching, coordinationId, acting);
   else await acting;
 }
 
@@ -294,32 +250,32 @@ async function lookAfter(
 ): Promise<void> {
   await acting;
   const { coordinationId } = before;
-  const after = await dispatching.parts.runs.state(coordinationId);
+  const after = await dispatching.dependencies.runs.state(coordinationId);
   if (after.nextSequence !== before.nextSequence) lookSoon(dispatching, coordinationId);
 }
 
 async function perform(
-  { memory, effectParts, parts }: Dispatching,
+  { memory, effectDependencies, dependencies }: Dispatching,
   { state, effect }: { readonly state: Coordination; readonly effect: Exclude<Effect, RunStep> },
 ): Promise<void> {
   const { underway } = memory;
   if (underway.has(effect.effectId)) return;
   underway.add(effect.effectId);
   try {
-    if (isGateEffect(effect)) await performGateEffect(effectParts, state, effect);
+    if (isGateEffect(effect)) await performGateEffect(effectDependencies, state, effect);
     else if (isCommonEffect(effect))
-      await parts.lanes.operate(() => performEffect(effectParts, state, effect));
-    else await performPlanEffect(effectParts, state, effect);
+      await dependencies.lanes.operate(() => performEffect(effectDependencies, state, effect));
+    else await performPlanEffect(effectDependencies, state, effect);
   } finally {
     underway.delete(effect.effectId);
   }
 }
 
 /** An agent that is being started can be stopped only when the host knows of it. */
-async function haltAttempt({ parts, memory }: Dispatching, attemptKey: IdempotencyKey): Promise<void> {
+async function haltAttempt({ dependencies, memory }: Dispatching, attemptKey: IdempotencyKey): Promise<void> {
   const driven = memory.driven.get(`${attemptKey}:run`);
   driven?.over.abort();
-  if (driven) await awaitStart(parts, driven, memory.stopping.signal);
+  if (driven) await awaitStart(dependencies, driven, memory.stopping.signal);
 }
 
 /** Takes a place in the lane for as long as the attempt lasts. */
@@ -327,7 +283,7 @@ function drive(
   dispatching: Dispatching,
   { state, effect }: { readonly state: Coordination & { kind: "open" }; readonly effect: RunStep },
 ): void {
-  const { parts, memory, effectParts } = dispatching;
+  const { dependencies, memory, effectDependencies } = dispatching;
   const step = state.steps.get(effect.stepId);
   if (!step || memory.driven.has(effect.effectId) || isStopped(memory)) return;
   const { coordinationId: runId } = state;
@@ -344,7 +300,7 @@ function drive(
   };
   const attempt = { runId, stepId: effect.stepId, attempt: effect.attempt, starts: driven };
   const driveUnlessStopped = async (): Promise<void> => {
-    if (!driven.over.signal.aborted) await driveAttempt(effectParts, attempt, driven.over.signal);
+    if (!driven.over.signal.aborted) await driveAttempt(effectDependencies, attempt, driven.over.signal);
   };
   // An attempt that an earlier process began is at work already: it takes a place when there is one, and waits for none.
   const begun = step.phase.attempt === effect.attempt ? driveUnlessStopped() : undefined;
@@ -353,46 +309,55 @@ function drive(
     if (driven.isReleased) slot.release();
     await (begun ?? driveUnlessStopped());
   };
+  const { lanes, settings } = dependencies;
   const runInLane = async (): Promise<void> => {
-    const [result] = await Promise.all([parts.lanes.run(request, work), begun]);
+    const [result] = await Promise.all([lanes.run(request, work), begun]);
     memory.driven.delete(effect.effectId);
     // Room may have come back before the refusal was heard of.
-    if (result.kind === "full" && parts.lanes.room(effect.lane) === 0) memory.starved.add(runId);
+    if (result.kind === "full" && lanes.room(effect.lane) === 0) memory.starved.add(runId);
     else lookSoon(dispatching, runId);
-    if (parts.settings.perSessionMax !== undefined || parts.settings.perAgentMax !== undefined)
+    if (settings.perSessionMax !== undefined || settings.perAgentMax !== undefined)
       lookAtStarved(dispatching);
   };
   // After a failure the next sweep takes the attempt up again.
-  void trackWork(
-    memory,
-    logFailures(dispatching, runId, runInLane()).finally(() => memory.driven.delete(effect.effectId)),
+  continueBeside(
+    dispatching,
+    runId,
+    runInLane().finally(() => memory.driven.delete(effect.effectId)),
   );
 }
 
-async function logFailures({ parts }: Dispatching, runId: string, work: Promise<void>): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
+/** Goes on with the work beside everything else; a stop waits for it. A failure is logged, and mended by the next sweep. */
+function continueBeside(dispatching: Dispatching, runId: CoordinationId, work: Promise<void>): void {
+  void trackWork(dispatching.memory, logFailures(dispatching, runId, work));
+}
+
+async function logFailures(
+  { dependencies: { logger } }: Dispatching,
+  runId: string,
+  work: Promise<void>,
+): Promise<void> {
+  await work.catch((error: unknown) => {
     const code = readErrorCode(error);
     if (code !== "LEDGER_CLOSED")
-      parts.logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
-  }
+      logger.error({ runId, code }, `could not move the coordination on: ${describeError(error)}`);
+  });
 }
 
 async function sweep(dispatching: Dispatching): Promise<void> {
-  const { parts, memory } = dispatching;
+  const { dependencies, memory } = dispatching;
+  const { clock, content, logger, settings } = dependencies;
   try {
-    for await (const runId of listDrivenHere(parts)) {
+    for await (const runId of listDrivenHere(dependencies)) {
       if (isStopped(memory)) return;
-      await look(dispatching, { runId, plan: createRecoveryPlan(parts) });
+      await look(dispatching, { runId, plan: createRecoveryPlan(dependencies) });
     }
-    await parts.content.deleteBefore(addMs(parts.clock.now(), -parts.settings.contentMs));
+    await content.deleteBefore(addMs(clock.now(), -settings.contentMs));
   } catch (error) {
-    const code = readErrorCode(error);
-    parts.logger.error({ code }, `the sweep failed: ${describeError(error)}`);
+    logger.error({ code: readErrorCode(error) }, `the sweep failed: ${describeError(error)}`);
   }
   if (isStopped(memory)) return;
-  memory.cancelSweep = parts.clock.wakeAt(addMs(parts.clock.now(), parts.settings.sweepMs), () => {
+  memory.cancelSweep = clock.wakeAt(addMs(clock.now(), settings.sweepMs), () => {
     void trackWork(memory, sweep(dispatching));
   });
 }

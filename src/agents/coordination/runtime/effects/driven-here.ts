@@ -11,33 +11,36 @@ import type { OwnRuns } from "../ownership/own-runs.ts";
 /** A start that has not answered by then is not waited for before its agent is stopped. */
 const START_MS_MAX = 10_000;
 
-export interface DrivenParts {
+export interface DrivenDependencies {
   readonly store: LedgerStore;
   /** Absent: every coordination of the ledger is this gateway's. */
   readonly ownRuns?: OwnRuns;
 }
 
 /** True where this gateway may act. After a pause the ledger is asked first which coordinations are still its own. */
-export async function isDrivenHere({ ownRuns }: DrivenParts, runId: CoordinationId): Promise<boolean> {
+export async function isDrivenHere({ ownRuns }: DrivenDependencies, runId: CoordinationId): Promise<boolean> {
   if (!ownRuns) return true;
   await ownRuns.confirm();
   return ownRuns.tokenOf(runId) !== undefined;
 }
 
 /** Yields the open coordinations that this gateway acts for. */
-export async function* listDrivenHere({ ownRuns, store }: DrivenParts): AsyncGenerator<CoordinationId> {
+export async function* listDrivenHere({
+  ownRuns,
+  store,
+}: DrivenDependencies): AsyncGenerator<CoordinationId> {
   if (ownRuns) yield* ownRuns.ids();
   else for await (const { runId } of listRuns(store, { status: "running" })) yield runId;
 }
 
-interface WaitParts {
+interface WaitDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** Resolves when no start of the attempt is under way, as far as the host answers. */
 export async function awaitStart(
-  { clock, logger }: WaitParts,
+  { clock, logger }: WaitDependencies,
   { starting }: AttemptStarts,
   signal: AbortSignal,
 ): Promise<void> {
@@ -47,7 +50,7 @@ export async function awaitStart(
 
 /** Stops the agent of an attempt, as far as the host answers. */
 export async function stopAttempt(
-  { clock, logger }: WaitParts,
+  { clock, logger }: WaitDependencies,
   attempt: AttemptStarts,
   signal: AbortSignal,
 ): Promise<void> {

@@ -8,14 +8,17 @@ import type { OwnerTurns } from "./owner-turns.ts";
 /** Waits at least this long before it looks at a coordination again, whatever is due. */
 export const PAUSE_MS_MIN = 50;
 
-interface LookParts {
+interface LookDependencies {
   readonly turns: OwnerTurns;
   readonly clock: Clock;
   readonly settings: { readonly sweepMs: number };
 }
 
 /** When to look again: at the state's own deadline; where that has passed, when what it waits for may have changed. */
-export function lookAgainAt({ turns, clock, settings }: LookParts, state: Coordination): EpochMs | undefined {
+export function lookAgainAt(
+  { turns, clock, settings }: LookDependencies,
+  state: Coordination,
+): EpochMs | undefined {
   const due = findNextDeadline(state);
   if (state.kind !== "open" || due === undefined) return undefined;
   const now = clock.now();

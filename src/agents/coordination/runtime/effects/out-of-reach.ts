@@ -8,39 +8,43 @@ import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { RunStep } from "../../dispatch/effects/plan-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import { chooseSession } from "../attempts/prepare-attempt.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 /** @throws CoordinationError as `RunLog.submit` does */
 export async function recordOutOfReach(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   state: OpenCoordination,
   effect: Effect,
 ): Promise<void> {
-  const commands = draftRecords(parts, state, effect);
+  const commands = draftRecords(dependencies, state, effect);
   if (commands.length === 0) return;
-  const submitted = await parts.runs.submit(state.coordinationId, commands);
-  parts.watch(submitted.state);
+  const submitted = await dependencies.runs.submit(state.coordinationId, commands);
+  dependencies.watch(submitted.state);
 }
 
-function draftRecords(parts: RuntimeParts, state: OpenCoordination, effect: Effect): readonly Command[] {
+function draftRecords(
+  dependencies: RuntimeDependencies,
+  state: OpenCoordination,
+  effect: Effect,
+): readonly Command[] {
   if (effect.kind === "tellSession")
     return [{ type: "recordTelling", tellingId: effect.tellingId, delivery: "not_delivered" }];
-  return effect.kind === "runStep" ? draftFailure(parts, state, effect) : [];
+  return effect.kind === "runStep" ? draftFailure(dependencies, state, effect) : [];
 }
 
 function draftFailure(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   state: OpenCoordination,
   { stepId, attempt }: RunStep,
 ): readonly Command[] {
   const step = state.steps.get(stepId);
   if (!step) return [];
-  const away = parts.homes?.nameAway(state) ?? "";
+  const away = dependencies.homes?.nameAway(state) ?? "";
   // An attempt that the other gateway began may have reached the session.
   const isBegun = step.phase.attempt === attempt;
   const why = `the session is in gateway ${away}, which did not come back`;
   const error = stepError(isBegun ? "child_lost" : "spawn_refused", why);
-  const targetSession = chooseSession(parts, state, step, attempt);
+  const targetSession = chooseSession(dependencies, state, step, attempt);
   const failure: Command = { type: "failStep", stepId, attempt, error, cancelled: false, via: "deadline" };
   return isBegun ? [failure] : [{ type: "dispatchStep", stepId, attempt, targetSession }, failure];
 }

@@ -27,14 +27,14 @@ import { askWithin } from "../log/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import type { MergeParts } from "../worktrees/merge-worktree.ts";
+import type { MergeDependencies } from "../worktrees/merge-worktree.ts";
 
 /** A host that has not answered by then has not answered. */
 const HOST_ANSWER_MS_MAX = 10_000;
 /** The host is asked again at once when the child that it names works on another step. */
 const ASK_TRIES_MAX = 16;
 
-export interface EffectParts extends MergeParts {
+export interface EffectDependencies extends MergeDependencies {
   readonly turns: OwnerTurns;
   readonly runner: SpawnObserver;
   /** Whose child a session is, is looked up and recorded by one at a time. */
@@ -62,27 +62,27 @@ export function isCommonEffect(effect: Effect): effect is CommonEffect {
 }
 
 export async function performEffect(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   state: Coordination,
   effect: CommonEffect,
 ): Promise<void> {
   if (state.kind !== "open") return;
-  if (effect.kind === "askHost") return askHost(parts, state, effect);
-  if (effect.kind === "stopObserved") return stopObserved(parts, state, effect);
+  if (effect.kind === "askHost") return askHost(dependencies, state, effect);
+  if (effect.kind === "stopObserved") return stopObserved(dependencies, state, effect);
   if (effect.kind === "closeReview") {
     const { conflictId } = effect;
-    await parts.runs.submit(state.coordinationId, [
+    await dependencies.runs.submit(state.coordinationId, [
       { type: "settleReview", conflictId, answer: "unanswered" },
     ]);
     return;
   }
   // A plan ends with its work; what else its owner does is no part of it.
-  if (!state.plan && !isOwnerQuiet(parts, state)) return;
-  await parts.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
+  if (!state.plan && !isOwnerQuiet(dependencies, state)) return;
+  await dependencies.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
 }
 
 /** Nothing is known of the turns of an owner in another gateway. */
-function isOwnerQuiet({ turns, clock, homes }: EffectParts, state: OpenCoordination): boolean {
+function isOwnerQuiet({ turns, clock, homes }: EffectDependencies, state: OpenCoordination): boolean {
   if (homes?.nameAway(state) !== undefined) return true;
   const now = clock.now();
   const quietSince = turns.quietSince(state.created.ownerSession, now);
@@ -91,38 +91,38 @@ function isOwnerQuiet({ turns, clock, homes }: EffectParts, state: OpenCoordinat
 
 /** A spawn of a model: the host is told to stop it. */
 async function stopObserved(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: StopObserved,
 ): Promise<void> {
   // D1: a child is not stopped for a fact that may still fail to reach the disk.
-  await parts.runs.settled(coordinationId);
-  const state = await parts.runs.state(coordinationId);
+  await dependencies.runs.settled(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   if (!isToStop(state, { stepId, attempt })) return;
   const query = queryFor(state, stepId, new Set());
   if (!query?.childSessionKey) return;
-  const cancelled = await stopChild(parts, state, { stepId, query });
-  if (parts.stopping.aborted) return;
+  const cancelled = await stopChild(dependencies, state, { stepId, query });
+  if (dependencies.stopping.aborted) return;
   const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
   const error = stepError("child_cancelled", sentence);
-  const submitted = await parts.runs.submit(coordinationId, [
+  const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
   ]);
-  parts.watch(submitted.state);
+  dependencies.watch(submitted.state);
 }
 
 /** A child that we continued is ours to stop; any other is the host's. */
 async function stopChild(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   state: Coordination,
   { stepId, query }: { readonly stepId: StepId; readonly query: SpawnQuery },
 ): Promise<Cancellation> {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   const continued =
     state.kind === "open" && step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
-  if (!continued) return answerOf(parts, () => parts.runner.stop(query), "unreachable");
-  await parts.halt(continued.idempotencyKey);
-  return answerOf(parts, () => parts.runners.subagent.cancel(continued), "unreachable");
+  if (!continued) return answerOf(dependencies, () => dependencies.runner.stop(query), "unreachable");
+  await dependencies.halt(continued.idempotencyKey);
+  return answerOf(dependencies, () => dependencies.runners.subagent.cancel(continued), "unreachable");
 }
 
 function isToStop(
@@ -136,23 +136,23 @@ function isToStop(
 
 /** The host's answer becomes facts; a child that is found again gets its envelope again. */
 async function askHost(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   state: OpenCoordination,
   { stepId, attempt }: AskHost,
 ): Promise<void> {
   const { coordinationId } = state;
-  const asking: Asking = { coordinationId, stepId, attempt, away: parts.homes?.nameAway(state) };
+  const asking: Asking = { coordinationId, stepId, attempt, away: dependencies.homes?.nameAway(state) };
   const elsewhere = new Set<SessionKey>();
   for (let tries = 1; tries <= ASK_TRIES_MAX; tries += 1) {
-    const query = queryFor(await parts.runs.state(coordinationId), stepId, elsewhere);
+    const query = queryFor(await dependencies.runs.state(coordinationId), stepId, elsewhere);
     if (!query) return;
-    const seen = await observe(parts, query, state);
-    const recorded = await recordSeen(parts, asking, seen);
+    const seen = await observe(dependencies, query, state);
+    const recorded = await recordSeen(dependencies, asking, seen);
     if (recorded === undefined) return;
     if (recorded.kind === "held elsewhere") elsewhere.add(recorded.childSessionKey);
     else if (recorded.kind === "refused" && recorded.code === "CHILD_TAKEN") continue;
     else {
-      if (seen.kind === "running") await bind(parts, recorded, stepId);
+      if (seen.kind === "running") await bind(dependencies, recorded, stepId);
       return;
     }
   }
@@ -173,30 +173,30 @@ interface HeldElsewhere {
 
 /** H3: nobody else records whose a child is between the look at who holds it and the record. */
 async function recordSeen(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   asking: Asking,
   seen: Observation,
 ): Promise<Submitted | HeldElsewhere | undefined> {
-  if (!("childSessionKey" in seen)) return submitSeen(parts, asking, seen);
+  if (!("childSessionKey" in seen)) return submitSeen(dependencies, asking, seen);
   const { childSessionKey } = seen;
-  return parts.childTurns.run(childSessionKey, async () =>
-    (await isHeldElsewhere(parts, asking, seen))
+  return dependencies.childTurns.run(childSessionKey, async () =>
+    (await isHeldElsewhere(dependencies, asking, seen))
       ? { kind: "held elsewhere", childSessionKey }
-      : submitSeen(parts, asking, seen),
+      : submitSeen(dependencies, asking, seen),
   );
 }
 
 /** Returns nothing where the answer is no news. */
 async function submitSeen(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   { coordinationId, stepId, attempt, away }: Asking,
   seen: Observation,
 ): Promise<Submitted | undefined> {
-  const latest = await parts.runs.state(coordinationId);
-  const commands = ruleOnObservation(latest, { stepId, attempt, now: parts.clock.now(), away }, seen);
+  const latest = await dependencies.runs.state(coordinationId);
+  const commands = ruleOnObservation(latest, { stepId, attempt, now: dependencies.clock.now(), away }, seen);
   if (commands.length === 0) return undefined;
-  const submitted = await parts.runs.submit(coordinationId, commands);
-  parts.logger.info(
+  const submitted = await dependencies.runs.submit(coordinationId, commands);
+  dependencies.logger.info(
     { runId: coordinationId, stepId, seen: seen.kind, result: submitted.kind },
     "reconciled with the host",
   );
@@ -208,7 +208,7 @@ async function submitSeen(
  * same one.
  */
 async function isHeldElsewhere(
-  { store }: EffectParts,
+  { store }: EffectDependencies,
   { coordinationId, stepId }: Asking,
   { childSessionKey }: Pick<HeldElsewhere, "childSessionKey">,
 ): Promise<boolean> {
@@ -220,18 +220,30 @@ async function isHeldElsewhere(
  * A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. A child that a model
  * of another gateway spawned is not in this one.
  */
-async function observe(parts: EffectParts, query: SpawnQuery, state: OpenCoordination): Promise<Observation> {
-  if (!state.plan && parts.homes?.nameAway(state) !== undefined) return { kind: "absent" };
-  return answerOf(parts, () => parts.runner.observe(query), { kind: "unknown" });
+async function observe(
+  dependencies: EffectDependencies,
+  query: SpawnQuery,
+  state: OpenCoordination,
+): Promise<Observation> {
+  if (!state.plan && dependencies.homes?.nameAway(state) !== undefined) return { kind: "absent" };
+  return answerOf(dependencies, () => dependencies.runner.observe(query), { kind: "unknown" });
 }
 
-async function bind(parts: EffectParts, { kind, state }: Submitted, stepId: StepId): Promise<void> {
+async function bind(
+  dependencies: EffectDependencies,
+  { kind, state }: Submitted,
+  stepId: StepId,
+): Promise<void> {
   const envelope = kind === "accepted" ? envelopeOf(state, stepId) : undefined;
-  if (envelope) await answerOf(parts, () => parts.runner.bind(envelope), undefined);
+  if (envelope) await answerOf(dependencies, () => dependencies.runner.bind(envelope), undefined);
 }
 
-function answerOf<T>(parts: EffectParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
-  return askWithin({ ...parts, waitMs: HOST_ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
+function answerOf<T>(dependencies: EffectDependencies, ask: () => Promise<T>, otherwise: T): Promise<T> {
+  return askWithin(
+    { ...dependencies, waitMs: HOST_ANSWER_MS_MAX, signal: dependencies.stopping },
+    ask,
+    otherwise,
+  );
 }
 
 function queryFor(

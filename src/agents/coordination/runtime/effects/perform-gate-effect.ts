@@ -3,7 +3,7 @@ import { assertNever } from "../../contracts/errors.ts";
 import type { GateEffect } from "../../dispatch/effects/gate-effects.ts";
 import type { Effect } from "../../dispatch/effects/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import type { EffectParts } from "./perform-effect.ts";
+import type { EffectDependencies } from "./perform-effect.ts";
 import { notifyPeople } from "../questions/notify-people.ts";
 import { tellSession } from "../questions/tell-session.ts";
 import { verifyResult } from "../held-results/verify-result.ts";
@@ -20,24 +20,24 @@ export function isGateEffect(effect: Effect): effect is GateEffect {
 }
 
 export async function performGateEffect(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   state: Coordination,
   effect: GateEffect,
 ): Promise<void> {
   if (state.kind !== "open") return;
   switch (effect.kind) {
     case "verifyResult":
-      return verifyResult(parts, state, effect);
+      return verifyResult(dependencies, state, effect);
     case "notifyPeople":
-      return notifyPeople(parts, state, effect);
+      return notifyPeople(dependencies, state, effect);
     case "tellSession":
-      return tellSession(parts, state, effect);
+      return tellSession(dependencies, state, effect);
     case "expireQuestion": {
       const { escalationId } = effect;
-      const submitted = await parts.runs.submit(state.coordinationId, [
+      const submitted = await dependencies.runs.submit(state.coordinationId, [
         { type: "expireEscalation", escalationId },
       ]);
-      parts.watch(submitted.state);
+      dependencies.watch(submitted.state);
       return;
     }
     default:

@@ -23,64 +23,66 @@ import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
 import { cancelNested } from "../attempts/nested-plans.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
-import type { EffectParts } from "./perform-effect.ts";
+import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import { chooseRunner } from "../environment/runtime-parts.ts";
+import { chooseRunner } from "../environment/runtime-dependencies.ts";
 
 /** An agent that is not stopped by then is out of reach. */
 const CANCEL_MS_MAX = 30_000;
 const ANSWER_MS_MAX = 10_000;
 
 export async function performPlanEffect(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   state: Coordination,
   effect: Exclude<PlanEffect, RunStep | { kind: "endCoordination" }>,
 ): Promise<void> {
   if (state.kind !== "open" || !isPlanned(state)) return;
   switch (effect.kind) {
     case "admitSteps":
-      return admitSteps(parts, state, effect);
+      return admitSteps(dependencies, state, effect);
     case "skipSteps":
-      return submit(parts, state, [{ type: "skipSteps", stepIds: effect.stepIds }]);
+      return submit(dependencies, state, [{ type: "skipSteps", stepIds: effect.stepIds }]);
     case "judgePlan":
-      return submit(parts, state, [{ type: "judgePlan", successCriteria: await judgePlan(parts, state) }]);
+      return submit(dependencies, state, [
+        { type: "judgePlan", successCriteria: await judgePlan(dependencies, state) },
+      ]);
     case "tripBreaker":
-      return submit(parts, state, [{ type: "tripBreaker" }]);
+      return submit(dependencies, state, [{ type: "tripBreaker" }]);
     case "stopStep":
-      return stopStep(parts, state, effect);
+      return stopStep(dependencies, state, effect);
     case "stopStray":
-      return stopStray(parts, state, effect);
+      return stopStray(dependencies, state, effect);
     case "mergeWorktree":
-      return mergeWorktree(parts, state, effect);
+      return mergeWorktree(dependencies, state, effect);
     case "removeWorktree":
-      return removeWorktree(parts, state, effect);
+      return removeWorktree(dependencies, state, effect);
     default:
       return assertNever(effect, "effect on a plan");
   }
 }
 
 async function submit(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   { coordinationId }: PlannedCoordination,
   commands: readonly Command[],
 ): Promise<void> {
-  await parts.runs.submit(coordinationId, commands);
+  await dependencies.runs.submit(coordinationId, commands);
 }
 
 async function admitSteps(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   state: PlannedCoordination,
   { from }: AdmitSteps,
 ): Promise<void> {
-  const { graph } = await parts.plans.graphOf(state);
+  const { graph } = await dependencies.plans.graphOf(state);
   const { forkedFrom, policy } = state.created;
-  const ruled = withRules(parts, parts.policies?.find(policy));
-  await submit(parts, state, [await draftAdmission(ruled, { graph, from, forkedFrom })]);
+  const ruled = withRules(dependencies, dependencies.policies?.find(policy));
+  await submit(dependencies, state, [await draftAdmission(ruled, { graph, from, forkedFrom })]);
 }
 
 /** D1: no agent is stopped for a fact that may still fail to reach the disk. */
 async function stateOnDisk(
-  { runs }: EffectParts,
+  { runs }: EffectDependencies,
   { coordinationId }: PlannedCoordination,
 ): Promise<PlannedCoordination | undefined> {
   await runs.settled(coordinationId);
@@ -94,21 +96,27 @@ interface Ended {
 }
 
 /** A child that ended before it could be stopped has done its work. */
-async function stopStep(parts: EffectParts, planned: PlannedCoordination, effect: StopStep): Promise<void> {
-  const due = findAttemptToStop(parts, await stateOnDisk(parts, planned), effect);
+async function stopStep(
+  dependencies: EffectDependencies,
+  planned: PlannedCoordination,
+  effect: StopStep,
+): Promise<void> {
+  const due = findAttemptToStop(dependencies, await stateOnDisk(dependencies, planned), effect);
   if (!due) return;
   const { state, step, running } = due;
-  await parts.halt(running.idempotencyKey);
-  await cancelNested(parts, describePlaceOf(state, effect, running));
-  const cancelled = await cancel(parts, running, chooseRunner(parts, step.spec));
+  await dependencies.halt(running.idempotencyKey);
+  await cancelNested(dependencies, describePlaceOf(state, effect, running));
+  const cancelled = await cancel(dependencies, running, chooseRunner(dependencies, step.spec));
   // Until then the child could submit another.
-  await cancelNested(parts, describePlaceOf(state, effect, running));
-  if (parts.stopping.aborted) return;
+  await cancelNested(dependencies, describePlaceOf(state, effect, running));
+  if (dependencies.stopping.aborted) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
-  if (mayBeDone && (await hasCompleted(parts, { state, step }, running))) return;
+  if (mayBeDone && (await hasCompleted(dependencies, { state, step }, running))) return;
   const error = stepError("child_cancelled", describeCancellation(cancelled));
   const { stepId, attempt } = effect;
-  await submit(parts, state, [{ type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" }]);
+  await submit(dependencies, state, [
+    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
+  ]);
 }
 
 function describePlaceOf(
@@ -120,7 +128,7 @@ function describePlaceOf(
 }
 
 function findAttemptToStop(
-  { clock }: EffectParts,
+  { clock }: EffectDependencies,
   state: PlannedCoordination | undefined,
   { stepId, attempt }: StopStep,
 ): (Ended & { readonly running: Attempt }) | undefined {
@@ -131,20 +139,28 @@ function findAttemptToStop(
 }
 
 /** Asks, and records it if so. */
-async function hasCompleted(parts: EffectParts, stopped: Ended, attempt: Attempt): Promise<boolean> {
-  const bounds = { ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping };
-  const runner = chooseRunner(parts, stopped.step.spec);
+async function hasCompleted(
+  dependencies: EffectDependencies,
+  stopped: Ended,
+  attempt: Attempt,
+): Promise<boolean> {
+  const bounds = { ...dependencies, waitMs: ANSWER_MS_MAX, signal: dependencies.stopping };
+  const runner = chooseRunner(dependencies, stopped.step.spec);
   const unknown: Observation = { kind: "unknown" };
   const seen = filterObservation(attempt, await askWithin(bounds, () => runner.observe(attempt), unknown));
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
-  const { commands, contents } = await outcomeOf(parts, await readReportedState(parts, stopped), seen);
-  await parts.runs.submit(stopped.state.coordinationId, commands, contents);
+  const { commands, contents } = await outcomeOf(
+    dependencies,
+    await readReportedState(dependencies, stopped),
+    seen,
+  );
+  await dependencies.runs.submit(stopped.state.coordinationId, commands, contents);
   return true;
 }
 
 /** The agent may have reported while it was stopped. */
-async function readReportedState(parts: EffectParts, attempt: Ended): Promise<Ended> {
-  const state = await parts.runs.state(attempt.state.coordinationId);
+async function readReportedState(dependencies: EffectDependencies, attempt: Ended): Promise<Ended> {
+  const state = await dependencies.runs.state(attempt.state.coordinationId);
   if (state.kind !== "open" || !isPlanned(state)) return attempt;
   const step = state.steps.get(attempt.step.spec.stepId);
   return step?.phase.attempt === attempt.step.phase.attempt ? { state, step } : attempt;
@@ -156,9 +172,13 @@ function describeCancellation(cancelled: Cancellation): string {
     : "cancelled before it was done";
 }
 
-async function stopStray(parts: EffectParts, planned: PlannedCoordination, effect: StopStray): Promise<void> {
+async function stopStray(
+  dependencies: EffectDependencies,
+  planned: PlannedCoordination,
+  effect: StopStray,
+): Promise<void> {
   const { stepId, attempt, childSessionKey } = effect;
-  const state = await stateOnDisk(parts, planned);
+  const state = await stateOnDisk(dependencies, planned);
   const stray = state?.plan.strays.get(childSessionKey);
   const spec = state?.steps.get(stepId)?.spec;
   if (!state || !stray || !spec) return;
@@ -170,13 +190,18 @@ async function stopStray(parts: EffectParts, planned: PlannedCoordination, effec
     dispatchedAtMs,
     ...(childRunId && { childRunId }),
   };
-  await cancelNested(parts, describePlaceOf(state, effect, stoppedAttempt));
-  const outcome = await cancel(parts, stoppedAttempt, chooseRunner(parts, spec));
-  await cancelNested(parts, describePlaceOf(state, effect, stoppedAttempt));
-  if (!parts.stopping.aborted) await submit(parts, state, [{ type: "stopChild", childSessionKey, outcome }]);
+  await cancelNested(dependencies, describePlaceOf(state, effect, stoppedAttempt));
+  const outcome = await cancel(dependencies, stoppedAttempt, chooseRunner(dependencies, spec));
+  await cancelNested(dependencies, describePlaceOf(state, effect, stoppedAttempt));
+  if (!dependencies.stopping.aborted)
+    await submit(dependencies, state, [{ type: "stopChild", childSessionKey, outcome }]);
 }
 
-function cancel(parts: EffectParts, attempt: Attempt, runner: AgentRunner): Promise<Cancellation> {
-  const waiting = { ...parts, waitMs: CANCEL_MS_MAX, signal: parts.stopping };
+function cancel(
+  dependencies: EffectDependencies,
+  attempt: Attempt,
+  runner: AgentRunner,
+): Promise<Cancellation> {
+  const waiting = { ...dependencies, waitMs: CANCEL_MS_MAX, signal: dependencies.stopping };
   return askWithin(waiting, () => runner.cancel(attempt), "unreachable");
 }

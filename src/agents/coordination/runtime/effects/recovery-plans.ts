@@ -7,7 +7,7 @@ import type { SpawnGate } from "../spawns/spawn-gate.ts";
 
 export type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
 
-interface RecoveryParts {
+interface RecoveryDependencies {
   readonly gate: SpawnGate;
   readonly onOpen: (state: OpenCoordination) => void;
 }
@@ -21,7 +21,7 @@ export function createQuestionPlan(stepId: string): Plan {
 }
 
 /** Spawns that another process admitted count here, too. */
-export function createRecoveryPlan({ gate, onOpen }: RecoveryParts): Plan {
+export function createRecoveryPlan({ gate, onOpen }: RecoveryDependencies): Plan {
   return (state, now, capacity) => {
     if (state.kind === "open") onOpen(state);
     const effects = planRecovery(state, now, capacity);

@@ -2,9 +2,9 @@
 import { addMs } from "../../contracts/ids.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import { planSnapshot } from "../log/plan-snapshot.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-type Telling = Pick<RuntimeParts, "onPlan" | "runs" | "homes" | "store" | "clock">;
+type Telling = Pick<RuntimeDependencies, "onPlan" | "runs" | "homes" | "store" | "clock">;
 
 /** At the start so many of the newest ended plans are shown once more. */
 const RECENT_MAX = 20;
@@ -19,9 +19,9 @@ export function tellPlan({ onPlan, runs, homes }: Telling, state: Coordination):
 }
 
 /** A process that was killed may have ended plans that were never shown as ended. */
-export async function tellRecentPlans(parts: Telling): Promise<void> {
-  if (!parts.onPlan) return;
-  const earliest = addMs(parts.clock.now(), -RECENT_MS);
-  for (const { runId, summary } of await parts.store.list({ limit: RECENT_MAX, status: "ended" }))
-    if (summary.createdAtMs >= earliest) tellPlan(parts, await parts.runs.state(runId));
+export async function tellRecentPlans(dependencies: Telling): Promise<void> {
+  if (!dependencies.onPlan) return;
+  const earliest = addMs(dependencies.clock.now(), -RECENT_MS);
+  for (const { runId, summary } of await dependencies.store.list({ limit: RECENT_MAX, status: "ended" }))
+    if (summary.createdAtMs >= earliest) tellPlan(dependencies, await dependencies.runs.state(runId));
 }

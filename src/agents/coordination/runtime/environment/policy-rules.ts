@@ -33,8 +33,8 @@ export interface PolicyBook {
   find(policy: PolicyRef | undefined): PolicyRules | undefined;
 }
 
-/** The parts that rules take the place of. */
-export interface RuledParts {
+/** The dependencies that rules replace. */
+export interface RuledDependencies {
   readonly gates: GatesConfig;
   readonly escalations: EscalationsConfig;
   readonly truth: TruthConfig;
@@ -43,12 +43,15 @@ export interface RuledParts {
   readonly settings: { readonly stepTimeoutMs: number; readonly escalateMs: number };
 }
 
-/** The same parts under other rules. */
-export function withRules<Parts extends RuledParts>(parts: Parts, rules: PolicyRules | undefined): Parts {
-  if (!rules) return parts;
+/** Returns the same dependencies under other rules. */
+export function withRules<Dependencies extends RuledDependencies>(
+  dependencies: Dependencies,
+  rules: PolicyRules | undefined,
+): Dependencies {
+  if (!rules) return dependencies;
   const { policy: _, stepTimeoutMs, escalateMs, budget, ...ruled } = rules;
-  const { budget: _gateways, ...others } = parts;
-  const settings = { ...parts.settings, stepTimeoutMs, escalateMs };
-  // Only what the rules have takes the place of what the parts have.
-  return { ...others, ...ruled, settings, ...(budget && { budget }) } as unknown as Parts;
+  const { budget: _gateways, ...others } = dependencies;
+  const settings = { ...dependencies.settings, stepTimeoutMs, escalateMs };
+  // The rules replace only those values that they have themselves.
+  return { ...others, ...ruled, settings, ...(budget && { budget }) } as unknown as Dependencies;
 }

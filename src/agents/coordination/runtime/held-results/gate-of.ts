@@ -9,7 +9,7 @@ import { findAgentGate, type AgentGate } from "../../gates/agent-gate.ts";
 import { isStrict } from "../../ledger/withheld-words.ts";
 import { convertToBasisPointsUp, convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import type { Admitting } from "../../plan/admission-of.ts";
-import type { GateParts } from "../environment/gate-parts.ts";
+import type { GateDependencies } from "../environment/gate-dependencies.ts";
 
 export interface Gated {
   readonly agentId: AgentId;
@@ -83,7 +83,7 @@ export function findDoubt(config: GatesConfig, confidence: number | undefined): 
 }
 
 /** Creates the function that says what holds the results of a step, and whether people must let it begin. */
-export function createGating({ gates, pluginGates, truth }: GateParts): Admitting["gateStep"] {
+export function createGating({ gates, pluginGates, truth }: GateDependencies): Admitting["gateStep"] {
   return ({ agent: agentId, verify, confidence }, runner) => {
     const plugins = pluginGates.verifiersFor(agentId);
     const { onMismatch } = truth;

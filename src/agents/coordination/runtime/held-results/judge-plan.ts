@@ -7,13 +7,13 @@ import { lookUpValue } from "../../plan/fill-input.ts";
 import { createProblemList } from "../../plan/plan-problem.ts";
 import { readBinding } from "../../plan/read-bindings.ts";
 import type { Json } from "../../plan/step-graph.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-type JudgeParts = Pick<RuntimeParts, "runs" | "content">;
+type JudgeDependencies = Pick<RuntimeDependencies, "runs" | "content">;
 
 /** Judges a plan by its outputs. An output that cannot be read was not reached. */
 export async function judgePlan(
-  { runs, content }: JudgeParts,
+  { runs, content }: JudgeDependencies,
   state: PlannedCoordination,
 ): Promise<CriterionMet[]> {
   await runs.settled(state.coordinationId);
@@ -32,7 +32,7 @@ export async function judgePlan(
 }
 
 async function outputsOf(
-  { content }: Pick<JudgeParts, "content">,
+  { content }: Pick<JudgeDependencies, "content">,
   { steps }: PlannedCoordination,
   stepId: StepId,
 ): Promise<Json | undefined> {

@@ -21,36 +21,36 @@ import type { OpenCoordination } from "../../ledger/state.ts";
 import type { CompiledStep } from "../../plan/step-graph.ts";
 import type { CheckAnswer, VerifiedResult } from "../../ports/verifier.ts";
 import { askWithin } from "../log/bounded-answer.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { readHeldResult } from "./held-result.ts";
 
-export interface VerifyParts extends RuntimeParts {
+export interface VerifyDependencies extends RuntimeDependencies {
   /** Aborted when the coordinator stops. */
   readonly stopping: AbortSignal;
 }
 
 export async function verifyResult(
-  parts: VerifyParts,
+  dependencies: VerifyDependencies,
   { coordinationId }: OpenCoordination,
   { stepId, attempt, checks }: VerifyResult,
 ): Promise<void> {
   // The checked text must be on disk, and so must the fact that it is held (D1).
-  await parts.runs.settled(coordinationId);
-  const state = await parts.runs.state(coordinationId);
+  await dependencies.runs.settled(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   const step = state.kind === "open" ? findHeldStep(state, stepId) : undefined;
   if (state.kind !== "open" || step?.phase.attempt !== attempt) return;
-  const task = (await findPlannedStep(parts, state, stepId))?.task;
-  const result = await readHeldResult(parts, state, { step, task });
-  if (!result) return recordNothingToCheck(parts, state, { step, checks });
-  const untilMs = step.phase.verifyByMs ?? parts.clock.now();
+  const task = (await findPlannedStep(dependencies, state, stepId))?.task;
+  const result = await readHeldResult(dependencies, state, { step, task });
+  if (!result) return recordNothingToCheck(dependencies, state, { step, checks });
+  const untilMs = step.phase.verifyByMs ?? dependencies.clock.now();
   const over = new AbortController();
-  const asking = { parts, state, result, untilMs, over };
+  const asking = { dependencies, state, result, untilMs, over };
   await Promise.all(checks.map((key) => checkOne(asking, key)));
 }
 
 /** G1: what is not there any more passes no check. */
 async function recordNothingToCheck(
-  parts: VerifyParts,
+  dependencies: VerifyDependencies,
   { coordinationId }: OpenCoordination,
   { step, checks }: { readonly step: HeldStep; readonly checks: readonly string[] },
 ): Promise<void> {
@@ -58,12 +58,16 @@ async function recordNothingToCheck(
   const { stepId } = step.spec;
   const about = { stepId, attempt, target, because: "unavailable" } as const;
   const commands = checks.map((check): Command => ({ type: "recordNoVerdict", ...about, check }));
-  parts.logger.warn({ runId: coordinationId, stepId }, "a result cannot be checked: its text is not kept");
-  for (const command of commands) parts.watch((await parts.runs.submit(coordinationId, [command])).state);
+  dependencies.logger.warn(
+    { runId: coordinationId, stepId },
+    "a result cannot be checked: its text is not kept",
+  );
+  for (const command of commands)
+    dependencies.watch((await dependencies.runs.submit(coordinationId, [command])).state);
 }
 
 interface Asking {
-  readonly parts: VerifyParts;
+  readonly dependencies: VerifyDependencies;
   readonly state: OpenCoordination;
   readonly result: VerifiedResult;
   readonly untilMs: EpochMs;
@@ -72,31 +76,31 @@ interface Asking {
 }
 
 async function checkOne(asking: Asking, key: string): Promise<void> {
-  const { parts, state, result, over } = asking;
+  const { dependencies, state, result, over } = asking;
   const answer = await answerOf(asking, key);
-  if (parts.stopping.aborted) return;
-  const submitted = await parts.runs.submit(state.coordinationId, [commandOf(result, key, answer)]);
+  if (dependencies.stopping.aborted) return;
+  const submitted = await dependencies.runs.submit(state.coordinationId, [commandOf(result, key, answer)]);
   if (answer.kind === "none")
-    parts.logger.warn(
+    dependencies.logger.warn(
       { runId: state.coordinationId, stepId: result.stepId, check: key, because: answer.because },
       `a check gave no verdict: ${answer.message}`,
     );
-  parts.watch(submitted.state);
+  dependencies.watch(submitted.state);
   const isHeld = submitted.state.kind === "open" && submitted.state.held.has(result.stepId);
   if (!isHeld) over.abort();
 }
 
 async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
-  const { parts, result, untilMs, over } = asking;
+  const { dependencies, result, untilMs, over } = asking;
   const late = new AbortController();
-  const cancel = parts.clock.wakeAt(untilMs, () => late.abort());
-  const signal = AbortSignal.any([late.signal, over.signal, parts.stopping]);
-  const waiting = { ...parts, waitMs: Math.max(1, untilMs - parts.clock.now()), signal };
+  const cancel = dependencies.clock.wakeAt(untilMs, () => late.abort());
+  const signal = AbortSignal.any([late.signal, over.signal, dependencies.stopping]);
+  const waiting = { ...dependencies, waitMs: Math.max(1, untilMs - dependencies.clock.now()), signal };
   const request = { key, result, deadlineAtMs: untilMs, signal };
   try {
     const answer = await askWithin<CheckAnswer | undefined>(waiting, () => ask(asking, request), undefined);
     if (answer) return answer;
-    const isLate = late.signal.aborted || parts.clock.now() >= untilMs;
+    const isLate = late.signal.aborted || dependencies.clock.now() >= untilMs;
     return createNoAnswer(isLate ? "timed_out" : "failed", "no answer");
   } finally {
     cancel();
@@ -105,7 +109,7 @@ async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
 }
 
 async function ask(
-  { parts, state }: Asking,
+  { dependencies, state }: Asking,
   request: {
     readonly key: string;
     readonly result: VerifiedResult;
@@ -114,35 +118,35 @@ async function ask(
   },
 ): Promise<CheckAnswer> {
   const { key, result } = request;
-  if (key.startsWith("plugin:")) return parts.pluginGates.verify(request);
-  const check = await checkNamed(parts, state, { key, result });
+  if (key.startsWith("plugin:")) return dependencies.pluginGates.verify(request);
+  const check = await checkNamed(dependencies, state, { key, result });
   if (!check) return createNoAnswer("unavailable", "nobody defines this check");
-  return (await parts.verifier()).check({ ...request, check });
+  return (await dependencies.verifier()).check({ ...request, check });
 }
 
 /** The operator's check of that key, else the one that the plan states: a plan cannot take the place of an operator's. */
 async function checkNamed(
-  parts: VerifyParts,
+  dependencies: VerifyDependencies,
   state: OpenCoordination,
   { key, result }: { readonly key: string; readonly result: VerifiedResult },
 ): Promise<Check | undefined> {
-  const { verifiers } = parts.policies?.find(state.created.policy)?.gates ?? parts.gates;
+  const { verifiers } = dependencies.policies?.find(state.created.policy)?.gates ?? dependencies.gates;
   if (Object.hasOwn(verifiers, key)) return verifiers[key];
-  const checks = await readStatedChecks(parts, state, result);
+  const checks = await readStatedChecks(dependencies, state, result);
   const stated = Object.hasOwn(checks, key) ? checks[key] : undefined;
   return stated === true ? undefined : stated;
 }
 
 async function readStatedChecks(
-  parts: VerifyParts,
+  dependencies: VerifyDependencies,
   state: OpenCoordination,
   { stepId }: VerifiedResult,
 ): Promise<NonNullable<StepVerify["checks"]>> {
-  return (await findPlannedStep(parts, state, stepId))?.verify?.checks ?? {};
+  return (await findPlannedStep(dependencies, state, stepId))?.verify?.checks ?? {};
 }
 
 async function findPlannedStep(
-  { plans }: VerifyParts,
+  { plans }: VerifyDependencies,
   state: OpenCoordination,
   stepId: StepId,
 ): Promise<CompiledStep | undefined> {

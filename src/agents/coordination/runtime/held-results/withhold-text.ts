@@ -6,7 +6,7 @@ import type { Gate } from "../../contracts/verification.ts";
 import { replaceHeldBack } from "../../gates/placeholder.ts";
 import { readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { sessionOf, type Step } from "../../ledger/state.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 import { isEverythingWithheld, isReleased } from "../../ledger/withheld-words.ts";
 
@@ -31,15 +31,15 @@ export interface HeldSessions {
   keep(session: SessionKey, shown: string): Promise<true>;
 }
 
-export function createHeldSessions(parts: RuntimeParts): HeldSessions {
+export function createHeldSessions(dependencies: RuntimeDependencies): HeldSessions {
   return {
     gated: async (session) => {
-      const found = await stepOfChild(parts, session);
-      return found && readGatedSession(parts, session, found);
+      const found = await stepOfChild(dependencies, session);
+      return found && readGatedSession(dependencies, session, found);
     },
     keep: async (session, shown) => {
-      const text = replaceHeldBack(shown, (name, put) => parts.withheld.textOf(session, name) ?? put);
-      if (text !== shown) await keep(parts, session, text);
+      const text = replaceHeldBack(shown, (name, put) => dependencies.withheld.textOf(session, name) ?? put);
+      if (text !== shown) await keep(dependencies, session, text);
       return true;
     },
   };
@@ -71,16 +71,16 @@ function readReportedConfidence({ report, phase }: Step): Pick<GatedSession, "re
   return confidence === undefined ? {} : { reported: { confidence } };
 }
 
-async function keep(parts: RuntimeParts, session: SessionKey, text: string): Promise<void> {
-  const found = await stepOfChild(parts, session);
+async function keep(dependencies: RuntimeDependencies, session: SessionKey, text: string): Promise<void> {
+  const found = await stepOfChild(dependencies, session);
   if (!found || sessionOf(found.step.phase) !== session) return;
   const {
     state: { coordinationId },
     step,
   } = found;
-  parts.withheld.add(session, text);
-  const ref = parts.refOf(text);
-  const submitted = await parts.runs.submit(
+  dependencies.withheld.add(session, text);
+  const ref = dependencies.refOf(text);
+  const submitted = await dependencies.runs.submit(
     coordinationId,
     [
       {
@@ -93,6 +93,6 @@ async function keep(parts: RuntimeParts, session: SessionKey, text: string): Pro
     ],
     [{ ref, text, keepWhileRunning: true }],
   );
-  parts.watch(submitted.state);
+  dependencies.watch(submitted.state);
   if (submitted.kind === "refused" && submitted.code === "TOO_MANY_TEXTS") throw new Error(submitted.reason);
 }

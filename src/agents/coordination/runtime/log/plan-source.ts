@@ -21,7 +21,7 @@ export interface IndexedGraph {
   readonly stepOf: ReadonlyMap<StepId, CompiledStep>;
 }
 
-export function createPlanSource(parts: {
+export function createPlanSource(dependencies: {
   readonly content: ContentReader;
   readonly settings: { readonly stepTimeoutMs: number };
 }): PlanSource {
@@ -42,10 +42,10 @@ export function createPlanSource(parts: {
       const sha256 = created.plan?.content.sha256 ?? "";
       const cached = graphs.get(sha256);
       if (cached) return cached;
-      const text = await parts.content.get(sha256);
+      const text = await dependencies.content.get(sha256);
       if (text === undefined)
         throw createUnusablePlanError(coordinationId, "the text of the plan is not kept any more");
-      const checked = checkPlan(JSON.parse(text), { timeoutMs: parts.settings.stepTimeoutMs });
+      const checked = checkPlan(JSON.parse(text), { timeoutMs: dependencies.settings.stepTimeoutMs });
       if (checked.kind === "compiled") return keep(sha256, checked.graph);
       throw createUnusablePlanError(
         coordinationId,

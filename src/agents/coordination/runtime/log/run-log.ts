@@ -36,7 +36,7 @@ const STATES_MAX = 512;
 /** Events of other processes that are folded onto a known state. */
 const NEWER_MAX = 1_000;
 
-export interface RunLogParts {
+export interface RunLogDependencies {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -92,7 +92,7 @@ interface Entry {
   readonly basis: AppendBasis;
 }
 
-export function createRunLog(parts: RunLogParts): RunLog {
+export function createRunLog(dependencies: RunLogDependencies): RunLog {
   const entries = new Map<CoordinationId, Entry>();
 
   const load = async (runId: CoordinationId): Promise<Entry> => {
@@ -103,19 +103,19 @@ export function createRunLog(parts: RunLogParts): RunLog {
       await entry.durable;
       if (entries.get(runId) === entry) entries.delete(runId);
     }
-    const state = await readState(parts.store, runId);
+    const state = await readState(dependencies.store, runId);
     const raced = entries.get(runId);
     if (raced) return raced.failed ? load(runId) : raced;
     return touch(entries, runId, createEntry(state));
   };
 
   const readNewer = async (runId: CoordinationId): Promise<Newer> =>
-    foldNewer(parts.store, runId, await load(runId));
+    foldNewer(dependencies.store, runId, await load(runId));
 
   const loadNewest = async (runId: CoordinationId): Promise<Entry> => {
     const isRemembered = entries.has(runId);
     const entry = await load(runId);
-    if (!isRemembered || !isDrivenElsewhere(parts, runId)) return entry;
+    if (!isRemembered || !isDrivenElsewhere(dependencies, runId)) return entry;
     await readNewer(runId);
     return load(runId);
   };
@@ -124,16 +124,16 @@ export function createRunLog(parts: RunLogParts): RunLog {
     const entry = await loadNewest(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
     if (batch.madeOn && batch.madeOn !== entry.basis) return { ...MADE_OF_VOID, state: entry.state };
-    const decided = decideAll(entry.state, batch.commands, parts.clock);
+    const decided = decideAll(entry.state, batch.commands, dependencies.clock);
     const { outcome, state } = decided;
     if (decided.events.length === 0) {
       // The decision may rest on an append that is still under way and may fail.
       return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
-    const signature = parts.ownRuns && signAppend(parts.ownRuns, entry.state, batch.commands);
-    const appended = append(parts, { runId, batch, decided, signature, basis: entry.basis });
+    const signature = dependencies.ownRuns && signAppend(dependencies.ownRuns, entry.state, batch.commands);
+    const appended = append(dependencies, { runId, batch, decided, signature, basis: entry.basis });
     track(entry, { appended, state, contents: batch.contents });
-    parts.onDecided?.(state);
+    dependencies.onDecided?.(state);
     await appended;
     return { ...outcome, state };
   };
@@ -148,7 +148,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
     catchUp: async (runId) => {
       const { state, events } = await readNewer(runId);
       if (events.length > 0 && state.kind !== "unopened")
-        parts.onAppended?.(events, state.created.ownerSession);
+        dependencies.onAppended?.(events, state.created.ownerSession);
     },
     settled: async (runId) => {
       await entries.get(runId)?.durable;
@@ -190,7 +190,7 @@ async function repeatAfterRaces(
 }
 
 /** True where others append: what is remembered of the coordination may be old. */
-function isDrivenElsewhere({ ownRuns }: RunLogParts, runId: CoordinationId): boolean {
+function isDrivenElsewhere({ ownRuns }: RunLogDependencies, runId: CoordinationId): boolean {
   return ownRuns !== undefined && ownRuns.tokenOf(runId) === undefined;
 }
 
@@ -283,14 +283,14 @@ interface Append {
   readonly basis: AppendBasis;
 }
 
-async function append(parts: RunLogParts, appending: Append): Promise<void> {
-  const { logger, onAppended } = parts;
+async function append(dependencies: RunLogDependencies, appending: Append): Promise<void> {
+  const { logger, onAppended } = dependencies;
   const { runId, signature } = appending;
   const { events } = appending.decided;
   const request = draftAppend(appending);
-  if (signature) await signature.attend(() => parts.store.append(request));
-  else await parts.store.append(request);
-  if (request.summary.status !== "running") parts.ownRuns?.remove(runId);
+  if (signature) await signature.attend(() => dependencies.store.append(request));
+  else await dependencies.store.append(request);
+  if (request.summary.status !== "running") dependencies.ownRuns?.remove(runId);
   onAppended?.(events, request.summary.ownerSession);
   const last = events.at(-1);
   logger.debug(

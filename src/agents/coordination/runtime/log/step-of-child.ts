@@ -10,7 +10,7 @@ export interface StepOfChild {
   readonly step: Step;
 }
 
-interface Parts {
+interface Dependencies {
   readonly store: ReferenceFinder;
   readonly runs: Pick<RunLog, "state">;
 }
@@ -20,7 +20,7 @@ interface Parts {
  * as `LedgerStore.find` and `RunLog.state`.
  */
 export async function stepOfChild(
-  { store, runs }: Parts,
+  { store, runs }: Dependencies,
   session: SessionKey,
 ): Promise<StepOfChild | undefined> {
   const found = await store.find(nameOfChild(session));

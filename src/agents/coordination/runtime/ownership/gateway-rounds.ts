@@ -16,7 +16,7 @@ import { isOfSameGateway } from "./gateway-seat.ts";
 import type { HomeGateways, Waiting } from "./home-gateway.ts";
 import type { OwnRuns } from "./own-runs.ts";
 import { createTakeOver, type TakeOver } from "./take-over.ts";
-import { createSilenceWatch, type SilenceParts, type SilenceWatch } from "./silent-owners.ts";
+import { createSilenceWatch, type SilenceDependencies, type SilenceWatch } from "./silent-owners.ts";
 
 export interface GatewayRounds {
   /** Resolves after the first round. */
@@ -25,7 +25,7 @@ export interface GatewayRounds {
   stop(): Promise<void>;
 }
 
-export interface GatewayRoundsParts extends SilenceParts {
+export interface GatewayRoundsDependencies extends SilenceDependencies {
   readonly owner: RunOwner;
   readonly owners: RunOwners;
   readonly ownRuns: OwnRuns;
@@ -42,7 +42,7 @@ const ROUNDS_PER_LEASE = 10;
 /** The owner id of runs that nobody owns. */
 const NOBODY = "";
 
-interface Rounds extends GatewayRoundsParts {
+interface Rounds extends GatewayRoundsDependencies {
   readonly silence: SilenceWatch;
   readonly takeOver: TakeOver;
   /** How often other processes of this gateway had told of themselves at the round before. */
@@ -52,11 +52,11 @@ interface Rounds extends GatewayRoundsParts {
   current: Promise<void>;
 }
 
-export function createGatewayRounds(parts: GatewayRoundsParts): GatewayRounds {
+export function createGatewayRounds(dependencies: GatewayRoundsDependencies): GatewayRounds {
   const rounds: Rounds = {
-    ...parts,
-    silence: createSilenceWatch(parts),
-    takeOver: createTakeOver(parts),
+    ...dependencies,
+    silence: createSilenceWatch(dependencies),
+    takeOver: createTakeOver(dependencies),
     rivalCounts: new Map(),
     isStopped: false,
     cancel: () => undefined,

@@ -11,7 +11,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { OwnerBeat, RunOwner, RunOwners } from "../../ports/run-owners.ts";
 import { parseGatewayOwnerId } from "./gateway-owner.ts";
 
-export interface SeatParts {
+export interface SeatDependencies {
   readonly owners: RunOwners;
   /** Its id is one of `createGatewayOwnerId`. */
   readonly owner: RunOwner;
@@ -27,47 +27,52 @@ export interface SeatParts {
 const LOOKS_PER_LEASE = 5;
 
 /** Resolves when this process is the one of its gateway. @throws CoordinationError `LEDGER_BUSY` where another one is */
-export async function takeSeat(parts: SeatParts): Promise<void> {
-  await waitForRivals(parts);
-  await parts.owners.beat(parts.owner);
-  const [rival] = await listRivals(parts);
+export async function takeSeat(dependencies: SeatDependencies): Promise<void> {
+  await waitForRivals(dependencies);
+  await dependencies.owners.beat(dependencies.owner);
+  const [rival] = await listRivals(dependencies);
   if (!rival) return;
-  await parts.owners.remove(parts.owner.id);
-  throw createTakenError(parts);
+  await dependencies.owners.remove(dependencies.owner.id);
+  throw createTakenError(dependencies);
 }
 
 /** Resolves when every other process of this gateway has left, or is known to be gone and is removed. */
-async function waitForRivals(parts: SeatParts): Promise<void> {
-  const first = await listRivals(parts);
-  const sinceMs = parts.steady.elapsedMs();
-  if (first.length > 0) parts.logger.info({}, "waits for the lease of this gateway's earlier process to end");
+async function waitForRivals(dependencies: SeatDependencies): Promise<void> {
+  const first = await listRivals(dependencies);
+  const sinceMs = dependencies.steady.elapsedMs();
+  if (first.length > 0)
+    dependencies.logger.info({}, "waits for the lease of this gateway's earlier process to end");
   let rivals = first;
-  while (rivals.length > 0 && parts.steady.elapsedMs() - sinceMs < parts.leaseMs) {
-    await waitFor(parts, parts.leaseMs / LOOKS_PER_LEASE);
-    rivals = await listRivals(parts);
+  while (rivals.length > 0 && dependencies.steady.elapsedMs() - sinceMs < dependencies.leaseMs) {
+    await waitFor(dependencies, dependencies.leaseMs / LOOKS_PER_LEASE);
+    rivals = await listRivals(dependencies);
     refuseLiving(
-      parts,
+      dependencies,
       first,
-      rivals.filter(({ process }) => process === undefined || process !== parts.owner.process),
+      rivals.filter(({ process }) => process === undefined || process !== dependencies.owner.process),
     );
   }
   // This process itself may take longer to end what it drove before its configuration was changed.
-  refuseLiving(parts, first, rivals);
-  for (const { id } of rivals) await parts.owners.remove(id);
+  refuseLiving(dependencies, first, rivals);
+  for (const { id } of rivals) await dependencies.owners.remove(id);
 }
 
 /** @throws CoordinationError `LEDGER_BUSY` when one of them told of itself after the first look */
-function refuseLiving(parts: SeatParts, first: readonly OwnerBeat[], rivals: readonly OwnerBeat[]): void {
+function refuseLiving(
+  dependencies: SeatDependencies,
+  first: readonly OwnerBeat[],
+  rivals: readonly OwnerBeat[],
+): void {
   if (rivals.some(({ id, count }) => first.find((rival) => rival.id === id)?.count !== count))
-    throw createTakenError(parts);
+    throw createTakenError(dependencies);
 }
 
-function waitFor({ clock }: SeatParts, durationMs: number): Promise<void> {
+function waitFor({ clock }: SeatDependencies, durationMs: number): Promise<void> {
   return new Promise((resolve) => clock.wakeAt(addMs(clock.now(), durationMs), resolve));
 }
 
 /** Lists the rows of other processes of this gateway, and removes those whose process is known to have ended. */
-async function listRivals({ owners, owner, isProcessGone }: SeatParts): Promise<OwnerBeat[]> {
+async function listRivals({ owners, owner, isProcessGone }: SeatDependencies): Promise<OwnerBeat[]> {
   const rivals: OwnerBeat[] = [];
   for (const row of await owners.beats()) {
     if (row.id === owner.id || !isOfSameGateway(owner, row)) continue;
@@ -83,7 +88,7 @@ export function isOfSameGateway(owner: RunOwner, { id }: RunOwner): boolean {
   return gateway !== undefined && gateway === parseGatewayOwnerId(id);
 }
 
-function createTakenError({ owner }: SeatParts): CoordinationError {
+function createTakenError({ owner }: SeatDependencies): CoordinationError {
   const gateway = parseGatewayOwnerId(owner.id) ?? owner.id;
   return new CoordinationError(
     "LEDGER_BUSY",

@@ -26,7 +26,7 @@ export interface Waiting {
   readonly home: string;
 }
 
-export interface HomeGatewayParts {
+export interface HomeGatewayDependencies {
   /** The name of this gateway. */
   readonly gateway: string;
   readonly steady: SteadyClock;
@@ -41,7 +41,7 @@ interface Wait extends Waiting {
   readonly canBeGivenBack: boolean;
 }
 
-export function createHomeGateways({ gateway, steady, orphanMs }: HomeGatewayParts): HomeGateways {
+export function createHomeGateways({ gateway, steady, orphanMs }: HomeGatewayDependencies): HomeGateways {
   const waits = new Map<CoordinationId, Wait>();
   const findAway = (state: Coordination): string | undefined => {
     const home = state.kind === "unopened" ? undefined : state.created.gateway;

@@ -43,7 +43,7 @@ export const FIRST_TOKEN = 1;
 /** Runs listed in one go. */
 const PAGE = 1_000;
 
-export interface OwnRunsParts {
+export interface OwnRunsDependencies {
   readonly owners: RunOwners;
   /** This process, as the ledger knows it. */
   readonly owner: RunOwner;
@@ -52,7 +52,7 @@ export interface OwnRunsParts {
   readonly leaseMs: number;
 }
 
-interface Ownership extends OwnRunsParts {
+interface Ownership extends OwnRunsDependencies {
   readonly tokens: Map<CoordinationId, number>;
   readonly children: Set<CoordinationId>;
   readonly beginning: Set<CoordinationId>;
@@ -62,9 +62,9 @@ interface Ownership extends OwnRunsParts {
   confirming?: Promise<void>;
 }
 
-export function createOwnRuns(parts: OwnRunsParts): OwnRuns {
+export function createOwnRuns(dependencies: OwnRunsDependencies): OwnRuns {
   const ownership: Ownership = {
-    ...parts,
+    ...dependencies,
     tokens: new Map(),
     children: new Set(),
     beginning: new Set(),

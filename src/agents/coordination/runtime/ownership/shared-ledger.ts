@@ -5,15 +5,15 @@ import type { Logger } from "../../ports/logger.ts";
 import type { RunOwner, RunOwners } from "../../ports/run-owners.ts";
 import { describeError } from "../../std/describe-error.ts";
 import { createGatewayRounds } from "./gateway-rounds.ts";
-import { createHomeGateways, type HomeGatewayParts, type HomeGateways } from "./home-gateway.ts";
+import { createHomeGateways, type HomeGatewayDependencies, type HomeGateways } from "./home-gateway.ts";
 import { createOwnRuns, type OwnRuns } from "./own-runs.ts";
-import type { SilenceParts } from "./silent-owners.ts";
+import type { SilenceDependencies } from "./silent-owners.ts";
 import { createArrivalWatch } from "./watch-arrivals.ts";
 
 /** After a coordination could not be gone on with. */
 const RETRY_MS = 1_000;
 
-export interface SharedLedgerParts extends SilenceParts, HomeGatewayParts {
+export interface SharedLedgerDependencies extends SilenceDependencies, HomeGatewayDependencies {
   readonly owners: RunOwners;
   /** This process, by an id of `createGatewayOwnerId`. */
   readonly owner: RunOwner;
@@ -43,11 +43,11 @@ export interface SharedWork {
 }
 
 export function createSharedLedger(
-  parts: SharedLedgerParts & { readonly clock: Clock; readonly logger: Logger },
+  dependencies: SharedLedgerDependencies & { readonly clock: Clock; readonly logger: Logger },
 ): SharedLedger {
-  const { owners, owner, clock, logger } = parts;
-  const ownRuns = createOwnRuns(parts);
-  const homes = createHomeGateways(parts);
+  const { owners, owner, clock, logger } = dependencies;
+  const ownRuns = createOwnRuns(dependencies);
+  const homes = createHomeGateways(dependencies);
   let stopWork = (): Promise<void> => Promise.resolve();
   return {
     ownRuns,
@@ -58,7 +58,7 @@ export function createSharedLedger(
         homes.forget(runId);
         drop(runId);
       });
-      const rounds = createGatewayRounds({ ...parts, ownRuns, homes, adopt });
+      const rounds = createGatewayRounds({ ...dependencies, ownRuns, homes, adopt });
       let isStopped = false;
       const wake = async (runId: CoordinationId): Promise<void> => {
         if (isStopped) return;

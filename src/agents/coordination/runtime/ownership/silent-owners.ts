@@ -13,7 +13,7 @@ export interface SilenceWatch {
   note(owners: readonly OwnerBeat[]): string[];
 }
 
-export interface SilenceParts {
+export interface SilenceDependencies {
   readonly steady: SteadyClock;
   readonly leaseMs: number;
   /** True when a process is known to have ended; false where it is there, or where nothing is known of it. */
@@ -26,7 +26,7 @@ interface Seen {
   readonly atMs: number;
 }
 
-export function createSilenceWatch({ steady, leaseMs, isProcessGone }: SilenceParts): SilenceWatch {
+export function createSilenceWatch({ steady, leaseMs, isProcessGone }: SilenceDependencies): SilenceWatch {
   let seen: ReadonlyMap<string, Seen> = new Map();
   let lookedAtMs: number | undefined;
   return {

@@ -17,7 +17,7 @@ export interface TakeOver {
   stop(): void;
 }
 
-export interface TakeOverParts {
+export interface TakeOverDependencies {
   readonly owners: RunOwners;
   readonly owner: RunOwner;
   readonly ownRuns: OwnRuns;
@@ -26,7 +26,7 @@ export interface TakeOverParts {
 /** Runs taken over in one go; other processes have their turn in between. */
 const TAKEN_MAX = 100;
 
-export function createTakeOver({ owners, owner, ownRuns }: TakeOverParts): TakeOver {
+export function createTakeOver({ owners, owner, ownRuns }: TakeOverDependencies): TakeOver {
   const life = { isUncertain: false, isStopped: false };
   return {
     take: async (request, onBatch) => {

@@ -13,7 +13,7 @@ export interface ArrivalWatch {
   stop(): void;
 }
 
-interface ArrivalParts {
+interface ArrivalDependencies {
   readonly owners: RunOwners;
   readonly owner: RunOwner;
   readonly clock: Clock;
@@ -28,8 +28,8 @@ const LOOK_MS = 250;
 const RETRY_MS = 1_000;
 const ARRIVALS_MAX = 1_000;
 
-export function createArrivalWatch(parts: ArrivalParts): ArrivalWatch {
-  const { owners, clock, owner, logger, wake } = parts;
+export function createArrivalWatch(dependencies: ArrivalDependencies): ArrivalWatch {
+  const { owners, clock, owner, logger, wake } = dependencies;
   let cancel: (() => void) | undefined;
   let isStopped = false;
   // The ledger forgets arrivals when it is asked for them, and its answer may have been lost.
@@ -37,7 +37,7 @@ export function createArrivalWatch(parts: ArrivalParts): ArrivalWatch {
 
   const look = async (): Promise<number> => {
     try {
-      const missed = hasMissedSome ? await listAll(parts) : [];
+      const missed = hasMissedSome ? await listAll(dependencies) : [];
       hasMissedSome = true;
       const arrived = await owners.collectArrivals(owner.id, ARRIVALS_MAX);
       for (const runId of new Set([...missed, ...arrived.map((arrival) => arrival.runId)])) await wake(runId);
@@ -69,6 +69,6 @@ export function createArrivalWatch(parts: ArrivalParts): ArrivalWatch {
 }
 
 /** Lists all runs that this process drives, as it knows itself and as the ledger says. */
-async function listAll({ ownRuns }: ArrivalParts): Promise<readonly CoordinationId[]> {
+async function listAll({ ownRuns }: ArrivalDependencies): Promise<readonly CoordinationId[]> {
   return [...ownRuns.ids(), ...(await ownRuns.listUnknown()).map(({ runId }) => runId)];
 }

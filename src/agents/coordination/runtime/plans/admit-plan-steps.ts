@@ -6,7 +6,7 @@ import { plannedStepsOf } from "../../plan/admission-of.ts";
 import type { CompiledStep, StepGraph } from "../../plan/step-graph.ts";
 import { createGating } from "../held-results/gate-of.ts";
 import { privilegeOf } from "../privileges/admitted-privilege.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 interface Admission {
   readonly graph: StepGraph;
@@ -17,19 +17,19 @@ interface Admission {
 
 /** Drafts the admission of as many steps as one append takes. */
 export async function draftAdmission(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   { graph, from, forkedFrom }: Admission,
 ): Promise<AdmitPlanSteps> {
-  const { runnerOf, refOf, forks } = parts;
+  const { runnerOf, refOf, forks } = dependencies;
   const carried = forkedFrom && (await forks.readCarriedResults(forkedFrom));
   const { ownerSession } = graph;
   const admitting = {
     ownerSession,
     runnerOf,
     refOf,
-    gateStep: createGating(parts),
+    gateStep: createGating(dependencies),
     privilegeOf: ({ agent: agentId, privilege: askedPrivilege }: CompiledStep) =>
-      privilegeOf(parts.privileges, { agentId, askedPrivilege }),
+      privilegeOf(dependencies.privileges, { agentId, askedPrivilege }),
     ...(carried && { carried }),
   };
   const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });

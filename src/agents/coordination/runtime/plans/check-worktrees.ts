@@ -2,11 +2,11 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { CoordinationPlan } from "../../contracts/plan.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 /** Every folder is looked at once. A plan that is known already is not asked again: its folders may have changed since. */
 export async function checkWorktrees(
-  { worktrees, folderOf, runs }: RuntimeParts,
+  { worktrees, folderOf, runs }: RuntimeDependencies,
   { coordinationId, steps }: CoordinationPlan,
 ): Promise<PlanProblem[]> {
   if (!steps.some(({ isolate }) => isolate)) return [];

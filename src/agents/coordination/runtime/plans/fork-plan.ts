@@ -13,10 +13,10 @@ import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
 import { planUnderPolicy, type OperatorRules } from "../../replay/plan-under-policy.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
-export interface ForkParts extends Pick<
-  RuntimeParts,
+export interface ForkDependencies extends Pick<
+  RuntimeDependencies,
   "content" | "escalations" | "forks" | "gates" | "refOf" | "runs" | "settings" | "store"
 > {
   readonly newCoordinationId: () => CoordinationId;
@@ -35,46 +35,49 @@ export interface PlanRunning {
 }
 
 export async function forkPlan(
-  parts: ForkParts,
+  dependencies: ForkDependencies,
   request: ForkRequest,
   { preview, submit }: PlanRunning,
 ): Promise<PlanForked> {
-  const earlierFork = await findEarlierFork(parts, request);
+  const earlierFork = await findEarlierFork(dependencies, request);
   if (earlierFork) return earlierFork;
   const { isPreview } = request;
-  const { state, place } = await readSourceAt(parts, request);
-  await assertWhole(parts, place);
-  const plan = await planOf(parts, state);
-  const parted = await splitStepsAt(parts, plan, { state, place });
-  const coordinationId = request.coordinationId ?? parts.newCoordinationId();
+  const { state, place } = await readSourceAt(dependencies, request);
+  await assertWhole(dependencies, place);
+  const plan = await planOf(dependencies, state);
+  const parted = await splitStepsAt(dependencies, plan, { state, place });
+  const coordinationId = request.coordinationId ?? dependencies.newCoordinationId();
   const submission: PlanSubmission = {
     plan: planUnderPolicy(
       { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
       request.policy ?? {},
-      readOperatorRules(parts),
+      readOperatorRules(dependencies),
     ),
     ownerAgent: state.created.ownerAgent,
     forkedFrom: place,
   };
   const submitted = await (isPreview ? preview(submission) : submit(submission));
   // Another one for the same fork may have come first, and taken its source at another place.
-  if (submitted.kind === "refused") return (await findEarlierFork(parts, request)) ?? submitted;
+  if (submitted.kind === "refused") return (await findEarlierFork(dependencies, request)) ?? submitted;
   const kind = isPreview && submitted.kind === "accepted" ? "preview" : submitted.kind;
   return { kind, coordinationId, from: place, ...parted };
 }
 
-function readOperatorRules({ gates, settings, escalations }: ForkParts): OperatorRules {
+function readOperatorRules({ gates, settings, escalations }: ForkDependencies): OperatorRules {
   const { requireDifferentApprover } = escalations;
   return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };
 }
 
 /** D2: what was forked already is told from its own log, whatever is kept of its source, or was configured since. */
-async function findEarlierFork(parts: ForkParts, request: ForkRequest): Promise<Forked | undefined> {
+async function findEarlierFork(
+  dependencies: ForkDependencies,
+  request: ForkRequest,
+): Promise<Forked | undefined> {
   const { coordinationId, source, from } = request;
-  const state = coordinationId && (await parts.runs.state(coordinationId));
+  const state = coordinationId && (await dependencies.runs.state(coordinationId));
   if (!state || state.kind === "unopened") return undefined;
   const { forkedFrom } = state.created;
-  if (forkedFrom?.coordinationId !== source || forkedFrom.policySha256 !== hashPolicy(parts, request))
+  if (forkedFrom?.coordinationId !== source || forkedFrom.policySha256 !== hashPolicy(dependencies, request))
     return undefined;
   if (from !== undefined && from !== forkedFrom.sequence) return undefined;
   const ofPlan = [...state.steps.values()].filter((step) => step.spec.planned && !isDelivery(step));
@@ -88,18 +91,18 @@ async function findEarlierFork(parts: ForkParts, request: ForkRequest): Promise<
   };
 }
 
-function hashPolicy({ refOf }: ForkParts, { policy }: ForkRequest): string | undefined {
+function hashPolicy({ refOf }: ForkDependencies, { policy }: ForkRequest): string | undefined {
   return policy && refOf(formatCanonicalJson(policy)).sha256;
 }
 
 /** Splits the steps, in the order of the plan, into those that already have a result and those that are to be done. */
 async function splitStepsAt(
-  parts: ForkParts,
+  dependencies: ForkDependencies,
   { steps }: CoordinationPlan,
   { state, place }: Source,
 ): Promise<Pick<Forked, "carried" | "anew">> {
   const { coordinationId: source, sequence } = place;
-  const results = await parts.forks.readCarriedResults(place, state);
+  const results = await dependencies.forks.readCarriedResults(place, state);
   const stepIds = steps.map(({ stepId }) => stepId);
   const carried = stepIds.filter((stepId) => results.has(stepId));
   const anew = stepIds.filter((stepId) => !results.has(stepId));
@@ -108,7 +111,7 @@ async function splitStepsAt(
       `every step of ${source} had completed before ${sequence}: nothing is left to do; fork it at an earlier event`,
     );
   await assertKept(
-    parts,
+    dependencies,
     source,
     new Map(carried.map((stepId) => [stepId, results.get(stepId)?.output?.sha256])),
   );
@@ -122,9 +125,12 @@ interface Source {
   readonly place: ForkedFrom;
 }
 
-async function readSourceAt(parts: ForkParts, request: ForkRequest): Promise<Source> {
+async function readSourceAt(dependencies: ForkDependencies, request: ForkRequest): Promise<Source> {
   const { source: coordinationId, from } = request;
-  const state = await parts.forks.stateAt({ coordinationId, sequence: from ?? Number.MAX_SAFE_INTEGER });
+  const state = await dependencies.forks.stateAt({
+    coordinationId,
+    sequence: from ?? Number.MAX_SAFE_INTEGER,
+  });
   if (state.kind === "unopened")
     throw new CoordinationError(
       "COORDINATION_NOT_FOUND",
@@ -135,14 +141,14 @@ async function readSourceAt(parts: ForkParts, request: ForkRequest): Promise<Sou
     throw createInputError(
       `from: the log of ${coordinationId} has ${nextSequence} events, so ${nextSequence} is the last place`,
     );
-  const policy = hashPolicy(parts, request);
+  const policy = hashPolicy(dependencies, request);
   const place = { coordinationId, sequence: from ?? nextSequence, ...(policy && { policySha256: policy }) };
   return { state, place };
 }
 
 /** Refuses a damaged source, because its results would be carried on under new hashes and count for good. */
 async function assertWhole(
-  { store }: ForkParts,
+  { store }: ForkDependencies,
   { coordinationId, sequence: before }: ForkedFrom,
 ): Promise<void> {
   const damage = await store.damage(coordinationId, { before });
@@ -158,7 +164,7 @@ async function assertWhole(
  * Reads the plan of a coordination. Spawns of a model follow no plan, so nobody could tell what is left to do.
  */
 async function planOf(
-  { content }: ForkParts,
+  { content }: ForkDependencies,
   { created, coordinationId }: KnownCoordination,
 ): Promise<CoordinationPlan> {
   if (!created.plan)
@@ -181,7 +187,7 @@ async function planOf(
 
 /** The agents of what is done anew read the results of what is not. */
 async function assertKept(
-  { content }: ForkParts,
+  { content }: ForkDependencies,
   source: CoordinationId,
   outputs: ReadonlyMap<StepId, string | undefined>,
 ): Promise<void> {

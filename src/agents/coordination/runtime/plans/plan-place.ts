@@ -11,7 +11,7 @@ import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../l
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
-import { findNestedPlan, type NestedParts } from "../attempts/nested-plans.ts";
+import { findNestedPlan, type NestedDependencies } from "../attempts/nested-plans.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
@@ -21,8 +21,8 @@ export type PlanPlace =
   | { readonly kind: "inside"; readonly parent: Parent; readonly left: SpendingLimit }
   | { readonly kind: "nowhere"; readonly problem: PlanProblem };
 
-export async function placeOf(parts: NestedParts, graph: StepGraph): Promise<PlanPlace> {
-  const around = await stepAround(parts, graph.ownerSession);
+export async function placeOf(dependencies: NestedDependencies, graph: StepGraph): Promise<PlanPlace> {
+  const around = await stepAround(dependencies, graph.ownerSession);
   if (!around) return { kind: "alone" };
   const { state, step, isAtWork } = around;
   if (!isAtWork)
@@ -33,12 +33,12 @@ export async function placeOf(parts: NestedParts, graph: StepGraph): Promise<Pla
         )
       : { kind: "alone" };
   const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId };
-  if ((await depthOf(parts, parent)) >= BOUNDS.planNestingMax)
+  if ((await depthOf(dependencies, parent)) >= BOUNDS.planNestingMax)
     return createNowhere(
       "NESTED_TOO_DEEP",
       `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
     );
-  if (await hasAnother(parts, parent, graph))
+  if (await hasAnother(dependencies, parent, graph))
     return createNowhere(
       "NESTED_OPEN",
       "this session has submitted a plan that still runs; wait for its result, or cancel it",
@@ -78,8 +78,11 @@ interface Around {
   readonly isAtWork: boolean;
 }
 
-async function stepAround(parts: NestedParts, session: SessionKey): Promise<Around | undefined> {
-  const found = await stepOfChild(parts, session);
+async function stepAround(
+  dependencies: NestedDependencies,
+  session: SessionKey,
+): Promise<Around | undefined> {
+  const found = await stepOfChild(dependencies, session);
   if (!found) return undefined;
   const { state, step } = found;
   const { status } = step.phase;
@@ -92,7 +95,7 @@ async function stepAround(parts: NestedParts, session: SessionKey): Promise<Arou
 }
 
 /** Counts the plans around what the child of this step submits. */
-async function depthOf({ runs }: NestedParts, innermost: Parent): Promise<number> {
+async function depthOf({ runs }: NestedDependencies, innermost: Parent): Promise<number> {
   let depth = 0;
   for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
     const state = await runs.state(parent.coordinationId);
@@ -105,13 +108,13 @@ async function depthOf({ runs }: NestedParts, innermost: Parent): Promise<number
 
 /** The same plan again is the same submission. */
 async function hasAnother(
-  parts: NestedParts,
+  dependencies: NestedDependencies,
   { coordinationId: runId, stepId }: Parent,
   { ownerSession: session, coordinationId }: StepGraph,
 ): Promise<boolean> {
-  const nested = await findNestedPlan(parts, { runId, stepId, session });
+  const nested = await findNestedPlan(dependencies, { runId, stepId, session });
   if (nested?.kind !== "open") return false;
-  const found = await parts.store.find(nameOfNested(runId, stepId));
+  const found = await dependencies.store.find(nameOfNested(runId, stepId));
   return found?.runId !== coordinationId;
 }
 

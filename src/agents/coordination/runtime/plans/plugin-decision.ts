@@ -8,7 +8,7 @@ import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import type { PlanSubmission } from "./plan-requests.ts";
 import type { DecisionAnswer, PluginDecision } from "../environment/plugin-hooks.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 /** A plugin's own budget is at most this. */
 const DECIDE_MS = 10_000;
@@ -16,21 +16,21 @@ const DECIDE_MS = 10_000;
 /** A plugin that was loaded again meanwhile is waited for a little longer. */
 const GRACE_MS = 4_000;
 
-type Parts = Pick<RuntimeParts, "hooks" | "clock" | "runs">;
+type Dependencies = Pick<RuntimeDependencies, "hooks" | "clock" | "runs">;
 
 export type PlanDecided =
   | { readonly kind: "allowed"; readonly confidence?: number }
   | { readonly kind: "denied"; readonly problem: PlanProblem };
 
 export async function planDecided(
-  parts: Parts,
+  dependencies: Dependencies,
   { ownerAgent }: PlanSubmission,
   graph: StepGraph,
 ): Promise<PlanDecided> {
   const { coordinationId, ownerSession, confidence, steps } = graph;
-  if (!parts.hooks?.hasAny("decide")) return { kind: "allowed" };
-  if ((await parts.runs.state(coordinationId)).kind !== "unopened") return { kind: "allowed" };
-  const answer = await ask(parts, {
+  if (!dependencies.hooks?.hasAny("decide")) return { kind: "allowed" };
+  if ((await dependencies.runs.state(coordinationId)).kind !== "unopened") return { kind: "allowed" };
+  const answer = await ask(dependencies, {
     kind: "plan",
     agentId: ownerAgent,
     sourceSession: ownerSession,
@@ -53,7 +53,10 @@ export function takeLowerConfidence(a: number | undefined, b: number | undefined
   return Math.min(a, b);
 }
 
-async function ask({ hooks, clock }: Parts, decision: PluginDecision): Promise<DecisionAnswer | undefined> {
+async function ask(
+  { hooks, clock }: Dependencies,
+  decision: PluginDecision,
+): Promise<DecisionAnswer | undefined> {
   const untilMs = addMs(clock.now(), DECIDE_MS);
   const late = Promise.withResolvers<DecisionAnswer>();
   const deny = (reason: string): DecisionAnswer => ({ action: "deny", reason });

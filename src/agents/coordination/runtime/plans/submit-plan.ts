@@ -15,7 +15,7 @@ import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { isSameValue } from "../../replay/same-value.ts";
-import { forkPlan, type ForkParts } from "./fork-plan.ts";
+import { forkPlan, type ForkDependencies } from "./fork-plan.ts";
 import { findDoubt } from "../held-results/gate-of.ts";
 import { questionPolicyOf } from "../questions/question-policy.ts";
 import { draftAdmission } from "./admit-plan-steps.ts";
@@ -30,60 +30,60 @@ import type {
   RequestAnswer,
 } from "./plan-requests.ts";
 import { takeLowerConfidence, planDecided } from "./plugin-decision.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { takeProgress } from "./take-progress.ts";
 import { checkWorktrees } from "./check-worktrees.ts";
 import { takeReport } from "./take-report.ts";
 
-export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequests {
+export function createPlanRequests(dependencies: RuntimeDependencies & ForkDependencies): PlanRequests {
   return {
-    submitPlan: (submission) => submitPlan(parts, submission),
+    submitPlan: (submission) => submitPlan(dependencies, submission),
     forkPlan: (request) =>
-      forkPlan(parts, request, {
-        preview: (submission) => previewPlan(parts, submission),
-        submit: (submission) => submitPlan(parts, submission),
+      forkPlan(dependencies, request, {
+        preview: (submission) => previewPlan(dependencies, submission),
+        submit: (submission) => submitPlan(dependencies, submission),
       }),
     cancel: ({ stepId, by, ...request }) =>
-      ask(parts, request, { type: "cancelCoordination", by, ...(stepId && { stepId }) }),
+      ask(dependencies, request, { type: "cancelCoordination", by, ...(stepId && { stepId }) }),
     retry: ({ stepId, by, ...request }) =>
-      ask(parts, request, { type: "retryStep", by, ...(stepId && { stepId }) }),
-    report: (childSessionKey, report) => takeReport(parts, childSessionKey, report),
-    progress: (childSessionKey, progress) => takeProgress(parts, childSessionKey, progress),
+      ask(dependencies, request, { type: "retryStep", by, ...(stepId && { stepId }) }),
+    report: (childSessionKey, report) => takeReport(dependencies, childSessionKey, report),
+    progress: (childSessionKey, progress) => takeProgress(dependencies, childSessionKey, progress),
   };
 }
 
-async function submitPlan(base: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+async function submitPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
   const rules = chooseRules(base, submission);
-  const parts = withRules(base, rules);
-  const checked = check(parts, submission);
+  const dependencies = withRules(base, rules);
+  const checked = check(dependencies, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const unplaced = await checkWorktrees(parts, checked.plan);
+  const unplaced = await checkWorktrees(dependencies, checked.plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
-  const decided = await planDecided(parts, submission, graph);
+  const decided = await planDecided(dependencies, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
-  const place = await placeOf(parts, graph);
+  const place = await placeOf(dependencies, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
-  const unenforceable = await findUnenforceable(parts, checked.plan, graph);
+  const unenforceable = await findUnenforceable(dependencies, checked.plan, graph);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
-  const plan = textOf(parts, submission);
+  const plan = textOf(dependencies, submission);
   const { coordinationId, objective } = graph;
-  const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
-  parts.plans.remember(plan.ref.sha256, graph);
+  const aim: ContentInput = { ref: dependencies.refOf(objective), text: objective, keepWhileRunning: true };
+  dependencies.plans.remember(plan.ref.sha256, graph);
   const confidence = takeLowerConfidence(graph.confidence, decided.confidence);
   const { forkedFrom } = submission;
-  const admission = await draftAdmission(parts, { graph, from: 0, forkedFrom });
-  const keep = await listKeptContents(parts, graph, forkedFrom);
+  const admission = await draftAdmission(dependencies, { graph, from: 0, forkedFrom });
+  const keep = await listKeptContents(dependencies, graph, forkedFrom);
   const policy = rules?.policy;
-  const open = draftOpening(parts, { submission, graph, plan, place, confidence, policy });
-  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], { keep });
+  const open = draftOpening(dependencies, { submission, graph, plan, place, confidence, policy });
+  const submitted = await dependencies.runs.submit(coordinationId, [open, admission], [plan, aim], { keep });
   if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
-  if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
+  if (place.kind === "inside") dependencies.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
 }
 
 /** The pack that holds for the session which the plan says that it is of; without one, the plan is refused later. */
-function chooseRules({ policies }: RuntimeParts, { plan, ownerAgent: agent }: PlanSubmission) {
+function chooseRules({ policies }: RuntimeDependencies, { plan, ownerAgent: agent }: PlanSubmission) {
   const session = isRecord(plan) ? plan["ownerSession"] : undefined;
   return typeof session === "string"
     ? policies?.choose({ agent, session: session as SessionKey })
@@ -92,7 +92,7 @@ function chooseRules({ policies }: RuntimeParts, { plan, ownerAgent: agent }: Pl
 
 /** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
 async function listKeptContents(
-  { forks }: RuntimeParts,
+  { forks }: RuntimeDependencies,
   { steps }: StepGraph,
   forkedFrom: ForkedFrom | undefined,
 ): Promise<string[]> {
@@ -102,47 +102,51 @@ async function listKeptContents(
 }
 
 /** Checks a submission against the plan, its submitter and the configuration. */
-function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
-  const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
+function check(dependencies: RuntimeDependencies, submission: PlanSubmission): Compilation {
+  const checked = checkPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
   const { plan } = checked;
-  const problems = [...checkOwner(submission, plan), ...checkVerifiers(parts, plan)];
+  const problems = [...checkOwner(submission, plan), ...checkVerifiers(dependencies, plan)];
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
 /** Returns what would become of a plan without recording anything. No plugin is asked. */
-async function previewPlan(base: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
-  const parts = withRules(base, chooseRules(base, submission));
-  const checked = check(parts, submission);
+async function previewPlan(base: RuntimeDependencies, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const dependencies = withRules(base, chooseRules(base, submission));
+  const checked = check(dependencies, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const unplaced = await checkWorktrees(parts, checked.plan);
+  const unplaced = await checkWorktrees(dependencies, checked.plan);
   if (unplaced.length > 0) return { kind: "refused", problems: unplaced };
-  const place = await placeOf(parts, graph);
+  const place = await placeOf(dependencies, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
-  const unenforceable = await findUnenforceable(parts, checked.plan, graph);
+  const unenforceable = await findUnenforceable(dependencies, checked.plan, graph);
   if (unenforceable.length > 0) return { kind: "refused", problems: unenforceable };
   const { coordinationId, steps } = graph;
-  const state = await parts.runs.state(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   return state.kind === "unopened"
     ? { kind: "accepted", coordinationId, steps: steps.length }
-    : checkIdIsFree(state, { graph, plan: textOf(parts, submission), forkedFrom: submission.forkedFrom });
+    : checkIdIsFree(state, {
+        graph,
+        plan: textOf(dependencies, submission),
+        forkedFrom: submission.forkedFrom,
+      });
 }
 
 /** Finds steps whose agents' calls cannot be seen, although what they may do is narrowed here or above. */
 async function findUnenforceable(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   { steps: written }: CoordinationPlan,
   { ownerSession, steps }: StepGraph,
 ): Promise<PlanProblem[]> {
-  const unseen = steps.filter(({ agent }) => parts.runnerOf(agent) === "acp_stdio");
+  const unseen = steps.filter(({ agent }) => dependencies.runnerOf(agent) === "acp_stdio");
   if (unseen.length === 0) return [];
-  const { bounds } = await findBoundsOfSession(parts, ownerSession, () => undefined);
+  const { bounds } = await findBoundsOfSession(dependencies, ownerSession, () => undefined);
   return unseen
     .flatMap(({ stepId, agent: agentId, privilege: askedPrivilege }): PlanProblem[] => {
       const isHeld =
-        bounds.length > 0 || privilegeOf(parts.privileges, { agentId, askedPrivilege }) !== undefined;
-      const message = explainUnenforceable({ agentId, runner: parts.runnerOf(agentId) }, isHeld);
+        bounds.length > 0 || privilegeOf(dependencies.privileges, { agentId, askedPrivilege }) !== undefined;
+      const message = explainUnenforceable({ agentId, runner: dependencies.runnerOf(agentId) }, isHeld);
       const index = written.findIndex((step) => step.stepId === stepId);
       return message === undefined
         ? []
@@ -151,7 +155,7 @@ async function findUnenforceable(
     .slice(0, BOUNDS.planProblemsMax);
 }
 
-function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput {
+function textOf({ refOf }: RuntimeDependencies, { plan }: PlanSubmission): ContentInput {
   const text = JSON.stringify(plan);
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
@@ -163,7 +167,7 @@ function checkOwner({ submittedBy, mayRun }: PlanSubmission, plan: CoordinationP
 }
 
 /** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
-function checkVerifiers({ gates }: RuntimeParts, { steps }: CoordinationPlan): PlanProblem[] {
+function checkVerifiers({ gates }: RuntimeDependencies, { steps }: CoordinationPlan): PlanProblem[] {
   return steps
     .flatMap(({ verify }, index) =>
       Object.entries(verify?.checks ?? {}).flatMap(([key, check]): PlanProblem[] => {
@@ -232,13 +236,13 @@ interface Opening {
   readonly policy: PolicyRef | undefined;
 }
 
-function draftOpening(parts: RuntimeParts, draft: Opening): Command {
+function draftOpening(dependencies: RuntimeDependencies, draft: Opening): Command {
   const { submission, graph, plan, place, confidence } = draft;
-  const { settings, clock, refOf } = parts;
+  const { settings, clock, refOf } = dependencies;
   const now = clock.now();
   const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
   const budget = place.kind === "inside" ? limitBudget(graph.budget, place.left) : graph.budget;
-  const decision = findDoubt(parts.gates, confidence);
+  const decision = findDoubt(dependencies.gates, confidence);
   const { successCriteria } = graph;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
   return {
@@ -261,7 +265,7 @@ function draftOpening(parts: RuntimeParts, draft: Opening): Command {
       ...(decision && { decision }),
       ...(successCriteria && { successCriteria: [...successCriteria] }),
     },
-    questions: questionPolicyOf(parts),
+    questions: questionPolicyOf(dependencies),
     ...originOf(draft),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
@@ -277,18 +281,18 @@ function originOf({ submission: { forkedFrom }, place, policy }: Opening) {
 }
 
 async function ask(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   { coordinationId, askedBy }: Omit<CoordinationRequest, "by" | "stepId">,
   command: Command,
 ): Promise<RequestAnswer> {
-  const state = await parts.runs.state(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   if (state.kind === "unopened")
     return { kind: "refused", code: "NOT_FOUND", reason: `there is no coordination ${coordinationId}` };
-  const { gateway } = parts.settings;
+  const { gateway } = dependencies.settings;
   if (askedBy !== undefined && !isOwnedBy(state.created, { session: askedBy, gateway }))
     return { kind: "refused", code: "NOT_OWNER", reason: "the coordination belongs to another session" };
-  const submitted = await parts.runs.submit(coordinationId, [command]);
-  parts.watch(submitted.state);
+  const submitted = await dependencies.runs.submit(coordinationId, [command]);
+  dependencies.watch(submitted.state);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   return { kind: submitted.kind, coordinationId };

@@ -7,7 +7,7 @@ import { assertInvariant } from "../../contracts/errors.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { findNextProgressTime } from "../../dispatch/decide-progress.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { removeUnseen } from "../questions/plain-text.ts";
 import type { Progress, ProgressAnswer } from "./plan-requests.ts";
 import { openStepOf, readAttempt } from "./take-report.ts";
@@ -20,28 +20,28 @@ export function formatProgressLine(text: string): string {
 }
 
 export async function takeProgress(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   childSessionKey: SessionKey,
   { percent, line }: Progress,
 ): Promise<ProgressAnswer> {
   const text = formatProgressLine(line);
   if (text === "") return { kind: "refused", reason: "the line says nothing that can be seen" };
-  const about = await openStepOf(parts, childSessionKey);
+  const about = await openStepOf(dependencies, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
   const { stepId } = about.step.spec;
-  const content: ContentInput = { ref: parts.refOf(text), text };
-  const submitted = await parts.runs.submit(
+  const content: ContentInput = { ref: dependencies.refOf(text), text };
+  const submitted = await dependencies.runs.submit(
     about.state.coordinationId,
     [
       {
         type: "recordProgress",
         stepId,
-        attempt: readAttempt(parts, about, childSessionKey),
+        attempt: readAttempt(dependencies, about, childSessionKey),
         line: content.ref,
         ...(percent !== undefined && { percent }),
       },
     ],
-    parts.settings.contentMs === 0 ? [] : [content],
+    dependencies.settings.contentMs === 0 ? [] : [content],
   );
   if (submitted.kind === "refused" && submitted.code !== "TOO_SOON")
     return { kind: "refused", reason: submitted.reason };

@@ -10,30 +10,30 @@ import type { OutputProblem } from "../../ports/output-contract.ts";
 import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { Report, ReportAnswer } from "./plan-requests.ts";
 import { chooseSession } from "../attempts/prepare-attempt.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
 export async function takeReport(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   childSessionKey: SessionKey,
   report: Report,
 ): Promise<ReportAnswer> {
-  const about = await openStepOf(parts, childSessionKey);
+  const about = await openStepOf(dependencies, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
-  const checked = await checkOutputs(parts, about, report);
+  const checked = await checkOutputs(dependencies, about, report);
   if (checked.kind === "invalid") return checked;
-  const content = contentFromOutputs(parts, checked.outputs);
+  const content = contentFromOutputs(dependencies, checked.outputs);
   const { coordinationId } = about.state;
   const { stepId } = about.step.spec;
   const { outcome, confidence } = report;
-  const submitted = await parts.runs.submit(
+  const submitted = await dependencies.runs.submit(
     coordinationId,
     [
       {
         type: "reportStep",
         stepId,
         outcome,
-        attempt: readAttempt(parts, about, childSessionKey),
+        attempt: readAttempt(dependencies, about, childSessionKey),
         output: content.ref,
         ...(confidence !== undefined && { confidence: convertToBasisPointsDown(confidence) }),
       },
@@ -50,8 +50,11 @@ interface About {
 }
 
 /** Returns the open step that a session works on. */
-export async function openStepOf(parts: RuntimeParts, session: SessionKey): Promise<About | undefined> {
-  const found = await stepOfChild(parts, session);
+export async function openStepOf(
+  dependencies: RuntimeDependencies,
+  session: SessionKey,
+): Promise<About | undefined> {
+  const found = await stepOfChild(dependencies, session);
   return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
 }
 
@@ -60,7 +63,7 @@ type Checked =
   | { readonly kind: "invalid"; readonly problems: readonly OutputProblem[] };
 
 async function checkOutputs(
-  { plans, contract }: RuntimeParts,
+  { plans, contract }: RuntimeDependencies,
   { state, step }: About,
   { outcome, outputs }: Report,
 ): Promise<Checked> {
@@ -79,13 +82,13 @@ async function checkOutputs(
 
 /** D3: which attempt a session belongs to; every attempt of a plan's step has a session of its own. */
 export function readAttempt(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   { state, step }: About,
   childSessionKey: SessionKey,
 ): number {
   const { attempt } = step.phase;
   if (!isPlanned(state) || !step.spec.planned || sessionOf(step.phase) === childSessionKey) return attempt;
   for (let earlier = attempt; earlier >= 1; earlier -= 1)
-    if (chooseSession(parts, state, step, earlier) === childSessionKey) return earlier;
+    if (chooseSession(dependencies, state, step, earlier) === childSessionKey) return earlier;
   return Math.max(1, attempt - 1);
 }

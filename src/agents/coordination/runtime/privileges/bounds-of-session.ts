@@ -21,14 +21,14 @@ export interface SessionBounds {
   readonly isKnown: boolean;
 }
 
-export type BoundsParts = Parameters<typeof stepOfChild>[0];
+export type BoundsDependencies = Parameters<typeof stepOfChild>[0];
 
 /** The host's record of who spawned a session; `undefined` where nobody did. */
 export type ParentOf = (session: SessionKey) => SessionKey | undefined;
 
 /** @throws CoordinationError where the ledger cannot be read, or the way up has no end: then nothing is known. */
 export async function findBoundsOfSession(
-  parts: BoundsParts,
+  dependencies: BoundsDependencies,
   session: SessionKey,
   parentOf: ParentOf,
 ): Promise<SessionBounds> {
@@ -42,7 +42,7 @@ export async function findBoundsOfSession(
         "INVARIANT_VIOLATED",
         `more than ${BOUNDS.privilegeDepthMax} sessions above ${session}`,
       );
-    const found = await stepOfChild(parts, above);
+    const found = await stepOfChild(dependencies, above);
     const step = found && createPrivilegedStep(found, above);
     if (step) bounds.push(...listBoundsOfStep(step));
     nearest ??= step;

@@ -10,11 +10,11 @@ import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
 import type { RunLog } from "../log/run-log.ts";
 import {
   findBoundsOfSession,
-  type BoundsParts,
+  type BoundsDependencies,
   type ParentOf,
   type SessionBounds,
 } from "./bounds-of-session.ts";
-import { findWriteRefusal, type Changes, type WriteParts } from "./write-bounds.ts";
+import { findWriteRefusal, type Changes, type WriteDependencies } from "./write-bounds.ts";
 
 /** Where relative globs begin: the operator's at the workspace of the agent, others at the folder of the session that they hold. */
 export interface Folders {
@@ -35,22 +35,25 @@ export interface PrivilegeGuard {
   record(step: PrivilegedStep, refusal: PrivilegeRefusal): Promise<void>;
 }
 
-export interface GuardParts extends BoundsParts {
+export interface GuardDependencies extends BoundsDependencies {
   readonly runs: RunLog;
   readonly files: ResourceFiles;
   readonly logger: Logger;
 }
 
-export function createPrivilegeGuard(parts: GuardParts): PrivilegeGuard {
+export function createPrivilegeGuard(dependencies: GuardDependencies): PrivilegeGuard {
   return {
-    boundsOf: (session, parentOf) => findBoundsOfSession(parts, session, parentOf),
+    boundsOf: (session, parentOf) => findBoundsOfSession(dependencies, session, parentOf),
     ruleOnChanges: (bounds, changes, folders) =>
-      findWriteRefusal(createWriteParts(parts, folders), bounds, changes),
-    record: (step, refusal) => recordRefusal(parts, step, refusal),
+      findWriteRefusal(createWriteDependencies(dependencies, folders), bounds, changes),
+    record: (step, refusal) => recordRefusal(dependencies, step, refusal),
   };
 }
 
-function createWriteParts({ files }: GuardParts, { ofSession, ofAgent }: Folders): WriteParts {
+function createWriteDependencies(
+  { files }: GuardDependencies,
+  { ofSession, ofAgent }: Folders,
+): WriteDependencies {
   return {
     files,
     folderOf: (bound) => (bound.by === "policy" ? ofAgent(bound) : ofSession(bound.session, bound.agentId)),
@@ -58,7 +61,7 @@ function createWriteParts({ files }: GuardParts, { ofSession, ofAgent }: Folders
 }
 
 async function recordRefusal(
-  { runs, files, logger }: GuardParts,
+  { runs, files, logger }: GuardDependencies,
   { coordinationId, stepId }: PrivilegedStep,
   { tool, rule, bound, path }: PrivilegeRefusal,
 ): Promise<void> {

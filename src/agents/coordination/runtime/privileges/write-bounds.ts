@@ -12,7 +12,7 @@ import type { PrivilegeRefusal } from "../../privileges/privilege-sentence.ts";
 import { isCatchingAll, isWithinGlobs, splitGlob, type LocatedGlob } from "../../privileges/write-rule.ts";
 import type { WriteCall } from "../arbiter/write-call.ts";
 
-export interface WriteParts {
+export interface WriteDependencies {
   readonly files: ResourceFiles;
   /** Where relative globs of a bound begin. */
   readonly folderOf: (bound: PrivilegeBound) => string;
@@ -23,7 +23,7 @@ export type Changes = Pick<WriteCall, "tool" | "targets" | "undetermined">;
 
 /** `undefined`: all that the call changes may be changed. */
 export async function findWriteRefusal(
-  parts: WriteParts,
+  dependencies: WriteDependencies,
   bounds: readonly PrivilegeBound[],
   changes: Changes,
 ): Promise<PrivilegeRefusal | undefined> {
@@ -31,21 +31,24 @@ export async function findWriteRefusal(
   const narrowing = bounds.filter(({ privilege }) => privilege.write && !privilege.write.some(isCatchingAll));
   const [nearest] = narrowing;
   if (!nearest) return undefined;
-  const files = await locateFiles(parts, changes);
+  const files = await locateFiles(dependencies, changes);
   if (!files || undetermined) return { tool, rule: "write.unknown", bound: nearest };
   for (const bound of narrowing) {
-    const globs = await locateGlobs(parts, bound);
+    const globs = await locateGlobs(dependencies, bound);
     const path = files.map(formatOwnResource).find((file) => !isWithinGlobs(file, globs));
     if (path !== undefined) return { tool, rule: "write", bound, path };
   }
   for (const resource of files)
-    if ((await parts.files.sharedName(resource)) !== undefined)
+    if ((await dependencies.files.sharedName(resource)) !== undefined)
       return { tool, rule: "write.linked", bound: nearest, path: formatOwnResource(resource) };
   return undefined;
 }
 
 /** Locates the files that a call changes; `undefined` where a path of it leads nowhere. Resources other than files are not for globs. */
-async function locateFiles({ files }: WriteParts, { targets }: Changes): Promise<string[] | undefined> {
+async function locateFiles(
+  { files }: WriteDependencies,
+  { targets }: Changes,
+): Promise<string[] | undefined> {
   const located: string[] = [];
   for (const { at } of targets) {
     const resource = "resource" in at ? at.resource : await files.locate(at.path, at.folder);
@@ -56,7 +59,10 @@ async function locateFiles({ files }: WriteParts, { targets }: Changes): Promise
 }
 
 /** A glob whose beginning leads nowhere lets nothing through. */
-async function locateGlobs({ files, folderOf }: WriteParts, bound: PrivilegeBound): Promise<LocatedGlob[]> {
+async function locateGlobs(
+  { files, folderOf }: WriteDependencies,
+  bound: PrivilegeBound,
+): Promise<LocatedGlob[]> {
   const folder = folderOf(bound);
   const located: LocatedGlob[] = [];
   for (const glob of bound.privilege.write ?? []) {

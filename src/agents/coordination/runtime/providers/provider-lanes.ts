@@ -31,7 +31,7 @@ const RELEASED_MS_MAX = 2_000;
 /** A call that was not held back was on its way for about this time when it began. */
 const UNHELD_MS = 500;
 
-export interface ProviderLanesParts {
+export interface ProviderLanesDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly rules: ProviderRules & { readonly callDelayMs: number };
@@ -60,7 +60,7 @@ interface Entry {
   cancelWake: () => void;
 }
 
-interface Providers extends ProviderLanesParts {
+interface Providers extends ProviderLanesDependencies {
   readonly entries: Map<string, Entry>;
   readonly calls: Map<SessionKey, NewestCall>;
   readonly agents: Map<string, string>;
@@ -69,9 +69,9 @@ interface Providers extends ProviderLanesParts {
   isStopped: boolean;
 }
 
-export function createProviderLanes(parts: ProviderLanesParts): ProviderLanes {
+export function createProviderLanes(dependencies: ProviderLanesDependencies): ProviderLanes {
   const providers: Providers = {
-    ...parts,
+    ...dependencies,
     entries: new Map(),
     calls: new Map(),
     agents: new Map(),

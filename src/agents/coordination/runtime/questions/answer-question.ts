@@ -3,13 +3,7 @@ import type { PolicyRef } from "../../contracts/fact-fields.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import { isOwnerElsewhere } from "../../contracts/coordination-summary.ts";
-import {
-  addMs,
-  type AgentId,
-  type CoordinationId,
-  type SessionKey,
-  type StepId,
-} from "../../contracts/ids.ts";
+import { type AgentId, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import {
@@ -24,7 +18,7 @@ import { type Json, type JsonObject, isJsonObject } from "../../plan/step-graph.
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 import type { QuestionWaits } from "./question-waits.ts";
 import {
@@ -35,33 +29,31 @@ import {
   type AskOutcome,
   type AskRequest,
   type QuestionAnswered,
-  type QuestionOutcome,
   type QuestionRequests,
 } from "./question-requests.ts";
 import { withRules, type PolicyRules } from "../environment/policy-rules.ts";
 import { questionPolicyOf } from "./question-policy.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
 import { writeQuestion } from "./question-text.ts";
-import { answerSentence } from "./telling-message.ts";
+import { awaitAnswer, findQuestion } from "./await-answer.ts";
 import { findTextProblem } from "./text-problem.ts";
-import { describeError } from "../../std/describe-error.ts";
 
-export interface QuestionParts extends RuntimeParts {
+export interface QuestionDependencies extends RuntimeDependencies {
   readonly newCoordinationId: () => CoordinationId;
   readonly waits: QuestionWaits;
 }
 
-export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
+export function createQuestionRequests(dependencies: QuestionDependencies): QuestionRequests {
   return {
     answer: async (request) => {
-      const answered = await answer(parts, request);
-      if (answered.kind === "refused") tellLog(parts, request, answered.code);
+      const answered = await answer(dependencies, request);
+      if (answered.kind === "refused") tellLog(dependencies, request, answered.code);
       return answered;
     },
-    answerChild: (parentAnswer) => answerChild(parts, parentAnswer),
-    listQuestionsTo: (session, coordinationId) => listQuestionsTo(parts, session, coordinationId),
-    ask: (request) => ask(parts, request),
-    outcome: (questionId, waitMs, signal) => awaitAnswer(parts, { questionId, waitMs, signal }),
+    answerChild: (parentAnswer) => answerChild(dependencies, parentAnswer),
+    listQuestionsTo: (session, coordinationId) => listQuestionsTo(dependencies, session, coordinationId),
+    ask: (request) => ask(dependencies, request),
+    outcome: (questionId, waitMs, signal) => awaitAnswer(dependencies, { questionId, waitMs, signal }),
   };
 }
 
@@ -70,15 +62,15 @@ export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
  * can be learnt from trying, and no question to people can be answered this way.
  */
 async function answerChild(
-  parts: QuestionParts,
+  dependencies: QuestionDependencies,
   { questionId, session, text }: ParentAnswer,
 ): Promise<QuestionAnswered> {
   const named = parseQuestionId(questionId);
-  const state = named && (await parts.runs.latest(named.coordinationId));
+  const state = named && (await dependencies.runs.latest(named.coordinationId));
   const question = state && findQuestion(state, named.escalationId);
-  if (!question || state.kind === "unopened" || !isAskedOf(parts, { state, question }, session))
+  if (!question || state.kind === "unopened" || !isAskedOf(dependencies, { state, question }, session))
     return refuseUnknownQuestion(questionId);
-  return answer(parts, {
+  return answer(dependencies, {
     questionId,
     answer: text === undefined ? "deny" : "answer",
     by: { kind: "agent", session },
@@ -89,21 +81,21 @@ async function answerChild(
 
 /** Another gateway may have a session of the same key as the owner that was asked. */
 function isAskedOf(
-  { settings: { gateway } }: QuestionParts,
+  { settings: { gateway } }: QuestionDependencies,
   { state, question }: { readonly state: KnownCoordination; readonly question: Escalation },
   session: SessionKey,
 ): boolean {
   return question.askedOf === session && !isOwnerElsewhere(state.created, { session, gateway });
 }
 
-async function answer(parts: QuestionParts, request: AnswerRequest): Promise<QuestionAnswered> {
+async function answer(dependencies: QuestionDependencies, request: AnswerRequest): Promise<QuestionAnswered> {
   const named = parseQuestionId(request.questionId);
-  const state = named && (await parts.runs.latest(named.coordinationId));
+  const state = named && (await dependencies.runs.latest(named.coordinationId));
   const question = state && findQuestion(state, named.escalationId);
   if (!question || state.kind === "unopened") return refuseUnknownQuestion(request.questionId);
   return state.kind === "ended"
     ? refuseClosedQuestion(state, question)
-    : answerOpen(parts, { state, question, request });
+    : answerOpen(dependencies, { state, question, request });
 }
 
 const LOGGED_CHARS_MAX = 300;
@@ -113,7 +105,7 @@ const LOGGED_CHARS_MAX = 300;
  * before it.
  */
 function tellLog(
-  { logger }: QuestionParts,
+  { logger }: QuestionDependencies,
   { questionId, answer: answerGiven, by, through }: AnswerRequest,
   refusal: (QuestionAnswered & { kind: "refused" })["code"],
 ): void {
@@ -122,8 +114,8 @@ function tellLog(
   logger.warn({ ...fields, ...(id !== undefined && { id }), through, refusal }, "an answer did not count");
 }
 
-async function answerOpen(parts: QuestionParts, pending: AskedNow): Promise<QuestionAnswered> {
-  const text = await contentOf(parts, pending);
+async function answerOpen(dependencies: QuestionDependencies, pending: AskedNow): Promise<QuestionAnswered> {
+  const text = await contentOf(dependencies, pending);
   if (text.kind === "refused") return text;
   const { coordinationId } = pending.state;
   const { escalationId } = pending.question;
@@ -137,8 +129,12 @@ async function answerOpen(parts: QuestionParts, pending: AskedNow): Promise<Ques
     through,
     ...answerText,
   };
-  const submitted = await parts.runs.submit(coordinationId, [command], text.content ? [text.content] : []);
-  parts.watch(submitted.state);
+  const submitted = await dependencies.runs.submit(
+    coordinationId,
+    [command],
+    text.content ? [text.content] : [],
+  );
+  dependencies.watch(submitted.state);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   const closed = findQuestion(submitted.state, escalationId)?.closed;
@@ -149,10 +145,6 @@ interface AskedNow {
   readonly state: OpenCoordination;
   readonly question: Escalation;
   readonly request: AnswerRequest;
-}
-
-function findQuestion(state: Coordination, escalationId: string): Escalation | undefined {
-  return state.kind === "unopened" ? undefined : state.escalations.get(escalationId);
 }
 
 function refuseUnknownQuestion(questionId: string): QuestionAnswered {
@@ -173,7 +165,7 @@ type AnswerText =
 
 /** Returns the content of an answer. One that replaces a result must meet the contract of its step. */
 async function contentOf(
-  parts: QuestionParts,
+  dependencies: QuestionDependencies,
   pending: {
     readonly state: OpenCoordination;
     readonly question: Escalation;
@@ -190,10 +182,10 @@ async function contentOf(
     };
   const outputs = parseOutputsOrWrap(text);
   const problem =
-    (kind === "answer" ? await findTextProblem(parts, describeReadable(pending), text) : undefined) ??
-    (isAboutResult(pending.question) ? await findContractProblem(parts, pending, outputs) : undefined);
+    (kind === "answer" ? await findTextProblem(dependencies, describeReadable(pending), text) : undefined) ??
+    (isAboutResult(pending.question) ? await findContractProblem(dependencies, pending, outputs) : undefined);
   if (problem) return { kind: "refused", code: "ANSWER_REFUSED", reason: problem };
-  return { kind: "text", content: contentFromOutputs(parts, outputs) };
+  return { kind: "text", content: contentFromOutputs(dependencies, outputs) };
 }
 
 function describeReadable({ state, question }: AskedNow) {
@@ -211,7 +203,7 @@ function parseOutputsOrWrap(text: string): JsonObject {
 }
 
 async function findContractProblem(
-  { plans, contract }: QuestionParts,
+  { plans, contract }: QuestionDependencies,
   { state, question }: { readonly state: OpenCoordination; readonly question: Escalation },
   outputs: JsonObject,
 ): Promise<string | undefined> {
@@ -223,20 +215,20 @@ async function findContractProblem(
 }
 
 /** H3: the question belongs to the step that the session works on, else to a coordination of the session's own. */
-async function ask(parts: QuestionParts, request: AskRequest): Promise<AskOutcome> {
-  const parent = request.to === "parent" ? await findParent(parts, request.askedBy) : undefined;
+async function ask(dependencies: QuestionDependencies, request: AskRequest): Promise<AskOutcome> {
+  const parent = request.to === "parent" ? await findParent(dependencies, request.askedBy) : undefined;
   if (request.to === "parent" && !parent) return { kind: "refused", code: "UNKNOWN_STEP", reason: NO_PARENT };
-  const content = createQuestionContent(parts, request);
-  const place = await placeOf(parts, request);
-  const ruled = withRules(parts, place.rules);
+  const content = createQuestionContent(dependencies, request);
+  const place = await placeOf(dependencies, request);
+  const ruled = withRules(dependencies, place.rules);
   const command = draftAsking(ruled, request, { parent, place, question: content.ref });
   const opening = { ruled, policy: place.rules?.policy };
   const commands =
     place.kind === "new" ? [draftOpeningOfQuestion(opening, request, content), command] : [command];
-  const submitted = await parts.runs.submit(place.runId, commands, [content]);
+  const submitted = await dependencies.runs.submit(place.runId, commands, [content]);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
-  parts.watch(submitted.state);
+  dependencies.watch(submitted.state);
   const open = openQuestionOf(submitted.state, content.ref.sha256);
   if (!open) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
   return {
@@ -247,7 +239,7 @@ async function ask(parts: QuestionParts, request: AskRequest): Promise<AskOutcom
 }
 
 function createQuestionContent(
-  { refOf }: QuestionParts,
+  { refOf }: QuestionDependencies,
   { question, options, otherwise }: AskRequest,
 ): ContentInput {
   const text = writeQuestion({
@@ -265,7 +257,7 @@ interface Asking {
 }
 
 function draftAsking(
-  { escalations: { openMax, parentAnswerMs } }: QuestionParts,
+  { escalations: { openMax, parentAnswerMs } }: QuestionDependencies,
   { askedBy, kind, otherwise, answerMs: wishedMs }: AskRequest,
   { parent, place, question }: Asking,
 ): Command {
@@ -287,8 +279,11 @@ const NO_PARENT =
   "this session works on no open step, so it has no parent to ask; leave `to` out to ask a person";
 
 /** H3: whose child a session is comes from the ledger. */
-async function findParent(parts: QuestionParts, child: SessionKey): Promise<SessionKey | undefined> {
-  const found = await stepOfChild(parts, child);
+async function findParent(
+  dependencies: QuestionDependencies,
+  child: SessionKey,
+): Promise<SessionKey | undefined> {
+  const found = await stepOfChild(dependencies, child);
   const isOpen = found?.state.kind === "open" && !isEnded(found.step.phase);
   return isOpen ? found.step.spec.sourceSession : undefined;
 }
@@ -309,25 +304,28 @@ interface Place {
 /** A session that coordinates nothing has one coordination for its questions, so that they are counted together. */
 const QUESTIONS_TRACE = "questions";
 
-async function placeOf(parts: QuestionParts, { askedBy, agentId, traceId }: AskRequest): Promise<Place> {
+async function placeOf(
+  dependencies: QuestionDependencies,
+  { askedBy, agentId, traceId }: AskRequest,
+): Promise<Place> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
-  const session = { session: askedBy, gateway: parts.settings.gateway };
+  const session = { session: askedBy, gateway: dependencies.settings.gateway };
   const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(session, trace))];
   for (const name of names) {
-    const found = await parts.store.find(name);
+    const found = await dependencies.store.find(name);
     if (!found) continue;
-    const state = await parts.runs.state(found.runId);
+    const state = await dependencies.runs.state(found.runId);
     if (state.kind !== "open") continue;
-    const rules = parts.policies?.find(state.created.policy);
+    const rules = dependencies.policies?.find(state.created.policy);
     return { kind: "known", runId: found.runId, rules, ...(found.stepId && { stepId: found.stepId }) };
   }
-  const rules = parts.policies?.choose({ agent: agentId as AgentId, session: askedBy });
-  return { kind: "new", runId: parts.newCoordinationId(), rules };
+  const rules = dependencies.policies?.choose({ agent: agentId as AgentId, session: askedBy });
+  return { kind: "new", runId: dependencies.newCoordinationId(), rules };
 }
 
 /** A question of a session that coordinates nothing yet. */
 function draftOpeningOfQuestion(
-  { ruled, policy }: { readonly ruled: QuestionParts; readonly policy: PolicyRef | undefined },
+  { ruled, policy }: { readonly ruled: QuestionDependencies; readonly policy: PolicyRef | undefined },
   { askedBy, agentId, traceId }: AskRequest,
   { ref }: ContentInput,
 ): Command {
@@ -346,51 +344,4 @@ function draftOpeningOfQuestion(
     ...(policy && { policy }),
     ...(settings.gateway !== undefined && { gateway: settings.gateway }),
   };
-}
-
-const TOLD_BEFORE = "You were told the answer in this session.";
-
-/** Waits for an answer. An answer that is told here is not told again as a turn. */
-async function awaitAnswer(
-  parts: QuestionParts,
-  {
-    questionId,
-    waitMs,
-    signal,
-  }: { readonly questionId: string; readonly waitMs: number; readonly signal: AbortSignal | undefined },
-): Promise<QuestionOutcome> {
-  const named = parseQuestionId(questionId);
-  if (!named) return { kind: "open" };
-  const { coordinationId, escalationId } = named;
-  const tellingId = `answer:${escalationId}`;
-  const claim = parts.waits.claim(coordinationId, tellingId);
-  try {
-    const untilMs = addMs(parts.clock.now(), waitMs);
-    await parts.waits.until(
-      async () => findQuestion(await parts.runs.latest(coordinationId), escalationId)?.closed !== undefined,
-      { untilMs, ...(signal && { signal }) },
-    );
-    const state = await parts.runs.latest(coordinationId);
-    const question = findQuestion(state, escalationId);
-    if (!question?.closed) return { kind: "open" };
-    const { resolution } = question.closed;
-    if (signal?.aborted) return { kind: "open" };
-    const submitted = await parts.runs.submit(coordinationId, [
-      { type: "recordTelling", tellingId, delivery: "delivered" },
-    ]);
-    parts.watch(submitted.state);
-    const isTold = submitted.kind === "replay";
-    return { kind: "closed", resolution, text: isTold ? TOLD_BEFORE : await answerSentence(parts, question) };
-  } finally {
-    // Sessions that were left to tell are told once nobody waits for it.
-    claim.release(() => void lookAgain(parts, coordinationId));
-  }
-}
-
-async function lookAgain({ runs, watch, logger }: QuestionParts, runId: CoordinationId): Promise<void> {
-  try {
-    watch(await runs.state(runId));
-  } catch (error) {
-    logger.warn({ runId }, `could not look again: ${describeError(error)}`);
-  }
 }

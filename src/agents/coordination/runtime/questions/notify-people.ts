@@ -9,38 +9,43 @@ import { listUnsentNotices } from "../../escalation/notices.ts";
 import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
 import { askWithin } from "../log/bounded-answer.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
 
-export interface NotifyParts extends RuntimeParts {
+export interface NotifyDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
 }
 
 export async function notifyPeople(
-  parts: NotifyParts,
+  dependencies: NotifyDependencies,
   { coordinationId }: OpenCoordination,
   { escalationId, notice, channel }: NotifyPeople,
 ): Promise<void> {
   // D1: nobody is told of a question that may not reach the disk.
-  await parts.runs.settled(coordinationId);
-  const state = await parts.runs.state(coordinationId);
+  await dependencies.runs.settled(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   const escalation = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
   if (state.kind !== "open" || !escalation || escalation.closed) return;
   if (!listUnsentNotices(escalation).some((unsent) => unsent.notice === notice)) return;
-  const question = await questionOf(parts, state, escalation);
+  const question = await questionOf(dependencies, state, escalation);
   const noticeId = `${question.questionId}:${notice}`;
-  const to = parts.channelOf(channel);
-  const outcome = await notifyChannel(parts, to, { noticeId, question, notice, signal: parts.stopping });
-  if (parts.stopping.aborted) return;
+  const to = dependencies.channelOf(channel);
+  const outcome = await notifyChannel(dependencies, to, {
+    noticeId,
+    question,
+    notice,
+    signal: dependencies.stopping,
+  });
+  if (dependencies.stopping.aborted) return;
   if (outcome.kind === "failed")
-    parts.logger.warn(
+    dependencies.logger.warn(
       { runId: coordinationId, question: escalationId, channel, tries: outcome.tries },
       `people were not told of a question: ${outcome.message}`,
     );
-  const submitted = await parts.runs.submit(coordinationId, [
+  const submitted = await dependencies.runs.submit(coordinationId, [
     {
       type: "recordNotice",
       escalationId,
@@ -50,24 +55,24 @@ export async function notifyPeople(
       tries: Math.max(1, outcome.tries),
     },
   ]);
-  parts.watch(submitted.state);
+  dependencies.watch(submitted.state);
 }
 
 /** A channel that throws, or that says nothing until the question is over, has told nobody. */
 function notifyChannel(
-  parts: NotifyParts,
+  dependencies: NotifyDependencies,
   to: HumanChannel | undefined,
   notice: ChannelNotice,
 ): Promise<NoticeOutcome> {
   const createFailedNotice = (message: string): NoticeOutcome => ({ kind: "failed", tries: 1, message });
   if (!to) return Promise.resolve(createFailedNotice("there is no such channel"));
-  const waitMs = Math.max(1, notice.question.deadlineAtMs - parts.clock.now());
-  const waiting = { ...parts, waitMs, signal: parts.stopping };
+  const waitMs = Math.max(1, notice.question.deadlineAtMs - dependencies.clock.now());
+  const waiting = { ...dependencies, waitMs, signal: dependencies.stopping };
   return askWithin(waiting, () => to.notify(notice), createFailedNotice("the channel gave no answer"));
 }
 
 export async function questionOf(
-  parts: ContentSource,
+  dependencies: ContentSource,
   { coordinationId, created, steps }: OpenCoordination,
   escalation: Escalation,
 ): Promise<Question> {
@@ -95,7 +100,7 @@ export async function questionOf(
     ...(askedBy && { askedBy }),
     ...(isQuestionWithheld(steps, escalation)
       ? { title: `${titleOf(escalation)} ${describeWithheld(questionId)}` }
-      : { title: titleOf(escalation), ...(await readShownWords(parts, escalation)) }),
+      : { title: titleOf(escalation), ...(await readShownWords(dependencies, escalation)) }),
     answers: listAnswers(escalation),
     ...(confidence && {
       confidence: {
@@ -107,10 +112,10 @@ export async function questionOf(
 }
 
 async function readShownWords(
-  parts: ContentSource,
+  dependencies: ContentSource,
   escalation: Escalation,
 ): Promise<Pick<Question, "text" | "options">> {
-  const words = await readQuestion(parts, escalation);
+  const words = await readQuestion(dependencies, escalation);
   return {
     ...(words && { text: removeUnseen(words.question) }),
     ...(words?.options && { options: words.options.map(removeUnseen) }),

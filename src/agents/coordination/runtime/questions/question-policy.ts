@@ -1,13 +1,13 @@
 /** Owns: what holds for the questions of a coordination, from the operator's configuration and the plugins that want to hear. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import { channelSchema, type QuestionPolicy } from "../../contracts/escalation.ts";
-import type { GateParts } from "../environment/gate-parts.ts";
+import type { GateDependencies } from "../environment/gate-dependencies.ts";
 
-interface PolicyParts extends Pick<GateParts, "escalations" | "pluginGates"> {
+interface PolicyDependencies extends Pick<GateDependencies, "escalations" | "pluginGates"> {
   readonly settings: { readonly escalateMs: number };
 }
 
-export function questionPolicyOf({ escalations, pluginGates, settings }: PolicyParts): QuestionPolicy {
+export function questionPolicyOf({ escalations, pluginGates, settings }: PolicyDependencies): QuestionPolicy {
   const { notify: configured, requireDifferentApprover } = escalations;
   const named = new Set(configured.map(({ channel }) => channel));
   const plugins = pluginGates

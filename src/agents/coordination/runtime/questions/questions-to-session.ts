@@ -3,18 +3,18 @@ import type { ContentSource } from "../../ports/content-store.ts";
 import type { CoordinationId, SessionKey } from "../../contracts/ids.ts";
 import type { Escalation, KnownCoordination } from "../../ledger/state.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { questionIdOf, type QuestionToSession } from "./question-requests.ts";
 import { readQuestion } from "./question-text.ts";
 
 const LISTED_MAX = 10;
 
 export async function listQuestionsTo(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   session: SessionKey,
   coordinationId: CoordinationId,
 ): Promise<readonly QuestionToSession[]> {
-  const state = await parts.runs.state(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   if (state.kind === "unopened") return [];
   const open = state.escalations
     .valueSeq()
@@ -23,17 +23,17 @@ export async function listQuestionsTo(
       ({ askedOf, forwardedAtMs, closed }) => askedOf === session && forwardedAtMs === undefined && !closed,
     );
   const newest = open.slice(-LISTED_MAX).toReversed();
-  return Promise.all(newest.map((question) => describeQuestionTo(parts, state, question)));
+  return Promise.all(newest.map((question) => describeQuestionTo(dependencies, state, question)));
 }
 
 async function describeQuestionTo(
-  parts: ContentSource,
+  dependencies: ContentSource,
   { coordinationId, steps }: KnownCoordination,
   question: Escalation,
 ): Promise<QuestionToSession> {
   const { escalationId, deadlineAtMs, stepId } = question;
   const isWithheld = isQuestionWithheld(steps, question);
-  const words = isWithheld ? undefined : await readQuestion(parts, question);
+  const words = isWithheld ? undefined : await readQuestion(dependencies, question);
   return {
     questionId: questionIdOf(coordinationId, escalationId),
     deadlineAtMs,

@@ -11,7 +11,7 @@ import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Order, Start } from "../../ports/agent-runner.ts";
 import { askWithin, pause } from "../log/bounded-answer.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { formatTelling } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
@@ -19,61 +19,63 @@ const TELL_MS = 600_000;
 const ANSWER_MS_MAX = 30_000;
 const AGAIN = { waitMs: 1_000 };
 
-export interface TellParts extends RuntimeParts {
+export interface TellDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
   /** Whether something in this process is about to tell it in another way. */
   readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
 }
 
 export async function tellSession(
-  parts: TellParts,
+  dependencies: TellDependencies,
   { coordinationId }: OpenCoordination,
   { tellingId }: TellSession,
 ): Promise<void> {
-  await parts.runs.settled(coordinationId);
-  const state = await parts.runs.state(coordinationId);
+  await dependencies.runs.settled(coordinationId);
+  const state = await dependencies.runs.state(coordinationId);
   const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
-  if (state.kind !== "open" || !telling || parts.isTold(coordinationId, tellingId)) return;
-  const delivery = await deliverTelling(parts, state, telling);
-  if (parts.stopping.aborted || !delivery) return;
-  const submitted = await parts.runs.submit(coordinationId, [{ type: "recordTelling", tellingId, delivery }]);
-  parts.watch(submitted.state);
+  if (state.kind !== "open" || !telling || dependencies.isTold(coordinationId, tellingId)) return;
+  const delivery = await deliverTelling(dependencies, state, telling);
+  if (dependencies.stopping.aborted || !delivery) return;
+  const submitted = await dependencies.runs.submit(coordinationId, [
+    { type: "recordTelling", tellingId, delivery },
+  ]);
+  dependencies.watch(submitted.state);
 }
 
 type Delivery = FactPayloads["session.told"]["delivery"];
 
 /** `undefined` when the process stops before it is known. */
 async function deliverTelling(
-  parts: TellParts,
+  dependencies: TellDependencies,
   state: OpenCoordination,
   telling: Telling,
 ): Promise<Delivery | undefined> {
-  const order = await orderFor(parts, state, telling);
+  const order = await orderFor(dependencies, state, telling);
   // A process that was down for long has not tried yet; the key makes all tries one turn (D2).
-  const untilMs = addMs(parts.clock.now(), TELL_MS);
-  for (let started = await start(parts, order); started.kind !== "refused";) {
-    const seen = await answer<Observation>(parts, () => parts.runners.owner.observe(order), {
+  const untilMs = addMs(dependencies.clock.now(), TELL_MS);
+  for (let started = await start(dependencies, order); started.kind !== "refused";) {
+    const seen = await answer<Observation>(dependencies, () => dependencies.runners.owner.observe(order), {
       kind: "unknown",
     });
     if (seen.kind === "ended") return seen.outcome === "completed" ? "delivered" : "unknown";
-    if (parts.clock.now() >= untilMs) return seen.kind === "absent" ? "not_delivered" : "unknown";
-    await pause({ ...parts, ...AGAIN, signal: parts.stopping });
-    if (parts.stopping.aborted) return undefined;
+    if (dependencies.clock.now() >= untilMs) return seen.kind === "absent" ? "not_delivered" : "unknown";
+    await pause({ ...dependencies, ...AGAIN, signal: dependencies.stopping });
+    if (dependencies.stopping.aborted) return undefined;
     // D2: what the host surely has no record of is started again under its key.
-    if (seen.kind === "absent") started = await start(parts, order);
+    if (seen.kind === "absent") started = await start(dependencies, order);
   }
-  return parts.stopping.aborted ? undefined : "not_delivered";
+  return dependencies.stopping.aborted ? undefined : "not_delivered";
 }
 
-function start(parts: TellParts, order: Order): Promise<Start> {
-  return answer(parts, () => parts.runners.owner.start(order), {
+function start(dependencies: TellDependencies, order: Order): Promise<Start> {
+  return answer(dependencies, () => dependencies.runners.owner.start(order), {
     kind: "unknown",
     message: "the host did not answer in time",
   });
 }
 
-function answer<T>(parts: TellParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
-  return askWithin({ ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
+function answer<T>(dependencies: TellDependencies, ask: () => Promise<T>, otherwise: T): Promise<T> {
+  return askWithin({ ...dependencies, waitMs: ANSWER_MS_MAX, signal: dependencies.stopping }, ask, otherwise);
 }
 
 /** The same telling has the same key, also after a restart. */
@@ -88,10 +90,14 @@ export function isTellingKey(runId: string): boolean {
   return runId.endsWith(TOLD);
 }
 
-async function orderFor(parts: TellParts, state: OpenCoordination, telling: Telling): Promise<Order> {
+async function orderFor(
+  dependencies: TellDependencies,
+  state: OpenCoordination,
+  telling: Telling,
+): Promise<Order> {
   const { coordinationId, created } = state;
   const key = createTellingKey(coordinationId, telling.tellingId);
-  const hash = parts.refOf(key).sha256;
+  const hash = dependencies.refOf(key).sha256;
   return {
     idempotencyKey: key,
     agentId: created.ownerAgent,
@@ -109,7 +115,7 @@ async function orderFor(parts: TellParts, state: OpenCoordination, telling: Tell
       trace: {},
     },
     lane: "control",
-    message: await formatTelling(parts, state, telling),
+    message: await formatTelling(dependencies, state, telling),
     deadlineAtMs: addMs(telling.sinceMs, TELL_MS),
     traceparent: `00-${hash.slice(0, 32)}-${hash.slice(32, 48)}-01`,
   };

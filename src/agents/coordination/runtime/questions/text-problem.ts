@@ -20,12 +20,12 @@ const RULINGS: ReadonlyMap<string, "approve" | "deny" | undefined> = new Map([
 
 /** Returns one sentence for whoever answered; `undefined` where the text is an answer, or its question is closed anyway. */
 export async function findTextProblem(
-  parts: ContentSource,
+  dependencies: ContentSource,
   { question, isWithheld }: { readonly question: Escalation; readonly isWithheld: boolean },
   text: string,
 ): Promise<string | undefined> {
   if (question.closed) return undefined;
-  const options = (await readQuestion(parts, question))?.options ?? [];
+  const options = (await readQuestion(dependencies, question))?.options ?? [];
   if (options.length > 0) return findOptionProblem(options, text, isWithheld);
   return question.answers?.includes("approve") ? findRulingProblem(text) : undefined;
 }

@@ -6,7 +6,7 @@ import type { Command } from "../../contracts/commands.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
 export interface ChildSession {
@@ -30,10 +30,10 @@ export interface ChildWords {
   recordSuppressed(session: SessionKey, message: SuppressedMessage): Promise<void>;
 }
 
-export function createChildWords(parts: RuntimeParts): ChildWords {
+export function createChildWords(dependencies: RuntimeDependencies): ChildWords {
   return {
     childOf: async (session) => {
-      const found = await stepOfChild(parts, session);
+      const found = await stepOfChild(dependencies, session);
       if (!found) return undefined;
       const { state, step } = found;
       const { stepId, sourceSession: parent, planned } = step.spec;
@@ -46,15 +46,15 @@ export function createChildWords(parts: RuntimeParts): ChildWords {
       };
     },
     keepWhole: async (session, text, shownChars) => {
-      const ref = parts.refOf(text);
+      const ref = dependencies.refOf(text);
       const shortened = { text: ref, chars: text.length, shownChars };
       const content: ContentInput = { ref, text, keepWhileRunning: true };
-      await record(parts, session, (about) => ({ type: "recordShortened", ...about, ...shortened }), [
+      await record(dependencies, session, (about) => ({ type: "recordShortened", ...about, ...shortened }), [
         content,
       ]);
     },
     recordSuppressed: (session, message) =>
-      record(parts, session, (about) => ({ type: "recordSuppressed", ...about, ...message })),
+      record(dependencies, session, (about) => ({ type: "recordSuppressed", ...about, ...message })),
   };
 }
 
@@ -64,21 +64,21 @@ interface About {
 }
 
 async function record(
-  parts: RuntimeParts,
+  dependencies: RuntimeDependencies,
   session: SessionKey,
   commandOf: (about: About) => Command,
   contents: readonly ContentInput[] = [],
 ): Promise<void> {
-  const found = await stepOfChild(parts, session);
+  const found = await stepOfChild(dependencies, session);
   if (!found) return;
   const { coordinationId } = found.state;
   const { spec, phase } = found.step;
   const command = commandOf({ stepId: spec.stepId, attempt: phase.attempt });
-  const submitted = await parts.runs.submit(coordinationId, [command], contents);
-  parts.watch(submitted.state);
+  const submitted = await dependencies.runs.submit(coordinationId, [command], contents);
+  dependencies.watch(submitted.state);
   if (submitted.kind !== "refused") return;
   const { code, reason } = submitted;
-  parts.logger.warn(
+  dependencies.logger.warn(
     { runId: coordinationId, refusal: code, command: command.type },
     `not recorded: ${reason}`,
   );

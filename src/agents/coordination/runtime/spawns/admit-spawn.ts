@@ -53,7 +53,7 @@ export type Admission =
   | { readonly kind: "admitted"; readonly envelope: CoordinationEnvelope; readonly state: Coordination }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
-export interface AdmitParts {
+export interface AdmitDependencies {
   readonly store: LedgerStore;
   readonly runs: RunLog;
   readonly settings: {
@@ -71,20 +71,20 @@ export interface AdmitParts {
   readonly budget?: TreeBudget;
   /** Packs that hold for single agents, channels or sessions. Absent: there are none. */
   readonly policies?: PolicyBook;
-  /** The pack whose rules these parts have; absent: those of the gateway. */
+  /** The pack whose rules these dependencies have; absent: those of the gateway. */
   readonly policy?: PolicyRef;
-  /** Returns the parts under other rules. */
-  readonly under: (rules: PolicyRules | undefined) => AdmitParts;
+  /** Returns the dependencies under other rules. */
+  readonly under: (rules: PolicyRules | undefined) => AdmitDependencies;
   readonly newCoordinationId: () => CoordinationId;
   /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
   readonly opening: Map<string, Promise<unknown>>;
 }
 
 /** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
-export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Promise<Admission> {
+export async function admitSpawn(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Admission> {
   for (let tries = 1; ; tries += 1) {
-    const home = await findHome(parts, request);
-    const submitted = home.kind === "opened" ? home.submitted : await join(parts, request, home);
+    const home = await findHome(dependencies, request);
+    const submitted = home.kind === "opened" ? home.submitted : await join(dependencies, request, home);
     const again =
       submitted.kind === "refused" && submitted.code === "COORDINATION_ENDED" && tries < JOIN_ATTEMPTS_MAX;
     if (!again) return admissionOf(submitted);
@@ -93,7 +93,7 @@ export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Prom
 
 type Refused = Admission & { readonly kind: "refused" };
 
-function refuseUngateable({ gateOf }: AdmitParts, { spawn }: SpawnRequest): Refused | undefined {
+function refuseUngateable({ gateOf }: AdmitDependencies, { spawn }: SpawnRequest): Refused | undefined {
   const reason = explainUngateable(gateOf(spawn), spawn);
   return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
@@ -127,17 +127,17 @@ type Home =
     }
   | { readonly kind: "opened"; readonly submitted: Submitted | Refused };
 
-async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home> {
-  const parent = await openHolder(parts, nameOfChild(request.sourceSession));
+async function findHome(dependencies: AdmitDependencies, request: SpawnRequest): Promise<Home> {
+  const parent = await openHolder(dependencies, nameOfChild(request.sourceSession));
   if (parent?.open) {
     const { runId, stepId, policy } = parent;
     return { kind: "join", runId, policy, ...(stepId && { parentStepId: stepId }) };
   }
-  const trace = traceOf(parts, request);
-  return runInTurn(parts.opening, trace, async () => {
-    const earlier = await openHolder(parts, trace);
+  const trace = traceOf(dependencies, request);
+  return runInTurn(dependencies.opening, trace, async () => {
+    const earlier = await openHolder(dependencies, trace);
     if (earlier?.open) return { kind: "join", runId: earlier.runId, policy: earlier.policy };
-    return { kind: "opened", submitted: await open(parts, request, (earlier ?? parent)?.runId) };
+    return { kind: "opened", submitted: await open(dependencies, request, (earlier ?? parent)?.runId) };
   });
 }
 
@@ -148,7 +148,7 @@ interface Holder extends Found {
 }
 
 /** Finds who holds a reference, and whether that coordination can still be joined. */
-async function openHolder({ store, runs }: AdmitParts, name: string): Promise<Holder | undefined> {
+async function openHolder({ store, runs }: AdmitDependencies, name: string): Promise<Holder | undefined> {
   const found = await store.find(name);
   if (!found) return undefined;
   const state = await runs.state(found.runId);
@@ -173,48 +173,48 @@ async function runInTurn<T>(
 }
 
 function traceOf(
-  { settings: { gateway } }: AdmitParts,
+  { settings: { gateway } }: AdmitDependencies,
   { sourceSession: session, traceId, spawn }: SpawnRequest,
 ): string {
   return formatTraceName({ session, gateway }, traceId ?? spawn.call.runId ?? "none");
 }
 
 async function join(
-  parts: AdmitParts,
+  dependencies: AdmitDependencies,
   request: SpawnRequest,
   home: Home & { kind: "join" },
 ): Promise<Submitted | Refused> {
-  const ruled = parts.under(parts.policies?.find(home.policy));
+  const ruled = dependencies.under(dependencies.policies?.find(home.policy));
   return (
     refuseUngateable(ruled, request) ??
-    refuseCancelled(await parts.runs.state(home.runId), home.parentStepId) ??
-    (await parts.runs.submit(
+    refuseCancelled(await dependencies.runs.state(home.runId), home.parentStepId) ??
+    (await dependencies.runs.submit(
       home.runId,
       [draftAdmissionOfSpawn(ruled, request, home.parentStepId)],
-      contentsOf(parts, [request.input]),
+      contentsOf(dependencies, [request.input]),
     ))
   );
 }
 
 async function open(
-  parts: AdmitParts,
+  dependencies: AdmitDependencies,
   request: SpawnRequest,
   causalRef?: CoordinationId,
 ): Promise<Submitted | Refused> {
   const { sourceAgent: agent, sourceSession: session } = request;
-  const ruled = parts.under(parts.policies?.choose({ agent, session }));
+  const ruled = dependencies.under(dependencies.policies?.choose({ agent, session }));
   return (
     refuseUngateable(ruled, request) ??
-    (await parts.runs.submit(
-      parts.newCoordinationId(),
+    (await dependencies.runs.submit(
+      dependencies.newCoordinationId(),
       [draftOpening(ruled, request, causalRef), draftAdmissionOfSpawn(ruled, request)],
-      contentsOf(parts, [request.input, request.objective]),
+      contentsOf(dependencies, [request.input, request.objective]),
     ))
   );
 }
 
 function draftOpening(
-  { settings, questions, budget, policy }: AdmitParts,
+  { settings, questions, budget, policy }: AdmitDependencies,
   request: SpawnRequest,
   causalRef?: CoordinationId,
 ): Command {
@@ -243,7 +243,7 @@ function draftOpening(
 }
 
 function draftAdmissionOfSpawn(
-  { settings, gateOf, privileges }: AdmitParts,
+  { settings, gateOf, privileges }: AdmitDependencies,
   request: SpawnRequest,
   parentStepId?: StepId,
 ): AdmitSpawn {
@@ -262,6 +262,9 @@ function draftAdmissionOfSpawn(
   };
 }
 
-function contentsOf({ settings }: AdmitParts, contents: readonly ContentInput[]): readonly ContentInput[] {
+function contentsOf(
+  { settings }: AdmitDependencies,
+  contents: readonly ContentInput[],
+): readonly ContentInput[] {
   return settings.contentMs === 0 ? [] : contents.filter(({ text }) => text.length <= BOUNDS.taskCharsMax);
 }

@@ -3,7 +3,7 @@ import type { ChildRun } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { AskedOfChild } from "../../gates/child-differences.ts";
 import { sessionOf, type Step } from "../../ledger/state.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
 /** A child at work. */
@@ -33,14 +33,14 @@ export interface ChildWatch {
   observe(child: WatchedChild, seen: SeenRun): Promise<true>;
 }
 
-export function createChildWatch(parts: RuntimeParts): ChildWatch {
+export function createChildWatch(dependencies: RuntimeDependencies): ChildWatch {
   return {
     find: async (session) => {
-      const found = await stepOfChild(parts, session);
+      const found = await stepOfChild(dependencies, session);
       return found && watchedChildOf(found.state.coordinationId, found.step, session);
     },
     observe: async (child, seen) => {
-      await observe(parts, child, seen);
+      await observe(dependencies, child, seen);
       return true;
     },
   };
@@ -65,7 +65,7 @@ function watchedChildOf(
 }
 
 async function observe(
-  { refOf, runs, settings, watch }: RuntimeParts,
+  { refOf, runs, settings, watch }: RuntimeDependencies,
   { coordinationId, stepId, attempt }: WatchedChild,
   { ran, toolNames, refused }: SeenRun,
 ): Promise<void> {

@@ -12,14 +12,14 @@ export interface SpawnClaim {
   readonly toolCallId?: string;
 }
 
-export interface ClaimParts {
+export interface ClaimDependencies {
   readonly runs: RunLog;
   readonly logger: Logger;
 }
 
 /** H3: a claim counts only where the ledger has the same spawn from the same session. */
 export async function findClaimedStep(
-  { runs, logger }: ClaimParts,
+  { runs, logger }: ClaimDependencies,
   { coordinationId: runId, stepId, sourceSession, toolCallId }: SpawnClaim,
 ): Promise<Step | undefined> {
   const state = await runs.state(runId);

@@ -33,7 +33,7 @@ export interface SpawnGate {
   leave(stepKey: string): void;
 }
 
-export interface SpawnGateParts {
+export interface SpawnGateDependencies {
   readonly clock: Clock;
   readonly limits: SpawnLimits;
   readonly delayMs?: number;
@@ -51,7 +51,7 @@ interface Waiter {
   readonly admit: () => void;
 }
 
-interface Gate extends Required<SpawnGateParts> {
+interface Gate extends Required<SpawnGateDependencies> {
   readonly open: Map<SessionKey, number>;
   openCount: number;
   /** By key: the session that its place counts for. */
@@ -61,7 +61,7 @@ interface Gate extends Required<SpawnGateParts> {
   readonly waiters: Set<Waiter>;
 }
 
-export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateParts): SpawnGate {
+export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateDependencies): SpawnGate {
   const counts = { open: new Map<SessionKey, number>(), openCount: 0 };
   const keys = { bound: new Map<string, SessionKey>(), left: new Set<string>() };
   const gate: Gate = { clock, limits, delayMs, ...counts, ...keys, waiters: new Set() };

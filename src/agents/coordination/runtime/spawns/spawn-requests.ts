@@ -25,7 +25,7 @@ import type { WithheldTexts } from "../environment/withheld-texts.ts";
 import { pause } from "../log/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
-import { admitSpawn, type Admission, type AdmitParts, type SpawnRequest } from "./admit-spawn.ts";
+import { admitSpawn, type Admission, type AdmitDependencies, type SpawnRequest } from "./admit-spawn.ts";
 import { findClaimedStep, type SpawnClaim } from "./spawn-claim.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
 
@@ -45,7 +45,7 @@ export interface SpawnRequests {
   envelopeForChild(childSessionKey: SessionKey): Promise<CoordinationEnvelope | undefined>;
 }
 
-export interface SpawnRequestParts extends AdmitParts {
+export interface SpawnRequestDependencies extends AdmitDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly gate: SpawnGate;
@@ -66,32 +66,35 @@ interface SpawnDispatcher {
   readonly askHost: (runId: CoordinationId, stepId: string) => Promise<void>;
 }
 
-export function createSpawnRequests(parts: SpawnRequestParts): SpawnRequests {
+export function createSpawnRequests(dependencies: SpawnRequestDependencies): SpawnRequests {
   return {
     admitSpawn: async (request) => {
       // The budget is held against what the log says.
-      if (parts.budget || parts.policies) await parts.usage.flush();
-      return admitThroughGate(parts, request);
+      if (dependencies.budget || dependencies.policies) await dependencies.usage.flush();
+      return admitThroughGate(dependencies, request);
     },
     confirmSpawn: (claim, child) =>
-      parts.childTurns.run(child.childSessionKey, () => confirmSpawn(parts, claim, child)),
-    refuseSpawn: (claim, message) => refuseSpawn(parts, claim, message),
-    failSpawn: (claim, message) => failSpawn(parts, claim, message),
-    endChild: (childSessionKey, ending) => endChild(parts, childSessionKey, ending),
+      dependencies.childTurns.run(child.childSessionKey, () => confirmSpawn(dependencies, claim, child)),
+    refuseSpawn: (claim, message) => refuseSpawn(dependencies, claim, message),
+    failSpawn: (claim, message) => failSpawn(dependencies, claim, message),
+    endChild: (childSessionKey, ending) => endChild(dependencies, childSessionKey, ending),
     envelopeForChild: async (childSessionKey) => {
-      const found = await stepOfChild(parts, childSessionKey);
+      const found = await stepOfChild(dependencies, childSessionKey);
       return found && envelopeOf(found.state, found.step.spec.stepId);
     },
   };
 }
 
 /** A spawn is admitted at once, after a short wait for another to end, or refused in words for its model. */
-async function admitThroughGate(parts: SpawnRequestParts, request: SpawnRequest): Promise<Admission> {
-  const { gate, dispatcher } = parts;
+async function admitThroughGate(
+  dependencies: SpawnRequestDependencies,
+  request: SpawnRequest,
+): Promise<Admission> {
+  const { gate, dispatcher } = dependencies;
   const entry = await gate.enter(request.sourceSession);
   if (entry.kind === "refused") return { kind: "refused", code: "LANE_FULL", reason: entry.reason };
   try {
-    const admission = await admitSpawn(parts, request);
+    const admission = await admitSpawn(dependencies, request);
     if (admission.kind === "refused") return admission;
     const { coordinationId, stepId, parentStepId } = admission.envelope;
     entry.bind(createIdempotencyKey(coordinationId, stepId, 1));
@@ -104,35 +107,35 @@ async function admitThroughGate(parts: SpawnRequestParts, request: SpawnRequest)
 }
 
 async function submit(
-  parts: SpawnRequestParts,
+  dependencies: SpawnRequestDependencies,
   runId: CoordinationId,
   commands: readonly Command[],
 ): Promise<Submitted> {
-  const submitted = await parts.runs.submit(runId, commands);
+  const submitted = await dependencies.runs.submit(runId, commands);
   if (submitted.kind === "refused") {
     const { code, reason } = submitted;
-    parts.logger.info({ runId, refusal: code, command: commands[0]?.type }, `refused: ${reason}`);
+    dependencies.logger.info({ runId, refusal: code, command: commands[0]?.type }, `refused: ${reason}`);
   }
-  parts.dispatcher.watch(submitted.state);
+  dependencies.dispatcher.watch(submitted.state);
   return submitted;
 }
 
 async function confirmSpawn(
-  parts: SpawnRequestParts,
+  dependencies: SpawnRequestDependencies,
   claim: SpawnClaim,
   child: ObservedChild,
 ): Promise<CoordinationEnvelope | undefined> {
-  const step = await findClaimedStep(parts, claim);
+  const step = await findClaimedStep(dependencies, claim);
   if (!step) return undefined;
   const { attempt } = step.phase;
   const { stepId } = claim;
-  const submitted = await submit(parts, claim.coordinationId, [
+  const submitted = await submit(dependencies, claim.coordinationId, [
     { type: "acknowledgeStep", stepId, attempt, ...child, via: "hook" },
   ]);
   if (submitted.kind !== "refused") return envelopeOf(submitted.state, stepId);
   const { code } = submitted;
   const isExtra = code === "CHILD_TAKEN" || code === "OTHER_CHILD" || code === "STEP_ENDED";
-  return isExtra ? adopt(parts, claim, { step, child }) : undefined;
+  return isExtra ? adopt(dependencies, claim, { step, child }) : undefined;
 }
 
 /**
@@ -140,7 +143,7 @@ async function confirmSpawn(
  * children, or the host made one after its step had been given up.
  */
 async function adopt(
-  parts: SpawnRequestParts,
+  dependencies: SpawnRequestDependencies,
   { coordinationId }: SpawnClaim,
   { step, child }: { readonly step: Step; readonly child: ObservedChild },
 ): Promise<CoordinationEnvelope | undefined> {
@@ -158,7 +161,7 @@ async function adopt(
     ...(requested && { requested }),
     ...(privilege && { privilege }),
   };
-  const adopted = await submit(parts, coordinationId, [
+  const adopted = await submit(dependencies, coordinationId, [
     { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },
   ]);
   return adopted.kind === "refused" || !adopted.stepId
@@ -166,13 +169,17 @@ async function adopt(
     : envelopeOf(adopted.state, adopted.stepId);
 }
 
-async function refuseSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message: string): Promise<void> {
-  const step = await findClaimedStep(parts, claim);
+async function refuseSpawn(
+  dependencies: SpawnRequestDependencies,
+  claim: SpawnClaim,
+  message: string,
+): Promise<void> {
+  const step = await findClaimedStep(dependencies, claim);
   if (!step) return;
   const { attempt } = step.phase;
   const error = stepError("spawn_refused", message);
   const { coordinationId, stepId } = claim;
-  await submit(parts, coordinationId, [
+  await submit(dependencies, coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook" },
   ]);
 }
@@ -184,34 +191,38 @@ const RECORD_LATE_MS = 2_000;
  * An error may come after the child was made. Once that is on record, the step is no longer refused. A process that stops
  * meanwhile leaves it to the next one, which asks the host.
  */
-async function failSpawn(parts: SpawnRequestParts, claim: SpawnClaim, message: string): Promise<void> {
-  const { clock, dispatcher, stopping } = parts;
+async function failSpawn(
+  dependencies: SpawnRequestDependencies,
+  claim: SpawnClaim,
+  message: string,
+): Promise<void> {
+  const { clock, dispatcher, stopping } = dependencies;
   const { coordinationId, stepId } = claim;
   const isUnanswered = async (): Promise<boolean> =>
-    (await findClaimedStep(parts, claim))?.phase.status === "dispatched";
+    (await findClaimedStep(dependencies, claim))?.phase.status === "dispatched";
   if (!(await isUnanswered())) return;
   await dispatcher.askHost(coordinationId, stepId);
   if (!(await isUnanswered())) return;
   await pause({ clock, waitMs: RECORD_LATE_MS, signal: stopping });
   await dispatcher.askHost(coordinationId, stepId);
-  if (!stopping.aborted) await refuseSpawn(parts, claim, message);
+  if (!stopping.aborted) await refuseSpawn(dependencies, claim, message);
 }
 
 async function endChild(
-  parts: SpawnRequestParts,
+  dependencies: SpawnRequestDependencies,
   childSessionKey: SessionKey,
   ending: ChildEnding,
 ): Promise<void> {
   // The child's last words may still be on their way to the disk, and decide what becomes of it.
-  await parts.withheld.settled(childSessionKey);
-  const found = await stepOfChild(parts, childSessionKey);
+  await dependencies.withheld.settled(childSessionKey);
+  const found = await stepOfChild(dependencies, childSessionKey);
   if (found?.state.kind !== "open") return;
   const { state, step } = found;
   // D3: the child of an older attempt says nothing about this one.
   if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
-  const isLost = ending.outcome === "completed" && parts.withheld.isLost(childSessionKey);
-  await submit(parts, state.coordinationId, [
+  const isLost = ending.outcome === "completed" && dependencies.withheld.isLost(childSessionKey);
+  await submit(dependencies, state.coordinationId, [
     isLost ? createLostResult(about) : commandFromOutcome(about, ending, "hook"),
   ]);
 }

@@ -27,7 +27,7 @@ import { sumRun, type RunCount, type UsageBook, type UsagePlace } from "./usage-
 const RECORD_MS = 5_000;
 const RECORD_MS_MAX = 60_000;
 
-export interface UsageRecorderParts {
+export interface UsageRecorderDependencies {
   readonly book: UsageBook;
   readonly store: ReferenceFinder;
   readonly runs: Pick<RunLog, "state" | "submit">;
@@ -56,8 +56,8 @@ export interface UsageRecorder {
   stop(): Promise<void>;
 }
 
-export function createUsageRecorder(parts: UsageRecorderParts): UsageRecorder {
-  const { book, clock } = parts;
+export function createUsageRecorder(dependencies: UsageRecorderDependencies): UsageRecorder {
+  const { book, clock } = dependencies;
   let wake: { readonly atMs: number; readonly cancel: () => void } | undefined;
   const wakeForNext = (): void => {
     const due = book.listUnrecorded().flatMap(({ dueAtMs }) => dueAtMs ?? []);
@@ -69,7 +69,7 @@ export function createUsageRecorder(parts: UsageRecorderParts): UsageRecorder {
       wake = undefined;
       const now = clock.now();
       const runs = book.listUnrecorded().filter(({ dueAtMs }) => dueAtMs !== undefined && dueAtMs <= now);
-      void recordAll(parts, runs).then(wakeForNext);
+      void recordAll(dependencies, runs).then(wakeForNext);
     });
     wake = { atMs, cancel };
   };
@@ -78,19 +78,19 @@ export function createUsageRecorder(parts: UsageRecorderParts): UsageRecorder {
       run.dueAtMs ??= addMs(clock.now(), Math.min(RECORD_MS * (run.records + 1), RECORD_MS_MAX));
       wakeForNext();
     },
-    flush: () => recordAll(parts, book.listUnrecorded()),
+    flush: () => recordAll(dependencies, book.listUnrecorded()),
     runEnded: async (session) => {
       const runs = book.listUnrecorded().filter((run) => run.session === session);
-      await recordAll(parts, runs);
+      await recordAll(dependencies, runs);
       // A child may end before its spawn is confirmed: what belongs to no coordination is looked at once more.
       for (const run of runs) if (!run.place) lookOnceMore(run, clock);
       wakeForNext();
     },
-    stopChild: (session, stopped) => stopChild(parts, session, stopped),
+    stopChild: (session, stopped) => stopChild(dependencies, session, stopped),
     stop: async () => {
       wake?.cancel();
       wake = undefined;
-      await recordAll(parts, book.listUnrecorded());
+      await recordAll(dependencies, book.listUnrecorded());
     },
   };
 }
@@ -100,34 +100,40 @@ function lookOnceMore(run: RunCount, clock: Clock): void {
   run.dueAtMs = addMs(clock.now(), RECORD_MS);
 }
 
-async function recordAll(parts: UsageRecorderParts, runs: readonly RunCount[]): Promise<void> {
+async function recordAll(dependencies: UsageRecorderDependencies, runs: readonly RunCount[]): Promise<void> {
   for (const run of runs) {
     try {
-      await recordRun(parts, run);
+      await recordRun(dependencies, run);
     } catch (error) {
-      parts.logger.warn({ session: run.session }, `what a run used is recorded later: ${String(error)}`);
-      run.dueAtMs = addMs(parts.clock.now(), RECORD_MS_MAX);
+      dependencies.logger.warn(
+        { session: run.session },
+        `what a run used is recorded later: ${String(error)}`,
+      );
+      run.dueAtMs = addMs(dependencies.clock.now(), RECORD_MS_MAX);
     }
   }
 }
 
-async function recordRun(parts: UsageRecorderParts, run: RunCount): Promise<void> {
-  const place = await placeRun(parts, run);
+async function recordRun(dependencies: UsageRecorderDependencies, run: RunCount): Promise<void> {
+  const place = await placeRun(dependencies, run);
   delete run.dueAtMs;
   if (!place) {
     // Its coordination may be opened, or its spawn confirmed, later.
-    if (run.isOver) parts.book.drop(run);
+    if (run.isOver) dependencies.book.drop(run);
     return;
   }
   const totals = sumRun(run);
   const { coordinationId, stepId } = place;
   const { runId, models } = run;
-  const submitted = await parts.runs.submit(coordinationId, [
-    { type: "recordUsage", stepId, runId, meter: parts.book.meter, models: [...models], ...totals },
+  const submitted = await dependencies.runs.submit(coordinationId, [
+    { type: "recordUsage", stepId, runId, meter: dependencies.book.meter, models: [...models], ...totals },
   ]);
   if (submitted.kind === "refused") {
-    parts.logger.warn({ runId: coordinationId, refusal: submitted.code }, `refused: ${submitted.reason}`);
-    parts.book.drop(run);
+    dependencies.logger.warn(
+      { runId: coordinationId, refusal: submitted.code },
+      `refused: ${submitted.reason}`,
+    );
+    dependencies.book.drop(run);
     return;
   }
   run.recorded = totals;
@@ -135,14 +141,17 @@ async function recordRun(parts: UsageRecorderParts, run: RunCount): Promise<void
 }
 
 /** Finds the coordination of a run once: what it uses stays there, whatever the session does later. */
-async function placeRun(parts: UsageRecorderParts, run: RunCount): Promise<UsagePlace | undefined> {
-  const place = run.place ?? (await findPlace(parts, run));
+async function placeRun(
+  dependencies: UsageRecorderDependencies,
+  run: RunCount,
+): Promise<UsagePlace | undefined> {
+  const place = run.place ?? (await findPlace(dependencies, run));
   if (place) run.place = place;
   return place;
 }
 
 async function findPlace(
-  { store, runs, settings: { gateway } }: UsageRecorderParts,
+  { store, runs, settings: { gateway } }: UsageRecorderDependencies,
   { session, traceId, runId }: RunCount,
 ): Promise<UsagePlace | undefined> {
   const child = await stepOfChild({ store, runs }, session);
@@ -158,31 +167,33 @@ async function findPlace(
 }
 
 async function stopChild(
-  parts: UsageRecorderParts,
+  dependencies: UsageRecorderDependencies,
   session: SessionKey,
   stopped: "call" | "run",
 ): Promise<BudgetStop | undefined> {
-  const child = await stepOfChild(parts, session);
+  const child = await stepOfChild(dependencies, session);
   if (child?.state.kind !== "open" || !child.state.created.budget) return undefined;
   const { state, step } = child;
   const { coordinationId } = state;
   const { stepId } = step.spec;
-  const unrecorded = await listUnrecordedOf(parts, state);
+  const unrecorded = await listUnrecordedOf(dependencies, state);
   if (!findReachedBudget(state, { stepId, stopped }, sumByAgent(unrecorded))) return undefined;
-  await recordAll(parts, unrecorded);
-  const submitted = await parts.runs.submit(coordinationId, [{ type: "stopAtBudget", stepId, stopped }]);
+  await recordAll(dependencies, unrecorded);
+  const submitted = await dependencies.runs.submit(coordinationId, [
+    { type: "stopAtBudget", stepId, stopped },
+  ]);
   if (submitted.state.kind !== "open") return undefined;
   const reached = findReachedBudget(submitted.state, { stepId, stopped });
   return reached && { reached, coordinationId, sentence: describeReached(reached) };
 }
 
 async function listUnrecordedOf(
-  parts: UsageRecorderParts,
+  dependencies: UsageRecorderDependencies,
   { coordinationId }: OpenCoordination,
 ): Promise<readonly RunCount[]> {
   const runs: RunCount[] = [];
-  for (const run of parts.book.listUnrecorded()) {
-    const place = await placeRun(parts, run);
+  for (const run of dependencies.book.listUnrecorded()) {
+    const place = await placeRun(dependencies, run);
     if (place?.coordinationId === coordinationId) runs.push(run);
   }
   return runs;

@@ -30,7 +30,7 @@ export interface CheckedRun {
 
 type Store = Pick<WorkflowStore, "read" | "entry" | "definition">;
 
-/** The parts that a run is derived with. */
+/** The collaborators with which a run is derived again. */
 export interface ReplayCheck {
   readonly from: number;
   readonly settings: WorkflowSettings;
@@ -95,9 +95,14 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
     const wanted = Math.min(limit, length - run.nextSequence);
     const events = await store.read(run.runId, { from: run.nextSequence, limit: wanted });
     const recorded = { events, isAll: run.nextSequence + events.length >= length };
-    const parts = { graph, settings, derivesFrom, ...(askedEffectId !== undefined && { askedEffectId }) };
+    const context = {
+      graph,
+      settings,
+      derivesFrom,
+      ...(askedEffectId !== undefined && { askedEffectId }),
+    };
     const part: ReplayedPart =
-      copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
+      copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, context, recorded);
     ({ run } = part);
     if (part.then.kind === "diverged") return { run, difference: describeDivergence(part.then.divergence) };
     if (part.then.kind === "over") return { run };

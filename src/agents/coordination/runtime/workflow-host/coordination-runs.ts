@@ -28,7 +28,7 @@ import type {
   RunSnapshot,
 } from "./records/workflow-host.ts";
 
-export interface CoordinationRunsParts {
+export interface CoordinationRunsDependencies {
   /** Whose callers see them. */
   readonly tenant: string;
   readonly hostId: () => string;
@@ -39,36 +39,37 @@ export interface CoordinationRunsParts {
 /** The node of what concerns no step. */
 const ORCHESTRATOR = "orchestrator";
 
-export function createCoordinationRuns(parts: CoordinationRunsParts): OtherRuns {
+export function createCoordinationRuns(dependencies: CoordinationRunsDependencies): OtherRuns {
   /** R1 */
   const withOwnRun = async <T>(
     { tenant }: Caller,
     runId: string,
     work: (opening: Opening) => Promise<Answered<T>>,
   ): Promise<Answered<T> | undefined> => {
-    if (tenant !== parts.tenant) return undefined;
-    const [first] = await parts.store.read(runId as CoordinationId, { from: 0, limit: 1 });
+    if (tenant !== dependencies.tenant) return undefined;
+    const [first] = await dependencies.store.read(runId as CoordinationId, { from: 0, limit: 1 });
     return first?.type === "coordination.created" ? work(first) : undefined;
   };
   return {
-    snapshot: (caller, runId) => withOwnRun(caller, runId, async (opening) => readSnapshot(parts, opening)),
+    snapshot: (caller, runId) =>
+      withOwnRun(caller, runId, async (opening) => readSnapshot(dependencies, opening)),
     events: (caller, runId, range) =>
       withOwnRun(caller, runId, async ({ runId: id }) => {
-        const entry = await parts.store.entry(id);
+        const entry = await dependencies.store.entry(id);
         if (!entry) return refuseUnknownRun(runId);
         const hasEnded = entry.summary.status !== "running";
-        return createDone(await readEventPage(parts.store, { ...entry, hasEnded }, range));
+        return createDone(await readEventPage(dependencies.store, { ...entry, hasEnded }, range));
       }),
     ancestry: (caller, runId) =>
       withOwnRun(caller, runId, ({ payload: { parent } }) => {
-        const hostId = parts.hostId();
+        const hostId = dependencies.hostId();
         const above = parent && { runId: parent.coordinationId, hostId, cause: "core.dispatch" };
         return Promise.resolve(createDone({ runId, hostId, parent: above ?? null }));
       }),
-    cancel: (caller, runId) => withOwnRun(caller, runId, async ({ runId: id }) => cancel(parts, id)),
+    cancel: (caller, runId) => withOwnRun(caller, runId, async ({ runId: id }) => cancel(dependencies, id)),
     resolve: (caller, runId, nodeId, value) =>
       withOwnRun(caller, runId, async ({ runId: id }) =>
-        resolve(parts, { caller, runId: id, nodeId, value }),
+        resolve(dependencies, { caller, runId: id, nodeId, value }),
       ),
   };
 }
@@ -80,10 +81,10 @@ function createDone<T>(value: T): Answered<T> {
 }
 
 async function readSnapshot(
-  parts: CoordinationRunsParts,
+  dependencies: CoordinationRunsDependencies,
   { runId, payload }: Opening,
 ): Promise<Answered<RunSnapshot>> {
-  const view = await parts.coordinator.view(runId);
+  const view = await dependencies.coordinator.view(runId);
   if (!view) return refuseUnknownRun(runId);
   const { parent, ownerAgent } = payload;
   const status = statusOf(view);
@@ -93,7 +94,7 @@ async function readSnapshot(
     runId,
     workflowId: WORKFLOW_IDS[payload.origin],
     status,
-    owner: { tenant: parts.tenant, principal: `agent:${ownerAgent}` },
+    owner: { tenant: dependencies.tenant, principal: `agent:${ownerAgent}` },
     ...(question && status.startsWith("waiting-") && { currentNodeId: nodeOf(question) }),
     startedAt: formatTimestamp(view.createdAtMs),
     ...(endedAt !== undefined && { completedAt: endedAt, endedAt }),
@@ -160,7 +161,7 @@ function formatNodeState({ status, attempt, agentId, error }: StepView) {
   return { status, attempt, agentId: `agent:${agentId}`, ...(error && { error: { code: error.code } }) };
 }
 
-async function cancel({ coordinator }: CoordinationRunsParts, coordinationId: CoordinationId) {
+async function cancel({ coordinator }: CoordinationRunsDependencies, coordinationId: CoordinationId) {
   const answered = await coordinator.cancel({ coordinationId, by: "operator" });
   const view = await coordinator.view(coordinationId);
   if (!view) return refuseUnknownRun(coordinationId);
@@ -178,7 +179,7 @@ interface Resolving {
 }
 
 async function resolve(
-  { coordinator }: CoordinationRunsParts,
+  { coordinator }: CoordinationRunsDependencies,
   { caller, runId, nodeId, value }: Resolving,
 ): Promise<Answered<ResolvedInterrupt>> {
   const view = await coordinator.view(runId);

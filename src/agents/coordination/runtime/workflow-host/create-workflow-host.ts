@@ -15,7 +15,7 @@ import { createTenantWorkspace } from "./requests/tenant-workspace.ts";
 import { runAgent } from "./agents/run-agent.ts";
 import type { Answered, Caller, CreatedRun, CreateRun, WorkflowHost } from "./records/workflow-host.ts";
 import { createTurnsByName } from "../../std/turns-by-name.ts";
-import type { WorkflowHostParts } from "./records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "./records/workflow-dependencies.ts";
 import { ownWorkspace } from "./records/run-workspace.ts";
 
 /** Lists the workflows that this host would not refuse to run. */
@@ -53,22 +53,22 @@ async function stopHost({ watching, runs }: Hosting, recovery: Recovery): Promis
   await recovery.leave();
 }
 
-export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
-  const hosting = createHosting(parts);
+export function createWorkflowHost(dependencies: WorkflowHostDependencies): WorkflowHost {
+  const hosting = createHosting(dependencies);
   const recovery = createRecovery({
-    ...parts,
+    ...dependencies,
     runs: hosting.runs,
     usage: hosting.usage,
     ownRuns: hosting.ownRuns,
     orphaned: (entry) => endOrphan(hosting, entry),
   });
-  const interrupts = { ...parts, driver: hosting.runs };
+  const interrupts = { ...dependencies, driver: hosting.runs };
   const runnable = listRunnableIds(hosting);
   const forkTurns = createTurnsByName();
   return {
     // Known when the host listens.
     get hostId() {
-      return parts.settings.hostId;
+      return dependencies.settings.hostId;
     },
     create: (caller, request) => createAndDrive(hosting, caller, request),
     snapshot: (caller, runId) => readSnapshot(hosting, caller, runId),
@@ -89,7 +89,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     workflowIds: () => runnable,
     register: (caller, definition) => registerWorkflow(hosting, caller, definition),
     memory: ({ tenant }, scope, query) =>
-      parts.store.memory.list({ tenant, scope }, { ...query, now: parts.clock.now() }),
+      dependencies.store.memory.list({ tenant, scope }, { ...query, now: dependencies.clock.now() }),
     runAgent: (caller, agentRun, signal) =>
       runAgent(
         {
@@ -102,10 +102,10 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     agents: () => hosting.agentBook.installed.map(createInventoryEntry),
     workspace: ({ tenant }, owner) =>
       createTenantWorkspace(
-        parts,
+        dependencies,
         owner === undefined ? ownWorkspace(tenant) : { tenant, scope: `owner:${owner}` },
       ),
-    requests: parts.store.requests,
+    requests: dependencies.store.requests,
     ...(hosting.seams && { seams: hosting.seams }),
     start: () => recovery.start(),
     stop: () => stopHost(hosting, recovery),

@@ -8,7 +8,7 @@ export interface MergedFiles {
   readonly unmerged: readonly UnmergedFile[];
 }
 
-interface Parts {
+interface Dependencies {
   readonly worktrees: Pick<Worktrees, "texts" | "versionOf">;
   readonly textMerge: () => Promise<TextMerge>;
 }
@@ -19,13 +19,13 @@ type FileFate =
   | { readonly kind: "unmerged"; readonly file: UnmergedFile };
 
 export async function mergeFiles(
-  parts: Parts,
+  dependencies: Dependencies,
   worktree: OpenWorktree,
   changes: readonly WorktreeChange[],
 ): Promise<MergedFiles> {
   const fates: FileFate[] = [];
   for (const change of changes)
-    fates.push(decideByVersions(change) ?? (await mergeTexts(parts, worktree, change)));
+    fates.push(decideByVersions(change) ?? (await mergeTexts(dependencies, worktree, change)));
   return {
     writes: fates.flatMap((fate) => (fate.kind === "write" ? [fate.write] : [])),
     unmerged: fates.flatMap((fate) => (fate.kind === "unmerged" ? [fate.file] : [])),
@@ -49,7 +49,7 @@ function isOfFile(version: string): boolean {
 }
 
 async function mergeTexts(
-  { worktrees, textMerge }: Parts,
+  { worktrees, textMerge }: Dependencies,
   worktree: OpenWorktree,
   { path, base, theirs, ours }: WorktreeChange,
 ): Promise<FileFate> {

@@ -17,14 +17,14 @@ import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { TextMerge } from "../../ports/text-merge.ts";
 import type { OpenWorktree, WorktreeChange, WorktreeWrite } from "../../ports/worktrees.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
-import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { writeQuestion } from "../questions/question-text.ts";
 import { mergeFiles, type MergedFiles } from "./merge-files.ts";
 import { formatMergeQuestion } from "./merge-question.ts";
 import { nameWorktree } from "../attempts/worktree-name.ts";
 
-/** The parts that merging back needs, with arbitration and the file system. */
-export interface MergeParts extends RuntimeParts {
+/** The collaborators that merging back needs, with arbitration and the file system. */
+export interface MergeDependencies extends RuntimeDependencies {
   readonly files: ResourceFiles;
   readonly textMerge: () => Promise<TextMerge>;
   /** By repository: two merges at once would not see each other's files. */
@@ -36,7 +36,7 @@ export interface MergeParts extends RuntimeParts {
 }
 
 interface Merge {
-  readonly parts: MergeParts;
+  readonly dependencies: MergeDependencies;
   readonly state: OpenCoordination;
   readonly stepId: StepId;
   readonly attempt: number;
@@ -46,23 +46,23 @@ interface Merge {
 }
 
 export async function mergeWorktree(
-  parts: MergeParts,
+  dependencies: MergeDependencies,
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: MergeWorktree,
 ): Promise<void> {
   // D1: nothing is written for a result that may still fail to reach the disk.
-  await parts.runs.settled(coordinationId);
-  const worktree = await findWorktree(parts, { coordinationId, stepId, attempt });
+  await dependencies.runs.settled(coordinationId);
+  const worktree = await findWorktree(dependencies, { coordinationId, stepId, attempt });
   if (!worktree) return;
   const { repository } = worktree.opened;
-  await parts.merging.run(repository, async () => {
-    const current = await findWorktree(parts, { coordinationId, stepId, attempt });
+  await dependencies.merging.run(repository, async () => {
+    const current = await findWorktree(dependencies, { coordinationId, stepId, attempt });
     if (!current) return;
     const { state, opened, merge } = current;
-    const name = nameWorktree(parts, { coordinationId, stepId, attempt });
+    const name = nameWorktree(dependencies, { coordinationId, stepId, attempt });
     const place = { name, repository, base: opened.base };
     const begun = merge?.status === "begun" ? { begun: merge.files } : {};
-    await mergeBack({ parts, state, stepId, attempt, worktree: place, ...begun });
+    await mergeBack({ dependencies, state, stepId, attempt, worktree: place, ...begun });
   });
 }
 
@@ -73,7 +73,7 @@ interface KnownWorktree {
 }
 
 async function findWorktree(
-  { runs }: MergeParts,
+  { runs }: MergeDependencies,
   { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
 ): Promise<KnownWorktree | undefined> {
   const state = await runs.state(coordinationId);
@@ -83,10 +83,10 @@ async function findWorktree(
 }
 
 async function mergeBack(merge: Merge): Promise<void> {
-  const compared = await merge.parts.worktrees.compare(merge.worktree);
+  const compared = await merge.dependencies.worktrees.compare(merge.worktree);
   if (compared.kind === "compared") {
-    const merged = await mergeFiles(merge.parts, merge.worktree, compared.changes);
-    await merge.parts.arbiter.whileNothingIsRuled(() => writeMerged(merge, compared.changes, merged));
+    const merged = await mergeFiles(merge.dependencies, merge.worktree, compared.changes);
+    await merge.dependencies.arbiter.whileNothingIsRuled(() => writeMerged(merge, compared.changes, merged));
     return;
   }
   const { message } = compared;
@@ -113,7 +113,7 @@ async function writeMerged(
 async function begin(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
   const files = writes.map(({ path, before, after }) => ({ path, before, after }));
   const isBegun = await submit(merge, { type: "beginMerge", ...aboutOf(merge), files });
-  await merge.parts.runs.settled(merge.state.coordinationId);
+  await merge.dependencies.runs.settled(merge.state.coordinationId);
   return isBegun;
 }
 
@@ -143,7 +143,7 @@ async function writeFiles(
 ): Promise<void> {
   const unmerged = [...lostFiles];
   for (const write of writes) {
-    const written = await merge.parts.worktrees.write(merge.worktree, write);
+    const written = await merge.dependencies.worktrees.write(merge.worktree, write);
     if (written !== "written") unmerged.push({ path: write.path, because: written });
   }
   const written = writes.length + lostFiles.length - unmerged.length;
@@ -157,19 +157,19 @@ function aboutOf({ stepId, attempt }: Merge): { readonly stepId: StepId; readonl
 }
 
 async function listHeldFiles(merge: Merge, writes: readonly WorktreeWrite[]): Promise<UnmergedFile[]> {
-  const { parts, state, stepId } = merge;
+  const { dependencies, state, stepId } = merge;
   const heldFiles: UnmergedFile[] = [];
   for (const { path } of writes) {
     const resource = await locate(merge, path);
     if (resource === undefined) heldFiles.push({ path, because: "not_a_file" });
-    else if (await parts.arbiter.isHeldByOthers(state, stepId, resource))
+    else if (await dependencies.arbiter.isHeldByOthers(state, stepId, resource))
       heldFiles.push({ path, because: "held" });
   }
   return heldFiles;
 }
 
-function locate({ parts, worktree }: Merge, path: string): Promise<string | undefined> {
-  return parts.files.locate(`${worktree.repository}/${path}`, worktree.repository);
+function locate({ dependencies, worktree }: Merge, path: string): Promise<string | undefined> {
+  return dependencies.files.locate(`${worktree.repository}/${path}`, worktree.repository);
 }
 
 /** Returns what is in the files now: others may have to know of it before they write. */
@@ -180,8 +180,8 @@ async function listChanged(
   const changed: { resource: string; version: string }[] = [];
   for (const { path } of writes) {
     const resource =
-      (await locate(merge, path)) ?? nameFile(merge.worktree.repository, merge.parts.files.machine);
-    const look = await merge.parts.files.look(resource);
+      (await locate(merge, path)) ?? nameFile(merge.worktree.repository, merge.dependencies.files.machine);
+    const look = await merge.dependencies.files.look(resource);
     changed.push({ resource, version: "version" in look ? look.version : "unreadable" });
   }
   return changed;
@@ -196,11 +196,11 @@ async function askAbout(
     readonly written: number;
   },
 ): Promise<void> {
-  const { parts, worktree, stepId } = merge;
-  const place = await parts.worktrees.keep(worktree);
+  const { dependencies, worktree, stepId } = merge;
+  const place = await dependencies.worktrees.keep(worktree);
   const { repository } = worktree;
   const text = writeQuestion({ question: formatMergeQuestion({ ...problem, ...place, repository, stepId }) });
-  const question: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
+  const question: ContentInput = { ref: dependencies.refOf(text), text, keepWhileRunning: true };
   const files = problem.unmerged.slice(0, BOUNDS.worktreeFilesMax);
   await submit(merge, { type: "askAboutMerge", ...aboutOf(merge), files, question: question.ref }, [
     question,
@@ -209,11 +209,11 @@ async function askAbout(
 
 /** False where it was refused, because the attempt is over. */
 async function submit(
-  { parts, state }: Merge,
+  { dependencies, state }: Merge,
   command: Command,
   contents: readonly ContentInput[] = [],
 ): Promise<boolean> {
-  const submitted = await parts.runs.submit(state.coordinationId, [command], contents);
-  parts.watch(submitted.state);
+  const submitted = await dependencies.runs.submit(state.coordinationId, [command], contents);
+  dependencies.watch(submitted.state);
   return submitted.kind !== "refused";
 }

@@ -12,9 +12,9 @@ import { workflowIdOf } from "../../../workflow/node-contract/agent-tools.ts";
 import { AGENT } from "../../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { mayInvoke } from "../../../workflow/nodes/node-types.ts";
-import type { AgentHostParts } from "../records/agent-parts.ts";
+import type { AgentHostDependencies } from "../records/agent-dependencies.ts";
 import type { RunBook, RunnableWorkflow } from "../records/run-book.ts";
-import type { HashedStore } from "../records/workflow-parts.ts";
+import type { HashedStore } from "../records/workflow-dependencies.ts";
 
 export interface AgentBook {
   /** By their ids. */
@@ -50,18 +50,18 @@ interface Entry {
 const KNOWN_MAX = 500;
 
 export function createAgentBook(
-  parts: HashedStore,
-  { installed }: AgentHostParts,
+  dependencies: HashedStore,
+  { installed }: AgentHostDependencies,
   runs: WorkflowCompiler,
 ): AgentBook {
   const sorted = installed.toSorted((one, other) => (one.manifest.agentId < other.manifest.agentId ? -1 : 1));
   const entries = new Map(
     sorted.map((agent): [string, Entry] => {
       const text = JSON.stringify(agent);
-      return [agent.manifest.agentId, { agent, text, sha256: parts.sha256(text), isStored: false }];
+      return [agent.manifest.agentId, { agent, text, sha256: dependencies.sha256(text), isStored: false }];
     }),
   );
-  const book: Book = { ...parts, runs, entries, known: new Map(), workflows: new Map() };
+  const book: Book = { ...dependencies, runs, entries, known: new Map(), workflows: new Map() };
   return {
     installed: sorted,
     find: (agentId) => entries.get(agentId)?.agent,

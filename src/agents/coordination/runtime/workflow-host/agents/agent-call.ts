@@ -23,11 +23,11 @@ import type { Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
 import type { PlayedTool } from "../records/conformance-play.ts";
 import { maskText } from "../records/mask-secrets.ts";
-import { findToolDenial, findLackingScopes, type GateParts } from "./tool-gate.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { findToolDenial, findLackingScopes, type GateDependencies } from "./tool-gate.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface CallParts
-  extends GateParts, Pick<WorkflowHostParts, "tools" | "clock" | "secrets" | "conformance"> {
+export interface CallDependencies
+  extends GateDependencies, Pick<WorkflowHostDependencies, "tools" | "clock" | "secrets" | "conformance"> {
   readonly agentBook: AgentBook;
 }
 
@@ -46,48 +46,56 @@ export interface Calling {
 
 type Returned = (AgentOutcome & { readonly kind: "agent_tool_returned" })["returned"];
 
-export async function callAgentTool(parts: CallParts, toolCall: Calling): Promise<AgentOutcome> {
-  const gated = refuseTool(parts, toolCall);
+export async function callAgentTool(
+  dependencies: CallDependencies,
+  toolCall: Calling,
+): Promise<AgentOutcome> {
+  const gated = refuseTool(dependencies, toolCall);
   if (gated) return { kind: "agent_tool_returned", returned: gated };
-  const begunAt = parts.clock.now();
-  const returned = await runTool(parts, toolCall);
-  const durationMs = Math.max(0, parts.clock.now() - begunAt);
+  const begunAt = dependencies.clock.now();
+  const returned = await runTool(dependencies, toolCall);
+  const durationMs = Math.max(0, dependencies.clock.now() - begunAt);
   return { kind: "agent_tool_returned", returned: { ...returned, durationMs } };
 }
 
 /** Returns why the call is refused before it begins; `undefined` when it may be made. */
-function refuseTool(parts: CallParts, { run, effect: { call, tool } }: Calling): Returned | undefined {
-  const played = playedToolOf(parts, run, tool);
+function refuseTool(
+  dependencies: CallDependencies,
+  { run, effect: { call, tool } }: Calling,
+): Returned | undefined {
+  const played = playedToolOf(dependencies, run, tool);
   const denied = findLackingScopes(played?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
   // A simulation empties a bucket of this run's alone: others' calls of the tool are not denied for it.
   const bucket = played?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
   const gated = { toolName: call.toolName, tool: played ? bucket : tool };
-  if (played?.isExhausted) while (!findToolDenial(parts, run, gated));
-  return findToolDenial(parts, run, gated);
+  if (played?.isExhausted) while (!findToolDenial(dependencies, run, gated));
+  return findToolDenial(dependencies, run, gated);
 }
 
 function playedToolOf(
-  { conformance }: CallParts,
+  { conformance }: CallDependencies,
   { started }: WorkflowRun,
   tool: BoundTool,
 ): PlayedTool | undefined {
   return conformance?.agentOf(started.configurable)?.findTool(tool);
 }
 
-async function runTool(parts: CallParts, toolCall: Calling): Promise<Returned> {
+async function runTool(dependencies: CallDependencies, toolCall: Calling): Promise<Returned> {
   const { tool, call: made } = toolCall.effect;
-  if (tool.transport === "mcp") return callServer(parts, toolCall);
-  const played = playedToolOf(parts, toolCall.run, tool);
+  if (tool.transport === "mcp") return callServer(dependencies, toolCall);
+  const played = playedToolOf(dependencies, toolCall.run, tool);
   if (played)
-    return played.fails ? createToolError("tool_failed", "the tool failed") : createToolAnswer(parts, "done");
+    return played.fails
+      ? createToolError("tool_failed", "the tool failed")
+      : createToolAnswer(dependencies, "done");
   switch (made.toolName) {
     case MEMORY_READ:
-      return readNotes(parts, toolCall);
+      return readNotes(dependencies, toolCall);
     case MEMORY_WRITE:
       return admitNote(made.args);
     case HANDOFF:
-      return admitHandoff(parts, toolCall);
+      return admitHandoff(dependencies, toolCall);
     default:
       return createToolError("not_configured", "this host has no such tool");
   }
@@ -97,7 +105,7 @@ function createToolError(code: string, message: string): Returned {
   return { status: "error", error: { code, message } };
 }
 
-function createToolAnswer({ secrets }: CallParts, text: string): Returned {
+function createToolAnswer({ secrets }: CallDependencies, text: string): Returned {
   const clean = maskText(text.toWellFormed(), secrets);
   const most = AGENT_BOUNDS.toolResultCharsMax;
   const isCut = clean.length > most;
@@ -108,16 +116,16 @@ function createToolAnswer({ secrets }: CallParts, text: string): Returned {
 const FAILURE_CHARS_MAX = 2_000;
 
 async function callServer(
-  parts: CallParts,
+  dependencies: CallDependencies,
   { run, effect, signal, trace, parent }: Calling,
 ): Promise<Returned> {
   const { tool, call: made } = effect;
-  const url = urlOf(parts, tool);
+  const url = urlOf(dependencies, tool);
   const { tool: name = "" } = tool;
   if (url === undefined)
     return createToolError("not_configured", "the tool's server is not configured any more");
   const answer = await (
-    await parts.tools()
+    await dependencies.tools()
   ).callMcp({
     url,
     tool: name,
@@ -129,12 +137,15 @@ async function callServer(
   });
   if (answer.kind !== "answered") return createToolError(answer.errorCode ?? answer.code, answer.message);
   const text = answer.text === "" ? JSON.stringify(answer.structured ?? answer.content) : answer.text;
-  if (answer.ok) return createToolAnswer(parts, text);
-  const why = maskText(text.toWellFormed(), parts.secrets).slice(0, FAILURE_CHARS_MAX);
+  if (answer.ok) return createToolAnswer(dependencies, text);
+  const why = maskText(text.toWellFormed(), dependencies.secrets).slice(0, FAILURE_CHARS_MAX);
   return createToolError("tool_failed", why === "" ? "the tool says that it failed" : why);
 }
 
-function urlOf({ agentHost: { mcpServers } }: CallParts, { server = "" }: BoundTool): string | undefined {
+function urlOf(
+  { agentHost: { mcpServers } }: CallDependencies,
+  { server = "" }: BoundTool,
+): string | undefined {
   return Object.hasOwn(mcpServers, server) ? mcpServers[server] : undefined;
 }
 
@@ -144,14 +155,14 @@ function callIdOf(runId: CoordinationId, callId: string): string {
 
 const NOTES_MAX = 100;
 
-async function readNotes(parts: CallParts, { effect, readMemory }: Calling): Promise<Returned> {
+async function readNotes(dependencies: CallDependencies, { effect, readMemory }: Calling): Promise<Returned> {
   const { tag, limit } = effect.call.args;
   const entries = await readMemory({
     ...(typeof tag === "string" && { tag }),
     limit: typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), NOTES_MAX) : NOTES_MAX,
   });
   const notes = entries.map(({ content, tags, createdAt }) => ({ content, tags, createdAt }));
-  return createToolAnswer(parts, JSON.stringify(notes));
+  return createToolAnswer(dependencies, JSON.stringify(notes));
 }
 
 /** Admits a note. It is written together with the event that records it. */
@@ -164,7 +175,7 @@ function admitNote(args: Values): Returned {
   return { status: "ok", outcome: { text: "kept" } };
 }
 
-function admitHandoff({ agentBook }: CallParts, { effect }: Calling): Returned {
+function admitHandoff({ agentBook }: CallDependencies, { effect }: Calling): Returned {
   const handoff = readHandoff(effect.call.args);
   if (!handoff || !agentBook.find(handoff.toAgentId))
     return createToolError("agent_not_installed", "there is no agent of that name");

@@ -14,17 +14,17 @@ import type { Values } from "../../../workflow/state/values.ts";
 import { resolveMemoryScope } from "../../../workflow/state/memory-scope.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
-import type { AgentHostParts } from "../records/agent-parts.ts";
+import type { AgentHostDependencies } from "../records/agent-dependencies.ts";
 import type { PlayedAgent } from "../records/conformance-play.ts";
 import { shortenName } from "../models/model-request.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface PrepareParts extends Pick<
-  WorkflowHostParts,
+export interface PrepareDependencies extends Pick<
+  WorkflowHostDependencies,
   "chat" | "contract" | "tools" | "settings" | "logger" | "conformance"
 > {
   readonly agentBook: AgentBook;
-  readonly agentHost: AgentHostParts;
+  readonly agentHost: AgentHostDependencies;
 }
 
 export interface Preparing {
@@ -37,15 +37,18 @@ export interface Preparing {
 type Prepared = AgentOutcome & { readonly kind: "agent_prepared" };
 type Refusal = NonNullable<Prepared["refusal"]>;
 
-export async function prepareAgent(parts: PrepareParts, preparing: Preparing): Promise<Prepared> {
-  const agent = await parts.agentBook.load(preparing.effect.manifest);
+export async function prepareAgent(
+  dependencies: PrepareDependencies,
+  preparing: Preparing,
+): Promise<Prepared> {
+  const agent = await dependencies.agentBook.load(preparing.effect.manifest);
   if (!agent) return failForUnknownAgent(preparing);
-  const played = parts.conformance?.agentOf(preparing.run.started.configurable);
+  const played = dependencies.conformance?.agentOf(preparing.run.started.configurable);
   const ai = optionsOf(preparing.run.started.configurable ?? {});
-  const model = played ? { resolved: played.model } : await resolveModel(parts, agent, ai);
-  const task = await checkTask(parts, agent, { task: preparing.effect.task, played });
+  const model = played ? { resolved: played.model } : await resolveModel(dependencies, agent, ai);
+  const task = await checkTask(dependencies, agent, { task: preparing.effect.task, played });
   const bound = {
-    ...(await boundOf(parts, preparing, { agent, played })),
+    ...(await boundOf(dependencies, preparing, { agent, played })),
     task: task.task,
     ...model.resolved,
     ...samplingOf(ai),
@@ -65,18 +68,18 @@ type Bound = Prepared["bound"];
 
 /** Steps 3, 4 and 7: its tools, its memory, its threshold. */
 async function boundOf(
-  parts: PrepareParts,
+  dependencies: PrepareDependencies,
   preparing: Preparing,
   { agent, played }: Playing,
 ): Promise<Omit<Bound, "task">> {
   const { invocationId, agentId, memoryRef = `agent:${agentId}` } = preparing.effect;
   const hasMemory = agent.manifest.memoryShape?.longTerm === true;
-  const agentSurface = await surfaceOf(parts, preparing, { agent, hasMemory });
+  const agentSurface = await surfaceOf(dependencies, preparing, { agent, hasMemory });
   return {
     invocationId,
     agentId,
     tools: [...agentSurface, ...(played?.tools ?? [])],
-    threshold: thresholdOf(parts, agent, preparing.run),
+    threshold: thresholdOf(dependencies, agent, preparing.run),
     ...(hasMemory && { memoryScope: resolveMemoryScope(preparing.run, memoryRef) }),
   };
 }
@@ -162,7 +165,7 @@ interface ResolvedModel {
 
 /** Step 1: what the run says goes before what the host says of the class. */
 async function resolveModel(
-  { chat, agentHost }: PrepareParts,
+  { chat, agentHost }: PrepareDependencies,
   { manifest }: InstalledAgent,
   { model: named, provider, modelClass = manifest.modelClass }: AiOptions,
 ): Promise<ResolvedModel> {
@@ -186,7 +189,7 @@ function addProvider(provider: string | undefined, model: string): string {
 
 /** Step 7: the run, the manifest, the host. */
 function thresholdOf(
-  { settings }: PrepareParts,
+  { settings }: PrepareDependencies,
   { manifest }: InstalledAgent,
   { started }: WorkflowRun,
 ): number {
@@ -252,7 +255,7 @@ interface CheckedTask {
 
 /** Step 6, the task: unconditional where a schema is there. */
 async function checkTask(
-  { contract }: PrepareParts,
+  { contract }: PrepareDependencies,
   { taskSchema }: InstalledAgent,
   { task, played }: { readonly task: unknown; readonly played: PlayedAgent | undefined },
 ): Promise<CheckedTask> {
@@ -270,12 +273,12 @@ async function checkTask(
 
 /** Step 3: what the allowlist names and the host has. Without an allowlist an agent has no tools. */
 async function surfaceOf(
-  parts: PrepareParts,
+  dependencies: PrepareDependencies,
   preparing: Preparing,
   { agent, hasMemory }: { readonly agent: InstalledAgent; readonly hasMemory: boolean },
 ): Promise<BoundTool[]> {
   const allowed = [...new Set(agent.manifest.toolAllowlist ?? [])];
-  const offered = allowed.some((id) => id.startsWith(MCP)) ? await listAll(parts, preparing) : [];
+  const offered = allowed.some((id) => id.startsWith(MCP)) ? await listAll(dependencies, preparing) : [];
   const surface: BoundTool[] = [];
   const takenNames = new Set<string>();
   let chars = 0;
@@ -343,7 +346,7 @@ function findOfferedTool(
 
 /** Lists the tools of all servers. A server that cannot be asked offers none now. */
 async function listAll(
-  { tools, agentHost, logger }: PrepareParts,
+  { tools, agentHost, logger }: PrepareDependencies,
   { signal, trace }: Preparing,
 ): Promise<readonly Offered[]> {
   const caller = await tools();

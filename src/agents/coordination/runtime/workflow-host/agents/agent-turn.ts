@@ -29,10 +29,10 @@ import { systemOf } from "./agent-rules.ts";
 import { maskText, maskValue } from "../records/mask-secrets.ts";
 import { shortenName } from "../models/model-request.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface TurnParts extends Pick<
-  WorkflowHostParts,
+export interface TurnDependencies extends Pick<
+  WorkflowHostDependencies,
   "chat" | "contract" | "sha256" | "secrets" | "conformance"
 > {
   readonly agentBook: AgentBook;
@@ -48,20 +48,20 @@ export interface Turning {
 type Bound = WorkflowPayloads["coordination.agent_bound"];
 type Turned = AgentOutcome & { readonly kind: "agent_turned" };
 
-export async function turnAgent(parts: TurnParts, turning: Turning): Promise<EffectOutcome> {
+export async function turnAgent(dependencies: TurnDependencies, turning: Turning): Promise<EffectOutcome> {
   const { effect, run } = turning;
-  const agent = await parts.agentBook.load(effect.manifest);
+  const agent = await dependencies.agentBook.load(effect.manifest);
   const bound = run.nodes.get(effect.nodeId)?.invocation?.bound;
   if (!agent || !bound)
     return { kind: "failed", error: { code: "agent_not_installed", message: "the agent cannot be read" } };
   const request = requestOf(agent, bound, effect);
-  const answer = await ask(parts, turning, { agent, bound, request });
-  const digest = digestOf(parts, request, readAnsweringModel(bound, answer));
+  const answer = await ask(dependencies, turning, { agent, bound, request });
+  const digest = digestOf(dependencies, request, readAnsweringModel(bound, answer));
   if (answer.kind !== "answered") return failureOf(answer, digest && { asked: digest });
   const modelEvent = modelEventOf(answer, digest);
   if (answer.refusal !== undefined || answer.finishReason === "content-filter")
     return { kind: "model_refused", ...modelEvent };
-  const answeredTurn = await readAnsweredTurn(parts, {
+  const answeredTurn = await readAnsweredTurn(dependencies, {
     agent,
     bound,
     answer,
@@ -83,7 +83,7 @@ interface Ready {
 }
 
 async function ask(
-  { chat, conformance }: TurnParts,
+  { chat, conformance }: TurnDependencies,
   { run, effect, signal, trace: { traceparent } }: Turning,
   { agent, bound, request }: Ready,
 ): Promise<ChatAnswer | OutboundFailure> {
@@ -143,7 +143,7 @@ function chatMessageFromAgent(message: AgentMessage): ChatMessage {
 
 /** The request's key by recipe v2, which the resolved model is part of. */
 function digestOf(
-  { sha256 }: TurnParts,
+  { sha256 }: TurnDependencies,
   { system, messages, tools, temperature, maxTokens }: Request,
   { provider, model }: Named,
 ): ModelAsked | undefined {
@@ -178,21 +178,21 @@ interface Answered {
 
 type AnsweredTurn = Pick<Turned, "turn" | "reasoning" | "refusal">;
 
-async function readAnsweredTurn(parts: TurnParts, answered: Answered): Promise<AnsweredTurn> {
+async function readAnsweredTurn(dependencies: TurnDependencies, answered: Answered): Promise<AnsweredTurn> {
   const { answer, agent } = answered;
   const { usage, toolCalls = [], reasoning = "" } = answer;
   const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
-  const clean = (text: string): string => maskText(text.toWellFormed(), parts.secrets);
+  const clean = (text: string): string => maskText(text.toWellFormed(), dependencies.secrets);
   const text = clean(answer.text);
   const thought = clean(reasoning).slice(0, AGENT_BOUNDS.answerCharsMax);
   if (toolCalls.length > 0) {
     const calls = toolCalls
       .slice(0, CALLS_PER_TURN_MAX)
-      .map((call, at) => callOf(parts, answered, { call, at }));
+      .map((call, at) => callOf(dependencies, answered, { call, at }));
     const aloud = text.slice(0, AGENT_BOUNDS.answerCharsMax);
     return { turn: { text: aloud, calls, tokens }, reasoning: thought === "" ? aloud : thought };
   }
-  const result = readResult(await parts.contract(), agent.returnSchema, {
+  const result = readResult(await dependencies.contract(), agent.returnSchema, {
     text,
     finish: answer.finishReason,
   });
@@ -212,7 +212,7 @@ interface CallPlace {
 
 /** Resolves a call that the model wrote. Only tools on the agent's surface can be called. */
 function callOf(
-  { sha256, secrets }: TurnParts,
+  { sha256, secrets }: TurnDependencies,
   { bound, callsLeft, turn }: Answered,
   { call, at }: CallPlace,
 ): AskedCall {

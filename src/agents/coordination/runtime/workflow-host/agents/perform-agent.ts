@@ -4,12 +4,12 @@ import type { TraceContext } from "../../../ports/outbound.ts";
 import type { AgentEffect } from "../../../workflow/node-contract/agent-effects.ts";
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
 import type { Values } from "../../../workflow/state/values.ts";
-import { callAgentTool, type CallParts } from "./agent-call.ts";
-import { prepareAgent, type PrepareParts } from "./agent-prepare.ts";
-import { turnAgent, type TurnParts } from "./agent-turn.ts";
+import { callAgentTool, type CallDependencies } from "./agent-call.ts";
+import { prepareAgent, type PrepareDependencies } from "./agent-prepare.ts";
+import { turnAgent, type TurnDependencies } from "./agent-turn.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
-export type AgentParts = CallParts & PrepareParts & TurnParts;
+export type AgentDependencies = CallDependencies & PrepareDependencies & TurnDependencies;
 
 export interface AgentAct {
   readonly effect: AgentEffect;
@@ -23,21 +23,21 @@ export interface AgentAct {
 }
 
 export async function performAgent(
-  parts: AgentParts,
+  dependencies: AgentDependencies,
   { run }: LoadedRun,
   act: AgentAct,
 ): Promise<EffectOutcome> {
   const { effect, signal, trace } = act;
   switch (effect.kind) {
     case "prepare_agent":
-      return prepareAgent(parts, { run, effect, signal, trace });
+      return prepareAgent(dependencies, { run, effect, signal, trace });
     case "ask_agent":
-      return turnAgent(parts, { run, effect, signal, trace });
+      return turnAgent(dependencies, { run, effect, signal, trace });
     case "call_agent_tool": {
       const scope = run.nodes.get(effect.nodeId)?.invocation?.bound?.memoryScope;
       const readMemory: Parameters<typeof callAgentTool>[1]["readMemory"] = (query) =>
         scope === undefined ? Promise.resolve([]) : act.readMemory(scope, query);
-      return callAgentTool(parts, { run, effect, signal, trace, readMemory, parent: act.parent() });
+      return callAgentTool(dependencies, { run, effect, signal, trace, readMemory, parent: act.parent() });
     }
   }
 }

@@ -5,11 +5,11 @@
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
 import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import type { AgentHostParts } from "../records/agent-parts.ts";
+import type { AgentHostDependencies } from "../records/agent-dependencies.ts";
 import type { ToolRates } from "./tool-rates.ts";
 
-export interface GateParts {
-  readonly agentHost: AgentHostParts;
+export interface GateDependencies {
+  readonly agentHost: AgentHostDependencies;
   readonly toolRates: ToolRates;
 }
 
@@ -26,7 +26,7 @@ export interface Denied {
 
 /** Returns why the call is denied. A call that is not denied counts. */
 export function findToolDenial(
-  { agentHost, toolRates }: GateParts,
+  { agentHost, toolRates }: GateDependencies,
   { started: { scopes, owner } }: WorkflowRun,
   { toolName, tool }: GatedTool,
 ): Denied | undefined {
@@ -37,7 +37,7 @@ export function findToolDenial(
   return { status: "rate_limited", error: { code: "rate_limited", message } };
 }
 
-function listRequiredScopes({ toolScopes }: AgentHostParts, names: readonly string[]): string[] {
+function listRequiredScopes({ toolScopes }: AgentHostDependencies, names: readonly string[]): string[] {
   const all = names.flatMap((name) => (Object.hasOwn(toolScopes, name) ? (toolScopes[name] ?? []) : []));
   return [...new Set(all)];
 }

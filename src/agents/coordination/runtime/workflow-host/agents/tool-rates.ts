@@ -1,6 +1,6 @@
 /** Owns: how often one principal may call one tool (RFC 0064 §D). It is of this process, and forgets with it. */
 import type { Clock } from "../../../ports/clock.ts";
-import type { ToolRate } from "../records/agent-parts.ts";
+import type { ToolRate } from "../records/agent-dependencies.ts";
 
 export interface ToolRates {
   /** Whether a call may be made now; it counts then. */

@@ -6,7 +6,14 @@ import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids
 import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { isEndedPhase, isMaterialising, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import { appendPlanned, isConflict, planOn, settleAll, type Planned, type PlanParts } from "./plan-runs.ts";
+import {
+  appendPlanned,
+  isConflict,
+  planOn,
+  settleAll,
+  type Planned,
+  type PlanDependencies,
+} from "./plan-runs.ts";
 import {
   dropRun,
   entryOf,
@@ -39,7 +46,7 @@ export type Perform = (
   deliver: Deliver,
 ) => Promise<WaitingEffect | undefined>;
 
-export interface DriverParts extends PlanParts {
+export interface DriverDependencies extends PlanDependencies {
   readonly book: RunBook;
   readonly ownRuns: OwnRuns;
   readonly perform: Perform;
@@ -48,7 +55,7 @@ export interface DriverParts extends PlanParts {
 
 const RACES_MAX = 8;
 
-export interface Driving extends DriverParts, DrivenRuns {
+export interface Driving extends DriverDependencies, DrivenRuns {
   readonly listeners: ((loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void)[];
   isStopping: boolean;
   readonly stopping: AbortController;

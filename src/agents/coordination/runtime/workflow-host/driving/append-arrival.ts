@@ -32,8 +32,8 @@ export async function askElsewhere<R>(
     const { graph } = now;
     const { settings, clock, owner } = driving;
     const before = draftGoingLive(now.run, { graph, settings }, owner.id);
-    const parts = { graph, settings, now: clock.now() };
-    const { run, events } = recordDrafts(now.run, parts, [...before, ...answer.drafts]);
+    const context = { graph, settings, now: clock.now() };
+    const { run, events } = recordDrafts(now.run, context, [...before, ...answer.drafts]);
     if (answer.drafts.length === 0 || events.length === 0) return { loadedRun: now };
     try {
       return { loadedRun: await appendArrival(driving, { run, graph }, events) };

@@ -5,13 +5,13 @@ import type { NewestRuns } from "./drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { RunWatch } from "./watch-runs.ts";
 
-interface AwaitParts {
+interface AwaitDependencies {
   readonly runs: NewestRuns;
   readonly watching: RunWatch;
 }
 
 /** Resolves with the run as it ended, or with `undefined` when `signal` aborts. */
-export function awaitEndWith({ runs, watching }: AwaitParts) {
+export function awaitEndWith({ runs, watching }: AwaitDependencies) {
   return async (runId: CoordinationId, signal: AbortSignal): Promise<LoadedRun | undefined> => {
     let wake: () => void = () => undefined;
     const forget = watching.watch(runId, () => wake());
@@ -33,7 +33,10 @@ export function awaitEndWith({ runs, watching }: AwaitParts) {
 }
 
 /** Apart, so that whoever waits holds nothing of a run that has not ended. */
-async function readEnded(runs: AwaitParts["runs"], runId: CoordinationId): Promise<LoadedRun | undefined> {
+async function readEnded(
+  runs: AwaitDependencies["runs"],
+  runId: CoordinationId,
+): Promise<LoadedRun | undefined> {
   const newestRun = await runs.newest(runId);
   return newestRun && isEndedPhase(newestRun.run.phase) ? newestRun : undefined;
 }

@@ -21,12 +21,15 @@ import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.t
 import type { RunDriver } from "./drive-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 /** Decides whether this host can run a workflow. */
-export type AdmissionRules = Pick<CreateParts, "settings" | "agentBook">;
+export type AdmissionRules = Pick<CreateDependencies, "settings" | "agentBook">;
 
-export interface CreateParts extends Pick<WorkflowHostParts, "clock" | "settings" | "newRunId" | "contract"> {
+export interface CreateDependencies extends Pick<
+  WorkflowHostDependencies,
+  "clock" | "settings" | "newRunId" | "contract"
+> {
   readonly book: RunBook;
   readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
   readonly driver: Pick<RunDriver, "begin" | "newest">;
@@ -44,44 +47,44 @@ export type NewRun = CreateRun & {
 };
 
 export async function createRun(
-  parts: CreateParts,
+  dependencies: CreateDependencies,
   caller: Caller,
   newRun: NewRun,
 ): Promise<Answered<LoadedRun>> {
-  const workflow = await workflowOf(parts, caller, newRun);
+  const workflow = await workflowOf(dependencies, caller, newRun);
   if ("kind" in workflow) return workflow;
-  const refusal = await findCreateRefusal(parts, workflow, newRun);
+  const refusal = await findCreateRefusal(dependencies, workflow, newRun);
   if (refusal) return refusal;
   const { graph } = workflow;
-  const runId = newRun.runId ?? parts.newRunId();
-  const loadedRun = await withoutClaims(parts, caller, newRun);
-  const agents = await parts.agentBook.pin(graph);
-  const first = createStartedEvent(parts, { runId, caller, graph, agents, asked: loadedRun });
+  const runId = newRun.runId ?? dependencies.newRunId();
+  const loadedRun = await withoutClaims(dependencies, caller, newRun);
+  const agents = await dependencies.agentBook.pin(graph);
+  const first = createStartedEvent(dependencies, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `the request cannot be recorded: ${problem}`);
-  const reached = refuseBeyondQuota(parts, caller, { newRun, runId });
+  const reached = refuseBeyondQuota(dependencies, caller, { newRun, runId });
   if (reached) return reached;
-  await parts.book.store(workflow);
-  const begun = await beginCounted(parts, runId, () =>
-    parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph }),
+  await dependencies.book.store(workflow);
+  const begun = await beginCounted(dependencies, runId, () =>
+    dependencies.driver.begin(first, { run: evolveWorkflow(undefined, first), graph }),
   );
-  return begun ? { kind: "done", value: begun } : findExistingRun(parts, caller, runId);
+  return begun ? { kind: "done", value: begun } : findExistingRun(dependencies, caller, runId);
 }
 
 async function findCreateRefusal(
-  parts: CreateParts,
+  dependencies: CreateDependencies,
   workflow: RunnableWorkflow,
   newRun: NewRun,
 ): Promise<HostRefusal | undefined> {
   return (
-    refusalOf(parts, workflow) ??
+    refusalOf(dependencies, workflow) ??
     refuseIfTooDeep(newRun) ??
-    (await findOptionRefusal(parts, workflow, newRun))
+    (await findOptionRefusal(dependencies, workflow, newRun))
   );
 }
 
 function refuseBeyondQuota(
-  { usage }: CreateParts,
+  { usage }: CreateDependencies,
   { tenant }: Caller,
   { newRun, runId }: { readonly newRun: NewRun; readonly runId: CoordinationId },
 ): HostRefusal | undefined {
@@ -92,7 +95,7 @@ function refuseBeyondQuota(
 
 /** A run that does not begin is not counted; what there is of one by that id is counted when it is appended to. */
 export async function beginCounted<T>(
-  { usage }: CreateParts,
+  { usage }: CreateDependencies,
   runId: CoordinationId,
   begin: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
@@ -106,7 +109,7 @@ export async function beginCounted<T>(
 }
 
 async function workflowOf(
-  { book, agentBook }: CreateParts,
+  { book, agentBook }: CreateDependencies,
   { tenant }: Caller,
   { workflowId, agent }: NewRun,
 ): Promise<RunnableWorkflow | HostRefusal> {
@@ -123,7 +126,7 @@ async function workflowOf(
 
 /** Asking for a run that is there is reading it. */
 async function findExistingRun(
-  { driver }: CreateParts,
+  { driver }: CreateDependencies,
   { tenant }: Caller,
   runId: CoordinationId,
 ): Promise<Answered<LoadedRun>> {
@@ -180,13 +183,16 @@ function checkNodes(graph: NodeGraph, settings: WorkflowSettings): string[] {
 }
 
 export async function findOptionRefusal(
-  parts: Pick<CreateParts, "settings" | "contract">,
+  dependencies: Pick<CreateDependencies, "settings" | "contract">,
   { definition, graph }: RunnableWorkflow,
   { configurable = {}, inputs }: Pick<CreateRun, "configurable" | "inputs">,
 ): Promise<HostRefusal | undefined> {
-  const problems = [...listOptionsOutOfRange(parts, configurable), ...listMissingInputs(graph, inputs)];
+  const problems = [
+    ...listOptionsOutOfRange(dependencies, configurable),
+    ...listMissingInputs(graph, inputs),
+  ];
   if (definition.configurableSchema) {
-    const contract = await parts.contract();
+    const contract = await dependencies.contract();
     const found = contract.check(definition.configurableSchema, configurable);
     problems.push(...found.map(({ path, message }) => `configurable.${path}: ${message}`));
   }
@@ -209,7 +215,7 @@ const RANGES: Readonly<Record<string, Range>> = {
 };
 
 function listOptionsOutOfRange(
-  { settings }: Pick<CreateParts, "settings">,
+  { settings }: Pick<CreateDependencies, "settings">,
   configurable: Readonly<Record<string, unknown>>,
 ): string[] {
   return Object.entries(RANGES).flatMap(([key, { min, max, isWhole }]) => {
@@ -242,7 +248,7 @@ interface Beginning {
 }
 
 function createStartedEvent(
-  parts: CreateParts,
+  dependencies: CreateDependencies,
   { runId, caller, asked: newRun, graph, agents }: Beginning,
 ): WorkflowEvent {
   const { parent, inputs, transport, memoryScope, scopeId, agent } = newRun;
@@ -251,7 +257,7 @@ function createStartedEvent(
     runId,
     sequence: 0,
     type: "run.started",
-    timestamp: formatTimestamp(parts.clock.now()),
+    timestamp: formatTimestamp(dependencies.clock.now()),
     ...causeOf(parent),
     payload: {
       workflowId: graph.workflowId,
@@ -302,7 +308,7 @@ function depthOf({ depth, parent }: NewRun): number {
  * must be one that the caller may know of.
  */
 async function withoutClaims(
-  { driver, settings }: CreateParts,
+  { driver, settings }: CreateDependencies,
   { tenant }: Caller,
   request: NewRun,
 ): Promise<NewRun> {

@@ -15,7 +15,7 @@ import { dropRun, entryOf, forgetEntry, HOST_STOPS, runInTurn, type DrivenRun } 
 import type { LoadedRun } from "../records/run-book.ts";
 import {
   type Driving,
-  type DriverParts,
+  type DriverDependencies,
   advanceRun,
   takeFirstPage,
   appendWithRetries,
@@ -60,9 +60,9 @@ export interface RunDriver {
   stop(): Promise<void>;
 }
 
-export function createRunDriver(parts: DriverParts): RunDriver {
+export function createRunDriver(dependencies: DriverDependencies): RunDriver {
   const driving: Driving = {
-    ...parts,
+    ...dependencies,
     driven: new Map(),
     pending: new Map(),
     listeners: [],

@@ -15,11 +15,11 @@ import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summ
 import type { LoadedRun } from "../records/run-book.ts";
 import { createLostError } from "../../ownership/own-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 import { workspaceWritesOf } from "../records/run-workspace.ts";
 
-export interface PlanParts extends Pick<
-  WorkflowHostParts,
+export interface PlanDependencies extends Pick<
+  WorkflowHostDependencies,
   "store" | "clock" | "logger" | "settings" | "owner" | "secrets" | "sha256"
 > {
   readonly usage: TenantUsage;
@@ -28,7 +28,7 @@ export interface PlanParts extends Pick<
 export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
 
 export function planOn(
-  { settings, clock, owner }: PlanParts,
+  { settings, clock, owner }: PlanDependencies,
   { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
 ): Planned {
@@ -42,16 +42,16 @@ export function withFirst(first: WorkflowEvent, planned: Planned): Planned {
 }
 
 export function settleAll(
-  parts: PlanParts,
+  dependencies: PlanDependencies,
   loadedRun: LoadedRun,
   { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
 ): Planned {
   let planned: Planned = { run: loadedRun.run, events: [], memory: [], effects: [] };
   // SR-1: neither what it writes nor what it is told by models, tools and peers brings a secret into the log.
-  for (const outcome of maskValue(outcomes, parts.secrets)) {
+  for (const outcome of maskValue(outcomes, dependencies.secrets)) {
     const now = { ...loadedRun, run: planned.run };
-    const place = { graph: loadedRun.graph, settings: parts.settings, now: parts.clock.now() };
-    const next = planOn(parts, now, settleEffect(now.run, place, { effect, outcome }));
+    const place = { graph: loadedRun.graph, settings: dependencies.settings, now: dependencies.clock.now() };
+    const next = planOn(dependencies, now, settleEffect(now.run, place, { effect, outcome }));
     planned = {
       ...next,
       events: [...planned.events, ...next.events],
@@ -63,24 +63,27 @@ export function settleAll(
 }
 
 /** Told only where the run does something: one that waits for people goes on waiting. */
-export function draftResumption(parts: PlanParts, loadedRun: LoadedRun): readonly WorkflowDraft[] {
+export function draftResumption(
+  dependencies: PlanDependencies,
+  loadedRun: LoadedRun,
+): readonly WorkflowDraft[] {
   // A fork that goes live tells of it by itself.
   if (isAtFork(loadedRun.run)) return [];
-  const planned = planOn(parts, loadedRun);
+  const planned = planOn(dependencies, loadedRun);
   const works = planned.events.length > 0 || planned.effects.length > 0;
   const fromStatus = statusOf(loadedRun.run);
-  return works ? [{ type: "run.resuming", payload: { process: parts.owner.id, fromStatus } }] : [];
+  return works ? [{ type: "run.resuming", payload: { process: dependencies.owner.id, fromStatus } }] : [];
 }
 
 /** @throws CoordinationError `NOT_OWNER` and what `append` throws */
 export async function appendPlanned(
-  parts: PlanParts,
+  dependencies: PlanDependencies,
   { run, events, memory, effects, wakeAtMs, workspace = [] }: Planned,
   token: number | undefined,
 ): Promise<void> {
-  const { store, logger, owner } = parts;
-  const writes = memoryWritesOf(parts, run, memory);
-  const summary = summarizeProgress(parts, { run, effects, wakeAtMs });
+  const { store, logger, owner } = dependencies;
+  const writes = memoryWritesOf(dependencies, run, memory);
+  const summary = summarizeProgress(dependencies, { run, effects, wakeAtMs });
   const { runId, origin } = run;
   if (token === undefined) throw createLostError(runId);
   await store.append({
@@ -92,7 +95,7 @@ export async function appendPlanned(
     ...(writes.length > 0 && { memory: writes }),
     ...(workspace.length > 0 && { workspace }),
   });
-  parts.usage.note(runId, summary);
+  dependencies.usage.note(runId, summary);
   const last = events.at(-1);
   logger.debug(
     { runId: run.runId, sequence: last?.sequence, type: last?.type, events: events.length },
@@ -106,7 +109,7 @@ interface AppendedProgress extends Pick<Planned, "run" | "effects"> {
 
 /** With what others need to know of the run without reading it. */
 function summarizeProgress(
-  { owner, usage }: PlanParts,
+  { owner, usage }: PlanDependencies,
   { run, effects, wakeAtMs }: AppendedProgress,
 ): WorkflowSummary {
   const root = usage.rootOf(run.runId);

@@ -9,9 +9,9 @@ import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import type { RunDriver } from "./drive-runs.ts";
 import type { OwnRuns } from "../../ownership/own-runs.ts";
 import { createArrivalWatch } from "../../ownership/watch-arrivals.ts";
-import { createOwnerWatch, type OwnerWatchParts } from "./watch-owners.ts";
+import { createOwnerWatch, type OwnerWatchDependencies } from "./watch-owners.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export interface Recovery {
   /** Resolves when the runs that are left have been looked at once. */
@@ -28,8 +28,10 @@ const FORGOTTEN_MAX = 1_000;
 /** Entries of memory that are deleted in one go. */
 const DELETED_MAX = 250;
 
-interface RecoveryParts
-  extends Pick<WorkflowHostParts, "retentionMs">, Omit<OwnerWatchParts, "ownRuns" | "adopt" | "onOwnerGone"> {
+interface RecoveryDependencies
+  extends
+    Pick<WorkflowHostDependencies, "retentionMs">,
+    Omit<OwnerWatchDependencies, "ownRuns" | "adopt" | "onOwnerGone"> {
   readonly usage: TenantUsage;
   readonly ownRuns: OwnRuns;
   readonly runs: RunDriver;
@@ -37,24 +39,24 @@ interface RecoveryParts
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
 }
 
-interface Recovering extends RecoveryParts {
+interface Recovering extends RecoveryDependencies {
   /** Runs that were taken over and could not be gone on with. They are tried again. */
   failed: readonly OwnedRun[];
 }
 
-export function createRecovery(parts: RecoveryParts): Recovery {
-  const { store, clock, owner, logger, runs } = parts;
-  const recovering: Recovering = { ...parts, failed: [] };
+export function createRecovery(dependencies: RecoveryDependencies): Recovery {
+  const { store, clock, owner, logger, runs } = dependencies;
+  const recovering: Recovering = { ...dependencies, failed: [] };
   let cancel: (() => void) | undefined;
   let isStopped = false;
   const owners = createOwnerWatch({
-    ...parts,
+    ...dependencies,
     adopt: (run) => adoptOne(recovering, run),
     onOwnerGone: () => endOrphans(recovering),
   });
   const arrivals = createArrivalWatch({
     owners: store.owners,
-    ownRuns: parts.ownRuns,
+    ownRuns: dependencies.ownRuns,
     clock,
     owner,
     logger,

@@ -21,7 +21,7 @@ import { draftStop } from "../../../workflow/node-contract/run-end.ts";
 import type { Divergence } from "../../../workflow/same-draft.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export type AskAgain = (
   loadedRun: LoadedRun,
@@ -33,7 +33,7 @@ export type AskAgain = (
   signal: AbortSignal,
 ) => Promise<readonly WorkflowDraft[]>;
 
-export interface TakingParts extends Pick<WorkflowHostParts, "store" | "settings" | "clock"> {
+export interface TakingDependencies extends Pick<WorkflowHostDependencies, "store" | "settings" | "clock"> {
   readonly askAgain: AskAgain;
 }
 
@@ -50,35 +50,36 @@ export interface TakenEvents {
 
 const PAGE = 1_000;
 
-export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
+export function createTaking(dependencies: TakingDependencies, origin: RunOrigin): Taking {
   let askedEffectId: string | undefined;
   let derivesFrom: number | undefined;
   return {
     next: async (loadedRun, signal) => {
-      derivesFrom ??= await derivesFromOf(parts, origin);
+      derivesFrom ??= await derivesFromOf(dependencies, origin);
       let limit = PAGE;
       for (;;) {
-        const recorded = await recordOf(parts, origin, { from: loadedRun.run.nextSequence, limit });
-        if (typeof recorded === "string") return createEnding(parts, loadedRun.run, withoutSource(recorded));
-        const part = partOf(parts, loadedRun, { recorded, derivesFrom, askedEffectId });
-        if (!part) return createEnding(parts, loadedRun.run, UNREPLAYABLE);
+        const recorded = await recordOf(dependencies, origin, { from: loadedRun.run.nextSequence, limit });
+        if (typeof recorded === "string")
+          return createEnding(dependencies, loadedRun.run, withoutSource(recorded));
+        const part = partOf(dependencies, loadedRun, { recorded, derivesFrom, askedEffectId });
+        if (!part) return createEnding(dependencies, loadedRun.run, UNREPLAYABLE);
         if (part.events.length > 0) return part;
         switch (part.then.kind) {
           case "more":
             limit *= 2;
             continue;
           case "diverged":
-            return createEnding(parts, loadedRun.run, draftDivergence(origin, part.then.divergence));
+            return createEnding(dependencies, loadedRun.run, draftDivergence(origin, part.then.divergence));
           case "ask": {
             const { effect } = part.then;
             const call = { effect, recorded: recorded.events, sourceRunId: origin.sourceRunId };
-            const drafts = await parts.askAgain(loadedRun, call, signal);
-            if (drafts.length > 0) return createEnding(parts, loadedRun.run, drafts);
+            const drafts = await dependencies.askAgain(loadedRun, call, signal);
+            if (drafts.length > 0) return createEnding(dependencies, loadedRun.run, drafts);
             askedEffectId = effect.id;
             continue;
           }
           case "over":
-            return createEnding(parts, loadedRun.run, withoutSource("it has no more events"));
+            return createEnding(dependencies, loadedRun.run, withoutSource("it has no more events"));
         }
       }
     },
@@ -96,13 +97,18 @@ interface Part {
  * again.
  */
 function partOf(
-  { settings }: TakingParts,
+  { settings }: TakingDependencies,
   { run, graph }: LoadedRun,
   { recorded, derivesFrom, askedEffectId }: Part,
 ): ReplayedPart | undefined {
-  const parts = { graph, settings, derivesFrom, ...(askedEffectId !== undefined && { askedEffectId }) };
+  const context = {
+    graph,
+    settings,
+    derivesFrom,
+    ...(askedEffectId !== undefined && { askedEffectId }),
+  };
   try {
-    return copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
+    return copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, context, recorded);
   } catch (error) {
     if (isCoordinationError(error) && error.code === "INVARIANT_VIOLATED") return undefined;
     throw error;
@@ -120,7 +126,7 @@ const UNREPLAYABLE: readonly WorkflowDraft[] = [
 
 /** A branch copies all it takes. A replay derives nothing that its source itself had taken from elsewhere. */
 async function derivesFromOf(
-  { store }: TakingParts,
+  { store }: TakingDependencies,
   { mode, fromSeq, sourceRunId }: RunOrigin,
 ): Promise<number> {
   if (mode === "branch") return Infinity;
@@ -129,7 +135,7 @@ async function derivesFromOf(
 
 /** A text says why there is none. */
 async function recordOf(
-  { store }: TakingParts,
+  { store }: TakingDependencies,
   { sourceRunId, until }: RunOrigin,
   { from, limit }: { readonly from: number; readonly limit: number },
 ): Promise<RecordedPart | string> {
@@ -169,7 +175,7 @@ function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Div
 
 /** The run ends with these; what is at work is told before the end. */
 function createEnding(
-  { clock }: TakingParts,
+  { clock }: TakingDependencies,
   run: WorkflowRun,
   drafts: readonly WorkflowDraft[],
 ): TakenEvents {

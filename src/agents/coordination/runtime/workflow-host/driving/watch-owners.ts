@@ -5,7 +5,7 @@ import { parseGatewayOwnerId } from "../../ownership/gateway-owner.ts";
 import type { OwnRuns } from "../../ownership/own-runs.ts";
 import { createTakeOver, type TakeOver } from "../../ownership/take-over.ts";
 import { createSilenceWatch, type SilenceWatch } from "../../ownership/silent-owners.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 export interface OwnerWatch {
   /** Resolves when the runs of those that are known to be gone have been taken over. */
@@ -13,8 +13,8 @@ export interface OwnerWatch {
   stop(): void;
 }
 
-export interface OwnerWatchParts extends Pick<
-  WorkflowHostParts,
+export interface OwnerWatchDependencies extends Pick<
+  WorkflowHostDependencies,
   "store" | "clock" | "steady" | "owner" | "isProcessGone" | "leaseMs" | "logger"
 > {
   readonly ownRuns: OwnRuns;
@@ -28,7 +28,7 @@ export interface OwnerWatchParts extends Pick<
 const BEATS_PER_LEASE = 5;
 const LOOKS_PER_LEASE = 10;
 
-interface Watching extends OwnerWatchParts {
+interface Watching extends OwnerWatchDependencies {
   readonly silence: SilenceWatch;
   readonly takeOver: TakeOver;
   /** The ids of those that the look before saw. */
@@ -37,20 +37,20 @@ interface Watching extends OwnerWatchParts {
   readonly cancels: Set<() => void>;
 }
 
-export function createOwnerWatch(parts: OwnerWatchParts): OwnerWatch {
+export function createOwnerWatch(dependencies: OwnerWatchDependencies): OwnerWatch {
   const watching: Watching = {
-    ...parts,
-    silence: createSilenceWatch(parts),
-    takeOver: createTakeOver({ ...parts, owners: parts.store.owners }),
+    ...dependencies,
+    silence: createSilenceWatch(dependencies),
+    takeOver: createTakeOver({ ...dependencies, owners: dependencies.store.owners }),
     seenIds: new Set(),
     isStopped: false,
     cancels: new Set(),
   };
-  const { leaseMs } = parts;
+  const { leaseMs } = dependencies;
   return {
     start: async () => {
-      await parts.ownRuns.beat();
-      repeatEvery(watching, leaseMs / BEATS_PER_LEASE, () => parts.ownRuns.beat());
+      await dependencies.ownRuns.beat();
+      repeatEvery(watching, leaseMs / BEATS_PER_LEASE, () => dependencies.ownRuns.beat());
       await lookOnce(watching);
       repeatEvery(watching, leaseMs / LOOKS_PER_LEASE, () => lookOnce(watching));
     },

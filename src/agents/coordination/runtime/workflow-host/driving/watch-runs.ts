@@ -23,12 +23,12 @@ interface Watched {
   length?: number;
 }
 
-interface WatchParts {
+interface WatchDependencies {
   readonly store: WorkflowStore;
   readonly clock: Clock;
 }
 
-export function createRunWatch({ store, clock }: WatchParts): RunWatch {
+export function createRunWatch({ store, clock }: WatchDependencies): RunWatch {
   const watched = new Map<string, Watched>();
   let cancelLook: (() => void) | undefined;
 

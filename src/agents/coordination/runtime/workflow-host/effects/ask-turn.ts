@@ -13,32 +13,36 @@ import { readLog } from "../../log/read-pages.ts";
 import { listEntries } from "../records/fork-memory.ts";
 import { maskText } from "../records/mask-secrets.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 import { readFiles } from "../records/run-workspace.ts";
 
-type TurnParts = Pick<WorkflowHostParts, "store" | "secrets" | "sha256">;
+type TurnDependencies = Pick<WorkflowHostDependencies, "store" | "secrets" | "sha256">;
 
 /** The request with the turn as its last message. */
 export async function withTurn(
-  parts: TurnParts,
+  dependencies: TurnDependencies,
   loadedRun: LoadedRun,
   request: ModelAsk,
 ): Promise<{ readonly request: ModelAsk } | { readonly error: NodeError }> {
   const { turn, ...rest } = request;
   if (!turn) return { request };
-  const text = await textOf(parts, loadedRun, turn);
+  const text = await textOf(dependencies, loadedRun, turn);
   if (typeof text !== "string") return { error: text };
   return { request: { ...rest, messages: [...rest.messages, { role: "user", content: text }] } };
 }
 
-async function textOf(parts: TurnParts, loadedRun: LoadedRun, turn: TurnAsk): Promise<string | NodeError> {
-  const { store, secrets } = parts;
-  const run = await runAt(parts, loadedRun, turn.sequence);
+async function textOf(
+  dependencies: TurnDependencies,
+  loadedRun: LoadedRun,
+  turn: TurnAsk,
+): Promise<string | NodeError> {
+  const { store, secrets } = dependencies;
+  const run = await runAt(dependencies, loadedRun, turn.sequence);
   const reading = turn.workspace && { ...turn.workspace, before: turn.sequence, contentsMax: TURN_FILES };
   const files = reading && (await readFiles(store, run, reading));
   if (files && "error" in files) return files.error;
-  const memory = turn.memory && (await readMemoryAt(parts, run, turn));
-  const transcript = await tailOf(parts, run, turn);
+  const memory = turn.memory && (await readMemoryAt(dependencies, run, turn));
+  const transcript = await tailOf(dependencies, run, turn);
   const inputs = {
     run,
     graph: loadedRun.graph,
@@ -50,7 +54,11 @@ async function textOf(parts: TurnParts, loadedRun: LoadedRun, turn: TurnAsk): Pr
 }
 
 /** Reads the run as it was with the event, and nothing after it. */
-async function runAt({ store }: TurnParts, { run }: LoadedRun, sequence: number): Promise<WorkflowRun> {
+async function runAt(
+  { store }: TurnDependencies,
+  { run }: LoadedRun,
+  sequence: number,
+): Promise<WorkflowRun> {
   if (run.nextSequence === sequence + 1) return run;
   let at: WorkflowRun | undefined;
   for await (const page of readLog(store, run.runId, { to: sequence + 1 }))
@@ -62,14 +70,18 @@ function fold(at: WorkflowRun | undefined, event: WorkflowEvent, { origin }: Wor
   return at ? evolveWorkflow(at, event) : beginWorkflow(event, origin);
 }
 
-async function tailOf({ store }: TurnParts, run: WorkflowRun, turn: TurnAsk): Promise<WorkflowEvent[]> {
+async function tailOf(
+  { store }: TurnDependencies,
+  run: WorkflowRun,
+  turn: TurnAsk,
+): Promise<WorkflowEvent[]> {
   const from = Math.max(0, turn.sequence - turn.transcript);
   return from === turn.sequence ? [] : store.read(run.runId, { from, limit: turn.sequence - from });
 }
 
 /** Reads memory as it was then, the newest first; an entry with any of the tags counts. */
 async function readMemoryAt(
-  parts: TurnParts,
+  dependencies: TurnDependencies,
   run: WorkflowRun,
   { memory, sequence, atMs }: TurnAsk,
 ): Promise<readonly Values[]> {
@@ -80,10 +92,11 @@ async function readMemoryAt(
     limit: Math.min(limit, WORKFLOW_BOUNDS.memoryListMax),
     asOf: { runId: run.runId, sequence },
   };
-  if (tags.length === 0) return (await listEntries(parts, run, scope, query)).map((entry) => ({ ...entry }));
+  if (tags.length === 0)
+    return (await listEntries(dependencies, run, scope, query)).map((entry) => ({ ...entry }));
   const found = new Map<string, Values>();
   for (const tag of tags)
-    for (const entry of await listEntries(parts, run, scope, { ...query, tag }))
+    for (const entry of await listEntries(dependencies, run, scope, { ...query, tag }))
       found.set(entry.id, { ...entry });
   return [...found.values()]
     .toSorted((one, other) => order(other) - order(one) || (String(one["id"]) < String(other["id"]) ? -1 : 1))

@@ -1,18 +1,18 @@
 /** Owns: what others are told of the run that calls them. */
 import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts";
-import type { EffectParts } from "./effect-parts.ts";
+import type { EffectDependencies } from "./effect-dependencies.ts";
 import type { EventId } from "../../../contracts/ids.ts";
 import { childOf } from "../../../workflow/trace-context.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
 /** The trace of the run goes on in what it calls, with a span of its own for each call. */
 export function traceOf(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   { run }: LoadedRun,
   seed: string,
 ): { traceparent?: string; tracestate?: string } {
   const { traceparent, tracestate } = run.started;
-  const child = childOf(traceparent, parts.sha256(`${run.runId}\n${seed}`));
+  const child = childOf(traceparent, dependencies.sha256(`${run.runId}\n${seed}`));
   return {
     ...(child !== undefined && { traceparent: child }),
     ...(child !== undefined && tracestate !== undefined && { tracestate }),
@@ -20,7 +20,7 @@ export function traceOf(
 }
 
 export function describeCallingRun(
-  { settings: { hostId }, baseUrl }: EffectParts,
+  { settings: { hostId }, baseUrl }: EffectDependencies,
   { run: { runId, started } }: LoadedRun,
   cause: CallingRun["cause"],
   eventId: EventId | undefined,

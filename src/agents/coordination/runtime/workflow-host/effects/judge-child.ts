@@ -20,10 +20,10 @@ import { variablesOf, type Values } from "../../../workflow/state/values.ts";
 import type { NewestRuns } from "../driving/drive-runs.ts";
 import { shortenName } from "../models/model-request.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface JudgeParts extends Pick<
-  WorkflowHostParts,
+export interface JudgeDependencies extends Pick<
+  WorkflowHostDependencies,
   "clock" | "logger" | "sha256" | "peers" | "verifier"
 > {
   readonly driver: NewestRuns;
@@ -37,17 +37,21 @@ export interface Judging {
 
 /** `undefined`: nobody waits for it any more, whatever was said meanwhile. */
 export async function judgeChild(
-  parts: JudgeParts,
+  dependencies: JudgeDependencies,
   parent: LoadedRun,
   judging: Judging,
 ): Promise<EffectOutcome | undefined> {
-  const judged = await judge(parts, parent, judging);
+  const judged = await judge(dependencies, parent, judging);
   return judging.signal.aborted ? undefined : judged;
 }
 
-async function judge(parts: JudgeParts, parent: LoadedRun, judging: Judging): Promise<EffectOutcome> {
+async function judge(
+  dependencies: JudgeDependencies,
+  parent: LoadedRun,
+  judging: Judging,
+): Promise<EffectOutcome> {
   const { effect } = judging;
-  const child = await childOf(parts, parent, judging);
+  const child = await childOf(dependencies, parent, judging);
   if (!child) return { kind: "child_judged", isSelf: false, judgements: [] };
   const { variables, sensitive, actors, actor } = child;
   const { verifier, isAttested, workerId } = effect;
@@ -56,7 +60,7 @@ async function judge(parts: JudgeParts, parent: LoadedRun, judging: Judging): Pr
   const isAsked = mayAsk && effect.isPlayed !== true;
   const calls: Call[] = [];
   const asking = { ...judging, variables, sensitive, calls };
-  const judgements = isAsked ? await askAll(parts, parent, { ...asking, verifier }) : [];
+  const judgements = isAsked ? await askAll(dependencies, parent, { ...asking, verifier }) : [];
   return {
     kind: "child_judged",
     variables,
@@ -64,7 +68,7 @@ async function judge(parts: JudgeParts, parent: LoadedRun, judging: Judging): Pr
     isSelf,
     judgements,
     ...(isAttested && {
-      attestation: { checksum: parts.sha256(formatCanonicalJson(variables)), algorithm: "sha256" },
+      attestation: { checksum: dependencies.sha256(formatCanonicalJson(variables)), algorithm: "sha256" },
     }),
     ...(actor && { actor }),
     ...(calls.length > 0 && { calls: [...calls] }),
@@ -81,13 +85,17 @@ interface Child {
   readonly actor?: { readonly agentId: string; readonly confidence?: number };
 }
 
-async function childOf(parts: JudgeParts, parent: LoadedRun, judging: Judging): Promise<Child | undefined> {
+async function childOf(
+  dependencies: JudgeDependencies,
+  parent: LoadedRun,
+  judging: Judging,
+): Promise<Child | undefined> {
   const { effect, signal } = judging;
   if (effect.peerUrl !== undefined) {
-    const ended = await (await parts.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
+    const ended = await (await dependencies.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
     return ended.kind === "ended" ? { variables: ended.variables, sensitive: [], actors: [] } : undefined;
   }
-  const child = await parts.driver.newest(effect.childRunId as CoordinationId);
+  const child = await dependencies.driver.newest(effect.childRunId as CoordinationId);
   if (child?.run.started.owner.tenant !== parent.run.started.owner.tenant) return undefined;
   const { run, graph } = child;
   const named = [...graph.nodes.values()].flatMap(({ node: { agent } }) => (agent ? [agent.agentId] : []));
@@ -107,13 +115,17 @@ type Asking = Judging & {
   readonly calls: Call[];
 };
 
-async function askAll(parts: JudgeParts, { run }: LoadedRun, asking: Asking): Promise<readonly Judgement[]> {
+async function askAll(
+  dependencies: JudgeDependencies,
+  { run }: LoadedRun,
+  asking: Asking,
+): Promise<readonly Judgement[]> {
   const { effect, verifier, signal, traceparent, calls } = asking;
   const checks = Object.entries(checksOf(verifier));
   if (checks.length === 0) return [];
-  const deadlineAtMs = addMs(parts.clock.now(), verifier.timeoutMs);
+  const deadlineAtMs = addMs(dependencies.clock.now(), verifier.timeoutMs);
   const { model, agentId } = verifier;
-  const verifying = parts.verifier({
+  const verifying = dependencies.verifier({
     ...(model !== undefined && { model }),
     ...(traceparent !== undefined && { traceparent }),
     onAnswered: ({ model: named, provider, usage }) => {
@@ -124,13 +136,16 @@ async function askAll(parts: JudgeParts, { run }: LoadedRun, asking: Asking): Pr
   return Promise.all(
     checks.map(async ([key, check]) => {
       const request = { key, check, deadlineAtMs, signal };
-      const answer = await answerOf(parts, verifying, {
+      const answer = await answerOf(dependencies, verifying, {
         ...request,
         result: resultOf(run.runId, effect, selectShownValues(check, asking)),
       });
       if (answer.kind === "verdict") return judgementOf(answer);
       const { because, message } = answer;
-      parts.logger.warn({ ...about, check: key, agentId, because }, `no verdict on a child run: ${message}`);
+      dependencies.logger.warn(
+        { ...about, check: key, agentId, because },
+        `no verdict on a child run: ${message}`,
+      );
       return { kind: "none", because } as const;
     }),
   );
@@ -173,7 +188,7 @@ const GRACE_MS = 1_000;
 
 /** A verifier answers in time by itself; one that does not is not waited for. */
 async function answerOf(
-  { clock }: JudgeParts,
+  { clock }: JudgeDependencies,
   verifier: Promise<Verifier>,
   request: KeyedCheck,
 ): Promise<CheckAnswer> {

@@ -1,6 +1,6 @@
 /** Owns: the children of runs, here and on other hosts: beginning them, and waiting for their ends. */
 import { describeCallingRun, traceOf } from "./calling-run.ts";
-import type { Act, ChildsParent, EffectParts, Of } from "./effect-parts.ts";
+import type { Act, ChildsParent, EffectDependencies, Of } from "./effect-dependencies.ts";
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { PeerRunEnded } from "../../../ports/outbound.ts";
 import type { ChildEffect, EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
@@ -18,7 +18,7 @@ export type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
 
 /** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
 function childIdOf(
-  { sha256 }: EffectParts,
+  { sha256 }: EffectDependencies,
   { run }: LoadedRun,
   { ordinal, cause }: ChildEffect,
 ): CoordinationId {
@@ -32,17 +32,17 @@ function isOver(signal: AbortSignal): boolean {
 }
 
 export async function runChild(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<WaitingEffect | undefined> {
   // A fork may wait for a child that its source began.
-  const childRunId = (effect.childRunId ?? childIdOf(parts, loadedRun, effect)) as CoordinationId;
+  const childRunId = (effect.childRunId ?? childIdOf(dependencies, loadedRun, effect)) as CoordinationId;
   // A child that the log knows is not created again, whatever became of its workflow.
-  const existing = effect.childRunId === undefined ? undefined : await parts.driver.newest(childRunId);
+  const existing = effect.childRunId === undefined ? undefined : await dependencies.driver.newest(childRunId);
   const created = existing
     ? ({ kind: "done", value: existing } as const)
-    : await createChild(parts, loadedRun, effect, childRunId);
+    : await createChild(dependencies, loadedRun, effect, childRunId);
   if (created.kind === "refused") {
     const { code, message } = created;
     const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;
@@ -55,7 +55,7 @@ export async function runChild(
   if (hasEnded) return undefined;
   const { runId, started } = loadedRun.run;
   const parent = { parentRunId: runId, tenant: started.owner.tenant };
-  return waitForChild(parts, withoutInputs(effect), { childRunId, parent, signal });
+  return waitForChild(dependencies, withoutInputs(effect), { childRunId, parent, signal });
 }
 
 /** Returns the effect without its inputs, which may be as large as the run, to be kept while its child works. */
@@ -70,7 +70,7 @@ interface ChildWait {
 }
 
 function waitForChild(
-  { awaitEnd, abandon }: EffectParts,
+  { awaitEnd, abandon }: EffectDependencies,
   effect: NodeEffect,
   { childRunId, parent, signal }: ChildWait,
 ): WaitingEffect {
@@ -93,7 +93,7 @@ function narrowScopes(
 }
 
 async function createChild(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   effect: ChildEffect & { nodeId: string },
   runId: CoordinationId,
@@ -101,7 +101,7 @@ async function createChild(
   const { started } = loadedRun.run;
   const scopes = narrowScopes(started.scopes, effect.principalScope);
   return createRun(
-    parts,
+    dependencies,
     { ...started.owner, ...(scopes && { scopes }) },
     {
       workflowId: effect.workflowId,
@@ -114,11 +114,11 @@ async function createChild(
       isChild: true,
       parent: {
         runId: loadedRun.run.runId,
-        hostId: parts.settings.hostId,
+        hostId: dependencies.settings.hostId,
         cause: effect.cause,
         nodeId: effect.nodeId,
       },
-      ...traceOf(parts, loadedRun, effect.ordinal),
+      ...traceOf(dependencies, loadedRun, effect.ordinal),
     },
   );
 }
@@ -158,7 +158,7 @@ const UNBOUNDED: EffectOutcome = {
 };
 
 export async function runOnPeer(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<WaitingEffect | undefined> {
@@ -166,10 +166,11 @@ export async function runOnPeer(
     await deliver([UNBOUNDED]);
     return undefined;
   }
-  const childRunId = effect.childRunId ?? (await createOnPeer(parts, loadedRun, { effect, signal, deliver }));
+  const childRunId =
+    effect.childRunId ?? (await createOnPeer(dependencies, loadedRun, { effect, signal, deliver }));
   if (childRunId === undefined) return undefined;
   const mayCancel = !isOfSource(loadedRun, effect);
-  return waitForPeer(parts, withoutInputs(effect), { childRunId, mayCancel, signal });
+  return waitForPeer(dependencies, withoutInputs(effect), { childRunId, mayCancel, signal });
 }
 
 interface PeerWait {
@@ -179,7 +180,7 @@ interface PeerWait {
 }
 
 function waitForPeer(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   effect: Of<"run_child">,
   { childRunId, mayCancel, signal }: PeerWait,
 ): WaitingEffect {
@@ -187,12 +188,12 @@ function waitForPeer(
   return {
     effect,
     wait: async (deliver) => {
-      const peers = await parts.peers();
+      const peers = await dependencies.peers();
       const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
       if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
       else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
       if (isOver(signal) && ended.kind !== "ended" && mayCancel)
-        await cancelOnPeer(parts, peerUrl, childRunId);
+        await cancelOnPeer(dependencies, peerUrl, childRunId);
     },
   };
 }
@@ -206,9 +207,9 @@ function isOfSource({ run: { origin, nodes } }: LoadedRun, { childRunId, nodeId 
 const CANCEL_MS = 10_000;
 
 /** The run that wanted it is over. */
-async function cancelOnPeer(parts: EffectParts, peerUrl: string, runId: string): Promise<void> {
+async function cancelOnPeer(dependencies: EffectDependencies, peerUrl: string, runId: string): Promise<void> {
   const signal = AbortSignal.timeout(CANCEL_MS);
-  await (await parts.peers()).cancel(peerUrl, runId, { reason: "parent-cancelled", signal });
+  await (await dependencies.peers()).cancel(peerUrl, runId, { reason: "parent-cancelled", signal });
 }
 
 /** A creation that is under way is not given up with the run: whoever does not know the child cannot cancel it. */
@@ -223,14 +224,14 @@ function createHostStopSignal(signal: AbortSignal): AbortSignal {
 }
 
 async function createOnPeer(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<string | undefined> {
-  const peers = await parts.peers();
+  const peers = await dependencies.peers();
   const peerUrl = effect.peerUrl ?? "";
   const host = await peers.discover(peerUrl, signal);
-  if (host.kind === "host" && host.hostId === parts.settings.hostId) {
+  if (host.kind === "host" && host.hostId === dependencies.settings.hostId) {
     const message = "the peer is this host: leave out peerUrl for a workflow of its own";
     await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
     return undefined;
@@ -240,10 +241,10 @@ async function createOnPeer(
   const created = await peers.createRun(peerUrl, {
     workflowId: effect.workflowId,
     inputs: effect.inputs,
-    idempotencyKey: childIdOf(parts, loadedRun, effect),
-    parent: describeCallingRun(parts, loadedRun, effect.cause, causationId),
+    idempotencyKey: childIdOf(dependencies, loadedRun, effect),
+    parent: describeCallingRun(dependencies, loadedRun, effect.cause, causationId),
     signal: createHostStopSignal(signal),
-    ...traceOf(parts, loadedRun, effect.ordinal),
+    ...traceOf(dependencies, loadedRun, effect.ordinal),
   });
   if (created.kind === "created") {
     await deliver([{ kind: "child_created", childRunId: created.runId }]);

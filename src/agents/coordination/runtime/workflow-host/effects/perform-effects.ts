@@ -1,7 +1,7 @@
 /** Owns: doing what nodes need of the outside: child runs here and on other hosts, memory, models, tools. */
 import { runChild, runOnPeer } from "./perform-children.ts";
 import { describeCallingRun, traceOf } from "./calling-run.ts";
-import type { Act, EffectParts, Of } from "./effect-parts.ts";
+import type { Act, EffectDependencies, Of } from "./effect-dependencies.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import { NOT_PLAYED } from "../../../workflow/node-contract/conformance-parts.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
@@ -17,7 +17,7 @@ import { performAgent, type AgentAct } from "../agents/perform-agent.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import { readFiles, writeFile } from "../records/run-workspace.ts";
 
-export function createPerform(parts: EffectParts): Perform {
+export function createPerform(dependencies: EffectDependencies): Perform {
   return async (loadedRun, effect, signal, deliver) => {
     if (isMissing(loadedRun, effect)) {
       await deliver([MISSING]);
@@ -25,44 +25,52 @@ export function createPerform(parts: EffectParts): Perform {
     }
     if (effect.kind === "run_child")
       return effect.peerUrl === undefined
-        ? runChild(parts, loadedRun, { effect, signal, deliver })
-        : runOnPeer(parts, loadedRun, { effect, signal, deliver });
-    const endWork = parts.usage.work(loadedRun.run.started.owner.tenant);
-    await performOther(parts, loadedRun, { effect, signal, deliver }).finally(endWork);
+        ? runChild(dependencies, loadedRun, { effect, signal, deliver })
+        : runOnPeer(dependencies, loadedRun, { effect, signal, deliver });
+    const endWork = dependencies.usage.work(loadedRun.run.started.owner.tenant);
+    await performOther(dependencies, loadedRun, { effect, signal, deliver }).finally(endWork);
     return undefined;
   };
 }
 
 async function performOther(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: OtherAct,
 ): Promise<void> {
   switch (effect.kind) {
     case "read_memory":
-      return deliver([await readMemory(parts, loadedRun, effect)]);
+      return deliver([await readMemory(dependencies, loadedRun, effect)]);
     case "ask_model":
-      return deliver([await askOf(parts, loadedRun, { effect, signal })]);
+      return deliver([await askOf(dependencies, loadedRun, { effect, signal })]);
     case "call_tool":
-      return deliver([await callTool(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal }))]);
+      return deliver([
+        await callTool(dependencies, loadedRun.run, callOf(dependencies, loadedRun, { effect, signal })),
+      ]);
     case "send_message":
-      return deliver([await sendMessage(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal }))]);
+      return deliver([
+        await sendMessage(dependencies, loadedRun.run, callOf(dependencies, loadedRun, { effect, signal })),
+      ]);
     case "judge_child": {
-      const { traceparent } = traceOf(parts, loadedRun, effect.id);
-      const judged = await judgeChild(parts, loadedRun, { effect, signal, traceparent });
+      const { traceparent } = traceOf(dependencies, loadedRun, effect.id);
+      const judged = await judgeChild(dependencies, loadedRun, { effect, signal, traceparent });
       return judged && deliver([judged]);
     }
     case "read_workspace":
-      return deliver([await readWorkspace(parts, loadedRun, effect)]);
+      return deliver([await readWorkspace(dependencies, loadedRun, effect)]);
     case "write_workspace":
-      return writeFile(parts, loadedRun.run, { effect, deliver });
+      return writeFile(dependencies, loadedRun.run, { effect, deliver });
     case "cause_side_effect":
-      return deliver([parts.conformance?.causeSideEffect(loadedRun.run, effect) ?? UNPLAYED]);
+      return deliver([dependencies.conformance?.causeSideEffect(loadedRun.run, effect) ?? UNPLAYED]);
     case "prepare_agent":
     case "ask_agent":
     case "call_agent_tool":
       return deliver([
-        await performAgent(parts, loadedRun, createAgentAct(parts, loadedRun, { effect, signal })),
+        await performAgent(
+          dependencies,
+          loadedRun,
+          createAgentAct(dependencies, loadedRun, { effect, signal }),
+        ),
       ]);
   }
 }
@@ -95,18 +103,23 @@ const UNPLAYED: EffectOutcome = {
 type OtherAct = Act<Exclude<NodeEffect, { readonly kind: "run_child" }>> & { readonly deliver: Deliver };
 
 function callOf<E extends Of<"call_tool" | "send_message">>(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal }: Act<E>,
 ): ToolAct<E> {
   const { id, nodeId, kind } = effect;
   const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
-  const parent = describeCallingRun(parts, loadedRun, cause, loadedRun.run.nodes.get(nodeId)?.openCall);
-  return { effect, signal, parent, trace: traceOf(parts, loadedRun, id) };
+  const parent = describeCallingRun(
+    dependencies,
+    loadedRun,
+    cause,
+    loadedRun.run.nodes.get(nodeId)?.openCall,
+  );
+  return { effect, signal, parent, trace: traceOf(dependencies, loadedRun, id) };
 }
 
 function createAgentAct(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal }: Act<AgentAct["effect"]>,
 ): AgentAct {
@@ -114,11 +127,11 @@ function createAgentAct(
   return {
     effect,
     signal,
-    trace: traceOf(parts, loadedRun, id),
+    trace: traceOf(dependencies, loadedRun, id),
     parent: () =>
-      describeCallingRun(parts, loadedRun, "mcp-tool-call", loadedRun.run.nodes.get(nodeId)?.openCall),
+      describeCallingRun(dependencies, loadedRun, "mcp-tool-call", loadedRun.run.nodes.get(nodeId)?.openCall),
     readMemory: async (scope, query) => {
-      const read = await readMemory(parts, loadedRun, {
+      const read = await readMemory(dependencies, loadedRun, {
         ...query,
         kind: "read_memory",
         id,
@@ -131,34 +144,37 @@ function createAgentAct(
 }
 
 async function readMemory(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   { run }: LoadedRun,
   { scopes, tag, limit }: Of<"read_memory">,
 ): Promise<EffectOutcome> {
   const entries: (readonly Values[])[] = [];
   for (const scope of scopes) {
     const most = WORKFLOW_BOUNDS.memoryListMax;
-    const query = { now: parts.clock.now(), limit: Math.min(limit ?? most, most) };
-    const found = await listEntries(parts, run, scope, { ...query, ...(tag !== undefined && { tag }) });
+    const query = { now: dependencies.clock.now(), limit: Math.min(limit ?? most, most) };
+    const found = await listEntries(dependencies, run, scope, {
+      ...query,
+      ...(tag !== undefined && { tag }),
+    });
     entries.push(found.map((entry) => ({ ...entry })));
   }
   return { kind: "memory_read", entries };
 }
 
 async function askOf(
-  parts: EffectParts,
+  dependencies: EffectDependencies,
   loadedRun: LoadedRun,
   { effect, signal }: Act<Of<"ask_model">>,
 ): Promise<EffectOutcome> {
-  const { traceparent } = traceOf(parts, loadedRun, effect.id);
-  const request = await withTurn(parts, loadedRun, effect.request);
+  const { traceparent } = traceOf(dependencies, loadedRun, effect.id);
+  const request = await withTurn(dependencies, loadedRun, effect.request);
   if ("error" in request) return { kind: "failed", error: request.error };
   const { tenant } = loadedRun.run.started.owner;
-  return askModel(parts, { effect: { ...effect, ...request }, signal, tenant, traceparent });
+  return askModel(dependencies, { effect: { ...effect, ...request }, signal, tenant, traceparent });
 }
 
 async function readWorkspace(
-  { store }: EffectParts,
+  { store }: EffectDependencies,
   { run }: LoadedRun,
   { sequence, paths }: Of<"read_workspace">,
 ): Promise<EffectOutcome> {

@@ -12,11 +12,11 @@ import {
 } from "../../../workflow/envelope-kind.ts";
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
-import { askModel, type AskParts, type ModelCall } from "./ask-model.ts";
+import { askModel, type AskDependencies, type ModelCall } from "./ask-model.ts";
 import { modelAskedOf, modelOf } from "./model-request.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
-export interface AskAgainParts extends AskParts {
+export interface AskAgainDependencies extends AskDependencies {
   readonly settings: Pick<WorkflowSettings, "replayReinvokesModels">;
 }
 
@@ -29,21 +29,21 @@ export interface RecordedCall {
 
 /** Returns the drafts that end the replay; empty when the recorded outcome stands. */
 export async function askAgain(
-  parts: AskAgainParts,
+  dependencies: AskAgainDependencies,
   { run, graph }: LoadedRun,
   call: RecordedCall,
   signal: AbortSignal,
 ): Promise<WorkflowDraft[]> {
   const { effect, recorded, sourceRunId } = call;
   const { nodeId } = effect;
-  const changed = findOtherRequest(parts, call);
+  const changed = findOtherRequest(dependencies, call);
   if (changed) return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: changed });
   const original = findRecordedEnvelope(nodeId, recorded);
   const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
-  const isAsked = effect.request.isPlayed === true || parts.settings.replayReinvokesModels === true;
+  const isAsked = effect.request.isPlayed === true || dependencies.settings.replayReinvokesModels === true;
   if (!original || isSupervisor || !isAsked) return [];
   const { tenant } = run.started.owner;
-  const replayed = envelopeOf(await askModel(parts, { effect, tenant, signal }));
+  const replayed = envelopeOf(await askModel(dependencies, { effect, tenant, signal }));
   return replayed === undefined || replayed === original.kind
     ? []
     : draftDivergenceAtRefusal(run, { sourceRunId, nodeId, original, replayed });
@@ -51,7 +51,7 @@ export async function askAgain(
 
 /** The event that names the recorded request, where that is not the one that would be made now. */
 function findOtherRequest(
-  parts: AskAgainParts,
+  dependencies: AskAgainDependencies,
   { effect, recorded }: RecordedCall,
 ): WorkflowEvent | undefined {
   const { request, nodeId } = effect;
@@ -61,7 +61,7 @@ function findOtherRequest(
   if (recordedAsk?.type !== "coordination.model_asked") return undefined;
   const { provider, model, requestDigest } = recordedAsk.payload;
   // Another name of the host's model makes no other request; another model of the node does.
-  const now = modelAskedOf(parts, request, { provider, model: modelOf(request, model) });
+  const now = modelAskedOf(dependencies, request, { provider, model: modelOf(request, model) });
   return now?.digest === requestDigest ? undefined : recordedAsk;
 }
 

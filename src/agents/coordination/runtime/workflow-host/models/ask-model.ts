@@ -7,9 +7,9 @@ import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.t
 import type { Values } from "../../../workflow/state/values.ts";
 import { modelAskedOf, MAX_TOKENS, modelOf, shortenName, type AskedModel } from "./model-request.ts";
 import { failureOf } from "./outbound-outcome.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export type AskParts = Pick<WorkflowHostParts, "chat" | "contract" | "sha256" | "conformance">;
+export type AskDependencies = Pick<WorkflowHostDependencies, "chat" | "contract" | "sha256" | "conformance">;
 
 export interface ModelCall {
   readonly effect: NodeEffect & { readonly kind: "ask_model" };
@@ -18,20 +18,20 @@ export interface ModelCall {
   readonly traceparent?: string | undefined;
 }
 
-export async function askModel(parts: AskParts, call: ModelCall): Promise<EffectOutcome> {
+export async function askModel(dependencies: AskDependencies, call: ModelCall): Promise<EffectOutcome> {
   const { request } = call.effect;
   if (findCanonicalProblem(request) !== undefined) return UNSENDABLE;
-  const played = request.isPlayed ? parts.conformance?.modelOf(placeOf(call)) : undefined;
-  const chat = played ?? (await parts.chat());
+  const played = request.isPlayed ? dependencies.conformance?.modelOf(placeOf(call)) : undefined;
+  const chat = played ?? (await dependencies.chat());
   const target = targetOf(chat, request);
   const answer = await complete(chat, call);
   if (answer.kind !== "answered") {
-    const modelAsked = target && modelAskedOf(parts, request, target);
+    const modelAsked = target && modelAskedOf(dependencies, request, target);
     return failureOf(answer, modelAsked && { asked: modelAsked });
   }
   const answering = { provider: shortenName(answer.provider), model: modelOf(request, answer.model) };
-  const modelAsked = modelAskedOf(parts, request, target ?? answering);
-  return outcomeOf(parts, request, answer, modelAsked);
+  const modelAsked = modelAskedOf(dependencies, request, target ?? answering);
+  return outcomeOf(dependencies, request, answer, modelAsked);
 }
 
 const UNSENDABLE: EffectOutcome = {
@@ -64,7 +64,7 @@ function complete(
 }
 
 async function outcomeOf(
-  parts: AskParts,
+  dependencies: AskDependencies,
   { schema }: ModelAsk,
   { text, object: objectGiven, refusal, finishReason, ...answer }: ChatAnswer,
   modelAsked: ModelAsked | undefined,
@@ -77,7 +77,7 @@ async function outcomeOf(
   if (refusal !== undefined || finishReason === "content-filter")
     return { kind: "model_refused", ...modelEvent };
   const object = schema ? (objectGiven ?? findJson(text)) : objectGiven;
-  const problems = schema && object !== undefined ? await problemsOf(parts, schema, object) : [];
+  const problems = schema && object !== undefined ? await problemsOf(dependencies, schema, object) : [];
   return {
     kind: "model_answered",
     text,
@@ -88,7 +88,7 @@ async function outcomeOf(
   };
 }
 
-async function problemsOf(parts: AskParts, schema: Values, object: unknown): Promise<string[]> {
-  const problems = (await parts.contract()).check(schema, object);
+async function problemsOf(dependencies: AskDependencies, schema: Values, object: unknown): Promise<string[]> {
+  const problems = (await dependencies.contract()).check(schema, object);
   return problems.map(({ path, message }) => `${path}: ${message}`);
 }

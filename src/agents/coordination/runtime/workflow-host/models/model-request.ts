@@ -3,7 +3,7 @@ import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts
 import { createLlmCacheKeyText, type SemanticRequest } from "../../../openwop/llm-cache-key.ts";
 import type { ModelAsk } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
 /** Where a node says nothing. */
 export const MAX_TOKENS = 4_000;
@@ -22,7 +22,7 @@ export function modelOf({ model }: ModelAsk, otherwise: string): string {
 
 /** `undefined`: there is no canonical text of it. */
 export function modelAskedOf(
-  { sha256 }: Pick<WorkflowHostParts, "sha256">,
+  { sha256 }: Pick<WorkflowHostDependencies, "sha256">,
   request: ModelAsk,
   model: AskedModel,
 ): ModelAsked | undefined {

@@ -7,7 +7,7 @@ import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { MemoryAsOf, MemoryEntry, MemoryQuery, MemoryScope } from "../../../ports/workflow-store.ts";
 import type { ChildEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import type { HashedStore } from "./workflow-parts.ts";
+import type { HashedStore } from "./workflow-dependencies.ts";
 
 type ReadingRun = Pick<WorkflowRun, "runId" | "origin" | "started">;
 
@@ -51,13 +51,13 @@ function besideOf(sha256: HashedStore["sha256"], home: CoordinationId, scope: st
 
 /** Lists what a run finds in a scope, now or before one of its own events, the newest first. */
 export function listEntries(
-  parts: HashedStore,
+  dependencies: HashedStore,
   run: ReadingRun,
   scope: string,
   query: MemoryQuery,
 ): Promise<MemoryEntry[]> {
   const { tenant } = run.started.owner;
-  return listEntriesIn(parts, { at: { tenant, scope }, home: memoryHomeOf(run), query });
+  return listEntriesIn(dependencies, { at: { tenant, scope }, home: memoryHomeOf(run), query });
 }
 
 interface Reading {
@@ -66,18 +66,21 @@ interface Reading {
   readonly query: MemoryQuery;
 }
 
-async function listEntriesIn(parts: HashedStore, { at, home, query }: Reading): Promise<MemoryEntry[]> {
-  const { memory } = parts.store;
+async function listEntriesIn(
+  dependencies: HashedStore,
+  { at, home, query }: Reading,
+): Promise<MemoryEntry[]> {
+  const { memory } = dependencies.store;
   if (home === undefined) return memory.list(at, query);
-  const { until, below, sourceRunId } = await lineageOf(parts, home);
+  const { until, below, sourceRunId } = await lineageOf(dependencies, home);
   const { asOf, limit } = query;
   const isInside = asOf?.runId === home && asOf.sequence <= until;
-  const beside = { ...at, scope: besideOf(parts.sha256, home, at.scope) };
+  const beside = { ...at, scope: besideOf(dependencies.sha256, home, at.scope) };
   const ownEntries = isInside ? [] : await memory.list(beside, query);
   if (ownEntries.length >= limit) return ownEntries;
   const ownIds = new Set(ownEntries.map(({ id }) => id));
   const before: MemoryAsOf = { runId: sourceRunId, sequence: isInside ? asOf.sequence : until };
-  const found = await listEntriesIn(parts, { at, home: below, query: { ...query, asOf: before } });
+  const found = await listEntriesIn(dependencies, { at, home: below, query: { ...query, asOf: before } });
   return [...ownEntries, ...found.filter(({ id }) => !ownIds.has(id))].slice(0, limit);
 }
 

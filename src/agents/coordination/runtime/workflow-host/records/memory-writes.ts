@@ -5,10 +5,10 @@ import type { Progress } from "../../../workflow/advance-run.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { placeOfWrites } from "./fork-memory.ts";
 import { maskText, SECRET_CHARS_MIN } from "./mask-secrets.ts";
-import type { WorkflowHostParts } from "./workflow-parts.ts";
+import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 
 export function memoryWritesOf(
-  { secrets, clock, sha256 }: Pick<WorkflowHostParts, "secrets" | "clock" | "sha256">,
+  { secrets, clock, sha256 }: Pick<WorkflowHostDependencies, "secrets" | "clock" | "sha256">,
   run: WorkflowRun,
   notes: Progress["memory"],
 ): MemoryWrite[] {

@@ -10,7 +10,7 @@ import { compileWorkflow } from "../../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { readLog } from "../../log/read-pages.ts";
-import type { WorkflowHostParts } from "./workflow-parts.ts";
+import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 
 /** A run as its log tells, and the graph that it follows. */
 export interface LoadedRun {
@@ -50,16 +50,16 @@ const RUNS_MAX = 2_000;
 const RUNS_CHARS_MAX = 64_000_000;
 const GRAPHS_MAX = 1_000;
 
-export function createRunBook(parts: BookParts): RunBook {
+export function createRunBook(dependencies: BookDependencies): RunBook {
   const book: Book = {
-    ...parts,
+    ...dependencies,
     runs: new Map(),
     chars: 0,
     graphs: new Map(),
     shared: new Map(),
     stored: new Set(),
   };
-  for (const definition of parts.definitions) {
+  for (const definition of dependencies.definitions) {
     const { workflow } = compile(book, definition);
     if (!workflow) continue;
     book.shared.set(definition.id, workflow);
@@ -84,9 +84,9 @@ export function createRunBook(parts: BookParts): RunBook {
   };
 }
 
-type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions" | "conformance">;
+type BookDependencies = Pick<WorkflowHostDependencies, "store" | "sha256" | "definitions" | "conformance">;
 
-interface Book extends BookParts {
+interface Book extends BookDependencies {
   readonly runs: Map<CoordinationId, LoadedRun>;
   /** Characters of their values. */
   chars: number;

@@ -20,9 +20,9 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { TurnFile } from "../../../workflow/node-contract/turn-inputs.ts";
 import { lineageOf, memoryHomeOf } from "./fork-memory.ts";
 import { maskText } from "./mask-secrets.ts";
-import type { WorkflowHostParts } from "./workflow-parts.ts";
+import type { WorkflowHostDependencies } from "./workflow-dependencies.ts";
 
-export type WorkspaceParts = Pick<WorkflowHostParts, "store" | "clock" | "secrets">;
+export type WorkspaceDependencies = Pick<WorkflowHostDependencies, "store" | "clock" | "secrets">;
 
 /** A layer of versions; the one below shows where it has no version of a file. */
 interface Layer {
@@ -169,12 +169,12 @@ type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
 const WRITES_MAX = 8;
 
 export async function writeFile(
-  parts: WorkspaceParts,
+  dependencies: WorkspaceDependencies,
   run: WorkflowRun,
   { effect, deliver }: { readonly effect: WriteEffect; readonly deliver: Deliver },
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const planned = await planWrite(parts, run, effect);
+    const planned = await planWrite(dependencies, run, effect);
     try {
       await deliver(["code" in planned ? { kind: "failed", error: planned } : createWritten(planned)]);
       return;
@@ -190,7 +190,7 @@ function createWritten(update: PlannedUpdate): EffectOutcome {
 }
 
 async function planWrite(
-  { store, clock, secrets }: WorkspaceParts,
+  { store, clock, secrets }: WorkspaceDependencies,
   run: WorkflowRun,
   effect: WriteEffect,
 ): Promise<PlannedUpdate | NodeError> {

@@ -2,7 +2,7 @@
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { askAgain } from "../models/ask-again.ts";
 import { createAgentBook } from "../agents/agent-book.ts";
-import { NO_AGENTS } from "../records/agent-parts.ts";
+import { NO_AGENTS } from "../records/agent-dependencies.ts";
 import { cancelChildren, endAbandoned } from "./control-runs.ts";
 import { awaitEndWith } from "../driving/await-run-end.ts";
 import { createOwnRuns } from "../../ownership/own-runs.ts";
@@ -14,31 +14,31 @@ import { endRunsWithUnwritableOutcome } from "../driving/unwritable-outcome.ts";
 import { createRunWatch } from "../driving/watch-runs.ts";
 import { createTenantUsage } from "../records/tenant-usage.ts";
 import { DEFAULT_QUOTAS } from "../../../contracts/workflows/quotas.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 import type { Hosting } from "./hosting.ts";
 
-export function createHosting(parts: WorkflowHostParts): Hosting {
-  const book = createRunBook(parts);
-  const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...parts.quotas }, parts.clock);
-  const agentHost = parts.agents ?? NO_AGENTS;
-  const agentBook = createAgentBook(parts, agentHost, book);
-  const ownRuns = createOwnRuns({ ...parts, owners: parts.store.owners });
+export function createHosting(dependencies: WorkflowHostDependencies): Hosting {
+  const book = createRunBook(dependencies);
+  const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...dependencies.quotas }, dependencies.clock);
+  const agentHost = dependencies.agents ?? NO_AGENTS;
+  const agentBook = createAgentBook(dependencies, agentHost, book);
+  const ownRuns = createOwnRuns({ ...dependencies, owners: dependencies.store.owners });
   const runs: RunDriver = createRunDriver({
-    ...parts,
+    ...dependencies,
     ownRuns,
     book,
     usage,
     perform: (loadedRun, effect, signal, deliver) => perform(loadedRun, effect, signal, deliver),
-    askAgain: (loadedRun, call, signal) => askAgain(parts, loadedRun, call, signal),
+    askAgain: (loadedRun, call, signal) => askAgain(dependencies, loadedRun, call, signal),
   });
-  const watching = createRunWatch(parts);
+  const watching = createRunWatch(dependencies);
   const performing = createPerform({
-    ...parts,
+    ...dependencies,
     book,
     usage,
     agentBook,
     agentHost,
-    toolRates: createToolRates(parts.clock, agentHost.toolRate),
+    toolRates: createToolRates(dependencies.clock, agentHost.toolRate),
     driver: runs,
     awaitEnd: awaitEndWith({ runs, watching }),
     abandon: async (runId, parent) => {
@@ -47,14 +47,14 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   });
   const perform = endRunsWithUnwritableOutcome(performing);
   const hosting: Hosting = {
-    ...parts,
+    ...dependencies,
     book,
     usage,
     ownRuns,
     agentBook,
     runs,
     watching,
-    ...(parts.conformance && { seams: parts.conformance.openSeams({ ...parts, runs }) }),
+    ...(dependencies.conformance && { seams: dependencies.conformance.openSeams({ ...dependencies, runs }) }),
   };
   runs.onAppended(({ run }) => {
     watching.changed(run.runId);

@@ -27,7 +27,7 @@ import type { Hosting } from "./hosting.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
 import { refuseUnknownRun, refuseUnplayed } from "./shared-refusals.ts";
 
-type ForkParts = Pick<
+type ForkDependencies = Pick<
   Hosting,
   "store" | "book" | "runs" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs" | "usage"
 >;
@@ -35,7 +35,7 @@ type ForkParts = Pick<
 type Started = Extract<WorkflowEvent, { type: "run.started" }>;
 
 export async function forkRun(
-  forking: ForkParts,
+  forking: ForkDependencies,
   caller: Caller,
   request: ForkRun,
 ): Promise<Answered<ForkedRun>> {
@@ -59,7 +59,7 @@ export async function forkRun(
 
 /** A fork that is refused, or fails, is no run; it stays one of the minute's forks, for it cost as much. */
 async function countFork(
-  { usage }: ForkParts,
+  { usage }: ForkDependencies,
   runId: CoordinationId,
   fork: () => Promise<Answered<ForkedRun>>,
 ): Promise<Answered<ForkedRun>> {
@@ -79,7 +79,7 @@ interface CountedFork {
 }
 
 async function forkCounted(
-  forking: ForkParts,
+  forking: ForkDependencies,
   caller: Caller,
   { request, place, runId }: CountedFork,
 ): Promise<Answered<ForkedRun>> {
@@ -157,7 +157,7 @@ function forkedOf(runId: CoordinationId, { sourceRunId, fromSeq, mode }: RunOrig
 
 /** A replay of a replay has no more ids than that one: the forks themselves are counted. */
 async function refuseTooManyForks(
-  { store }: ForkParts,
+  { store }: ForkDependencies,
   source: WorkflowEntry,
 ): Promise<HostRefusal | undefined> {
   let forks = 0;
@@ -181,7 +181,10 @@ function refuseUnavailable(
   });
 }
 
-async function refuseAfterRetention(forking: ForkParts, place: Place): Promise<HostRefusal | undefined> {
+async function refuseAfterRetention(
+  forking: ForkDependencies,
+  place: Place,
+): Promise<HostRefusal | undefined> {
   const { runId, summary, length } = place.source;
   if (!hasRunEnded(summary.status)) return undefined;
   const last = await readFirstEvent(forking, runId, length - 1);
@@ -197,7 +200,7 @@ async function refuseAfterRetention(forking: ForkParts, place: Place): Promise<H
 }
 
 async function readFirstEvent(
-  { store }: ForkParts,
+  { store }: ForkDependencies,
   runId: CoordinationId,
   from: number,
 ): Promise<WorkflowEvent | undefined> {
@@ -210,7 +213,7 @@ async function readFirstEvent(
 }
 
 /** A branch needs what is before its place, a replay everything. */
-async function refuseIfDamaged(forking: ForkParts, place: Place): Promise<HostRefusal | undefined> {
+async function refuseIfDamaged(forking: ForkDependencies, place: Place): Promise<HostRefusal | undefined> {
   const { source, mode, fromSeq } = place;
   const before = mode === "branch" ? Math.max(1, fromSeq) : source.length;
   const damage = await forking.store.damage(source.runId, { before });
@@ -237,7 +240,10 @@ interface Beginning {
   readonly first: Started;
 }
 
-async function readBeginning(forking: ForkParts, forkAsked: ForkToBegin): Promise<Beginning | HostRefusal> {
+async function readBeginning(
+  forking: ForkDependencies,
+  forkAsked: ForkToBegin,
+): Promise<Beginning | HostRefusal> {
   const { source } = forkAsked.place;
   const first = await readFirstEvent(forking, source.runId, 0);
   if (first?.type !== "run.started") {
@@ -275,7 +281,7 @@ function refuseBeyondCaller(
 
 /** Refuses an overlay that the source's caller could not have asked for either. */
 async function refuseBrokenOverlay(
-  forking: ForkParts,
+  forking: ForkDependencies,
   { request: { overlay = {} }, place }: ForkToBegin,
   { definition, inputs, configurable }: Started["payload"],
 ): Promise<HostRefusal | undefined> {
@@ -298,7 +304,7 @@ async function refuseBrokenOverlay(
 }
 
 async function originOf(
-  forking: ForkParts,
+  forking: ForkDependencies,
   { caller, request: forkRequest, place, runId }: ForkToBegin,
 ): Promise<RunOrigin> {
   const { source, mode, fromSeq } = place;
@@ -329,7 +335,7 @@ function listIdsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigi
 
 /** A cancellation is nothing that the run did: a replay goes on where it was cut off. */
 async function findRecordedEnd(
-  { store }: ForkParts,
+  { store }: ForkDependencies,
   { runId, length, summary }: WorkflowEntry,
 ): Promise<number> {
   if (summary.status !== "cancelled") return length;
@@ -349,7 +355,7 @@ async function findRecordedEnd(
 
 /** A branch from 0 takes nothing but what its source was asked for. */
 function createFirstEventAnew(
-  forking: ForkParts,
+  forking: ForkDependencies,
   { request: { overlay = {} }, runId }: ForkToBegin,
   first: Started,
 ): Started {
@@ -373,7 +379,7 @@ function createFirstEventAnew(
 }
 
 async function appendFork(
-  forking: ForkParts,
+  forking: ForkDependencies,
   { origin, first }: Beginning,
   place: Place,
 ): Promise<Answered<ForkedRun>> {

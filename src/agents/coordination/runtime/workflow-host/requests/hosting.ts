@@ -6,9 +6,9 @@ import type { RunBook } from "../records/run-book.ts";
 import type { RunWatch } from "../driving/watch-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowSeams } from "../records/workflow-host.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-export interface Hosting extends WorkflowHostParts {
+export interface Hosting extends WorkflowHostDependencies {
   readonly book: RunBook;
   readonly agentBook: AgentBook;
   readonly runs: RunDriver;

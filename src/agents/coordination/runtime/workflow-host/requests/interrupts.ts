@@ -19,16 +19,22 @@ import type { RequestDrafts } from "../driving/request-drafts.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
 
-type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "contract" | "conformance"> & {
+type InterruptDependencies = Pick<
+  WorkflowHostDependencies,
+  "clock" | "tokens" | "baseUrl" | "contract" | "conformance"
+> & {
   readonly driver: RunDriver;
 };
 
 /** The one that was asked first, with the means to answer it. */
-export function openInterruptOf(parts: InterruptParts, { run }: LoadedRun): OpenInterrupt | undefined {
+export function openInterruptOf(
+  dependencies: InterruptDependencies,
+  { run }: LoadedRun,
+): OpenInterrupt | undefined {
   const node = findAskingNode(run);
-  return node?.interrupt && describe(parts, run, { node, interrupt: node.interrupt }, "resolve");
+  return node?.interrupt && describe(dependencies, run, { node, interrupt: node.interrupt }, "resolve");
 }
 
 interface Place {
@@ -37,16 +43,16 @@ interface Place {
 }
 
 function describe(
-  parts: InterruptParts,
+  dependencies: InterruptDependencies,
   { runId }: WorkflowRun,
   { node: { nodeId }, interrupt }: Place,
   intent: TokenPayload["intent"],
 ): OpenInterrupt {
   const { interruptId, kind, key, data, resumeSchema } = interrupt;
-  const expiresAt = expiryOf(parts, interrupt);
+  const expiresAt = expiryOf(dependencies, interrupt);
   const isSigned = intent === "resolve" && !needsLogin(interrupt);
   const interruptToken = isSigned
-    ? parts.tokens.sign({ runId, nodeId, interruptId, expiresAt, intent })
+    ? dependencies.tokens.sign({ runId, nodeId, interruptId, expiresAt, intent })
     : undefined;
   return {
     interruptId,
@@ -58,14 +64,14 @@ function describe(
     ...(resumeSchema && { resumeSchema }),
     ...(interruptToken !== undefined && {
       interruptToken,
-      callbackUrl: `${parts.baseUrl()}/v1/interrupts/${interruptToken}`,
+      callbackUrl: `${dependencies.baseUrl()}/v1/interrupts/${interruptToken}`,
       expiresAt: formatTimestamp(expiresAt),
     }),
   };
 }
 
 /** Returns when a token expires, which is never after the question itself. */
-function expiryOf({ clock }: InterruptParts, { atMs, timeoutMs }: Interrupt): EpochMs {
+function expiryOf({ clock }: InterruptDependencies, { atMs, timeoutMs }: Interrupt): EpochMs {
   const expiresAt = clock.now() + WORKFLOW_BOUNDS.interruptTokenMs;
   return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
 }
@@ -82,35 +88,38 @@ export interface Answer {
 }
 
 export async function answer(
-  parts: InterruptParts,
+  dependencies: InterruptDependencies,
   answerRequest: Answer,
 ): Promise<Answered<ResolvedInterrupt>> {
-  const loadedRun = await parts.driver.newest(answerRequest.runId);
+  const loadedRun = await dependencies.driver.newest(answerRequest.runId);
   if (
     !loadedRun ||
     (answerRequest.tenant !== undefined && loadedRun.run.started.owner.tenant !== answerRequest.tenant)
   )
     return refuseUnknownRun(answerRequest.runId);
-  const wrong = await refuseBrokenSchema(parts, loadedRun, answerRequest);
+  const wrong = await refuseBrokenSchema(dependencies, loadedRun, answerRequest);
   if (wrong) return wrong;
   let interruptId = "";
-  const outcome = await parts.driver.ask(answerRequest.runId, ({ run }): RequestDrafts<HostRefusal> => {
-    const place = placeOf(run, answerRequest);
-    if ("kind" in place) return { refused: place };
-    interruptId = place.interrupt.interruptId;
-    const answered = answerInterrupt(run, {
-      ...place,
-      value: answerRequest.value,
-      by: answerRequest.by,
-      isTokenHolder: answerRequest.tenant === undefined,
-      believesVoter: parts.conformance?.believesVoter(run) ?? false,
-    });
-    if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
-    const unfit = findUnfitDraft(answered.drafts);
-    return unfit
-      ? { refused: refuse("validation_error", `the answer cannot be recorded: ${unfit.problem}`) }
-      : { drafts: answered.drafts };
-  });
+  const outcome = await dependencies.driver.ask(
+    answerRequest.runId,
+    ({ run }): RequestDrafts<HostRefusal> => {
+      const place = placeOf(run, answerRequest);
+      if ("kind" in place) return { refused: place };
+      interruptId = place.interrupt.interruptId;
+      const answered = answerInterrupt(run, {
+        ...place,
+        value: answerRequest.value,
+        by: answerRequest.by,
+        isTokenHolder: answerRequest.tenant === undefined,
+        believesVoter: dependencies.conformance?.believesVoter(run) ?? false,
+      });
+      if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
+      const unfit = findUnfitDraft(answered.drafts);
+      return unfit
+        ? { refused: refuse("validation_error", `the answer cannot be recorded: ${unfit.problem}`) }
+        : { drafts: answered.drafts };
+    },
+  );
   if (!outcome) return refuseUnknownRun(answerRequest.runId);
   if (outcome.refused) return outcome.refused;
   const { run } = outcome.loadedRun;
@@ -135,7 +144,7 @@ function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | Hos
 
 /** A schema that the gate or one of its questions brought is held against the answer before anything is recorded. */
 async function refuseBrokenSchema(
-  { contract }: InterruptParts,
+  { contract }: InterruptDependencies,
   { run }: LoadedRun,
   answerRequest: Answer,
 ): Promise<HostRefusal | undefined> {
@@ -152,7 +161,7 @@ async function refuseBrokenSchema(
 
 /** Refuses an answer that is none of those that its question takes. */
 async function refuseBrokenAnswer(
-  { contract }: Pick<InterruptParts, "contract">,
+  { contract }: Pick<InterruptDependencies, "contract">,
   { kind, data: { questions } }: Interrupt,
   value: unknown,
 ): Promise<HostRefusal | undefined> {
@@ -185,7 +194,7 @@ function describeChoices({ enum: choices }: Readonly<Record<string, unknown>>): 
 type Opened = { readonly payload: TokenPayload } | HostRefusal;
 
 /** Opens a token that was signed here and has not expired. */
-function open({ tokens, clock }: InterruptParts, token: string): Opened {
+function open({ tokens, clock }: InterruptDependencies, token: string): Opened {
   const payload = tokens.read(token);
   if (!payload) return refuse("interrupt_not_found", "there is no such interrupt");
   return clock.now() > payload.expiresAt
@@ -193,11 +202,14 @@ function open({ tokens, clock }: InterruptParts, token: string): Opened {
     : { payload };
 }
 
-export async function inspectToken(parts: InterruptParts, token: string): Promise<Answered<OpenInterrupt>> {
-  const opened = open(parts, token);
+export async function inspectToken(
+  dependencies: InterruptDependencies,
+  token: string,
+): Promise<Answered<OpenInterrupt>> {
+  const opened = open(dependencies, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId } = opened.payload;
-  const loadedRun = await parts.driver.newest(runId as CoordinationId);
+  const loadedRun = await dependencies.driver.newest(runId as CoordinationId);
   if (!loadedRun) return refuse("interrupt_not_found", "there is no such interrupt");
   const place = placeOf(loadedRun.run, {
     runId: loadedRun.run.runId,
@@ -206,20 +218,22 @@ export async function inspectToken(parts: InterruptParts, token: string): Promis
     value: undefined,
     by: "token",
   });
-  return "kind" in place ? place : { kind: "done", value: describe(parts, loadedRun.run, place, "inspect") };
+  return "kind" in place
+    ? place
+    : { kind: "done", value: describe(dependencies, loadedRun.run, place, "inspect") };
 }
 
 export async function resolveToken(
-  parts: InterruptParts,
+  dependencies: InterruptDependencies,
   token: string,
   value: unknown,
 ): Promise<Answered<ResolvedInterrupt>> {
-  const opened = open(parts, token);
+  const opened = open(dependencies, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId, intent } = opened.payload;
   if (intent !== "resolve")
     return refuse("interrupt_inspect_only", "this token may show the question, and may not answer it");
-  return answer(parts, {
+  return answer(dependencies, {
     runId: runId as CoordinationId,
     nodeId,
     interruptId,

@@ -9,14 +9,14 @@ import { refusalOf, refuse, type AdmissionRules } from "../driving/create-run.ts
 import type { RunBook } from "../records/run-book.ts";
 import type { Answered, Caller, HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
 
-export interface RegisterParts extends AdmissionRules {
+export interface RegisterDependencies extends AdmissionRules {
   readonly book: RunBook;
   /** Tells which capabilities a test has taken away. */
   readonly seams?: WorkflowSeams;
 }
 
 export async function registerWorkflow(
-  { book, settings, agentBook, seams }: RegisterParts,
+  { book, settings, agentBook, seams }: RegisterDependencies,
   { tenant }: Caller,
   value: unknown,
 ): Promise<Answered<{ readonly workflowId: string }>> {
@@ -39,7 +39,10 @@ const CAPABILITIES: readonly (readonly [capability: string, needs: (typeId: unkn
   ["subWorkflow.inputMapping", (typeId) => typeof typeId === "string" && isSubWorkflow(typeId)],
 ];
 
-function withoutCapability(definition: unknown, seams: RegisterParts["seams"]): HostRefusal | undefined {
+function withoutCapability(
+  definition: unknown,
+  seams: RegisterDependencies["seams"],
+): HostRefusal | undefined {
   const nodes = isRecord(definition) && Array.isArray(definition["nodes"]) ? definition["nodes"] : [];
   const types = nodes.filter(isRecord).map(({ typeId }) => typeId);
   const [missing] = CAPABILITIES.find(([name, needs]) => seams?.isOff(name) && types.some(needs)) ?? [];

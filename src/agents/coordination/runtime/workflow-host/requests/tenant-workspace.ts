@@ -20,14 +20,17 @@ import type {
   WorkspaceFile,
   WorkspaceFileInfo,
 } from "../records/workflow-host.ts";
-import type { WorkspaceParts } from "../records/run-workspace.ts";
+import type { WorkspaceDependencies } from "../records/run-workspace.ts";
 
-export function createTenantWorkspace(parts: WorkspaceParts, at: WorkspaceScope): TenantWorkspace {
+export function createTenantWorkspace(
+  dependencies: WorkspaceDependencies,
+  at: WorkspaceScope,
+): TenantWorkspace {
   return {
-    list: ({ prefix = "" }) => list(parts, at, prefix),
-    read: (path, version) => read(parts, { at, path }, version),
-    write: (path, file) => write(parts, { at, path }, file),
-    remove: (path, { ifMatch }) => remove(parts, { at, path }, ifMatch),
+    list: ({ prefix = "" }) => list(dependencies, at, prefix),
+    read: (path, version) => read(dependencies, { at, path }, version),
+    write: (path, file) => write(dependencies, { at, path }, file),
+    remove: (path, { ifMatch }) => remove(dependencies, { at, path }, ifMatch),
   };
 }
 
@@ -37,7 +40,7 @@ interface Place {
 }
 
 async function list(
-  { store }: WorkspaceParts,
+  { store }: WorkspaceDependencies,
   at: WorkspaceScope,
   prefix: string,
 ): Promise<Answered<readonly WorkspaceFileInfo[]>> {
@@ -49,7 +52,7 @@ async function list(
 }
 
 async function read(
-  { store }: WorkspaceParts,
+  { store }: WorkspaceDependencies,
   { at, path }: Place,
   version: number | undefined,
 ): Promise<Answered<WorkspaceFile>> {
@@ -61,7 +64,7 @@ async function read(
 }
 
 async function write(
-  { store, clock, secrets }: WorkspaceParts,
+  { store, clock, secrets }: WorkspaceDependencies,
   { at, path }: Place,
   { content: contentGiven, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
 ): Promise<Answered<WorkspaceFile>> {
@@ -78,7 +81,7 @@ async function write(
 }
 
 async function remove(
-  { store, clock }: WorkspaceParts,
+  { store, clock }: WorkspaceDependencies,
   { at, path }: Place,
   ifMatch: NewWorkspaceFile["ifMatch"],
 ): Promise<Answered<{ readonly version: number }>> {

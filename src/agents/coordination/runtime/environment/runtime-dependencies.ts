@@ -1,4 +1,4 @@
-/** Owns: what the parts of the runtime share. */
+/** Owns: the collaborators that the modules of the runtime share. */
 import type { PrivilegesConfig } from "../../contracts/config/privileges-config.ts";
 import { assertInvariant } from "../../contracts/errors.ts";
 import type { ContentRef, RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
@@ -12,7 +12,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { OutputContract } from "../../ports/output-contract.ts";
 import type { Worktrees } from "../../ports/worktrees.ts";
 import type { ForkSources } from "../log/carried-results.ts";
-import type { GateParts } from "./gate-parts.ts";
+import type { GateDependencies } from "./gate-dependencies.ts";
 import type { WithheldTexts } from "./withheld-texts.ts";
 import type { PlanSnapshot } from "../log/plan-snapshot.ts";
 import type { PluginHooks } from "./plugin-hooks.ts";
@@ -45,8 +45,8 @@ export interface Settings {
   readonly gateway?: string;
 }
 
-/** The parts that running plans needs. */
-export interface PlanParts {
+/** The collaborators that running plans needs. */
+export interface PlanDependencies {
   readonly runners: Readonly<Record<PlanRunner, AgentRunner>>;
   /** Loaded when the first output has a contract. */
   readonly contract: () => Promise<OutputContract>;
@@ -69,13 +69,13 @@ export interface PlanParts {
 /** Sessions of the host's own ACP backend are spawned by models only. */
 export type PlanRunner = Exclude<RunnerKind, "acp">;
 
-export function chooseRunner({ runners }: PlanParts, { stepId, runner }: StepAdmitted): AgentRunner {
+export function chooseRunner({ runners }: PlanDependencies, { stepId, runner }: StepAdmitted): AgentRunner {
   assertInvariant(runner !== "acp", `step ${stepId} is of a plan and cannot run in ${runner}`);
   return runners[runner];
 }
 
-/** The parts, with those that the runtime adds for itself. */
-export interface RuntimeParts extends PlanParts, GateParts {
+/** The dependencies, with those that the runtime adds for itself. */
+export interface RuntimeDependencies extends PlanDependencies, GateDependencies {
   /** Hooks of other authors' plugins, which are asked before a plan begins. */
   readonly hooks?: PluginHooks;
   /** Texts that were kept back and are on their way to the disk. */

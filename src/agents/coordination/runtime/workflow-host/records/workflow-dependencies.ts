@@ -11,7 +11,7 @@ import type { TokenSigner } from "../../../ports/token-signer.ts";
 import type { Verifier } from "../../../ports/verifier.ts";
 import type { WorkflowStore } from "../../../ports/workflow-store.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
-import type { AgentHostParts } from "./agent-parts.ts";
+import type { AgentHostDependencies } from "./agent-dependencies.ts";
 import type { ConformancePlay } from "./conformance-play.ts";
 
 export interface CriticCall {
@@ -22,9 +22,9 @@ export interface CriticCall {
 }
 
 /** The store of runs, and the hash by which it names texts. */
-export type HashedStore = Pick<WorkflowHostParts, "store" | "sha256">;
+export type HashedStore = Pick<WorkflowHostDependencies, "store" | "sha256">;
 
-export interface WorkflowHostParts {
+export interface WorkflowHostDependencies {
   readonly store: WorkflowStore;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -57,7 +57,7 @@ export interface WorkflowHostParts {
   /** Absent, or absent in it: the usual ones. */
   readonly quotas?: Partial<Quotas>;
   /** Absent: there are none. */
-  readonly agents?: AgentHostParts;
+  readonly agents?: AgentHostDependencies;
   /** Plays what the protocol's conformance suite scripts. Absent: nothing of it is there; `settings.play` goes with it. */
   readonly conformance?: ConformancePlay;
 }

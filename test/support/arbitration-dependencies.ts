@@ -3,16 +3,16 @@ import {
   parsePluginConfig,
   type ConflictsConfig,
 } from "../../src/agents/coordination/contracts/config/config.ts";
-import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter/arbiter-parts.ts";
+import type { ArbitrationDependencies } from "../../src/agents/coordination/runtime/arbiter/arbiter-dependencies.ts";
 import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { createFormatMerge } from "../../src/infra/merge/format-merge.ts";
 
 const DEFAULTS = parsePluginConfig({});
 
-export function createArbitrationParts(
+export function createArbitrationDependencies(
   conflicts: Partial<ConflictsConfig> = {},
   workspace = "/nowhere",
-): ArbitrationParts {
+): ArbitrationDependencies {
   return {
     files: createRealFiles(),
     textMerge: () => Promise.resolve(createFormatMerge()),

@@ -43,7 +43,7 @@ export interface WorkflowRun {
   readonly tenant: string;
 }
 
-export interface PageParts {
+export interface PageDependencies {
   readonly product: Product;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -79,5 +79,5 @@ export interface PageRoute {
   readonly path: string;
   /** The right that the session must have. */
   readonly right: keyof PageSession["rights"];
-  readonly handle: (request: PageRequest, parts: PageParts) => Promise<JsonAnswer>;
+  readonly handle: (request: PageRequest, dependencies: PageDependencies) => Promise<JsonAnswer>;
 }

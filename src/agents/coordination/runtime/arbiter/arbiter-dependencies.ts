@@ -1,4 +1,4 @@
-/** Owns: what the parts of arbitration share. */
+/** Owns: the collaborators that the modules of arbitration share. */
 import type { ConflictsConfig } from "../../contracts/config/config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -9,11 +9,11 @@ import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { TextMerge } from "../../ports/text-merge.ts";
 import type { PlanSource } from "../log/plan-source.ts";
 import type { PluginHooks } from "../environment/plugin-hooks.ts";
-import type { PlanParts, Settings } from "../environment/runtime-parts.ts";
+import type { PlanDependencies, Settings } from "../environment/runtime-dependencies.ts";
 import type { RunLog } from "../log/run-log.ts";
 
-/** The parts that ruling on writes needs. */
-export interface ArbitrationParts {
+/** The collaborators that ruling on writes needs. */
+export interface ArbitrationDependencies {
   readonly files: ResourceFiles;
   /** Loaded with the first merge. */
   readonly textMerge: () => Promise<TextMerge>;
@@ -24,7 +24,7 @@ export interface ArbitrationParts {
   readonly hooks?: PluginHooks;
 }
 
-export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf"> {
+export interface ArbiterDependencies extends ArbitrationDependencies, Pick<PlanDependencies, "refOf"> {
   readonly store: LedgerStore;
   readonly content: ContentReader;
   readonly clock: Clock;

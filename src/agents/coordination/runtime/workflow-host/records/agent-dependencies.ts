@@ -1,7 +1,7 @@
 /** Owns: what an operator says about the agents of manifests, their models and their tools. */
 import type { InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
 
-export interface AgentHostParts {
+export interface AgentHostDependencies {
   readonly installed: readonly InstalledAgent[];
   /** Models by the classes that manifests name; a class without one gets the host's own. */
   readonly modelClasses: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface ToolRate {
   readonly burst: number;
 }
 
-export const NO_AGENTS: AgentHostParts = {
+export const NO_AGENTS: AgentHostDependencies = {
   installed: [],
   modelClasses: {},
   mcpServers: {},

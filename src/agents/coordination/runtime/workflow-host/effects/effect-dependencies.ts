@@ -2,22 +2,22 @@
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { AgentBook } from "../agents/agent-book.ts";
-import type { AskParts } from "../models/ask-model.ts";
-import type { CreateParts } from "../driving/create-run.ts";
-import type { JudgeParts } from "./judge-child.ts";
-import type { AgentParts } from "../agents/perform-agent.ts";
+import type { AskDependencies } from "../models/ask-model.ts";
+import type { CreateDependencies } from "../driving/create-run.ts";
+import type { JudgeDependencies } from "./judge-child.ts";
+import type { AgentDependencies } from "../agents/perform-agent.ts";
 import type { LoadedRun } from "../records/run-book.ts";
-import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import type { WorkspaceParts } from "../records/run-workspace.ts";
+import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
+import type { WorkspaceDependencies } from "../records/run-workspace.ts";
 
-export interface EffectParts
+export interface EffectDependencies
   extends
-    CreateParts,
-    AskParts,
-    Omit<JudgeParts, "driver">,
-    Omit<AgentParts, "agentBook">,
-    WorkspaceParts,
-    Pick<WorkflowHostParts, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
+    CreateDependencies,
+    AskDependencies,
+    Omit<JudgeDependencies, "driver">,
+    Omit<AgentDependencies, "agentBook">,
+    WorkspaceDependencies,
+    Pick<WorkflowHostDependencies, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
   readonly agentBook: AgentBook;
   /** Ends a child that its parent has ended without. */
   readonly abandon: (childRunId: CoordinationId, parent: ChildsParent) => Promise<void>;

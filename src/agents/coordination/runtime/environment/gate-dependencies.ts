@@ -15,7 +15,7 @@ export interface PluginGates {
   channels(): readonly string[];
 }
 
-export interface GateParts {
+export interface GateDependencies {
   readonly gates: GatesConfig;
   readonly escalations: EscalationsConfig;
   readonly truth: TruthConfig;

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { Worktrees } from "../../src/agents/coordination/ports/worktrees.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
-import type { PlanParts } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import type { PlanDependencies } from "../../src/agents/coordination/runtime/environment/runtime-dependencies.ts";
 import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 
 /** For plans that isolate nothing. */
@@ -21,7 +21,10 @@ export function createNoWorktrees(): Worktrees {
   };
 }
 
-export function planParts(runner: AgentRunner, worktrees: Worktrees = createNoWorktrees()): PlanParts {
+export function planDependencies(
+  runner: AgentRunner,
+  worktrees: Worktrees = createNoWorktrees(),
+): PlanDependencies {
   let contract: OutputContract | undefined;
   return {
     runners: { subagent: runner, acp_stdio: runner, owner: runner },

@@ -7,9 +7,9 @@ import type {
   EscalationsConfig,
   GatesConfig,
 } from "../../src/agents/coordination/contracts/config/gates-config.ts";
-import type { GateParts } from "../../src/agents/coordination/runtime/environment/gate-parts.ts";
+import type { GateDependencies } from "../../src/agents/coordination/runtime/environment/gate-dependencies.ts";
 
-export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalations" | "truth">> {
+export interface GivenGates extends Partial<Omit<GateDependencies, "gates" | "escalations" | "truth">> {
   readonly gates?: Partial<GatesConfig>;
   readonly escalations?: Partial<EscalationsConfig>;
   readonly truth?: Partial<TruthConfig>;
@@ -17,7 +17,12 @@ export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalatio
 
 const DEFAULTS = parsePluginConfig({});
 
-export function createGateParts({ gates, escalations, truth, ...input }: GivenGates = {}): GateParts {
+export function createGateDependencies({
+  gates,
+  escalations,
+  truth,
+  ...input
+}: GivenGates = {}): GateDependencies {
   return {
     verifier: () => Promise.reject(new Error("nothing is checked here")),
     pluginGates: {

@@ -1,0 +1,71 @@
+/** Owns: waiting for the answer to a question, in the session that asked it. */
+import { addMs, type CoordinationId } from "../../contracts/ids.ts";
+import type { Coordination, Escalation } from "../../ledger/state.ts";
+import { describeError } from "../../std/describe-error.ts";
+import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+import type { QuestionWaits } from "./question-waits.ts";
+import { parseQuestionId, type QuestionOutcome } from "./question-requests.ts";
+import { answerSentence } from "./telling-message.ts";
+
+interface WaitDependencies extends RuntimeDependencies {
+  readonly waits: QuestionWaits;
+}
+
+interface AnswerWait {
+  readonly questionId: string;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const TOLD_BEFORE = "You were told the answer in this session.";
+
+/** Waits for an answer. An answer that is told here is not told again as a turn. */
+export async function awaitAnswer(
+  dependencies: WaitDependencies,
+  { questionId, waitMs, signal }: AnswerWait,
+): Promise<QuestionOutcome> {
+  const named = parseQuestionId(questionId);
+  if (!named) return { kind: "open" };
+  const { coordinationId, escalationId } = named;
+  const tellingId = `answer:${escalationId}`;
+  const claim = dependencies.waits.claim(coordinationId, tellingId);
+  try {
+    const untilMs = addMs(dependencies.clock.now(), waitMs);
+    await dependencies.waits.until(
+      async () =>
+        findQuestion(await dependencies.runs.latest(coordinationId), escalationId)?.closed !== undefined,
+      { untilMs, ...(signal && { signal }) },
+    );
+    const state = await dependencies.runs.latest(coordinationId);
+    const question = findQuestion(state, escalationId);
+    if (!question?.closed) return { kind: "open" };
+    const { resolution } = question.closed;
+    if (signal?.aborted) return { kind: "open" };
+    const submitted = await dependencies.runs.submit(coordinationId, [
+      { type: "recordTelling", tellingId, delivery: "delivered" },
+    ]);
+    dependencies.watch(submitted.state);
+    const isTold = submitted.kind === "replay";
+    return {
+      kind: "closed",
+      resolution,
+      text: isTold ? TOLD_BEFORE : await answerSentence(dependencies, question),
+    };
+  } finally {
+    // Sessions that were left to tell are told once nobody waits for it.
+    claim.release(() => void lookAgain(dependencies, coordinationId));
+  }
+}
+
+async function lookAgain({ runs, watch, logger }: WaitDependencies, runId: CoordinationId): Promise<void> {
+  try {
+    watch(await runs.state(runId));
+  } catch (error) {
+    logger.warn({ runId }, `could not look again: ${describeError(error)}`);
+  }
+}
+
+/** Returns the question of that id; `undefined` where the coordination has none. */
+export function findQuestion(state: Coordination, escalationId: string): Escalation | undefined {
+  return state.kind === "unopened" ? undefined : state.escalations.get(escalationId);
+}

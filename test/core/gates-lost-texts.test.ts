@@ -82,7 +82,7 @@ describe("words that were kept back and could not be kept", () => {
     const coordinator = world.start();
     await coordinator.start();
     const child = await spawnChild(world, coordinator);
-    world.texts.keeping(child.session, Promise.resolve(undefined));
+    world.texts.keeping(child.session, "words", () => Promise.resolve(undefined));
     await child.ends();
     expect(codesOf(world)).toEqual(["result_lost"]);
     await coordinator.stop();
@@ -99,6 +99,34 @@ describe("words that were kept back and could not be kept", () => {
     await child.says(UNSURE);
     await child.ends();
     expect(codesOf(world)).toEqual([]);
+    expect(listEvents(world, "result.held")).toHaveLength(1);
+    await coordinator.stop();
+  });
+
+  it("are lost, too, where something else about the child came to the disk after them", async () => {
+    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
+    const coordinator = world.start(createFullDisk().wrap);
+    await coordinator.start();
+    const child = await spawnChild(world, coordinator);
+    await child.says(UNSURE);
+    world.texts.keeping(child.session, "model", () => Promise.resolve(true));
+    await child.ends();
+    expect(codesOf(world)).toEqual(["result_lost"]);
+    await coordinator.stop();
+  });
+
+  it("are kept when the child ends, where they could not be kept when they were said", async () => {
+    const { disk, wrap } = createFullDisk();
+    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
+    const coordinator = world.start(wrap);
+    await coordinator.start();
+    const child = await spawnChild(world, coordinator);
+    await child.says(UNSURE);
+    expect(listEvents(world, "result.withheld")).toEqual([]);
+    disk.isFull = false;
+    await child.ends();
+    expect(codesOf(world)).toEqual([]);
+    expect(listEvents(world, "result.withheld")).toHaveLength(1);
     expect(listEvents(world, "result.held")).toHaveLength(1);
     await coordinator.stop();
   });

@@ -116,7 +116,7 @@ export async function spawnChild(world: World, coordinator: Coordinator, task = 
       const gated = await coordinator.heldSessions.gated(session);
       const isHeld = gated && (gated.isStrict || mustWithhold(gated.gate, text, gated.reported));
       const shown = isHeld ? formatPlaceholder(world.texts.add(session, text)) : text;
-      world.texts.keeping(session, coordinator.heldSessions.keep(session, shown));
+      world.texts.keeping(session, "words", () => coordinator.heldSessions.keep(session, shown));
       await waitUntilSettled();
       return shown;
     },

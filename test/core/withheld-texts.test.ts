@@ -76,13 +76,13 @@ describe("bringing words to the disk", () => {
     const texts = createFresh();
     const first = Promise.withResolvers<undefined>();
     const second = Promise.withResolvers<undefined>();
-    texts.keeping(A, first.promise);
+    texts.keeping(A, "words", () => first.promise);
     let isSettled = false;
     const waiting = texts.settled(A).then(() => {
       isSettled = true;
     });
     await texts.settled(B);
-    texts.keeping(A, second.promise);
+    texts.keeping(A, "words", () => second.promise);
     first.resolve(undefined);
     await waitUntilSettled();
     expect(isSettled).toBe(false);
@@ -93,7 +93,7 @@ describe("bringing words to the disk", () => {
 
   it("that fails is over, too", async () => {
     const texts = createFresh();
-    texts.keeping(A, Promise.reject(new Error("the disk is full")));
+    texts.keeping(A, "words", () => Promise.reject(new Error("the disk is full")));
     await expect(texts.settled(A)).resolves.toBeUndefined();
     await expect(texts.settled(A)).resolves.toBeUndefined();
   });

@@ -121,6 +121,6 @@ export function sayAsChild(world: World, move: Extract<Move, { kind: "speak" }>)
     const gated = await coordinator.heldSessions.gated(child.session);
     if (!gated || !(gated.isStrict || mustWithhold(gated.gate, text, gated.reported))) return;
     const shown = formatPlaceholder(texts.add(child.session, text));
-    texts.keeping(child.session, coordinator.heldSessions.keep(child.session, shown));
+    texts.keeping(child.session, "words", () => coordinator.heldSessions.keep(child.session, shown));
   });
 }

@@ -112,9 +112,11 @@ function recordCall(dependencies: ObserveHandlerDependencies, session: string, c
   findRuntime()?.children.set(session, child);
   const isHeld = child.watched.isHeldOnMismatch && hasDifferences(child);
   if (isHeld) keepEverythingBack(session);
-  const work = dependencies.quietly("model_call_started", (runtime) => record(runtime, session, child));
+  const recordChild = (): Promise<true | undefined> =>
+    dependencies.quietly("model_call_started", (runtime) => record(runtime, session, child));
   // The agent's words must not count before the ledger has why they are held.
-  if (isHeld) accessGateMemory().texts.keeping(session as SessionKey, work);
+  if (isHeld) accessGateMemory().texts.keeping(session as SessionKey, "model", recordChild);
+  else void recordChild();
 }
 
 function hasDifferences({ watched, ran }: ChildNow): boolean {

@@ -18,6 +18,12 @@ const SESSIONS_MAX = 200;
  */
 export type NameText = (session: SessionKey, text: string) => string;
 
+/** The end of a session counts only with its newest words, and with the model that it ran on where it is held for that. */
+export type KeptFact = "words" | "model";
+
+/** Brings a fact of a session to the disk, and resolves to `true` where it did. It may be called again where it did not. */
+export type KeepFact = () => Promise<true | undefined>;
+
 export interface WithheldTexts {
   /** Remembers a text of a session and returns its name; the same text of the same session has the same name. */
   add(session: SessionKey, text: string): string;
@@ -26,12 +32,12 @@ export interface WithheldTexts {
   keepWhole(session: SessionKey, name: string): void;
   /** Returns a text of that session: no other one may read it. */
   textOf(session: SessionKey, name: string): string | undefined;
-  /** Work that brings a text of a session to the disk; what does not resolve to `true` has lost it. */
-  keeping(session: SessionKey, work: Promise<true | undefined>): void;
+  /** Begins to keep the newest fact of that kind. */
+  keeping(session: SessionKey, fact: KeptFact, keep: KeepFact): void;
   /** Other work on the texts of a session that `settled` waits for; it does not reject. */
   following(session: SessionKey, work: Promise<unknown>): void;
-  /** Whether the newest text of a session did not come to the disk. */
-  isLost(session: SessionKey): boolean;
+  /** Tries once more to keep the facts of a session that could not be kept; false where one cannot be kept now either. */
+  keepAgain(session: SessionKey): Promise<boolean>;
   /** Resolves when nothing of the session is on its way to the disk any more. */
   settled(session: SessionKey): Promise<void>;
 }
@@ -44,7 +50,7 @@ interface Texts {
 export function createWithheldTexts(nameOf: NameText): WithheldTexts {
   const sessions = new Map<SessionKey, Texts>();
   const underway = new Map<SessionKey, Promise<unknown>>();
-  const lostSessions = new Set<SessionKey>();
+  const unkept = new Map<SessionKey, Map<KeptFact, KeepFact>>();
   const textOf = (session: SessionKey, name: string): string | undefined => {
     const texts = sessions.get(session);
     return texts?.whole.get(name) ?? texts?.pieces.get(name);
@@ -54,6 +60,20 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
       if (underway.get(session) === mine) underway.delete(session);
     });
     underway.set(session, mine);
+  };
+  const beginKeeping: WithheldTexts["keeping"] = (session, fact, keep) => {
+    const begun = keep();
+    follow(session, async (before) => {
+      const [, kept] = await Promise.allSettled([before, begun]);
+      const facts = unkept.get(session) ?? new Map<KeptFact, KeepFact>();
+      if (kept.status === "fulfilled" && kept.value) facts.delete(fact);
+      else facts.set(fact, keep);
+      if (facts.size > 0) unkept.set(session, facts);
+      else unkept.delete(session);
+    });
+  };
+  const awaitSettled: WithheldTexts["settled"] = async (session) => {
+    for (let work = underway.get(session); work; work = underway.get(session)) await work;
   };
   return {
     add: (session, text) => {
@@ -67,20 +87,16 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
       if (text !== undefined) rememberWhole(textsOf(sessions, session).whole, name, text);
     },
     textOf,
-    isLost: (session) => lostSessions.has(session),
-    keeping: (session, work) => {
-      follow(session, async (before) => {
-        const [, kept] = await Promise.allSettled([before, work]);
-        if (kept.status === "fulfilled" && kept.value) lostSessions.delete(session);
-        else lostSessions.add(session);
-      });
+    keeping: beginKeeping,
+    keepAgain: async (session) => {
+      for (const [fact, keep] of unkept.get(session) ?? []) beginKeeping(session, fact, keep);
+      await awaitSettled(session);
+      return !unkept.has(session);
     },
     following: (session, work) => {
       follow(session, (before) => Promise.all([before, work]));
     },
-    settled: async (session) => {
-      for (let work = underway.get(session); work; work = underway.get(session)) await work;
-    },
+    settled: awaitSettled,
   };
 }
 

@@ -221,9 +221,9 @@ async function endChild(
   // D3: the child of an older attempt says nothing about this one.
   if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
-  const isLost = ending.outcome === "completed" && dependencies.withheld.isLost(childSessionKey);
+  const isKept = ending.outcome !== "completed" || (await dependencies.withheld.keepAgain(childSessionKey));
   await submit(dependencies, state.coordinationId, [
-    isLost ? createLostResult(about) : commandFromOutcome(about, ending, "hook"),
+    isKept ? commandFromOutcome(about, ending, "hook") : createLostResult(about),
   ]);
 }
 

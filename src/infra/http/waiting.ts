@@ -2,8 +2,9 @@
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 
-/** Resolves after `ms`, or when the signal aborts. */
+/** Resolves after `ms`, or when the signal aborts; at once where it is aborted already. */
 export function waitFor(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const finish = (): void => {
       cancel();

@@ -1,0 +1,164 @@
+/** L3: every fact names the earlier event that it follows from, and the step that it is about. */
+import { describe, expect, it } from "vitest";
+import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import {
+  createAsk,
+  createContest,
+  createContestant,
+  createHolder,
+  NOTES,
+  openAtWork,
+  REPORT,
+  request,
+} from "./claims-scene.ts";
+import {
+  admit,
+  beginSteps,
+  dispatch,
+  failStep,
+  finish,
+  openPlan,
+  planScene,
+  planStep,
+  report,
+  startStep,
+} from "./planned-scene.ts";
+import { acknowledge, OPEN, openScene, spawn, stepId, type Scene } from "./scene.ts";
+
+type Log = readonly RunEvent[];
+
+/** The event of that type, the newest if no step is named. */
+function find(log: Log, type: RunEvent["type"], nodeId?: string): RunEvent {
+  const event = log.findLast(
+    (each) => each.type === type && (nodeId === undefined || each.nodeId === nodeId),
+  );
+  if (!event) throw new Error(`no ${type}`);
+  return event;
+}
+
+const causeOf = (log: Log, type: RunEvent["type"], nodeId?: string): RunEvent | undefined => {
+  const { causationId } = find(log, type, nodeId);
+  return log.find(({ eventId }) => eventId === causationId);
+};
+
+describe("the beginning of a coordination", () => {
+  it("follows from nothing and is about no step", () => {
+    const { log } = openScene(OPEN);
+    const created = find(log, "coordination.created");
+    expect(created).not.toHaveProperty("causationId");
+    expect(created).not.toHaveProperty("nodeId");
+  });
+});
+
+describe("a fact about a step", () => {
+  it("names the step and follows from what happened to it before", () => {
+    const { log } = openScene(OPEN, spawn("a"), spawn("b"), acknowledge(1));
+    expect(find(log, "step.acknowledged").nodeId).toBe("step-1");
+    expect(causeOf(log, "step.acknowledged")).toBe(find(log, "step.dispatched", "step-1"));
+  });
+
+  it.each<FactDraft>([
+    {
+      type: "budget.reached",
+      payload: { stepId: stepId(1), limit: "spawns", allowed: 1, used: 1, stopped: "spawn" },
+    },
+    {
+      type: "privilege.refused",
+      payload: {
+        stepId: stepId(1),
+        tool: "write",
+        rule: "tools.deny",
+        from: { by: "step", stepId: stepId(1) },
+      },
+    },
+  ])("follows from it, too, where it is a $type", (draft) => {
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b"));
+    scene.happened([draft]);
+    expect(causeOf(scene.log, draft.type)).toBe(find(scene.log, "step.acknowledged"));
+  });
+
+  it("follows from it, too, where its worktree is removed", () => {
+    const about = { stepId: stepId(1), attempt: 1 };
+    const tree = { repository: "/repo", base: "a".repeat(40), folder: "/trees/a" };
+    const scene = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b"));
+    scene.happened([{ type: "worktree.opened", payload: { ...about, ...tree } }]);
+    scene.happened([{ type: "worktree.removed", payload: { ...about, outcome: "left" } }]);
+    expect(causeOf(scene.log, "worktree.removed")).toBe(find(scene.log, "worktree.opened"));
+  });
+
+  it("follows from the beginning where it is about the owner, who is no step", () => {
+    const scene = openScene(OPEN, spawn("a"));
+    scene.happened([
+      {
+        type: "budget.reached",
+        payload: { stepId: OWNER_STEP_ID, limit: "spawns", allowed: 1, used: 1, stopped: "spawn" },
+      },
+    ]);
+    expect(causeOf(scene.log, "budget.reached")).toBe(find(scene.log, "coordination.created"));
+  });
+});
+
+describe("the ruling on a conflict", () => {
+  /** Steps 2 and 3 hold a resource each, and step 1 wants both. */
+  const openTwoConflicts = (): Scene => {
+    const scene = openAtWork(3, request(2, createAsk(NOTES, 3)), request(3, createAsk(REPORT, 4)));
+    for (const [resource, holder, token] of [
+      [NOTES, 2, 3],
+      [REPORT, 3, 4],
+    ] as const)
+      scene.when(
+        request(
+          1,
+          createAsk(resource, token + 2, {
+            contest: createContest([createContestant(1, token + 2), createHolder(holder, token)]),
+          }),
+        ),
+      );
+    return scene;
+  };
+
+  it("follows from the discovery of the same conflict", () => {
+    const { log } = openTwoConflicts();
+    const rulings = log.filter(({ type }) => type === "conflict.resolved");
+    expect(rulings).toHaveLength(2);
+    for (const { causationId, payload } of rulings)
+      expect(log.find(({ eventId }) => eventId === causationId)).toMatchObject({
+        type: "conflict.detected",
+        payload: { conflictId: (payload as { conflictId: string }).conflictId },
+      });
+  });
+});
+
+describe("the beginning of a step of a plan", () => {
+  const openJoined = (fanIn: number) =>
+    planScene(
+      openPlan({ steps: 3 }),
+      admit(planStep("a"), planStep("b"), planStep("c", { after: ["a", "b"], fanIn, retryBudget: 1 })),
+      ...beginSteps("a", "b"),
+    );
+
+  it.each([
+    ["a", "b"],
+    ["b", "a"],
+  ])("follows from the dependency that completed last: first %s, then %s", (first, last) => {
+    const { log } = openJoined(2).then(finish(first), finish(last), dispatch("c"));
+    expect(causeOf(log, "step.dispatched", "c")).toBe(find(log, "step.completed", last));
+  });
+
+  it("follows from no dependency that did not complete, whatever happened to it later", () => {
+    const { log } = openJoined(1).then(finish("a"), report("b"), dispatch("c"));
+    expect(causeOf(log, "step.dispatched", "c")).toBe(find(log, "step.completed", "a"));
+  });
+
+  it("follows from the admission where the step depends on nothing", () => {
+    const { log } = openJoined(2);
+    expect(causeOf(log, "step.dispatched", "a")).toBe(find(log, "step.admitted", "a"));
+  });
+
+  it("follows from the failure before it where it is another attempt", () => {
+    const scene = openJoined(2).then(finish("a"), finish("b"), dispatch("c"), startStep("c"), failStep("c"));
+    const { log } = scene.then(dispatch("c", 2));
+    expect(causeOf(log, "step.dispatched", "c")).toBe(find(log, "step.failed", "c"));
+  });
+});

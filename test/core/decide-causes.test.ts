@@ -78,15 +78,6 @@ describe("a fact about a step", () => {
     expect(causeOf(scene.log, draft.type)).toBe(find(scene.log, "step.acknowledged"));
   });
 
-  it("follows from it, too, where its worktree is removed", () => {
-    const about = { stepId: stepId(1), attempt: 1 };
-    const tree = { repository: "/repo", base: "a".repeat(40), folder: "/trees/a" };
-    const scene = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b"));
-    scene.happened([{ type: "worktree.opened", payload: { ...about, ...tree } }]);
-    scene.happened([{ type: "worktree.removed", payload: { ...about, outcome: "left" } }]);
-    expect(causeOf(scene.log, "worktree.removed")).toBe(find(scene.log, "worktree.opened"));
-  });
-
   it("follows from the beginning where it is about the owner, who is no step", () => {
     const scene = openScene(OPEN, spawn("a"));
     scene.happened([

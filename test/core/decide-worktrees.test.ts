@@ -105,6 +105,7 @@ describe("a worktree", () => {
     expect(scene.plans()).toContain("removeWorktree a 1");
     expect(scene.when(removeWorktree())).toMatchObject({ kind: "accepted", stepId: "a" });
     expect(scene.last("worktree.removed").payload).toEqual({ stepId: "a", attempt: 1, outcome: "left" });
+    expect(scene.last("worktree.removed").causationId).toBe(scene.last("step.failed").eventId);
     expect(scene.plans()).not.toContain("removeWorktree a 1");
   });
 });

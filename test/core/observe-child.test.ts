@@ -4,6 +4,7 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ChildRequest, ChildRun } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import { explainRefusedRun } from "../../src/agents/coordination/dispatch/observe-child.ts";
 import type { Step } from "../../src/agents/coordination/ledger/state.ts";
 import { isEverythingWithheld } from "../../src/agents/coordination/ledger/withheld-words.ts";
 import {
@@ -85,6 +86,60 @@ describe("what the host says of a child", () => {
     expect(decideOn(scene, observe(SMALL))).toBe("STEP_ENDED");
   });
 
+  it("says in its refusal what is wrong", () => {
+    const scene = openRunning();
+    expect(scene.when(observe(SMALL, { attempt: 2 }))).toMatchObject({
+      reason: "attempt 2 of step step-1 is not the current attempt, which is 1",
+    });
+    expect(scene.when(observe(SMALL, { stepId: stepId(7) }))).toMatchObject({
+      reason: "there is no step step-7",
+    });
+    scene.when(complete(1));
+    expect(scene.when(observe(SMALL))).toMatchObject({ reason: "step step-1 is completed" });
+  });
+
+  it("is taken before the host has told of the child's start", () => {
+    expect(decideOn(openScene(OPEN, spawn("a", { requested: ASKED })), observe(LARGE))).toBe(
+      "child.observed",
+    );
+  });
+
+  it("is known already with the same tools, and news with others", () => {
+    const nameTools = (sha: string) => ({ tools: { count: 3, sha256: sha.repeat(64) } });
+    const scene = openRunning();
+    expect(decideOn(scene, observe(nameTools("a")))).toBe("child.observed");
+    expect(scene.when(observe(nameTools("a")))).toEqual({ kind: "replay", stepId: "step-1" });
+    expect(decideOn(scene, observe(nameTools("b")))).toBe("child.observed");
+    expect(decideOn(scene, observe({ ...nameTools("b"), thinking: undefined }))).toBe("replay");
+  });
+
+  it("is no news beyond the bound, but a refused run is recorded all the same", () => {
+    const scene = openRunning();
+    const { observationsPerAttemptMax: allowed } = BOUNDS;
+    for (let number = 0; number < allowed; number += 1)
+      expect(decideOn(scene, observe({ folder: `/repo/${number}` }))).toContain("child.observed");
+    expect(scene.when(observe({ folder: "/repo/more" }))).toEqual({
+      kind: "refused",
+      code: "TOO_MANY_CHANGES",
+      reason: "enough changes of what runs step step-1 are recorded",
+    });
+    expect(scene.log.filter(({ type }) => type === "child.differed")).toHaveLength(
+      BOUNDS.differencesPerAttemptMax,
+    );
+    expect(decideOn(scene, observe({ folder: "/repo/more" }, { refused: true }))).toBe("child.observed");
+  });
+
+  it("is a difference for each thing that differs, also where another one has the same name", () => {
+    const scene = openRunning({ requested: { model: "same", folder: "/same" } });
+    scene.when(observe({ model: "mock/other", folder: "/else" }));
+    scene.when(observe({ model: "mock/third" }));
+    expect(stepOf(scene).differences).toEqual([
+      { field: "model", asked: "same", ran: "mock/other" },
+      { field: "folder", asked: "/same", ran: "/else" },
+      { field: "model", asked: "same", ran: "mock/third" },
+    ]);
+  });
+
   it("is bounded, whatever a host says", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 200 }), (models) => {
@@ -113,6 +168,25 @@ describe("a file that a child changes", () => {
 
   it("anywhere is none where no folder was asked", () => {
     expect(decideOn(openRunning({}), change("file:/srv/b.md"))).toBe("resource.changed");
+  });
+});
+
+describe("a run that was refused", () => {
+  it("is told with all its differences", () => {
+    const scene = openRunning();
+    scene.when(observe({ ...SMALL, folder: "/else" }, { refused: true }));
+    expect(explainRefusedRun(stepOf(scene))).toEqual({
+      code: "not_as_asked",
+      message:
+        "model mock/large was asked, and mock/small would have run; folder /repo was asked, and /else would have run",
+    });
+  });
+
+  it("is told without any where none is known, and one that was not refused is not told", () => {
+    const scene = openRunning({});
+    scene.when(observe(SMALL, { refused: true }));
+    expect(explainRefusedRun(stepOf(scene))).toEqual({ code: "not_as_asked", message: "" });
+    expect(explainRefusedRun(stepOf(openRunning()))).toBeUndefined();
   });
 });
 

@@ -53,11 +53,22 @@ describe("claims that are released", () => {
     ["by their tokens, known or not", { tokens: [2, 77] }, [1, 3]],
     ["by their tokens, one named twice", { tokens: [2, 2] }, [1, 3]],
     ["of one step", { stepId: stepId(1) }, [3]],
+    ["of one step, as far as they lie in a folder", { stepId: stepId(1), within: "file:/repo" }, [3]],
+    ["of one step on one file", { stepId: stepId(1), within: REPORT }, [1, 3]],
+    ["of one step where it has none", { stepId: stepId(1), within: "queue:q" }, [1, 2, 3]],
     ["of all", {}, []],
   ])("%s end", (_, rest, left) => {
     const scene = openScene();
     scene.when(release(rest));
     expect(tokensOf(scene)).toEqual(left);
+  });
+
+  it("of one step in a folder end, and not those of another one there", () => {
+    const scene = openAtWork(2, request(1, createAsk(NOTES, 1)), request(2, createAsk(REPORT, 2)));
+    scene.when(release({ stepId: stepId(2), within: "file:/repo", because: "preempted" }));
+    expect(payloadsOf(scene.log, "claim.released")).toEqual([
+      { stepId: "step-2", token: 2, because: "preempted" },
+    ]);
   });
 
   it("say why, and a second time nothing", () => {

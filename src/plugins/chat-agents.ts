@@ -123,7 +123,7 @@ async function askAgent(chats: Chats, request: AskedByChat): Promise<ChatRun | C
     const begun = await start(chats, request);
     if (begun.kind === "refused") return begun;
     // It counts for as long as it is at work, also when nobody waits for it any more.
-    settled = settle(chats, callerOf(chats, sender), begun).finally(() => end(chats, sender));
+    settled = settle(chats, callerOf(chats, sender), begun.run).finally(() => end(chats, sender));
     return await waitForRun(wait, settled, begun.run);
   } finally {
     if (!settled) end(chats, sender);
@@ -152,9 +152,14 @@ function runIdOf({ tenant }: Chats, { sender, agentId, text, message }: AskedByC
   return `run-${digest.slice(0, 32)}` as CoordinationId;
 }
 
+interface BegunRun {
+  readonly runId: string;
+  readonly agentId: string;
+}
+
 interface Begun {
   readonly kind: "begun";
-  readonly run: Pick<ChatRun, "runId" | "agentId">;
+  readonly run: BegunRun;
 }
 
 async function start(
@@ -176,11 +181,7 @@ async function start(
 }
 
 /** Waits for what the run comes to or waits for, or for how it stands when all waiting ends. */
-async function settle(
-  chats: Chats,
-  caller: Caller,
-  { run: { runId, agentId } }: Pick<Begun, "run">,
-): Promise<ChatRun> {
+async function settle(chats: Chats, caller: Caller, { runId, agentId }: BegunRun): Promise<ChatRun> {
   const snapshot = valueOf(await awaitSettledRun(chats.host, runId, { caller, signal: chats.closing }));
   return snapshot ? describeRun(chats, caller, { agentId, snapshot }) : { kind: "working", runId, agentId };
 }
@@ -204,7 +205,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
 async function waitForRun(
   { ms, late }: ChatWait,
   settled: Promise<ChatRun>,
-  run: Begun["run"],
+  run: BegunRun,
 ): Promise<ChatRun> {
   let timer: NodeJS.Timeout | undefined;
   const passed = new Promise<undefined>((resolve) => {
@@ -354,7 +355,7 @@ async function answerRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRu
       ? { kind: "not_waiting" }
       : { kind: "refused", message: resolved.message };
   const run = { runId, agentId: chatRun.agentId };
-  return waitForRun(wait, settle(chats, caller, { run }), run);
+  return waitForRun(wait, settle(chats, caller, run), run);
 }
 
 /** A session that nobody knows may be the one that asked. */

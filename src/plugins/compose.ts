@@ -258,10 +258,7 @@ function createContentRef(text: string): ReturnType<CoordinatorDependencies["ref
   return { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) };
 }
 
-function limitsOf({
-  config,
-  policies,
-}: ComposeOptions): Pick<CoordinatorDependencies, "budget" | "policies"> {
+function limitsOf({ config, policies }: ComposeOptions): Partial<CoordinatorDependencies> {
   const budget = treeBudgetOf(config.budget);
   return { ...(budget && { budget }), ...(policies && { policies }) };
 }

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import { formatMachine } from "../agents/coordination/contracts/resource-names.ts";
-import type { GatewayConfig, LedgerConfig } from "../agents/coordination/contracts/config/ledger-config.ts";
+import type { LedgerConfig } from "../agents/coordination/contracts/config/ledger-config.ts";
 import { isPostgresUrl } from "../infra/ledger/ledger-place.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
 
@@ -38,8 +38,8 @@ const HOST_CHARS_MAX = 40;
 const DIGITS = 8;
 
 /** The same over restarts, and another one for each state folder and machine. */
-export function nameGateway({ id }: Pick<GatewayConfig, "id">, stateDir: string): string {
-  if (id !== undefined) return id;
+export function nameGateway(configuredId: string | undefined, stateDir: string): string {
+  if (configuredId !== undefined) return configuredId;
   const machine = hostname()
     .replaceAll(/[^A-Za-z0-9.-]/gu, "-")
     .replace(/^[^A-Za-z0-9]+/u, "")
@@ -62,7 +62,7 @@ export function nameAmongGateways({
 /** Returns the machine that claims on files are of; `undefined` where a path means the same file for all who use the ledger. */
 export function nameMachineOfFiles(
   place: string,
-  { sharedWorkspace }: Pick<GatewayConfig, "sharedWorkspace">,
+  { sharedWorkspace }: { readonly sharedWorkspace: boolean },
 ): string | undefined {
   return isPostgresUrl(place) && !sharedWorkspace ? formatMachine(hostname()) : undefined;
 }

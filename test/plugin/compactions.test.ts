@@ -127,7 +127,7 @@ describe("a session whose history was compacted", () => {
       params: { task: TASK, ...params },
       sessionKey: SESSION,
       agentId: "main",
-      names: { modelOf: String, folderOf: String },
+      names: { modelOf: String, folderOf: String, thinkingOf: () => undefined },
     });
 
   it("is refused a repeated spawn, unless the model insists or the operator allows it", async () => {

@@ -49,10 +49,10 @@ describe("the place of the gateway's ledger", () => {
 
 describe("the name of a gateway", () => {
   test("is the one that is set, or one of its machine and state folder that every ledger takes", () => {
-    expect(nameGateway({ id: "office" }, STATE_DIR)).toBe("office");
-    const name = nameGateway({}, STATE_DIR);
-    expect(name).toBe(nameGateway({}, join(STATE_DIR, ".")));
-    expect(name).not.toBe(nameGateway({}, join("/", "other")));
+    expect(nameGateway("office", STATE_DIR)).toBe("office");
+    const name = nameGateway(undefined, STATE_DIR);
+    expect(name).toBe(nameGateway(undefined, join(STATE_DIR, ".")));
+    expect(name).not.toBe(nameGateway(undefined, join("/", "other")));
     expect(gatewaySchema.parse({ id: name })).toMatchObject({ id: name });
   });
 

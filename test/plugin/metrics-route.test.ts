@@ -37,7 +37,7 @@ async function ask(api: OpenClawPluginApi, method = "GET"): Promise<Answered> {
       Object.assign(answered, { status, headers }),
     end: (body: string) => Object.assign(answered, { body }),
   };
-  await takeMetricsRequest(api, { method }, response as unknown as ServerResponse);
+  await takeMetricsRequest(api, method, response as unknown as ServerResponse);
   return answered;
 }
 

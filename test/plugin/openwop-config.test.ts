@@ -71,14 +71,14 @@ it("tells two holders of one token apart for nobody", () => {
 });
 
 describe("the address of OpenWOP", () => {
-  const findBaseUrl = (gateway: object, env = {}, config = {}) =>
-    openWopBaseUrl(config, { config: { gateway }, env });
+  const findBaseUrl = (gateway: object, env = {}, baseUrl?: string) =>
+    openWopBaseUrl(baseUrl, { config: { gateway }, env });
 
   it("is where the gateway listens, or where the operator says", () => {
     expect(findBaseUrl({ port: 4_100 })).toBe("http://127.0.0.1:4100/coordination/openwop");
     expect(findBaseUrl({})).toBe("http://127.0.0.1:18789/coordination/openwop");
     expect(findBaseUrl({ port: 4_100 }, { OPENCLAW_GATEWAY_PORT: "4200" })).toContain(":4200/");
-    expect(findBaseUrl({}, {}, { baseUrl: "https://wop.example/x/" })).toBe("https://wop.example/x");
+    expect(findBaseUrl({}, {}, "https://wop.example/x/")).toBe("https://wop.example/x");
   });
 
   it.each([

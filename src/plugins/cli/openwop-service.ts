@@ -25,7 +25,7 @@ export function openWopStatus(
   const { phase1 } = switches;
   if (isCoordinationError(phase1) || !phase1.openwop.enabled || !isCoordinating(switches))
     return { served: false };
-  const url = openWopBaseUrl(phase1.openwop, { config: read.config, env });
+  const url = openWopBaseUrl(phase1.openwop.baseUrl, { config: read.config, env });
   return { served: true, url, tenants: tenantsOf(phase1) };
 }
 

@@ -100,7 +100,7 @@ function switchesOf(switches: Switches | undefined): SwitchStatus {
   };
 }
 
-function policyOf({ policies }: Phase1Config): Pick<SwitchStatus, "policy" | "policyRules"> {
+function policyOf({ policies }: Phase1Config): Partial<SwitchStatus> {
   const { default: name = "", packs, rules } = policies;
   const pack = packs[name];
   const policyRules = rules.map(

@@ -28,7 +28,7 @@ import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workf
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
-import type { McpDependencies, McpTool, ToolCall, ToolResult } from "./mcp-tool.ts";
+import type { McpDependencies, McpTool, ToolCall, ToolSession, ToolResult } from "./mcp-tool.ts";
 import { createPlanTool } from "./plan-tool.ts";
 import { listResources, readResource, RESOURCE_TEMPLATES } from "./run-resources.ts";
 import { listRunTools } from "./run-tools.ts";
@@ -161,10 +161,8 @@ function listPage(tools: readonly McpTool[], cursor: string | undefined) {
 
 const CALL_ID = "openclaw/callId";
 
-type Session = Pick<ToolCall, "caller" | "hasLeft">;
-
 function createCall(
-  session: Session,
+  session: ToolSession,
   { arguments: args = {} }: CallToolRequest["params"],
   extra: Extra,
 ): ToolCall {
@@ -185,12 +183,12 @@ function createCall(
   };
 }
 
-function readCallId(meta: Extra["_meta"]): Pick<ToolCall, "callId"> {
+function readCallId(meta: Extra["_meta"]): Partial<ToolCall> {
   const callId = readText(meta?.[CALL_ID]);
   return callId !== undefined && callId.length <= MCP_BOUNDS.callIdCharsMax ? { callId } : {};
 }
 
-function createProgressTeller({ _meta: meta, sendNotification }: Extra): Pick<ToolCall, "tellProgress"> {
+function createProgressTeller({ _meta: meta, sendNotification }: Extra): Partial<ToolCall> {
   const progressToken = meta?.progressToken;
   if (progressToken === undefined) return {};
   return {

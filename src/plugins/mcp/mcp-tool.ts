@@ -37,14 +37,18 @@ export interface OperatorAccess {
   verifyLedger(): Promise<Fields>;
 }
 
-/** One call of a tool, after its caller was let in. */
-export interface ToolCall {
+/** Who calls tools, and whether the client is still there. */
+export interface ToolSession {
   readonly caller: Caller;
+  /** Whether the client left, rather than cancelled. */
+  readonly hasLeft: () => boolean;
+}
+
+/** One call of a tool, after its caller was let in. */
+export interface ToolCall extends ToolSession {
   readonly args: Fields;
   /** Aborted when the client cancels the call or leaves. */
   readonly signal: AbortSignal;
-  /** Whether the client left, rather than cancelled. */
-  readonly hasLeft: () => boolean;
   /** Tells the client how far the work is; absent where it did not ask for that. */
   readonly tellProgress?: (progress: Progress) => void;
   readonly traceparent?: string;

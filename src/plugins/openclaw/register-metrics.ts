@@ -17,7 +17,7 @@ export function registerMetrics(api: OpenClawPluginApi): void {
     auth: "gateway",
     handler: async (request, response) => {
       const { takeMetricsRequest } = await import("./runtime-access/metrics-request.ts");
-      await takeMetricsRequest(api, request, response);
+      await takeMetricsRequest(api, request.method, response);
       return true;
     },
   });

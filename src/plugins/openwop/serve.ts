@@ -76,9 +76,14 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
   return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stop(server, app, options.page) };
 }
 
+/** Answers requests: the protocol's, the page's, or both. */
+interface RequestAnswerer {
+  readonly fetch: OpenWopApp["fetch"];
+}
+
 const PAGE_PATH = /^\/(?:$|assets\/|api\/)/;
 
-function withPage(app: OpenWopApp, page: PageFace | undefined): Pick<OpenWopApp, "fetch"> {
+function withPage(app: OpenWopApp, page: PageFace | undefined): RequestAnswerer {
   if (!page) return app;
   return {
     fetch: (request, env) =>
@@ -91,7 +96,7 @@ function withPage(app: OpenWopApp, page: PageFace | undefined): Pick<OpenWopApp,
  * own may do.
  */
 export function openWopListener(
-  app: Pick<OpenWopApp, "fetch"> | Pick<PageFace, "fetch">,
+  app: RequestAnswerer,
   { fast = false }: { readonly fast?: boolean } = {},
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   // The library lets names pass that are no name of a host, such as a number of 400 digits.

@@ -1,6 +1,5 @@
 /** Owns: what came of a conflict, for whom, and its short name. Does not own: how it reads. */
-import type { Contestant } from "../../agents/coordination/contracts/arbitration.ts";
-import type { StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { ConflictRecord, Resolution } from "./conflict-log.ts";
 
 export type Names = ReadonlyMap<StepId, string>;
@@ -15,7 +14,10 @@ export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {
   return winner && isRequester(contest, winner) ? "granted" : "refused";
 }
 
-export type Party = Pick<Contestant, "stepId" | "coordinationId">;
+export interface Party {
+  readonly stepId: StepId;
+  readonly coordinationId?: CoordinationId | undefined;
+}
 
 /** Steps of two coordinations may have the same id; who asked is of the conflict's own. */
 export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {

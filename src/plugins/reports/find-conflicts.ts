@@ -57,7 +57,7 @@ async function selectRunning(
 /** Selects conflicts, the newest first. */
 export function selectConflicts(
   { conflicts, names }: ChangeLog,
-  { isOpen }: Pick<ConflictQuery, "isOpen">,
+  { isOpen }: { readonly isOpen: boolean },
 ): FoundConflict[] {
   const wanted = isOpen ? conflicts.filter(({ resolution }) => !resolution) : conflicts;
   return sortNewestFirst(wanted.toReversed().map((conflict) => ({ conflict, names })));

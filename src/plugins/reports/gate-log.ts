@@ -21,10 +21,7 @@ interface OfAttempt {
 
 /** A check ruled on a held result, or gave no verdict. */
 export type VerdictRecord = OfAttempt &
-  (
-    | Omit<FactPayloads["result.verified"], "stepId" | "attempt">
-    | Omit<FactPayloads["verification.failed"], "stepId" | "attempt">
-  );
+  (FactPayloads["result.verified"] | FactPayloads["verification.failed"]);
 
 /** A result went back to its agent, and with it the attempt was over. */
 export interface RevisionRecord extends OfAttempt {

@@ -13,14 +13,12 @@ export interface GatewayReport {
   readonly drives?: string;
 }
 
-type Owners = Pick<ReportedLedger, "owners">;
-
 /** Owners that are asked for at once. */
 const RUNS_AT_ONCE = 500;
 
 /** Finds the gateways that drive coordinations; those that none drives are left out. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function readDrivers(
-  { owners }: Owners,
+  { owners }: ReportedLedger,
   runIds: readonly CoordinationId[],
 ): Promise<ReadonlyMap<CoordinationId, string>> {
   const drivers = new Map<CoordinationId, string>();
@@ -43,7 +41,7 @@ interface Listed {
 
 /** Adds to coordinations that gateways opened which one drives each now. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function addDrivers<Run extends Listed>(
-  reader: Owners,
+  reader: ReportedLedger,
   runs: readonly Run[],
 ): Promise<readonly Run[]> {
   const driven = runs.flatMap(({ coordinationId, status, gateway }) =>
@@ -63,7 +61,7 @@ export function nameHome(gateway: string | undefined): { readonly gateway?: Gate
 
 /** Reads the gateways of one coordination. @throws CoordinationError as `RunOwners.ownersOf` */
 export async function readGateway(
-  reader: Owners,
+  reader: ReportedLedger,
   { coordinationId, status, gateway }: CoordinationView,
 ): Promise<{ readonly gateway?: GatewayReport }> {
   const [run] = await addDrivers(reader, [{ coordinationId, status, ...nameHome(gateway) }]);
@@ -96,7 +94,7 @@ export interface GatewayLoad {
  * not to be learnt from one look.
  */
 export async function listGateways(
-  reader: Owners,
+  reader: ReportedLedger,
   running: readonly CoordinationId[],
 ): Promise<readonly GatewayLoad[]> {
   const counts = new Map<string, number>();

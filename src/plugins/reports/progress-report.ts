@@ -1,17 +1,19 @@
 /** Owns: what agents say of how far they are, and finding the newest of all coordinations. Does not own: how it reads. */
-import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import {
   readCoordination,
   type CoordinationView,
   type ProgressView,
-  type StepView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { readProgressLines } from "../../agents/coordination/runtime/log/read-progress.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 
 /** An agent's progress, as the commands print it with `--json`. */
-export interface ProgressReport extends Pick<ProgressView, "percent" | "atMs" | "lineWithheld"> {
+export interface ProgressReport {
+  readonly percent?: number;
+  readonly atMs: EpochMs;
+  readonly lineWithheld?: true;
   /** Absent where it is withheld, or not kept any more. */
   readonly line?: string;
 }
@@ -43,7 +45,9 @@ export async function readProgressReports(
   );
 }
 
-export interface FoundProgress extends Pick<StepView, "stepId" | "name"> {
+export interface FoundProgress {
+  readonly stepId: StepId;
+  readonly name?: string;
   readonly coordinationId: CoordinationId;
   readonly progress: ProgressReport;
 }

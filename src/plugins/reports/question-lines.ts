@@ -4,13 +4,11 @@
  */
 import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
 import type { ChildDifference } from "../../agents/coordination/contracts/fact-fields.ts";
-import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
+import type { AskedQuestion, CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
 import { formatInstant } from "../../agents/coordination/std/quantities.ts";
 
-type QuestionSubject = Pick<
-  QuestionReport,
-  "cause" | "stepId" | "stepName" | "confidence" | "askedOf" | "forwardedAtMs"
->;
+/** The part of a question that tells what it is about. */
+type QuestionSubject = Pick<AskedQuestion, "cause" | "stepId" | "stepName" | "confidence">;
 
 /** The subject of an answer. */
 type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "agent";
@@ -48,9 +46,7 @@ export function describeSubject({ stepId, stepName, cause }: QuestionSubject): s
 }
 
 /** Describes why the question is asked, after a colon. */
-export function describeCause(
-  question: QuestionSubject & Pick<QuestionReport, "kind" | "checks" | "differences">,
-): string {
+export function describeCause(question: AskedQuestion): string {
   switch (question.cause) {
     case "confidence":
       return describeConfidence(question);
@@ -75,7 +71,7 @@ export function describeCause(
   }
 }
 
-function describeMismatch({ differences = [] }: Pick<QuestionReport, "differences">): string {
+function describeMismatch({ differences = [] }: AskedQuestion): string {
   const details = differences.map(describeDifference).join("; ");
   return `its agent did not run as it was asked${details === "" ? "" : `: ${details}`}`;
 }
@@ -87,7 +83,7 @@ export function describeDifference({ field, asked: requested, ran }: ChildDiffer
     : `${field} ${requested} was asked, and ${ran} ran`;
 }
 
-function describeConfidence({ confidence }: QuestionSubject): string {
+function describeConfidence({ confidence }: AskedQuestion): string {
   const { measured, floor, of = "decision" } = confidence ?? { floor: 0 };
   const subjects = { decision: "its planner states", result: "its agent states", verdict: "a check states" }[
     of
@@ -98,7 +94,7 @@ function describeConfidence({ confidence }: QuestionSubject): string {
     : `${subjects} a confidence of ${formatPercent(measured)}${of === "verdict" ? " in its verdict" : ""}, below ${below}`;
 }
 
-function describeChecks({ checks = [] }: Pick<QuestionReport, "checks">): string {
+function describeChecks({ checks = [] }: AskedQuestion): string {
   if (checks.some(({ because }) => because)) return "its result could not be checked";
   return checks.some(({ verdict }) => verdict === "revise")
     ? "a check wants another revision, and there is none left"
@@ -181,7 +177,7 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
 };
 
 /** Describes what counts when nobody answers. */
-export function describeExpiry(question: QuestionSubject & QuestionReport): string {
+export function describeExpiry(question: QuestionReport): string {
   return question.onExpiry === "default"
     ? "what its agent named for this case counts"
     : DENIED[subjectOf(question)](describeSubject(question));
@@ -193,10 +189,8 @@ function describeAnswerer({ kind, id, session }: Answerer): string {
   return id === undefined ? `an ${kind === "operator" ? "operator" : "unnamed person"}` : `${kind} ${id}`;
 }
 
-type Closed = Pick<QuestionReport, "closed" | "answered" | "deadlineAtMs">;
-
 /** Describes what closed the question: `approved by person telegram:42 through chat at 2026-…`. */
-export function describeClosing({ closed, answered, deadlineAtMs }: Closed): string {
+export function describeClosing({ closed, answered, deadlineAtMs }: AskedQuestion): string {
   if (!closed) return "";
   const { resolution } = closed;
   if (answered) {

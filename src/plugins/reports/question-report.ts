@@ -1,8 +1,9 @@
 /** Owns: the form in which a question to people is shown to programs. Does not own: how it reads (`question-text.ts`). */
 import type { AnswerKind, Notice, QuestionText } from "../../agents/coordination/contracts/escalation.ts";
-import type { ChildDifference, ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
+import type { ChildDifference } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Finding, VerificationFailure } from "../../agents/coordination/contracts/verification.ts";
+import type { ContentReader } from "../../agents/coordination/ports/content-store.ts";
 import type {
   CoordinationView,
   HeldView,
@@ -11,7 +12,6 @@ import type {
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { questionIdOf } from "../../agents/coordination/runtime/questions/question-requests.ts";
 import { readQuestion } from "../../agents/coordination/runtime/questions/question-text.ts";
-import type { ReportedLedger } from "./reported-ledger.ts";
 
 type Shared =
   | "escalationId"
@@ -31,20 +31,24 @@ type Shared =
   | "refusedAnswers"
   | "wordsWithheld";
 
+/** A question with as much of its step as tells why it is asked. */
+export interface AskedQuestion extends Pick<QuestionView, Shared> {
+  readonly stepName?: string;
+  /** Checks of the result that it is about, while that is held. */
+  readonly checks?: readonly CheckReport[];
+  /** Differences of the step that it is about: where its agent did not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
+}
+
 /** As the commands print it with `--json`, and gateway methods answer it. Confidences are in basis points. */
-export interface QuestionReport extends Pick<QuestionView, Shared> {
+export interface QuestionReport extends AskedQuestion {
   /** The id by which it is answered. */
   readonly questionId: string;
   readonly coordinationId: CoordinationId;
   readonly ownerSession: SessionKey;
   readonly status: "open" | "closed";
-  readonly stepName?: string;
   readonly answers: readonly AnswerKind[];
   readonly onExpiry: "deny" | "default";
-  /** Checks of the result that it is about, while that is held. */
-  readonly checks?: readonly CheckReport[];
-  /** Differences of the step that it is about: where its agent did not run as it was asked. */
-  readonly differences?: readonly ChildDifference[];
   /** The held result. Its hash is for operators who read the ledger, because a short text is guessed from it. */
   readonly result?: HeldResult;
   /** As an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
@@ -53,12 +57,13 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
 }
 
 /** The size of a held result, in bytes of UTF-8, and the hash that names it where the reader may read the text. */
-export type HeldResult = Pick<ContentRef, "bytes"> & Partial<ContentRef>;
+export interface HeldResult {
+  readonly bytes: number;
+  readonly sha256?: string;
+}
 
 /** Says what a check found, why it found nothing, or neither while it is asked. */
-export interface CheckReport extends Partial<
-  Pick<Finding, "agentId" | "verdict" | "criteria" | "confidence" | "self">
-> {
+export interface CheckReport extends Partial<Finding> {
   readonly check: string;
   readonly because?: VerificationFailure;
 }
@@ -75,7 +80,7 @@ export interface FoundQuestion {
 
 /** @throws CoordinationError as `ContentStore.get` */
 export async function createQuestionReport(
-  content: Pick<ReportedLedger, "get">,
+  content: ContentReader,
   { view, question }: FoundQuestion,
   { isForOperator }: { readonly isForOperator: boolean },
 ): Promise<QuestionReport> {

@@ -114,6 +114,6 @@ function addStatus(question: QuestionView): QuestionView & { readonly status: "o
   return { ...question, status: question.closed ? "closed" : "open" };
 }
 
-function createGatesReport({ verdicts, revisions }: GateLog): Pick<ShowReport, "verdicts" | "revisions"> {
+function createGatesReport({ verdicts, revisions }: GateLog): Partial<ShowReport> {
   return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
 }

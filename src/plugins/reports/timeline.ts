@@ -2,6 +2,7 @@
 import type {
   CoordinationView,
   QuestionView,
+  StepOutline,
   StepView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
@@ -11,25 +12,9 @@ import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
 import { outcomeOf, type Outcome } from "./conflict-outcome.ts";
 import { listTimelineRefusals, type TimelineRefusal } from "./list-refused-calls.ts";
 import type { GatewayReport } from "./gateway-report.ts";
-import type { GateLog, RevisionRecord, VerdictRecord } from "./gate-log.ts";
+import type { GateLog, RevisionRecord } from "./gate-log.ts";
 
-type Shared =
-  | "stepId"
-  | "parentStepId"
-  | "name"
-  | "agentId"
-  | "lane"
-  | "status"
-  | "attempt"
-  | "dependsOn"
-  | "retryAtMs"
-  | "answerByMs"
-  | "carriedFrom"
-  | "requested"
-  | "ran"
-  | "differences";
-
-export interface TimelineRow extends Pick<StepView, Shared> {
+export interface TimelineRow extends StepOutline {
   /** 0 for a step of the owner, 1 for a step of such a step's child, and so on. */
   readonly depth: number;
   /** The attempts before the newest one. */
@@ -69,10 +54,11 @@ export interface TimelineConflict {
   readonly because?: string;
 }
 
-export interface TimelineQuestion extends Pick<
-  QuestionView,
-  "escalationId" | "stepId" | "cause" | "deadlineAtMs"
-> {
+export interface TimelineQuestion {
+  readonly escalationId: string;
+  readonly stepId?: StepId;
+  readonly cause: QuestionView["cause"];
+  readonly deadlineAtMs: EpochMs;
   readonly askedMs: number;
   /** Absent while it is open. */
   readonly closedMs?: number;
@@ -80,12 +66,18 @@ export interface TimelineQuestion extends Pick<
 }
 
 /** The verdict of a check on a held result, or why there is none. */
-export type TimelineVerdict = Pick<VerdictRecord, "stepId" | "attempt" | "check"> & {
+export interface TimelineVerdict {
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly check: string;
   readonly ruledMs: number;
   readonly verdict: "pass" | "fail" | "revise" | "none";
-};
+}
 
-export interface Timeline extends Pick<CoordinationView, "coordinationId" | "status" | "forkedFrom"> {
+export interface Timeline {
+  readonly coordinationId: CoordinationId;
+  readonly status: CoordinationView["status"];
+  readonly forkedFrom?: NonNullable<CoordinationView["forkedFrom"]>;
   readonly startedAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
   readonly durationMs: number;
@@ -115,13 +107,15 @@ interface Past {
 export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
   const { log, gates, gateway } = past;
   const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
-  const { createdAtMs, endedAtMs } = view;
+  const { coordinationId, status, createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? findLatest(view, now);
   const rows = sortInTreeOrder(view.steps).map(({ step, depth }) =>
     rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
   );
   return {
-    ...nameTimeline(view),
+    coordinationId,
+    status,
+    ...viewOrigin(view),
     startedAtMs: createdAtMs,
     ...(endedAtMs !== undefined && { endedAtMs }),
     durationMs: Math.max(0, untilMs - createdAtMs),
@@ -135,19 +129,15 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
   };
 }
 
-function viewEnd({ gaveUp, usage }: CoordinationView): Pick<Timeline, "gaveUp" | "usage"> {
+function viewOrigin({ forkedFrom }: CoordinationView): Partial<Timeline> {
+  return forkedFrom ? { forkedFrom } : {};
+}
+
+function viewEnd({ gaveUp, usage }: CoordinationView): Partial<Timeline> {
   return { ...(gaveUp && { gaveUp }), ...(usage && { usage }) };
 }
 
-function nameTimeline({
-  coordinationId,
-  status,
-  forkedFrom,
-}: CoordinationView): Pick<Timeline, "coordinationId" | "status" | "forkedFrom"> {
-  return { coordinationId, status, ...(forkedFrom && { forkedFrom }) };
-}
-
-function refusedCallsOf(view: CoordinationView): Pick<Timeline, "refusedCalls"> {
+function refusedCallsOf(view: CoordinationView): Partial<Timeline> {
   const refusedCalls = listTimelineRefusals(view);
   return refusedCalls.length > 0 ? { refusedCalls } : {};
 }
@@ -155,7 +145,7 @@ function refusedCallsOf(view: CoordinationView): Pick<Timeline, "refusedCalls"> 
 function questionsOf(
   { escalations, createdAtMs }: CoordinationView,
   gates: GateLog | undefined,
-): Pick<Timeline, "questions"> {
+): Partial<Timeline> {
   if (escalations.length === 0) return {};
   const measureSince = (atMs: number): number => Math.max(0, atMs - createdAtMs);
   const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
@@ -247,7 +237,7 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
 function createProgressField(
   { stepId }: StepView,
   progress: ProgressByStep | undefined,
-): Pick<TimelineRow, "progress"> {
+): Partial<TimelineRow> {
   const report = progress?.get(stepId);
   return report ? { progress: report } : {};
 }
@@ -282,7 +272,12 @@ function createSituationFields(step: StepView): Partial<TimelineRow> {
   };
 }
 
-type EndedAttempt = Omit<Attempt, "status"> & Pick<EarlierAttempt, "status">;
+interface EndedAttempt {
+  readonly attempt: number;
+  readonly status: EarlierAttempt["status"];
+  readonly dispatchedAtMs: EpochMs;
+  readonly endedAtMs: EpochMs;
+}
 
 /** A revised result ended its attempt when it was held: what came after was ruling on it. */
 function listEndedAttempts(

@@ -16,7 +16,7 @@ export interface SpanExportDependencies {
   readonly cursors: () => Promise<ExportCursors>;
   readonly spans: FollowedSpans;
   /** Where spans go. */
-  readonly sender: Pick<SpanSender, "send">;
+  readonly sender: SpanSender;
   readonly clock: Clock;
   readonly steady: SteadyClock;
   readonly logger: Logger;
@@ -170,16 +170,13 @@ async function readPage({ dependencies, position = 0 }: Exporting): Promise<Page
   return { spans: await dependencies.spans.project(ledger, items), reached };
 }
 
-async function sendPage({ sender, logger }: SpanExportDependencies, spans: readonly Span[]): Promise<void> {
+async function sendPage(dependencies: SpanExportDependencies, spans: readonly Span[]): Promise<void> {
   for (let at = 0; at < spans.length; at += SPANS_MAX)
-    await sendSpans({ sender, logger }, spans.slice(at, at + SPANS_MAX));
+    await sendSpans(dependencies, spans.slice(at, at + SPANS_MAX));
 }
 
 /** A request that the collector refuses is sent in halves, so that one span that it does not take does not hold up the others. */
-async function sendSpans(
-  dependencies: Pick<SpanExportDependencies, "sender" | "logger">,
-  spans: readonly Span[],
-): Promise<void> {
+async function sendSpans(dependencies: SpanExportDependencies, spans: readonly Span[]): Promise<void> {
   const sent = await dependencies.sender.send(spans);
   if (sent.kind === "sent") return;
   if (sent.kind === "unavailable") throw new Error(sent.why);

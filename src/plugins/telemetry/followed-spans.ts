@@ -129,7 +129,8 @@ async function takeUpTo(run: FollowedRun, from: number, to: number): Promise<Spa
 }
 
 /** A run of the ledger with its first event. */
-interface FoundRun extends Pick<FollowedRun, "read"> {
+interface FoundRun {
+  readonly read: FollowedRun["read"];
   readonly isCoordination: boolean;
   readonly first: AnyEvent;
 }

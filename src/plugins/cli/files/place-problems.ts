@@ -22,7 +22,10 @@ export async function placeProblems(
   });
 }
 
-type Place = Required<Pick<PlacedProblem, "line" | "column">>;
+interface Place {
+  readonly line: number;
+  readonly column: number;
+}
 
 function readSyntaxPlace({ path }: PlanProblem): Place | undefined {
   const [, line, column] = SYNTAX_PLACE.exec(path) ?? [];

@@ -160,7 +160,7 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
   const lines = listed.map((entry, index) => {
     const { coordinationId, status, objective, createdAtMs, steps } = entry;
     const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
-    const about = [...forkText(entry), objective ?? "-"].join(": ");
+    const about = [...forkText(entry.forkedFrom), objective ?? "-"].join(": ");
     const age = formatDuration(Math.max(0, now - createdAtMs)).padEnd(7);
     return [
       print(coordinationId).slice(0, idChars).padEnd(idChars),

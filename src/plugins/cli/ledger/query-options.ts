@@ -82,7 +82,7 @@ export async function readFilter(
   };
 }
 
-function parseTimes({ since, until }: QueryOptions, now: EpochMs): Pick<LedgerFilter, "since" | "until"> {
+function parseTimes({ since, until }: QueryOptions, now: EpochMs): LedgerFilter {
   const from = since === undefined ? undefined : parseMoment(since, { option: "--since", now });
   const before = until === undefined ? undefined : parseMoment(until, { option: "--until", now });
   if (from !== undefined && before !== undefined && from >= before) {

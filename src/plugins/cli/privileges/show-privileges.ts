@@ -13,6 +13,7 @@ import {
   countRefusedCalls,
   listTimelineRefusals,
   type RefusedCall,
+  type TimelineRefusal,
 } from "../../reports/list-refused-calls.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { formatPrintable, shorten } from "../terminal/printable.ts";
@@ -62,7 +63,7 @@ export function renderRefusalNotes(
   return [...(left > 0 ? [`  and ${left} before`] : []), ...lines, ""];
 }
 
-function describeCall({ tool, rule, resource }: Pick<RefusedCall, "tool" | "rule" | "resource">): string {
+function describeCall({ tool, rule, resource }: RefusedCall | TimelineRefusal): string {
   const where = resource === undefined ? "" : ` of ${describeResource(resource)}`;
   return `${tool}${where} (${rule})`;
 }

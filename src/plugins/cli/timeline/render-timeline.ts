@@ -87,7 +87,7 @@ function renderHeader(
   const { traceId, causalRef } = view.trace;
   const ids = [
     print(timeline.coordinationId),
-    ...forkText(view).map(print),
+    ...forkText(view.forkedFrom).map(print),
     `owner ${print(view.ownerSession)}`,
     ...(timeline.gateway ? [`gateway ${print(describeGateway(timeline))}`] : []),
     ...(traceId ? [`trace ${print(traceId)}`] : []),

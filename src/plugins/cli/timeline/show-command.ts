@@ -148,7 +148,7 @@ function renderCoordination(shown: CoordinationDetails, host: CliHost): string {
       ["trace", print(trace.traceId ?? "")],
       ["after", print(trace.causalRef ?? "")],
       ["plan", view.plan ? planText(view.plan) : ""],
-      ["source", print([...forkText(view), ...describeKept(view.steps)].join(", "))],
+      ["source", print([...forkText(view.forkedFrom), ...describeKept(view.steps)].join(", "))],
       ["conflicts", describeConflicts(log)],
       ["claims", describeClaims(view, page.now)],
       ["changes", log.changes > 0 ? formatCount(log.changes, "write") : ""],

@@ -1,12 +1,11 @@
 /** Owns: where the gateway serves OpenWOP. */
 import { formatGatewayOrigin, type GatewayPlace } from "./gateway-origin.ts";
-import type { OpenWopConfig } from "../../../agents/coordination/contracts/config/openwop-config.ts";
 
 /** The paths of the protocol are below it. */
 export const OPENWOP_PATH = "/coordination/openwop";
 
 /** Returns the base URL, without a slash at its end. */
-export function openWopBaseUrl({ baseUrl }: Pick<OpenWopConfig, "baseUrl">, place: GatewayPlace): string {
+export function openWopBaseUrl(baseUrl: string | undefined, place: GatewayPlace): string {
   return baseUrl?.replace(/\/+$/, "") ?? `${formatGatewayOrigin(place)}${OPENWOP_PATH}`;
 }
 

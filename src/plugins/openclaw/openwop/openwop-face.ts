@@ -109,7 +109,7 @@ async function serve(
     chat,
     stateDir: runtime.state.resolveStateDir(),
     coordinations: { coordinator: running, store: reads },
-    baseUrl: openWopBaseUrl(config.openwop, { config: hostConfig, env: process.env }),
+    baseUrl: openWopBaseUrl(config.openwop.baseUrl, { config: hostConfig, env: process.env }),
     readVariable: (name) => process.env[name],
   });
 }

@@ -16,11 +16,11 @@ import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { PlanReads } from "../runtime-access/plan-access.ts";
 import {
   readProgressLines,
   type ProgressLines,
 } from "../../../agents/coordination/runtime/log/read-progress.ts";
-import type { PlanReads } from "../runtime-access/plan-access.ts";
 
 /** Where there are more steps, those that need attention are told. */
 const STEPS_MAX = 50;
@@ -143,7 +143,7 @@ export function statusOf(view: CoordinationView, lines: ProgressLines = new Map(
   };
 }
 
-function reportConflicts({ conflicts }: CoordinationView): Pick<CoordinationStatusReport, "conflicts"> {
+function reportConflicts({ conflicts }: CoordinationView): Partial<CoordinationStatusReport> {
   if (conflicts.length === 0) return {};
   const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(reportConflict);
   const open = conflicts.filter(({ resolution }) => !resolution).length;
@@ -176,7 +176,7 @@ function reportQuestion(contest: Recorded["contest"]) {
   return { status: "open" as const, ...(untilMs !== undefined && { openUntil: formatTimestamp(untilMs) }) };
 }
 
-function reportClaims({ claims = [] }: CoordinationView): Pick<CoordinationStatusReport, "claims"> {
+function reportClaims({ claims = [] }: CoordinationView): Partial<CoordinationStatusReport> {
   if (claims.length === 0) return {};
   const newest = claims.slice(-NEWEST_MAX).toReversed();
   return {
@@ -237,7 +237,7 @@ function stepReport(step: StepView, lines: ProgressLines): StepReport {
   };
 }
 
-function reportProgress({ stepId, progress }: StepView, lines: ProgressLines): Pick<StepReport, "progress"> {
+function reportProgress({ stepId, progress }: StepView, lines: ProgressLines): Partial<StepReport> {
   if (!progress) return {};
   const { percent, atMs } = progress;
   const line = lines.get(stepId);

@@ -128,12 +128,12 @@ const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
-  const submitted = await use(({ plans, session, agent, mayRun, planId }) =>
-    plans.submitPlan({
-      mayRun,
-      plan: completePlan(parsed.value.plan, { session, agent, planId }),
-      submittedBy: session,
-      ownerAgent: agent,
+  const submitted = await use((calling) =>
+    calling.plans.submitPlan({
+      mayRun: calling.mayRun,
+      plan: completePlan(parsed.value.plan, calling),
+      submittedBy: calling.session,
+      ownerAgent: calling.agent,
     }),
   );
   return answerFromSubmission(submitted);
@@ -145,10 +145,7 @@ const DEFAULTS = {
 } as const;
 
 /** Completes what a model may leave out of a plan. Whatever it wrote as owner is replaced (H3). */
-function completePlan(
-  plan: Readonly<Record<string, unknown>>,
-  { session, agent, planId }: Pick<Calling, "session" | "agent" | "planId">,
-): object {
+function completePlan(plan: Readonly<Record<string, unknown>>, { session, agent, planId }: Calling): object {
   const { conflictPolicy, failurePolicy, steps } = plan;
   return {
     ...plan,

@@ -122,7 +122,7 @@ function splitFirstWord(text: string): readonly [word: string, rest: string] {
   return end === -1 ? [trimmed, ""] : [trimmed.slice(0, end), trimmed.slice(end).trim()];
 }
 
-function idOf(id: string): Pick<Which, "id"> {
+function idOf(id: string): Which {
   return id === "" ? {} : { id };
 }
 
@@ -138,7 +138,8 @@ function giveText(dependencies: CommandDependencies, message: ChatMessage, rest:
   return give(dependencies, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
 }
 
-interface Giving extends Pick<Which, "id"> {
+interface Giving {
+  readonly id?: string;
   readonly answer: AnswerKind;
   readonly text?: string;
 }

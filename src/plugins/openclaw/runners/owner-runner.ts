@@ -13,7 +13,7 @@ import type {
   Observation,
   ObservedChild,
 } from "../../../agents/coordination/contracts/observation.ts";
-import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
+import type { AgentRunner, Attempt, Start } from "../../../agents/coordination/ports/agent-runner.ts";
 import {
   endingOf,
   findRow,
@@ -133,7 +133,7 @@ const LOST: ChildEnding = {
   message: "a crash took the run before its message was written",
 };
 
-function childOf(run: Attempt): Pick<ObservedChild, "childSessionKey" | "childRunId"> {
+function childOf(run: Attempt): ObservedChild {
   return { childSessionKey: run.childSessionKey, childRunId: runIdOf(run) };
 }
 
@@ -161,7 +161,9 @@ async function lookForAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Ob
 }
 
 /** A message that is told by a turn of a session, once for each key. */
-export type Telling = Attempt & Pick<Order, "message">;
+export interface Telling extends Attempt {
+  readonly message: string;
+}
 
 export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {
   const seen = await look(runtime, order);

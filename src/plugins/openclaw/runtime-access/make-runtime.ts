@@ -46,7 +46,7 @@ import { createHostRunner } from "../runners/host-runner.ts";
 import { createOwnerRunner } from "../runners/owner-runner.ts";
 import { createRecent } from "../host/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import type { ChildNow, PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
+import type { ChildNow, Faces, PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { createPlanShow } from "../runners/show-plan.ts";
 import { createSubagentRunner } from "../runners/subagent-runner.ts";
 import { CHILD_TOOLS } from "../host/tool-declarations.ts";
@@ -134,7 +134,7 @@ function findLedger(
   return {
     ledgerPath: joinLedgerPath(stateDir),
     place: findLedgerPlace(config.ledger, { stateDir, readVariable: (name) => process.env[name] }),
-    gateway: nameGateway(config.gateway, stateDir),
+    gateway: nameGateway(config.gateway.id, stateDir),
   };
 }
 
@@ -169,9 +169,6 @@ function createTelemetry({ config, ...dependencies }: MetricsDependencies): Shar
   const { telemetry: settings } = config;
   return settings.enabled ? createTelemetryFace({ ...dependencies, settings }) : undefined;
 }
-
-/** The ways by which others reach the runtime, or hear of it. */
-type Faces = Pick<SharedRuntime, "openwop" | "page" | "metrics" | "telemetry">;
 
 function createFaces(
   api: OpenClawPluginApi,

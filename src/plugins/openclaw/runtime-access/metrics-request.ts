@@ -1,12 +1,12 @@
 /** Owns: one request for metrics that reached the gateway, on its way to those of this process. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { readErrorCode } from "../../../agents/coordination/contracts/errors.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime } from "./shared-runtime.ts";
 
 export async function takeMetricsRequest(
   api: OpenClawPluginApi,
-  { method }: Pick<IncomingMessage, "method">,
+  method: string | undefined,
   response: ServerResponse,
 ): Promise<void> {
   if (method !== "GET" && method !== "HEAD") {

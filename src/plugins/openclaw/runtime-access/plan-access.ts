@@ -1,5 +1,5 @@
 /** Owns: how tools and gateway methods reach the running coordinator. */
-import type { ContentStore } from "../../../agents/coordination/ports/content-store.ts";
+import type { ContentReader, ContentsReader } from "../../../agents/coordination/ports/content-store.ts";
 import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { LaneMetrics } from "../../../agents/coordination/ports/lane-runner.ts";
 import type { LedgerStore } from "../../../agents/coordination/ports/ledger-store.ts";
@@ -14,7 +14,8 @@ import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
 import { runWithinBudget } from "../host/within-budget.ts";
 
 /** Requests to a running coordinator about plans. */
-export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator, "envelopeForChild"> {
+export interface Plans extends PlanRequests, QuestionRequests {
+  readonly envelopeForChild: Coordinator["envelopeForChild"];
   readonly reads: PlanReads;
   /** Whether an answer that came by webhook is one. */
   readonly signedAnswers: RunningCoordinator["signedAnswers"];
@@ -23,7 +24,7 @@ export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator,
 }
 
 /** Reading what the ledger says, without changing it. */
-export interface PlanReads extends Pick<LedgerStore, "list">, Pick<ContentStore, "get" | "getMany"> {
+export interface PlanReads extends Pick<LedgerStore, "list">, ContentReader, ContentsReader {
   /** Whose sessions are meant, where several gateways share the ledger. */
   readonly gateway?: string;
   /** `undefined` for a coordination that the ledger does not know. */

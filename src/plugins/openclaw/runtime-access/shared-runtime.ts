@@ -33,7 +33,18 @@ import type { Compactions } from "../host/compactions.ts";
 import type { Recent } from "../host/recent.ts";
 import type { WorkingFolders } from "../host/working-folder.ts";
 
-export interface SharedRuntime {
+/** The ways by which others reach the runtime, or hear of it. */
+export interface Faces {
+  /** Absent where the operator does not want OpenWOP served. */
+  readonly openwop?: OpenWopFace;
+  /** Absent where the operator does not want it. */
+  readonly page?: PageFace;
+  /** Absent where the operator does not want them. */
+  readonly metrics?: MetricsFace;
+  readonly telemetry?: TelemetryFace;
+}
+
+export interface SharedRuntime extends Faces {
   readonly config: Phase1Config;
   readonly logger: Logger;
   readonly health: HealthRecord;
@@ -64,13 +75,6 @@ export interface SharedRuntime {
   readonly requests: Recent<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
   coordinator(): Promise<RunningCoordinator>;
-  /** Absent where the operator does not want OpenWOP served. */
-  readonly openwop?: OpenWopFace;
-  /** Absent where the operator does not want it. */
-  readonly page?: PageFace;
-  /** Absent where the operator does not want them. */
-  readonly metrics?: MetricsFace;
-  readonly telemetry?: TelemetryFace;
   readonly closed: boolean;
   close(): Promise<void>;
 }

@@ -69,7 +69,7 @@ async function decide(
 async function placeOf(
   runtime: SharedRuntime,
   sourceSession: SpawnRequest["sourceSession"],
-): Promise<Pick<SpawnDecision, "coordinationId" | "depth">> {
+): Promise<Partial<SpawnDecision>> {
   try {
     const coordinator = await runtime.coordinator();
     const envelope = await coordinator.envelopeForChild(sourceSession);

@@ -69,9 +69,12 @@ const BLOCKING: ReadonlySet<string> = new Set([
   "UNENFORCEABLE",
 ]);
 
-interface HookedSpawn {
+interface SpawnCalled {
   readonly event: BeforeEvent;
   readonly ctx: BeforeContext;
+}
+
+interface HookedSpawn extends SpawnCalled {
   /** When the host must have its answer. */
   readonly untilMs: number;
 }
@@ -145,10 +148,7 @@ function refuseUnrecorded(runtime: SharedRuntime, reading: SpawnReading, because
  * Refuses a spawn that could not be recorded although its result would have to be held, or its child. Other spawns go on. Where
  * the runtime could not be entered, the call was not read before.
  */
-function refuseUnheld(
-  { event, ctx }: Omit<HookedSpawn, "untilMs">,
-  read: SpawnReading | undefined,
-): BeforeResult {
+function refuseUnheld({ event, ctx }: SpawnCalled, read: SpawnReading | undefined): BeforeResult {
   const runtime = findRuntime();
   if (!runtime) return undefined;
   const reading = read ?? readSpawnCall(callOf(runtime, event, ctx));

@@ -12,7 +12,12 @@ import {
   type ChildRequest,
   type InputProblem,
 } from "../../../agents/coordination/contracts/fact-fields.ts";
-import { agentIdSchema, sessionKeySchema, type AgentId } from "../../../agents/coordination/contracts/ids.ts";
+import {
+  agentIdSchema,
+  sessionKeySchema,
+  type AgentId,
+  type SessionKey,
+} from "../../../agents/coordination/contracts/ids.ts";
 import type { HostNames } from "../host/host-names.ts";
 import {
   describeProblems,
@@ -36,7 +41,7 @@ export interface SpawnCall {
   /** Whom the host takes for a spawn over ACP that names no agent. */
   readonly acpDefaultAgent?: () => string | undefined;
   /** The host's names of models and folders, in one form. */
-  readonly names: Pick<HostNames, "modelOf" | "folderOf">;
+  readonly names: HostNames;
 }
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._:/#-]*$/u;
@@ -115,7 +120,7 @@ function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnT
 }
 
 interface ReadNames {
-  readonly source: Pick<SpawnRequest, "sourceSession" | "sourceAgent">;
+  readonly source: { readonly sourceSession: SessionKey; readonly sourceAgent: AgentId };
   readonly target: SpawnTarget;
   readonly problems: InputProblem[];
   readonly askedPrivilege: Privilege | undefined;
@@ -130,8 +135,7 @@ function requestOf(call: SpawnCall, { source, target, problems, askedPrivilege }
     input: contentOf(task),
     objective: contentOf(objectiveOf(call, nameOf(params) ?? task)),
     spawn: {
-      ...spawnOf(call),
-      ...target,
+      ...spawnOf(call, target),
       ...(problems.length > 0 && { problems }),
       ...(askedPrivilege && { askedPrivilege }),
     },
@@ -150,9 +154,7 @@ function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
   return params["runtime"] === "acp" ? "acp" : "subagent";
 }
 
-function spawnOf(
-  call: SpawnCall,
-): Omit<SpawnRequest["spawn"], "agentId" | "runner" | "problems" | "askedPrivilege"> {
+function spawnOf(call: SpawnCall, target: SpawnTarget): SpawnRequest["spawn"] {
   const { params } = call;
   const name = nameOf(params);
   const timeoutMs = timeoutOf(params["runTimeoutSeconds"]);
@@ -163,6 +165,7 @@ function spawnOf(
     collect: params["collect"] === true,
     ...(requested && { requested }),
     call: callOf(call),
+    ...target,
   };
 }
 

@@ -82,9 +82,10 @@ function withFiles(
  */
 function rewriteWholeFile(
   hunks: readonly Hunk[],
-  { current, merged }: MergedFile,
+  file: MergedFile,
   folder: string,
 ): readonly string[] | undefined {
+  const { current, merged } = file;
   const [first] = hunks;
   if (!first || hunks.some((hunk) => "movePath" in hunk)) return undefined;
   const { path } = first;
@@ -102,14 +103,10 @@ function rewriteWholeFile(
           ],
           [`${DELETE_FILE}${path}`, ...added],
         ];
-  return candidates.find((lines) => isLeaving(lines, { current, merged }, folder));
+  return candidates.find((lines) => isLeaving(lines, file, folder));
 }
 
-function isLeaving(
-  lines: readonly string[],
-  { current, merged }: Pick<MergedFile, "current" | "merged">,
-  folder: string,
-): boolean {
+function isLeaving(lines: readonly string[], { current, merged }: MergedFile, folder: string): boolean {
   const hunks = readPatch(patchOf(lines));
   const files: readonly PatchedFile[] = (hunks && listPatchedFiles(hunks, folder)) ?? [];
   const [file] = files;

@@ -14,7 +14,7 @@ import { readFiles } from "../../../agents/coordination/runtime/workflow-host/re
 const EVENTS_MAX = 10_000;
 
 export async function turnWorkspaces(
-  { store, runs }: Omit<SeamAccess, "sha256">,
+  { store, runs }: SeamAccess,
   { tenant }: Caller,
   runId: string,
 ): Promise<Answered<readonly TurnWorkspace[]>> {

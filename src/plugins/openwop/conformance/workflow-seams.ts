@@ -50,7 +50,7 @@ export function createWorkflowSeams({
       mockModel.reset(tenant);
       sideEffects.reset(tenant);
     },
-    turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store }, caller, runId),
+    turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store, sha256 }, caller, runId),
     setVariables: async ({ tenant }, runId, variables) => {
       const unknownRun = refuseUnknownRun(runId);
       const loadedRun = await runs.newest(runId as CoordinationId);

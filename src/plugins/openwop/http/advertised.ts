@@ -9,8 +9,8 @@ import type { AgentSource } from "../../../agents/coordination/contracts/workflo
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 
-export interface Advertised {
-  readonly implementation: { readonly name: string; readonly version: string; readonly vendor?: string };
+/** The features that a host says it has. */
+interface AdvertisedFeatures {
   /** Decisions below it wait for people: 0.5 to 1. */
   readonly confidenceEscalationFloor: number;
   /** Events at most that each turn of a supervisor is told. */
@@ -23,8 +23,12 @@ export interface Advertised {
   readonly liveAgents?: readonly AgentSource[];
 }
 
+export interface Advertised extends AdvertisedFeatures {
+  readonly implementation: { readonly name: string; readonly version: string; readonly vendor?: string };
+}
+
 /** The features of a host that is not configured otherwise. */
-export const DEFAULTS: Omit<Advertised, "implementation"> = {
+export const DEFAULTS: AdvertisedFeatures = {
   confidenceEscalationFloor: 0.5,
   transcriptWindow: WORKFLOW_BOUNDS.transcriptWindow,
   retentionMs: WORKFLOW_BOUNDS.replayRetentionMs,

@@ -82,7 +82,8 @@ export interface RouteQuery {
   readonly schema: Readonly<Record<string, unknown>>;
 }
 
-export interface Route {
+/** Describes a route in all but its body and its handler. */
+interface RouteDescription {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** As in OpenAPI: `/v1/runs/{runId}`; `{path}` is all that follows, slashes too. */
   readonly path: string;
@@ -91,7 +92,6 @@ export interface Route {
   /** `token`: a signed token in the path. */
   readonly auth: "bearer" | "token" | "none";
   readonly queries?: readonly RouteQuery[];
-  readonly body?: z.ZodType;
   readonly status: number;
   readonly answer: z.ZodType;
   /** Not found, rather than refused, without a token. */
@@ -104,6 +104,10 @@ export interface Route {
   readonly isLong?: boolean;
   /** Without it the route is always there. */
   readonly when?: (advertised: Advertised) => boolean;
+}
+
+export interface Route extends RouteDescription {
+  readonly body?: z.ZodType;
   readonly handle: (ask: Ask, dependencies: RouteDependencies) => Promise<Answer> | Answer;
 }
 
@@ -116,7 +120,7 @@ export interface ProtocolFace {
 
 /** A route whose handler gets the body that its schema describes. */
 export function route<S extends z.ZodType = z.ZodUnknown>(
-  definition: Omit<Route, "body" | "handle"> & {
+  definition: RouteDescription & {
     readonly body?: S;
     readonly handle: (ask: Ask<z.output<S>>, dependencies: RouteDependencies) => Promise<Answer> | Answer;
   },

@@ -226,12 +226,7 @@ function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefine
   return undefined;
 }
 
-function overlay({
-  configurable,
-  tags,
-  metadata,
-  scopeId,
-}: CreateBody): Pick<CreateRun, "configurable" | "tags" | "metadata" | "scopeId"> {
+function overlay({ configurable, tags, metadata, scopeId }: CreateBody): Partial<CreateRun> {
   return {
     ...(configurable && { configurable }),
     ...(tags && { tags }),

@@ -8,12 +8,13 @@ import type { PageRequest } from "./page-dependencies.ts";
 import { readNumber, readText } from "./read-query.ts";
 
 /** Reads of either kind of run; the events of both have the same envelope. */
-type Log = Pick<ReportedLedger | ReportedLedger["workflows"], "damage"> & {
+interface Log {
+  readonly damage: ReportedLedger["damage"];
   read(
     runId: CoordinationId,
     range: { readonly from: number; readonly limit: number },
   ): Promise<readonly ReadableEvent[]>;
-};
+}
 
 interface Range {
   readonly from: number;

@@ -54,7 +54,7 @@ export async function readQuestionDetail(
   return { ...shown, ...cutText(await textOf(reader, output)) };
 }
 
-function cutText(text: string | null): Pick<QuestionDetail, "heldText" | "isCut"> {
+function cutText(text: string | null): Partial<QuestionDetail> {
   if (text === null || text.length <= PAGE_BOUNDS.textCharsMax) return { heldText: text };
   return { heldText: text.slice(0, PAGE_BOUNDS.textCharsMax), isCut: true };
 }

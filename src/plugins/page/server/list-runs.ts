@@ -94,7 +94,7 @@ interface Sources {
 const READ_AT_ONCE = 100;
 
 function createSources(reader: ReportedLedger, { filter, kind, state }: Wanted, cursor: Cursor): Sources {
-  const status: Pick<RunsQuery, "status"> =
+  const status: Partial<RunsQuery> =
     state === undefined ? {} : { status: state === "running" ? "running" : "ended" };
   const isOfAgents = filter.agent !== undefined || filter.session !== undefined;
   return {
@@ -245,14 +245,14 @@ function readCursor(text: string | undefined): Cursor {
   }
 }
 
-function readPlace(value: unknown): Pick<Cursor, "coordinations"> {
+function readPlace(value: unknown): Cursor {
   if (value === null) return { coordinations: null };
   const [startedAtMs, ordinal] = value as unknown[];
   if (typeof startedAtMs !== "number" || typeof ordinal !== "number") return {};
   return { coordinations: { startedAtMs, ordinal } };
 }
 
-function readWorkflowPlace(value: unknown): Pick<Cursor, "workflows"> {
+function readWorkflowPlace(value: unknown): Cursor {
   if (value === null) return { workflows: null };
   const [ordinal] = value as unknown[];
   return typeof ordinal === "number" ? { workflows: { ordinal } } : {};

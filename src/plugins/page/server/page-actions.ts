@@ -13,7 +13,15 @@ import { formatResource } from "../../../agents/coordination/contracts/resource-
 import type { WorkflowEntry } from "../../../agents/coordination/ports/workflow-store.ts";
 import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
 import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
-import type { Done, ForkPreview, Forked, PlanCheck, PlanRun, WhatIfAnswer } from "../contract/actions.ts";
+import type {
+  Done,
+  ForkPreview,
+  Forked,
+  PlacedProblem,
+  PlanCheck,
+  PlanRun,
+  WhatIfAnswer,
+} from "../contract/actions.ts";
 import { readQuestionDetail } from "./list-questions.ts";
 import { answerWith, refuse, type JsonAnswer } from "./page-answer.ts";
 import { PAGE_BOUNDS } from "./page-bounds.ts";
@@ -151,10 +159,9 @@ const planBody = z.strictObject({ text: z.string().max(PAGE_BOUNDS.bodyBytesMax)
 
 async function check(request: PageRequest): Promise<JsonAnswer> {
   const plan = await readPlanText(readBody(request, planBody).text);
-  if (!plan.ok) return answerWith(createRefusedCheck(plan));
+  if (!plan.ok) return answerWith(createRefusedCheck(plan.problems));
   const checked = checkPlan(plan.value);
-  if (checked.kind === "refused")
-    return answerWith(createRefusedCheck({ problems: await plan.place(checked.problems) }));
+  if (checked.kind === "refused") return answerWith(createRefusedCheck(await plan.place(checked.problems)));
   const { coordinationId, objective } = checked.graph;
   const accepted: PlanCheck = {
     ok: true,
@@ -165,7 +172,7 @@ async function check(request: PageRequest): Promise<JsonAnswer> {
   return answerWith(accepted);
 }
 
-function createRefusedCheck({ problems }: Pick<PlanCheck & { readonly ok: false }, "problems">): PlanCheck {
+function createRefusedCheck(problems: readonly PlacedProblem[]): PlanCheck {
   return { ok: false, problems };
 }
 

@@ -9,12 +9,15 @@ import { readCoordination } from "../../../agents/coordination/runtime/log/coord
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { RunEntry } from "../../reports/find-coordination.ts";
 
-export interface RunNotes {
-  readonly kind: "coordination" | "plan";
-  readonly endedAtMs?: EpochMs;
-  /** Open ones. */
+/** How many of each are open. */
+interface OpenCounts {
   readonly questions: number;
   readonly conflicts: number;
+}
+
+export interface RunNotes extends OpenCounts {
+  readonly kind: "coordination" | "plan";
+  readonly endedAtMs?: EpochMs;
 }
 
 interface KnownNotes {
@@ -56,10 +59,7 @@ async function readAnew(reader: ReportedLedger, { runId, length, summary }: RunE
 }
 
 /** Only a coordination that ever had some is folded. */
-async function countOpen(
-  reader: ReportedLedger,
-  runId: RunEntry["runId"],
-): Promise<Pick<RunNotes, "questions" | "conflicts">> {
+async function countOpen(reader: ReportedLedger, runId: RunEntry["runId"]): Promise<OpenCounts> {
   const names = new Set((await reader.references(runId)).map(({ name }) => name));
   if (!names.has(QUESTIONS_NAME) && !names.has(CONFLICTS_NAME)) return { questions: 0, conflicts: 0 };
   const view = await readCoordination(reader, runId);

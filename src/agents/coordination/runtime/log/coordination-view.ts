@@ -114,7 +114,8 @@ export interface ProgressView {
   readonly lineWithheld?: true;
 }
 
-export interface StepView {
+/** The part of a step that a row on a time axis shows, too. */
+export interface StepOutline {
   readonly stepId: StepId;
   readonly parentStepId?: StepId;
   /** 0 before the first dispatch. */
@@ -123,6 +124,23 @@ export interface StepView {
   readonly lane: StepAdmitted["lane"];
   readonly name?: string;
   readonly agentId: AgentId;
+  /** Steps that a step of a plan waits for. */
+  readonly dependsOn?: readonly StepId[];
+  /** When the next attempt is due. */
+  readonly retryAtMs?: EpochMs;
+  /** Until when people may answer; then the step fails. */
+  readonly answerByMs?: EpochMs;
+  /** The event that completed a fork's step, in the log of the source. */
+  readonly carriedFrom?: EventId;
+  /** Wishes for its child besides the agent. */
+  readonly requested?: ChildRequest;
+  /** The child that really ran in the newest attempt, as the host told it. */
+  readonly ran?: ChildRun;
+  /** Where the child of the newest attempt did not run as it was asked. */
+  readonly differences?: readonly ChildDifference[];
+}
+
+export interface StepView extends StepOutline {
   readonly runner: StepAdmitted["runner"];
   readonly childSessionKey?: SessionKey;
   readonly childRunId?: string;
@@ -133,22 +151,14 @@ export interface StepView {
   readonly collect: boolean;
   readonly input: ContentRef;
   readonly admittedAtMs: EpochMs;
-  /** Steps that a step of a plan waits for. */
-  readonly dependsOn?: readonly StepId[];
   /** How many of them must have completed. */
   readonly fanIn?: number;
   readonly retryBudget?: number;
-  /** When the next attempt is due. */
-  readonly retryAtMs?: EpochMs;
-  /** Until when people may answer; then the step fails. */
-  readonly answerByMs?: EpochMs;
   readonly held?: HeldView;
   /** How far its agent says it is, while it is at work. */
   readonly progress?: ProgressView;
   /** How often its result went back to its agent. */
   readonly revisions?: number;
-  /** The event that completed a fork's step, in the log of the source. */
-  readonly carriedFrom?: EventId;
   readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
   readonly output?: ContentRef;
   /** Results of it that may be read, the newest last; absent where there are none. */
@@ -163,12 +173,6 @@ export interface StepView {
   readonly deadlineAtMs?: EpochMs;
   readonly error?: StepError;
   readonly problems?: readonly InputProblem[];
-  /** Wishes for its child besides the agent. */
-  readonly requested?: ChildRequest;
-  /** The child that really ran in the newest attempt, as the host told it. */
-  readonly ran?: ChildRun;
-  /** Where the child of the newest attempt did not run as it was asked. */
-  readonly differences?: readonly ChildDifference[];
   /** Bounds on its child besides those of the steps above it. */
   readonly privilege?: AdmittedPrivilege;
   /** Calls of its child that its privileges do not allow; no more than 32. */

@@ -6,7 +6,7 @@ import type { HourCounts } from "../../contract/health.ts";
 import { PageElement } from "../app/page-element.ts";
 
 export interface Curve {
-  readonly name: keyof Omit<HourCounts, "startMs">;
+  readonly name: Exclude<keyof HourCounts, "startMs">;
   /** A colour of the style sheet. */
   readonly color: string;
   /** Told apart without colours. */

@@ -169,13 +169,17 @@ function checkSigner(
 }
 
 /** How a ledger is, held against an anchor. */
-export interface AnchorCheck {
-  /** Things that the anchor names and the ledger does not hold. */
-  readonly problems: readonly AnchorProblem[];
+/** How much of a ledger was compared with an anchor. */
+export interface AnchorCoverage {
   /** How many runs of the anchor were pruned since, or before it. */
   readonly pruned: number;
   /** False where only runs that it names were compared, because others grew after it and were then pruned. */
   readonly isDigestCompared: boolean;
+}
+
+export interface AnchorCheck extends AnchorCoverage {
+  /** Things that the anchor names and the ledger does not hold. */
+  readonly problems: readonly AnchorProblem[];
 }
 
 /** Finds what the anchor names and the ledger does not hold. A run that was pruned since has left its trace. */

@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isAbsolute, join } from "node:path";
+import type { CoordinationAccess } from "../agents/coordination/runtime/workflow-host/coordination-runs.ts";
 import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
@@ -17,12 +18,7 @@ import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
 import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
-import {
-  composeWorkflows,
-  systemClock,
-  type RunningWorkflows,
-  type WorkflowOptions,
-} from "./compose-workflows.ts";
+import { composeWorkflows, systemClock, type RunningWorkflows } from "./compose-workflows.ts";
 import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
 import type { OpenWopApp } from "./openwop/app.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
@@ -40,7 +36,7 @@ export interface OpenWopOptions {
   /** Where relative folders of workflows are. */
   readonly stateDir: string;
   readonly store: WorkflowStore;
-  readonly coordinations: Omit<NonNullable<WorkflowOptions["coordinations"]>, "tenant">;
+  readonly coordinations: CoordinationAccess;
   readonly chat: ChatModel;
   readonly logger: Logger;
   readonly version: string;

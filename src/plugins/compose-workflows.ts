@@ -17,7 +17,7 @@ import type { OutputContract } from "../agents/coordination/ports/output-contrac
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import {
   createCoordinationRuns,
-  type CoordinationRunsDependencies,
+  type TenantCoordinations,
 } from "../agents/coordination/runtime/workflow-host/coordination-runs.ts";
 import {
   NO_AGENTS,
@@ -104,7 +104,7 @@ export interface WorkflowOptions {
   /** In place of `model`. */
   readonly chat?: ChatModel;
   /** OpenClaw's coordinations in the same ledger, to be seen as runs. */
-  readonly coordinations?: Omit<CoordinationRunsDependencies, "hostId">;
+  readonly coordinations?: TenantCoordinations;
   /** Agents of manifests, and what they work with. */
   readonly agents?: AgentOptions;
   /** Days after which runs that have ended are removed; absent: never. Only where the ledger is opened here. */

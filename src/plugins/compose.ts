@@ -77,13 +77,17 @@ export interface RunningCoordinator extends Coordinator {
   close(): Promise<void>;
 }
 
-export interface ComposeOptions {
+/** The ledger of a gateway, and what the gateway is called there. */
+export interface LedgerLocation {
   /** The ledger in the state folder, whether it is used or not: keys and worktrees lie beside it. */
   readonly ledgerPath: string;
   /** The path or the URL of the ledger that is used. */
   readonly place: string;
   /** The name of this gateway in a ledger that others use, too. */
   readonly gateway: string;
+}
+
+export interface ComposeOptions extends LedgerLocation {
   readonly config: Phase1Config;
   /** Taken out of what agents write for people. */
   readonly secrets: Secrets;

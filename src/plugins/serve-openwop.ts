@@ -250,7 +250,7 @@ function liveOf({ installed = [] }: AgentOptions, { model, testSeams }: Serving)
 function agentsOf(
   { agents = {} }: Serving,
   { agents: suiteAgents }: SuiteDependencies,
-): AgentOptions & Pick<Required<AgentOptions>, "installed"> {
+): AgentOptions & { readonly installed: readonly InstalledAgent[] } {
   const installedAgents = agents.installed ?? [];
   const takenIds = new Set(installedAgents.map(({ manifest }) => manifest.agentId));
   const more = suiteAgents.filter(({ manifest }) => !takenIds.has(manifest.agentId));

@@ -4,7 +4,7 @@ import { ANCHOR_BYTES_MAX, type LedgerAnchor } from "../../../agents/coordinatio
 import { verifyLedger, type Verification } from "../../../agents/coordination/runtime/verify-ledger.ts";
 import { verifyWorkflowRuns } from "../../../agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
-import type { AnchorCheck, AnchorProblem } from "../../anchor-checks.ts";
+import type { AnchorCoverage, AnchorProblem } from "../../anchor-checks.ts";
 import { readTextFile } from "../files/read-text-file.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { resolvePathBeside, withLedger } from "./open-ledger.ts";
@@ -129,12 +129,15 @@ function describeAnchor(
 
 type Problem = Verification["problems"][number] | AnchorProblem;
 
-export interface Verified extends Omit<Verification, "problems"> {
+export interface Verified {
+  readonly ok: boolean;
+  readonly coordinations: number;
+  readonly events: number;
   readonly workflowRuns: number;
   /** Runs that were removed by `ledger prune`, and how many events they had. */
   readonly pruned: { readonly runs: number; readonly events: number };
   /** Present where the ledger was held against an anchor. */
-  readonly anchor?: Omit<AnchorCheck, "problems">;
+  readonly anchor?: AnchorCoverage;
   readonly problems: readonly Problem[];
 }
 

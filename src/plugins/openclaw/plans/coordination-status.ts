@@ -16,11 +16,11 @@ import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import type { PlanReads } from "../runtime-access/plan-access.ts";
 import {
   readProgressLines,
   type ProgressLines,
 } from "../../../agents/coordination/runtime/log/read-progress.ts";
+import type { PlanReads } from "../runtime-access/plan-access.ts";
 
 /** Where there are more steps, those that need attention are told. */
 const STEPS_MAX = 50;

@@ -16,6 +16,7 @@ import {
   readWithheldKey,
   systemClock,
   type ComposeOptions,
+  type LedgerLocation,
   type RunningCoordinator,
 } from "../../compose.ts";
 import { collectGatewaySecrets } from "../../known-secrets.ts";
@@ -126,10 +127,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
 }
 
 /** Finds the ledger that is used, the one in the state folder, beside which keys lie, and what this gateway is called. */
-function findLedger(
-  { runtime }: OpenClawPluginApi,
-  config: Phase1Config,
-): Pick<ComposeOptions, "ledgerPath" | "place" | "gateway"> {
+function findLedger({ runtime }: OpenClawPluginApi, config: Phase1Config): LedgerLocation {
   const stateDir = runtime.state.resolveStateDir();
   return {
     ledgerPath: joinLedgerPath(stateDir),
@@ -138,44 +136,46 @@ function findLedger(
   };
 }
 
-type OpenWopDependencies = Omit<Parameters<typeof openWopFace>[0], "runtime" | "version">;
+interface FaceDependencies extends LedgerLocation {
+  readonly config: Phase1Config;
+  readonly logger: Logger;
+  readonly coordinator: () => Promise<RunningCoordinator>;
+}
 
 function createOpenWop(
   { runtime }: OpenClawPluginApi,
-  dependencies: OpenWopDependencies,
+  dependencies: FaceDependencies,
 ): SharedRuntime["openwop"] {
   if (!dependencies.config.openwop.enabled) return undefined;
   return openWopFace({ ...dependencies, runtime, version: readPackageVersion() });
 }
 
-type PageDependencies = Omit<Parameters<typeof createPageFace>[0], "hostConfig" | "version">;
-
-function createPage({ runtime }: OpenClawPluginApi, dependencies: PageDependencies): SharedRuntime["page"] {
+function createPage(
+  { runtime }: OpenClawPluginApi,
+  dependencies: FaceDependencies,
+  openwop: SharedRuntime["openwop"],
+): SharedRuntime["page"] {
   if (!dependencies.config.page.enabled) return undefined;
   return createPageFace({
     ...dependencies,
+    ...(openwop && { workflows: openwop.controls }),
     hostConfig: () => runtime.config.current(),
     version: readPackageVersion(),
   });
 }
 
-type MetricsDependencies = Parameters<typeof createMetricsFace>[0] & { readonly config: Phase1Config };
-
-function createMetrics({ config, ...dependencies }: MetricsDependencies): SharedRuntime["metrics"] {
+function createMetrics({ config, ...dependencies }: FaceDependencies): SharedRuntime["metrics"] {
   return config.metrics.enabled ? createMetricsFace(dependencies) : undefined;
 }
 
-function createTelemetry({ config, ...dependencies }: MetricsDependencies): SharedRuntime["telemetry"] {
+function createTelemetry({ config, ...dependencies }: FaceDependencies): SharedRuntime["telemetry"] {
   const { telemetry: settings } = config;
   return settings.enabled ? createTelemetryFace({ ...dependencies, settings }) : undefined;
 }
 
-function createFaces(
-  api: OpenClawPluginApi,
-  dependencies: OpenWopDependencies & PageDependencies & MetricsDependencies,
-): Faces {
+function createFaces(api: OpenClawPluginApi, dependencies: FaceDependencies): Faces {
   const openwop = createOpenWop(api, dependencies);
-  const page = createPage(api, { ...dependencies, ...(openwop && { workflows: openwop.controls }) });
+  const page = createPage(api, dependencies, openwop);
   const metrics = createMetrics(dependencies);
   const telemetry = createTelemetry(dependencies);
   return {

@@ -254,7 +254,12 @@ function createTokenKeyspace({ caller, param }: Ask): string {
   return `${caller.tenant}:${hash("sha256", param("token")).slice(0, 32)}`;
 }
 
-function askOf(route: Route, context: Context, readRequest: Pick<Ask, "caller" | "body" | "runId">): Ask {
+interface ReadRequest {
+  readonly caller: Caller;
+  readonly body: unknown;
+}
+
+function askOf(route: Route, context: Context, readRequest: ReadRequest): Ask {
   const { req } = context;
   const { outgoing } = bindingsOf(context);
   return {

@@ -28,12 +28,19 @@ import type {
   RunSnapshot,
 } from "./records/workflow-host.ts";
 
-export interface CoordinationRunsDependencies {
-  /** Whose callers see them. */
-  readonly tenant: string;
-  readonly hostId: () => string;
+/** Reading coordinations, and asking for their end or for answers. */
+export interface CoordinationAccess {
   readonly store: RunReader;
   readonly coordinator: Coordinator;
+}
+
+export interface TenantCoordinations extends CoordinationAccess {
+  /** Whose callers see them. */
+  readonly tenant: string;
+}
+
+export interface CoordinationRunsDependencies extends TenantCoordinations {
+  readonly hostId: () => string;
 }
 
 /** The node of what concerns no step. */

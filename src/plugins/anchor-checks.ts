@@ -168,7 +168,6 @@ function checkSigner(
     throw createAnchorError(name, `is signed with another key than ${publicKey.name}`);
 }
 
-/** How a ledger is, held against an anchor. */
 /** How much of a ledger was compared with an anchor. */
 export interface AnchorCoverage {
   /** How many runs of the anchor were pruned since, or before it. */
@@ -177,6 +176,7 @@ export interface AnchorCoverage {
   readonly isDigestCompared: boolean;
 }
 
+/** How a ledger is, held against an anchor. */
 export interface AnchorCheck extends AnchorCoverage {
   /** Things that the anchor names and the ledger does not hold. */
   readonly problems: readonly AnchorProblem[];

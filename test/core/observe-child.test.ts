@@ -140,6 +140,16 @@ describe("what the host says of a child", () => {
     ]);
   });
 
+  it("is a difference of the thinking, too, where it has the words of one of the model", () => {
+    const scene = openRunning({ requested: { model: "low", thinking: "low" } });
+    scene.when(observe({ model: "high" }));
+    scene.when(observe({ thinking: "high" }));
+    expect(stepOf(scene).differences).toEqual([
+      { field: "model", asked: "low", ran: "high" },
+      { field: "thinking", asked: "low", ran: "high" },
+    ]);
+  });
+
   it("is bounded, whatever a host says", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 200 }), (models) => {

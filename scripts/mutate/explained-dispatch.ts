@@ -365,34 +365,4 @@ export const DISPATCH: readonly Explained[] = [
     changes: [["phase?.attempt", "phase.attempt"]],
     why: "Where there is a worktree there is its step.",
   },
-  {
-    file: "decide-progress.ts",
-    code: "if (nextAtMs !== undefined && now < nextAtMs)",
-    changes: [["nextAtMs !== undefined", "true"]],
-    why: "No time is as early as none.",
-  },
-  {
-    file: "observe-child.ts",
-    code: "([field, value]) => value !== undefined && !isSameValue(before[field], value),",
-    changes: [["value !== undefined", "true"]],
-    why: "A field without a value is left out of the event as it is written.",
-  },
-  {
-    file: "observe-child.ts",
-    code: 'return typeof a === "object" && typeof b === "object" ? a.sha256 === b.sha256 : a === b;',
-    changes: [['typeof b === "object"', "true"]],
-    why: "Both are values of one field, and tools are objects alone.",
-  },
-  {
-    file: "observe-child.ts",
-    code: "{ spec: { stepId }, phase: { attempt }, differences: recorded = [] }: Step,",
-    changes: [["[]", '["Stryker was here"]']],
-    why: "It equals no difference, and one more is below the bound.",
-  },
-  {
-    file: "observe-child.ts",
-    code: 'return a.field === b.field && a.asked === b.asked && (a.field === "writes" || a.ran === b.ran);',
-    changes: [["a.asked === b.asked", "true"]],
-    why: "A step was asked for one value of each field.",
-  },
 ];

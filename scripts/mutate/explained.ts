@@ -1,6 +1,7 @@
 /** Mutants that change nothing which anybody could notice, each with the reason. */
 import { AREAS } from "./areas.ts";
 import { DISPATCH } from "./explained-dispatch.ts";
+import { RECORDING } from "./explained-recording.ts";
 import type { Explained } from "./tally-mutants.ts";
 
 const LANES: readonly Explained[] = [
@@ -310,5 +311,5 @@ export const EXPLAINED: readonly Explained[] = [
   ...placeIn("arbitration", ARBITRATION),
   ...placeIn("gates", GATES),
   ...placeIn("ledger", LEDGER),
-  ...placeIn("dispatch", DISPATCH),
+  ...placeIn("dispatch", [...DISPATCH, ...RECORDING]),
 ];

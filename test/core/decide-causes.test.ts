@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import {
+  answer,
   createAsk,
   createContest,
   createContestant,
@@ -24,7 +25,16 @@ import {
   report,
   startStep,
 } from "./planned-scene.ts";
-import { acknowledge, OPEN, openScene, spawn, stepId, type Scene } from "./scene.ts";
+import {
+  acknowledge,
+  createContentRef,
+  OPEN,
+  openScene,
+  spawn,
+  stepId,
+  timeAt,
+  type Scene,
+} from "./scene.ts";
 
 type Log = readonly RunEvent[];
 
@@ -72,6 +82,14 @@ describe("a fact about a step", () => {
         from: { by: "step", stepId: stepId(1) },
       },
     },
+    {
+      type: "result.shortened",
+      payload: { stepId: stepId(1), attempt: 1, text: createContentRef("long"), chars: 5, shownChars: 1 },
+    },
+    {
+      type: "message.suppressed",
+      payload: { stepId: stepId(1), attempt: 1, through: "reply", channel: "chat", chars: 5, media: 0 },
+    },
   ])("follows from it, too, where it is a $type", (draft) => {
     const scene = openScene(OPEN, spawn("a"), acknowledge(1), spawn("b"));
     scene.happened([draft]);
@@ -109,6 +127,17 @@ describe("the ruling on a conflict", () => {
     return scene;
   };
 
+  it("follows from the discovery of its conflict, whatever happened in between", () => {
+    const claims = createContest([createContestant(1, 4), createHolder(2, 3)], {
+      strategy: "manual_review",
+      reviewByMs: timeAt(600_000),
+    });
+    const contested = request(1, createAsk(NOTES, 4, { contest: claims }));
+    const scene = openAtWork(2, request(2, createAsk(NOTES, 3)), contested, spawn("meanwhile"));
+    scene.when(answer(1, "denied"));
+    expect(causeOf(scene.log, "conflict.resolved")).toBe(find(scene.log, "conflict.detected"));
+  });
+
   it("follows from the discovery of the same conflict", () => {
     const { log } = openTwoConflicts();
     const rulings = log.filter(({ type }) => type === "conflict.resolved");
@@ -145,6 +174,12 @@ describe("the beginning of a step of a plan", () => {
   it("follows from the admission where the step depends on nothing", () => {
     const { log } = openJoined(2);
     expect(causeOf(log, "step.dispatched", "a")).toBe(find(log, "step.admitted", "a"));
+  });
+
+  it("follows from the failure before it where it is another attempt, though a dependency completed later", () => {
+    const scene = openJoined(1).then(finish("a"), dispatch("c"), startStep("c"), failStep("c"), finish("b"));
+    const { log } = scene.then(dispatch("c", 2));
+    expect(causeOf(log, "step.dispatched", "c")).toBe(find(log, "step.failed", "c"));
   });
 
   it("follows from the failure before it where it is another attempt", () => {

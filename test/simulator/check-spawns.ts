@@ -80,13 +80,17 @@ function checkChild(
 }
 
 function checkFate(world: World, child: SpawnedChild, { outcome, event }: Fate): string[] {
-  const isStopped = outcome === "cancelled" || outcome === "skipped";
-  const isExcused = isStopped || isRuled(event) || isLost(world, event);
-  if (world.hasGoneBack || isExcused) return [];
+  if (world.hasGoneBack || isExcused(world, { outcome, event })) return [];
   const turn = findRevisingTurn(world, event);
   const { ending } = turn ?? child;
   const hasEnded = turn ? hasTurnEndedSo(turn, outcome, event) : hasEndedSo(child, outcome, event);
   return hasEnded ? [] : [describeFate(event.runId, child, { outcome, ending })];
+}
+
+/** Nobody asks how the child ended where the step was stopped, ruled on or lost, or the turn in which it was to revise refused. */
+function isExcused(world: World, { outcome, event }: Fate): boolean {
+  if (outcome === "cancelled" || outcome === "skipped") return true;
+  return isRuled(event) || isLost(world, event) || (isRefusedTurn(event) && !findRevisingTurn(world, event));
 }
 
 function describeFate(
@@ -104,6 +108,13 @@ function findRevisingTurn({ gateways }: World, event: RunEvent): HostRun | undef
   if (attempt === 1 || via !== "runner") return undefined;
   const turnKey = `${event.runId}:${stepId}:${attempt}`;
   return gateways.flatMap(({ agents }) => agents.runs).find(({ key }) => key === turnKey);
+}
+
+/** The host did not begin the turn in which the child was to revise its result. */
+function isRefusedTurn(event: RunEvent): boolean {
+  if (event.type !== "step.failed") return false;
+  const { attempt, via, error } = event.payload;
+  return attempt > 1 && via === "runner" && error.code === "spawn_refused";
 }
 
 /** A turn that ended well may have reported a failure, or outputs that break the contract. */

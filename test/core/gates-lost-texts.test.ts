@@ -41,6 +41,14 @@ function createFullDisk() {
   return { disk, wrap };
 }
 
+/** A child of a gate without checks: only what it says of its confidence counts. */
+async function openUncheckedSpawn(wrap?: (store: MemoryStore) => MemoryStore) {
+  const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
+  const coordinator = world.start(wrap);
+  await coordinator.start();
+  return { world, coordinator, child: await spawnChild(world, coordinator) };
+}
+
 const codesOf = (world: World): (string | undefined)[] =>
   listEvents(world, "step.failed").map(({ payload }) => payload.error.code);
 
@@ -78,10 +86,7 @@ describe("words that were kept back and could not be kept", () => {
   });
 
   it("are lost, too, where the work on them ended without a word", async () => {
-    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
-    const coordinator = world.start();
-    await coordinator.start();
-    const child = await spawnChild(world, coordinator);
+    const { world, coordinator, child } = await openUncheckedSpawn();
     world.texts.keeping(child.session, "words", () => Promise.resolve(undefined));
     await child.ends();
     expect(codesOf(world)).toEqual(["result_lost"]);
@@ -90,10 +95,7 @@ describe("words that were kept back and could not be kept", () => {
 
   it("are not missed once newer ones were kept", async () => {
     const { disk, wrap } = createFullDisk();
-    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
-    const coordinator = world.start(wrap);
-    await coordinator.start();
-    const child = await spawnChild(world, coordinator);
+    const { world, coordinator, child } = await openUncheckedSpawn(wrap);
     await child.says(UNSURE);
     disk.isFull = false;
     await child.says(UNSURE);
@@ -104,10 +106,7 @@ describe("words that were kept back and could not be kept", () => {
   });
 
   it("are lost, too, where something else about the child came to the disk after them", async () => {
-    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
-    const coordinator = world.start(createFullDisk().wrap);
-    await coordinator.start();
-    const child = await spawnChild(world, coordinator);
+    const { world, coordinator, child } = await openUncheckedSpawn(createFullDisk().wrap);
     await child.says(UNSURE);
     world.texts.keeping(child.session, "model", () => Promise.resolve(true));
     await child.ends();
@@ -117,10 +116,7 @@ describe("words that were kept back and could not be kept", () => {
 
   it("are kept when the child ends, where they could not be kept when they were said", async () => {
     const { disk, wrap } = createFullDisk();
-    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
-    const coordinator = world.start(wrap);
-    await coordinator.start();
-    const child = await spawnChild(world, coordinator);
+    const { world, coordinator, child } = await openUncheckedSpawn(wrap);
     await child.says(UNSURE);
     expect(listEvents(world, "result.withheld")).toEqual([]);
     disk.isFull = false;
@@ -132,10 +128,7 @@ describe("words that were kept back and could not be kept", () => {
   });
 
   it("do not change how a child failed, and say nothing of another child", async () => {
-    const world = createWorld({}, createScriptedRunner(), { gates: createGatesWith([]) });
-    const coordinator = world.start(createFullDisk().wrap);
-    await coordinator.start();
-    const child = await spawnChild(world, coordinator);
+    const { world, coordinator, child } = await openUncheckedSpawn(createFullDisk().wrap);
     const other = await spawnChild(world, coordinator, "u");
     await child.says(UNSURE);
     const ending = { outcome: "failed", message: "it broke" } as const;

@@ -57,8 +57,9 @@ function planOf(coordinationId: string, delayMs: number, timeoutMs = 60_000): Js
     objective: `objective of ${coordinationId}`,
     ownerSession: OWNER,
     conflictPolicy: {},
-    failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
-    defaults: { retry: { budget: 2, backoffMs: 200 }, timeoutMs },
+    failurePolicy: { retryBudget: 5, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    // A first turn after a start can outlast its time where the machine is busy: more tries than one kill needs.
+    defaults: { retry: { budget: 5, backoffMs: 200 }, timeoutMs },
     steps: [
       { stepId: "first", agent: "main", task: renderScript({ say: "first result" }) },
       {
@@ -77,7 +78,7 @@ function waitForPlan(coordinationId: string, condition: (state: Known) => boolea
       const state = (await stage.of(OWNER)).find((candidate) => candidate.coordinationId === coordinationId);
       return state && condition(state) ? state : undefined;
     },
-    { what: `plan ${coordinationId}`, timeoutMs: 120_000, everyMs: 100 },
+    { what: `plan ${coordinationId}`, timeoutMs: 240_000, everyMs: 100 },
   );
 }
 

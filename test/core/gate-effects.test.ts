@@ -71,6 +71,13 @@ describe("telling people", () => {
     expect(listNotices(scene, reminded)).toEqual(["chat escalation-1 2"]);
   });
 
+  it("has one id for each channel, so that a notice follows the one before", () => {
+    const ids = createAskedScene()
+      .effects()
+      .map(({ effectId }) => effectId);
+    expect(ids).toEqual(["co-1:notify:chat", "co-1:notify:cli"]);
+  });
+
   it("is recorded once for each notice, and for none that there is not", () => {
     const scene = createAskedScene().then(createNoticed(1, 0));
     expect(scene.says(createNoticed(1, 0, "failed"))).toBe("replay");
@@ -141,7 +148,9 @@ describe("a deadline of a question", () => {
     expect(findNextDeadline(scene.state)).toBe(deadlineAtMs);
     const ms = deadlineAtMs - timeAt(0);
     expect(scene.plans(ms - 1)).toEqual([]);
-    expect(scene.plans(ms)).toEqual(["expireQuestion"]);
+    expect(scene.effects(ms)).toEqual([
+      { kind: "expireQuestion", effectId: "co-1:expire:escalation-1", escalationId: "escalation-1" },
+    ]);
     scene.when(expire(), ms);
     expect(scene.plans()).toEqual(["endCoordination"]);
   });
@@ -163,9 +172,12 @@ describe("an open question or telling", () => {
     const scene = planScene(OPEN, ask({ askedBy: "agent:main:main" as never }));
     expect(scene.plans(1_000_000)).toEqual([]);
     scene.then(answer("answer", { text: contentRef("t") }));
-    expect(scene.plans(1_000_000)).toEqual(["tellSession"]);
+    const tellingId = "answer:escalation-1";
+    expect(scene.effects(1_000_000)).toEqual([
+      { kind: "tellSession", effectId: `co-1:tell:${tellingId}`, tellingId },
+    ]);
     expect(findNextDeadline(scene.state)).toBe(timeAt(scene.nowMs));
-    scene.then(recordTold("answer:escalation-1"));
+    scene.then(recordTold(tellingId));
     expect(scene.plans(scene.nowMs + 2_999)).toEqual([]);
     expect(scene.plans(scene.nowMs + 3_000)).toEqual(["endCoordination"]);
   });

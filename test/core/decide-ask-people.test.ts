@@ -17,7 +17,7 @@ const question: Question = { cause: "agent", kind: "clarification", answers: ["a
 
 const openObserved = (questions?: object) => openOf(openScene({ ...OPEN, questions } as Command));
 const openWithDeadline = (deadlineMs: number) =>
-  openOf(planScene(openPlan({ plan: { escalateMs: 60_000, deadlineAtMs: timeAt(deadlineMs) } })));
+  openOf(planScene(openPlan({ steps: 1, plan: { escalateMs: 60_000, deadlineAtMs: timeAt(deadlineMs) } })));
 const draftAt = (state: ReturnType<typeof openObserved>, rest: Partial<Question> = {}) =>
   draftQuestion(state, { ...question, ...rest }, { now: timeAt(0) }).payload;
 

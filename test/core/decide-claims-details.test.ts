@@ -242,3 +242,35 @@ describe("a change outside of the folder that was asked for", () => {
     ]);
   });
 });
+
+describe("a claim whose lease ended before it could be recorded", () => {
+  const reason = "STALE_TOKEN: the lease ended before the claim could be recorded; rule again";
+
+  it("is not granted, because another step may claim the same", () => {
+    const scene = openAtWork(1);
+    const claiming = request(1, createAsk(REPORT, 3), createAsk(NOTES, 4, { expiresAtMs: timeAt(9_000) }));
+    expect(describeReason(scene.when(claiming, 9_000))).toBe(reason);
+    expect(describeDecision(scene.when(claiming, 8_999))).toEqual(["claim.acquired", "claim.acquired"]);
+  });
+
+  it("is still told that it is refused where somebody else holds it", () => {
+    const scene = openAtWork(2, HELD_BY_2);
+    const contest = createContest([createContestant(1, 4), createHolder(2, 3)]);
+    const contested = request(1, createAsk(NOTES, 4, { contest, expiresAtMs: timeAt(9_000) }));
+    expect(describeDecision(scene.when(contested, 9_000))).toEqual([
+      "conflict.detected",
+      "conflict.resolved",
+    ]);
+  });
+
+  it("does not come with an approval", () => {
+    const contest = createContest([createContestant(1, 4), createHolder(2, 3)], {
+      strategy: "manual_review",
+      reviewByMs: timeAt(60_000),
+    });
+    const scene = openAtWork(2, HELD_BY_2, request(1, createAsk(NOTES, 4, { contest })));
+    const approve = answer(1, "approved", { token: 5, expiresAtMs: timeAt(20_000) });
+    expect(describeReason(scene.when(approve, 20_000))).toBe(reason);
+    expect(scene.when(approve, 19_999).kind).toBe("accepted");
+  });
+});

@@ -67,6 +67,7 @@ function requestResources(state: OpenCoordination, command: RequestResources, no
   if (refusal) return refusal;
   const ruled = requests.map((request) => ({ request, ruling: ruleOnRequest(stepId, request) }));
   const isHeldUp = ruled.some(({ ruling }) => ruling !== undefined && ruling.kind !== "granted");
+  if (!isHeldUp && requests.some(({ expiresAtMs }) => expiresAtMs <= now)) return refuseLapsedLease();
   const facts = isHeldUp
     ? draftRefusals(state, stepId, { ruled, now })
     : draftGrants(state, stepId, { ruled, now });
@@ -108,6 +109,11 @@ function refuseRequests(
 /** Refuses because another process of the ledger claimed something since the ruling was made. */
 function refuseTakenToken(): Decision {
   return refuse("STALE_TOKEN", "another process claimed a resource first; read the claims and rule again");
+}
+
+/** Refuses a claim that would end before it begins (A2): its process was paused since the ruling, or the clock was set. */
+function refuseLapsedLease(): Decision {
+  return refuse("STALE_TOKEN", "the lease ended before the claim could be recorded; rule again");
 }
 
 /** True when the claim belongs to the step and its lease has not ended (A2). */
@@ -289,6 +295,7 @@ function approveReview(
   const isHolding =
     claimToken !== undefined && hasLiveClaim(state, { held: claimToken, stepId: requester, now });
   if (!isHolding && claim.token <= state.newestToken) return refuseTakenToken();
+  if (claim.expiresAtMs <= now) return refuseLapsedLease();
   return accept(
     [
       draftRulingOfPeople(conflict, "approved"),

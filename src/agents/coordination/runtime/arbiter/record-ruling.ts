@@ -3,7 +3,7 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
 import { CoordinationError, assertInvariant, readErrorCode } from "../../contracts/errors.ts";
-import { addMs, type EpochMs } from "../../contracts/ids.ts";
+import { addMs } from "../../contracts/ids.ts";
 import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
@@ -200,12 +200,9 @@ function settleReview(arbiter: Arbitration, ruled: Ruled, { questions, answer }:
       await arbiter.runs.submit(participant.runId, closing);
     });
   return arbiter.inTurn(async () => {
-    const now = arbiter.clock.now();
-    const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
     const tokens: number[] = [];
     for (const { request } of assessed) {
-      const conflictId = questions.get(request.resource);
-      const approved = { request, conflictId, expiresAtMs, now };
+      const approved = { request, conflictId: questions.get(request.resource) };
       tokens.push(await ruleAgainAfterRace(() => claimNow(arbiter, ruled, approved)));
     }
     await beginCall(arbiter, ruled, tokens);
@@ -216,16 +213,15 @@ interface Approved {
   readonly request: ResourceRequest;
   /** Absent where nobody stood against it. */
   readonly conflictId: string | undefined;
-  readonly expiresAtMs: EpochMs;
-  readonly now: EpochMs;
 }
 
 async function claimNow(arbiter: Arbitration, { participant }: Ruled, approved: Approved): Promise<number> {
-  const { request, conflictId, expiresAtMs, now } = approved;
+  const { request, conflictId } = approved;
   const { runId, stepId } = participant;
+  const now = arbiter.clock.now();
   const { claim, held: heldClaim } = await claimOver(arbiter, participant, {
     resource: request.resource,
-    expiresAtMs,
+    expiresAtMs: addMs(now, arbiter.conflicts.leaseMs),
     now,
   });
   const { contest: _, held: _held, ...rest } = request;

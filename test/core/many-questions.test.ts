@@ -1,10 +1,15 @@
 import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { parseQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { isTellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { OWNER, createWorld } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
+import { ask } from "./gates-scene.ts";
 import { createEscalationsWith, listEvents, createGatesWith } from "./gates-world.ts";
+import { admit, openPlan, planScene, planStep } from "./planned-scene.ts";
+import { timeAt } from "./scene.ts";
 
 const MANY = 1_000;
 const HOUR_MS = 3_600_000;
@@ -61,5 +66,27 @@ describe("a thousand open questions", () => {
     // 1.3 s of one core; what grows with the square of the questions takes a minute.
     expect(tookMs).toBeLessThan(20_000);
     await coordinator.stop();
+  });
+});
+
+describe("a thousand open questions with five notices each", () => {
+  it("are planned in the time of a blink", () => {
+    const notify = [0, 1, 2, 3, 4].map((number) => ({
+      channel: `webhook:w${number}`,
+      afterMs: number * 1_000,
+    }));
+    const opening = { ...openPlan({ steps: 1 }), questions: { answerMs: HOUR_MS, notify } } as Command;
+    const scene = planScene(opening, admit(planStep("a")));
+    for (let number = 0; number < MANY; number += 1) {
+      const question = { sha256: number.toString(16).padStart(64, "0"), bytes: 1 };
+      scene.when(ask({ openMax: 5_000, question }), 1_000);
+    }
+    expect(scene.open.openQuestions.size).toBe(MANY);
+    const times = Array.from({ length: 9 }, () => {
+      const begun = performance.now();
+      expect(planDispatch(scene.state, timeAt(30_000))).toHaveLength(6);
+      return performance.now() - begun;
+    });
+    expect(times.toSorted((a, b) => a - b)[4]).toBeLessThan(20);
   });
 });

@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
-import { planDispatch } from "../../src/agents/coordination/dispatch/effects/plan-dispatch.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import { endDone, createScriptedRunner } from "../support/scripted-runner.ts";
-import { ask } from "./gates-scene.ts";
 import {
   createEscalationsWith,
   listEvents,
@@ -13,9 +10,7 @@ import {
   waitUntilQuiet,
   createScriptedChannel,
 } from "./gates-world.ts";
-import { admit, openPlan, planStep, planScene } from "./planned-scene.ts";
 import { plan, PLAN_ID, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
-import { timeAt } from "./scene.ts";
 
 const REMIND_MS = 60_000;
 
@@ -221,27 +216,5 @@ describe("a question that is told", () => {
     ]);
     for (const title of titles) expect(title).toMatch(/^[A-Z][^\n]+[.?]$/u);
     expect(titleOf({ cause: "verifier", stepId: "a" as never, confidence: undefined })).toContain("step a");
-  });
-});
-
-describe("a thousand open questions with five notices each", () => {
-  it("are planned in the time of a blink", () => {
-    const notify = [0, 1, 2, 3, 4].map((number) => ({
-      channel: `webhook:w${number}`,
-      afterMs: number * 1_000,
-    }));
-    const opening = { ...openPlan({ steps: 1 }), questions: { answerMs: 3_600_000, notify } } as Command;
-    const scene = planScene(opening, admit(planStep("a")));
-    for (let number = 0; number < 1_000; number += 1) {
-      const question = { sha256: number.toString(16).padStart(64, "0"), bytes: 1 };
-      scene.when(ask({ openMax: 5_000, question }), 1_000);
-    }
-    expect(scene.open.openQuestions.size).toBe(1_000);
-    const times = Array.from({ length: 9 }, () => {
-      const begun = performance.now();
-      expect(planDispatch(scene.state, timeAt(30_000))).toHaveLength(6);
-      return performance.now() - begun;
-    });
-    expect(times.toSorted((a, b) => a - b)[4]).toBeLessThan(20);
   });
 });

@@ -45,7 +45,7 @@ const recordRefusedCall = (step = 1): Command => ({
   stepId: stepId(step),
   tool: "write",
   rule: "write",
-  from: { by: "plan", stepId: stepId(1) },
+  from: { by: "step", stepId: stepId(1) },
 });
 
 describe("a command is refused in words", () => {

@@ -45,19 +45,30 @@ export async function playWorkflows(schedule: WorkflowSchedule): Promise<PlayedW
   return { world, finding: { problems: [...world.problems], atMove: schedule.moves.length } };
 }
 
+/** Answers whatever is asked, and resumes whatever is paused. */
+async function answerAndResume(world: WorkflowWorld): Promise<void> {
+  const [host] = world.hosts;
+  if (host) {
+    for (const question of listQuestions(world))
+      giveAnswer(world, host, { question, value: "yes", by: "alice" });
+    for (const runId of listOpenRuns(world)) void callHost(host, (each) => each.resume(CALLERS.alice, runId));
+  }
+  await world.clock.advance(PACE_MS);
+}
+
 /** Whatever is asked is answered, whatever is paused goes on, until every run has ended. */
 async function playToEnd(world: WorkflowWorld): Promise<void> {
   await endTroubles(world);
   const { clock, hosts } = world;
   const endMs = clock.now() + LONG_MS;
-  while (clock.now() < endMs && world.problems.length === 0 && listOpenRuns(world).length > 0) {
-    for (const question of listQuestions(world))
-      for (const host of hosts.slice(0, 1)) giveAnswer(world, host, { question, value: "yes", by: "alice" });
-    for (const runId of listOpenRuns(world))
-      for (const host of hosts.slice(0, 1)) void callHost(host, (each) => each.resume(CALLERS.alice, runId));
-    await clock.advance(PACE_MS);
-  }
-  await clock.advance(AFTERMATH_MS);
+  const isOpen = (): boolean =>
+    clock.now() < endMs && world.problems.length === 0 && listOpenRuns(world).length > 0;
+  // Calls under way may still open something.
+  do {
+    await clock.advance(AFTERMATH_MS);
+    while (isOpen()) await answerAndResume(world);
+    await clock.advance(AFTERMATH_MS);
+  } while (isOpen());
   for (const { host } of hosts)
     if (!(await hasStopped(host.stop()))) world.problems.push("the last stop() waits for something");
 }

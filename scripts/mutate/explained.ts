@@ -1,5 +1,6 @@
 /** Mutants that change nothing which anybody could notice, each with the reason. */
 import { AREAS } from "./areas.ts";
+import { DECIDING } from "./explained-deciding.ts";
 import { DISPATCH } from "./explained-dispatch.ts";
 import { RECORDING } from "./explained-recording.ts";
 import type { Explained } from "./tally-mutants.ts";
@@ -311,5 +312,5 @@ export const EXPLAINED: readonly Explained[] = [
   ...placeIn("arbitration", ARBITRATION),
   ...placeIn("gates", GATES),
   ...placeIn("ledger", LEDGER),
-  ...placeIn("dispatch", [...DISPATCH, ...RECORDING]),
+  ...placeIn("dispatch", [...DISPATCH, ...DECIDING, ...RECORDING]),
 ];

@@ -278,6 +278,37 @@ describe("whoever asks the MCP server", () => {
     expect([listening.status, listening.headers.get("allow")]).toEqual([405, "DELETE, POST"]);
   });
 
+  it("refuses a request whose id another one has that is not answered yet", async () => {
+    const { transport } = await world.connect();
+    const session = transport.sessionId ?? "";
+    const callSlow = (id: unknown) =>
+      send(
+        { jsonrpc: "2.0", id, method: "tools/call", params: { name: "slow", arguments: {} } },
+        { session },
+      );
+    const cancel = (requestId: unknown) =>
+      send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } }, { session });
+    const askPing = (...ids: readonly unknown[]) =>
+      send(
+        ids.map((id) => ({ jsonrpc: "2.0", id, method: "ping" })),
+        { session },
+      );
+    const first = await callSlow("one");
+    expect(first.status).toBe(200);
+    const again = await askPing("two", "one");
+    expect(again.status).toBe(409);
+    expect(await again.json()).toMatchObject({
+      error: "state_conflict",
+      message: 'A request with the id "one" is not answered yet in this session; choose another id.',
+    });
+    expect((await askPing("three", "three")).status).toBe(409);
+    expect(await (await askPing("two", 1)).text()).toContain('"id":1');
+    expect(await (await askPing("two", 1)).text()).toContain('"id":"two"');
+    expect((await cancel("one")).status).toBe(202);
+    expect(await (await askPing("one")).text()).toContain('"id":"one"');
+    await first.body?.cancel();
+  });
+
   it("leaves runs going on by leaving", async () => {
     const client = await world.connect();
     const before = await newestOf("slow");

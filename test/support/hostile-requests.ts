@@ -6,6 +6,8 @@ const ANSWER_MS_MAX = 1_000;
 const BODY_CHARS_MAX = 5_000_000;
 const FAULTS_MAX = 20;
 const AT_ONCE = 8;
+/** A request without a sign of its answer for that long hangs. */
+const HANG_MS = 30_000;
 
 export interface Sent {
   readonly method: string;
@@ -58,6 +60,9 @@ export function createSender(baseUrl: string, { readsStreams = false } = {}): Se
         response.on("error", reject);
       });
       outgoing.on("error", reject);
+      outgoing.setTimeout(HANG_MS, () => {
+        outgoing.destroy(new Error(`there is no answer after ${HANG_MS} ms`));
+      });
       outgoing.end(body);
       return promise;
     },

@@ -2,12 +2,14 @@
  * Owns: the MCP server as routes of the HTTP host (streamable HTTP): they go through what every request goes through, and
  * then to the session that they name.
  */
+import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { PARENT_HEADER } from "../../agents/coordination/workflow/parent-header.ts";
 import { refuse } from "../openwop/http/error-map.ts";
 import { route, type Answer, type Ask, type ProtocolFace } from "../openwop/http/route.ts";
 import { anySchema } from "../openwop/http/schemas.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
-import { createMcpSessions } from "./mcp-sessions.ts";
+import { createMcpSessions, type McpSession } from "./mcp-sessions.ts";
+import { listCancelledRequests } from "./requests-under-way.ts";
 
 const PATH = "/v1/mcp";
 const SESSION_HEADER = "mcp-session-id";
@@ -32,9 +34,10 @@ export interface McpFaceDependencies extends McpDependencies {
 export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
   const sessions = createMcpSessions(dependencies);
   const shared = { path: PATH, auth: "bearer", status: 200, answer: anySchema } as const;
+  const isAllowedOrigin = (origin: string | undefined): boolean =>
+    origin === undefined || dependencies.allowedOrigins.includes(origin);
   const handle = async (ask: Ask, method: "POST" | "DELETE"): Promise<Answer> => {
-    const origin = ask.header("origin");
-    if (origin !== undefined && !dependencies.allowedOrigins.includes(origin))
+    if (!isAllowedOrigin(ask.header("origin")))
       return refuse("forbidden", "Web pages of this origin may not ask (--allow-origin).");
     const id = ask.header(SESSION_HEADER);
     if (id === undefined && !isBeginning(method, ask.body))
@@ -44,8 +47,8 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
       );
     const session = await (id === undefined ? sessions.begin(ask.caller) : sessions.find(ask.caller, id));
     if (!session) return refuse("not_found", "There is no such session; begin one with `initialize`.");
-    const request = createRequest(ask, method);
-    const response = await session.transport.handleRequest(request, { parsedBody: ask.body });
+    const response = await passOn(session, ask, method);
+    if (!(response instanceof Response)) return response;
     if (id === undefined && response.status !== 200) await session.end();
     return await readResponse(response);
   };
@@ -68,6 +71,28 @@ export function createMcpFace(dependencies: McpFaceDependencies): ProtocolFace {
     ],
     close: () => sessions.close(),
   };
+}
+
+/** Passes a message on to its session. */
+async function passOn(
+  { transport, underWay }: McpSession,
+  ask: Ask,
+  method: string,
+): Promise<Response | Answer> {
+  const begun = underWay.begin(ask.body);
+  if (begun.kind === "id_in_use") return refuseIdInUse(begun.id);
+  const response = await transport.handleRequest(createRequest(ask, method), { parsedBody: ask.body });
+  // Nobody answers a request that is cancelled, nor one of a message that is refused.
+  const unanswered = response.ok ? listCancelledRequests(ask.body) : begun.ids;
+  for (const requestId of unanswered) underWay.end(requestId);
+  return response;
+}
+
+function refuseIdInUse(id: RequestId): Answer {
+  return refuse(
+    "state_conflict",
+    `A request with the id ${JSON.stringify(id).slice(0, 100)} is not answered yet in this session; choose another id.`,
+  );
 }
 
 function isBeginning(method: string, body: unknown): boolean {

@@ -11,11 +11,14 @@ import type { Caller } from "../../agents/coordination/runtime/workflow-host/rec
 import { createMcpServer } from "./create-mcp-server.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpDependencies } from "./mcp-tool.ts";
+import { createRequestsUnderWay, type RequestsUnderWay } from "./requests-under-way.ts";
 
-interface McpSession {
+/** A session of one client. */
+export interface McpSession {
   readonly id: string;
   readonly holder: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly underWay: RequestsUnderWay;
   usedAtMs: EpochMs;
   end(): Promise<void>;
 }
@@ -40,12 +43,15 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
       hasLeft = true;
       sessions.delete(id);
     };
+    const underWay = createRequestsUnderWay();
+    endWithAnswers(transport, underWay);
     const server = createMcpServer(dependencies, caller, () => hasLeft);
     await server.connect(transport);
     return {
       id,
       holder: nameHolder(caller),
       transport,
+      underWay,
       usedAtMs: dependencies.clock.now(),
       end: () => server.close(),
     };
@@ -72,6 +78,22 @@ export function createMcpSessions(dependencies: McpDependencies): McpSessions {
     close: async () => {
       await Promise.all([...sessions.values()].map((session) => session.end()));
     },
+  };
+}
+
+/** Ends a request when its answer has been sent, also where nobody is there to hear it. */
+function endWithAnswers(
+  transport: WebStandardStreamableHTTPServerTransport,
+  underWay: RequestsUnderWay,
+): void {
+  const send = transport.send.bind(transport);
+  transport.send = async (message, options) => {
+    try {
+      await send(message, options);
+    } finally {
+      const isAnswer = "result" in message || "error" in message;
+      if (isAnswer && message.id !== undefined) underWay.end(message.id);
+    }
   };
 }
 

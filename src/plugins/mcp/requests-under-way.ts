@@ -1,0 +1,53 @@
+/**
+ * Owns: which requests of an MCP session are not answered yet.
+ *
+ * The library finds the stream of an answer by the request's id: of two requests with one id, the older one would never
+ * be answered.
+ */
+import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { isRecord, type UnknownRecord } from "../../agents/coordination/std/is-record.ts";
+
+export interface RequestsUnderWay {
+  /** Notes the requests of a message, which may be several. Notes none where one of their ids is in use. */
+  begin(body: unknown): BegunRequests;
+  /** Notes that a request is answered, or cancelled. */
+  end(id: RequestId): void;
+}
+
+export type BegunRequests =
+  | { readonly kind: "begun"; readonly ids: readonly RequestId[] }
+  | { readonly kind: "id_in_use"; readonly id: RequestId };
+
+export function createRequestsUnderWay(): RequestsUnderWay {
+  const open = new Set<RequestId>();
+  return {
+    begin: (body) => {
+      const ids = listMessages(body).flatMap(({ id, method }) =>
+        method !== undefined && isId(id) ? [id] : [],
+      );
+      const usedId = ids.find((id, place) => open.has(id) || ids.indexOf(id) < place);
+      if (usedId !== undefined) return { kind: "id_in_use", id: usedId };
+      for (const id of ids) open.add(id);
+      return { kind: "begun", ids };
+    },
+    end: (id) => {
+      open.delete(id);
+    },
+  };
+}
+
+/** Lists the requests that a message cancels: they are not answered. */
+export function listCancelledRequests(body: unknown): RequestId[] {
+  return listMessages(body).flatMap(({ method, params }) => {
+    const id = method === "notifications/cancelled" && isRecord(params) ? params["requestId"] : undefined;
+    return isId(id) ? [id] : [];
+  });
+}
+
+function listMessages(body: unknown): UnknownRecord[] {
+  return [body].flat().filter(isRecord);
+}
+
+function isId(value: unknown): value is RequestId {
+  return typeof value === "string" || typeof value === "number";
+}

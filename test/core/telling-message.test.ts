@@ -172,6 +172,8 @@ describe("a text that people gave", () => {
     ['{"text":"words","n":1}', '{"text":"words","n":1}'],
     ['{"n":1}', '{"n":1}'],
     ['{"text":1}', '{"text":1}'],
+    ["null", "null"],
+    ['{"text":"cut of', '{"text":"cut of'],
   ])("%s reads %s", (json, expected) => {
     expect(parseTextOutput(json)).toBe(expected);
   });

@@ -6,6 +6,7 @@ import type {
   ChatFinish,
   ChatUsage,
 } from "../../agents/coordination/ports/outbound.ts";
+import { parseJsonOrNothing } from "../../agents/coordination/std/parse-json.ts";
 
 export interface Completion {
   readonly text: string;
@@ -51,7 +52,7 @@ function readAnswer({
 }: Completion): Pick<ChatAnswer, "text" | "object" | "refusal"> {
   const refusal = findRefusal(response?.body) ?? (finishReason === "content-filter" ? text : undefined);
   if (refusal !== undefined) return { text: "", refusal };
-  const object = isObject ? jsonOf(text) : undefined;
+  const object = isObject ? parseJsonOrNothing(text) : undefined;
   return object === undefined ? { text } : { text, object };
 }
 
@@ -73,12 +74,4 @@ function fieldOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null
     ? (value as Readonly<Record<string, unknown>>)[name]
     : undefined;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -8,6 +8,7 @@
 import { z } from "zod";
 import { formatCanonicalJson } from "../std/canonical-json.ts";
 import { CoordinationError } from "./errors.ts";
+import { parseJsonOrNothing } from "../std/parse-json.ts";
 
 const KIND = "openclaw-coordination-anchor";
 const VERSION = 1;
@@ -74,7 +75,7 @@ export function formatSignedText({ signature: _signature, ...signed }: LedgerAnc
 
 /** `name`: of the file, for the error. @throws CoordinationError `INPUT_INVALID` */
 export function parseAnchor(text: string, name: string): LedgerAnchor {
-  const value = parseJson(text);
+  const value = parseJsonOrNothing(text);
   if (typeof value !== "object" || value === null || (value as { kind?: unknown }).kind !== KIND)
     throw createAnchorError(name, "is not an anchor of a ledger; `ledger anchor FILE` makes one");
   const { version } = value as { version?: unknown };
@@ -93,14 +94,6 @@ export function parseAnchor(text: string, name: string): LedgerAnchor {
 /** Returns the error of a file that is not the anchor that it should be. */
 export function createAnchorError(name: string, problem: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", `${name} ${problem}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function describeIssue({ issues: [issue] }: z.ZodError): string {

@@ -15,6 +15,7 @@ import type { LogReader } from "../ports/ledger-store.ts";
 import { listOutputsOfCriteria } from "../replay/criteria-again.ts";
 import { replayOf, replayOn, type Decided, type Difference, type Replaying } from "../replay/replay-log.ts";
 import { createCounterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
+import { parseJsonOrNothing } from "../std/parse-json.ts";
 
 export type { Difference, Point };
 
@@ -203,15 +204,6 @@ async function readOutputs(store: ReplayStore, { outputs }: Reading, { state, pa
     const text = outputs.has(sha256) ? undefined : await store.get(sha256);
     const output = text === undefined ? undefined : parseJsonOrNothing(text);
     if (output !== undefined) outputs.set(sha256, output as Json);
-  }
-}
-
-/** Parses JSON; `undefined` when the text, which lies beside the log, is none any more. */
-function parseJsonOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

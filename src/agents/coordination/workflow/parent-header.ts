@@ -4,6 +4,7 @@
  * where a field of the body may be refused.
  */
 import { parentRunSchema, type ParentRun, type CallingRun } from "../contracts/workflows/workflow-events.ts";
+import { parseJsonOrNothing } from "../std/parse-json.ts";
 
 export const PARENT_HEADER = "openwop-parent";
 
@@ -24,7 +25,7 @@ export function writeParentHeader(parent: CallingRun): string {
  */
 export function readParentHeader(text: string | undefined): ParentRun | undefined {
   if (text === undefined || text.length > CHARS_MAX) return undefined;
-  const parsed = parentRunSchema.omit({ nodeId: true }).safeParse(jsonOf(text));
+  const parsed = parentRunSchema.omit({ nodeId: true }).safeParse(parseJsonOrNothing(text));
   if (!parsed.success || !isWebUrl(parsed.data.wellKnownUrl)) return undefined;
   return parsed.data;
 }
@@ -33,12 +34,4 @@ export function readParentHeader(text: string | undefined): ParentRun | undefine
 function isWebUrl(text: string | undefined): boolean {
   const url = text === undefined ? undefined : URL.parse(text);
   return url?.protocol === "https:" || url?.protocol === "http:";
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -9,6 +9,8 @@ import { shortenText } from "../../results/shorten-text.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { readQuestion } from "./question-text.ts";
+import { isRecord } from "../../std/is-record.ts";
+import { parseJsonOrNothing } from "../../std/parse-json.ts";
 
 interface TellingDependencies extends ContentSource {
   readonly settings: { readonly parentCharsMax: number };
@@ -92,8 +94,10 @@ async function readReleasedText(
 
 /** A text that people gave is kept as outputs of one field. */
 export function parseTextOutput(json: string): string {
-  const outputs = JSON.parse(json) as { readonly text?: unknown };
-  return typeof outputs.text === "string" && Object.keys(outputs).length === 1 ? outputs.text : json;
+  const outputs = parseJsonOrNothing(json);
+  if (!isRecord(outputs)) return json;
+  const { text, ...rest } = outputs;
+  return typeof text === "string" && Object.keys(rest).length === 0 ? text : json;
 }
 
 /** Formats what a parent is asked by its child. The child's words are quoted, or withheld as its result is. */

@@ -24,7 +24,7 @@ const FOUND: readonly { readonly world: Simulation["world"]; readonly seed: numb
   ...[2_000_447, 10_016_045, 30_404_888, 40_054_330, 40_077_734].map(
     (seed) => ({ world: "coordinations", seed }) as const,
   ),
-  ...[12_329, 12_731, 21_720, 23_277, 50_460].map((seed) => ({ world: "workflows", seed }) as const),
+  ...[12_329, 12_731, 21_720, 23_277, 50_460, 145_641].map((seed) => ({ world: "workflows", seed }) as const),
 ];
 
 describe("the simulator", () => {

@@ -214,10 +214,14 @@ export function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = fal
   });
 }
 
-/** Resolves when the run is not being begun: another beginning may follow one that failed. */
+/** True while this process tries to begin the run. Nobody else may use its entry: its first event may never be written. */
+export function isBeginning({ driven }: Driving, runId: CoordinationId): boolean {
+  return driven.get(runId)?.beginning !== undefined;
+}
+
+/** Resolves when the try to begin the run has ended. Another one may have begun by then: ask `isBeginning` again. */
 export async function awaitBeginning({ driven }: Driving, runId: CoordinationId): Promise<void> {
-  for (let entry = driven.get(runId); entry?.beginning; entry = driven.get(runId))
-    await entry.beginning.catch(() => undefined);
+  await driven.get(runId)?.beginning?.catch(() => undefined);
 }
 
 /**
@@ -229,11 +233,12 @@ async function inTurnOf(
   runId: CoordinationId,
   work: (entry: DrivenRun) => Promise<void>,
 ): Promise<void> {
-  await awaitBeginning(driving, runId);
+  while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const driven = driving.driven.get(runId);
   if (driven) return runInTurn(driving, driven, () => work(driven));
   const found = await driving.book.load(runId);
   if (!found) return;
+  while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const entry = entryOf(driving, found);
   return runInTurn(driving, entry, async () => {
     entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);

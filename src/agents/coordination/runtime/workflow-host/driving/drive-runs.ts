@@ -22,6 +22,7 @@ import {
   giveUpRun,
   retryLater,
   awaitBeginning,
+  isBeginning,
   wakeAt,
   wakeRun,
   catchUpUnlessEnded,
@@ -86,7 +87,7 @@ export function createRunDriver(dependencies: DriverDependencies): RunDriver {
     },
     newest: (runId) => loadNewest(driving, runId),
     sleep: async (runId, wakesAtMs) => {
-      await awaitBeginning(driving, runId);
+      while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
       if (!driving.pending.has(runId) && !driving.isStopping) wakeAt(driving, runId, { atMs: wakesAtMs });
     },
     onAppended: (listener) => driving.listeners.push(listener),
@@ -114,15 +115,20 @@ async function beginRun(
   entry.pending.token = FIRST_TOKEN;
   const plan = async (now: LoadedRun): Promise<Planned> =>
     withFirst(first, isMaterialising(now.run) ? await takeFirstPage(driving, now) : planOn(driving, now));
+  const beginning = runInTurn(driving, entry, () => appendWithRetries(driving, entry, { plan, triesMax: 1 }))
+    .catch((error: unknown) => {
+      forgetEntry(driving, entry);
+      throw error;
+    })
+    .finally(() => {
+      delete entry.beginning;
+    });
+  entry.beginning = beginning;
   try {
-    entry.beginning = runInTurn(driving, entry, () =>
-      appendWithRetries(driving, entry, { plan, triesMax: 1 }),
-    );
-    keepTaking(driving, entry, entry.beginning);
-    await entry.beginning;
+    keepTaking(driving, entry, beginning);
+    await beginning;
     return entry.loadedRun;
   } catch (error) {
-    forgetEntry(driving, entry);
     if (!isConflict(error)) {
       // It may have been written nevertheless.
       adoptRunLater(driving, runId);
@@ -131,8 +137,6 @@ async function beginRun(
     // An earlier try of this process may have been written, with nobody who goes on with it.
     await adoptIfOwn(driving, runId);
     return undefined;
-  } finally {
-    delete entry.beginning;
   }
 }
 
@@ -180,7 +184,7 @@ async function askOwn<R>(
   found: LoadedRun,
   request: (loadedRun: LoadedRun) => RequestDrafts<R>,
 ): Promise<RequestOutcome<R>> {
-  await awaitBeginning(driving, found.run.runId);
+  while (isBeginning(driving, found.run.runId)) await awaitBeginning(driving, found.run.runId);
   const entry = entryOf(driving, found);
   let refused: R | undefined;
   const plan = (loadedRun: LoadedRun): Planned => {
@@ -200,7 +204,7 @@ async function askOwn<R>(
 
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
-  await awaitBeginning(driving, runId);
+  while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   if (driving.pending.has(runId) || driving.isStopping) return;
   const found = await loadNewest(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) {
@@ -208,6 +212,7 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
     driving.usage.forget(runId);
     return;
   }
+  while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const entry = entryOf(driving, found);
   const token = driving.ownRuns.tokenOf(runId);
   const plan = (loadedRun: LoadedRun): Planned =>
@@ -242,7 +247,7 @@ function adoptRunLater(driving: Driving, runId: CoordinationId): void {
 }
 
 async function loadNewest(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {
-  await awaitBeginning(driving, runId);
+  while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);
   const loadedRun = driving.driven.get(runId)?.loadedRun ?? (await driving.book.load(runId));
   return loadedRun && catchUpUnlessEnded(driving, loadedRun);
 }

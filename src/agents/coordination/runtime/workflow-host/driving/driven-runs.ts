@@ -105,10 +105,10 @@ export function dropRun({ driven, pending: pendingRuns, ownRuns }: DrivenRuns, r
   for (const { controller } of pending?.acts.values() ?? []) controller.abort(RUN_LOST);
 }
 
-/** Forgets a run that could not be begun, unless somebody else works on it meanwhile. */
+/** Forgets a run that could not be begun, unless it was dropped and entered again meanwhile. */
 export function forgetEntry({ driven, pending }: DrivenRuns, entry: DrivenRun): void {
   const { runId } = entry.loadedRun.run;
-  if (entry.turns > 0 || driven.get(runId) !== entry) return;
+  if (driven.get(runId) !== entry) return;
   driven.delete(runId);
   pending.delete(runId);
 }

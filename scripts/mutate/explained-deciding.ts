@@ -75,4 +75,88 @@ export const DECIDING: readonly Explained[] = [
     changes: [["[]", '["Stryker was here"]']],
     why: "It is no text, and one more is below the bound.",
   },
+  {
+    file: "decide-budget.ts",
+    code: 'const depth = wish.stopped === "spawn" ? 1 + countLevels(state, wish.stepId) : 0;',
+    changes: [['wish.stopped === "spawn"', "true"]],
+    why: "The depth is looked at for spawns alone.",
+  },
+  {
+    file: "decide-budget.ts",
+    code: ": []),",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It has no bound, so nothing reaches it.",
+  },
+  {
+    file: "ask-people.ts",
+    code: "const { questions = { answerMs: ANSWER_MS } } = state.created;",
+    changes: [["{ answerMs: ANSWER_MS }", "{}"]],
+    why: "The time for an answer has the same default of its own.",
+  },
+  {
+    file: "ask-people.ts",
+    code: "const wishedAtMs = answerMs === undefined ? latestAtMs : addMs(now, answerMs);",
+    changes: [["answerMs === undefined", "false"]],
+    why: "No time is less than the latest one.",
+  },
+  {
+    file: "ask-people.ts",
+    code: "const deadlineAtMs = wishedAtMs < latestAtMs ? wishedAtMs : latestAtMs;",
+    changes: [["wishedAtMs < latestAtMs", "wishedAtMs <= latestAtMs"]],
+    why: "Where both are the same either may be taken.",
+  },
+  {
+    file: "ask-people.ts",
+    code: "return deadlineAtMs !== undefined && deadlineAtMs < answerByMs ? deadlineAtMs : answerByMs;",
+    changes: [
+      ["deadlineAtMs !== undefined", "true"],
+      ["deadlineAtMs < answerByMs", "deadlineAtMs <= answerByMs"],
+    ],
+    why: "No time is less than another, and of two that are the same either may be taken.",
+  },
+  {
+    file: "effects/gate-effects.ts",
+    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? []);",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "Where a question is open it is there.",
+  },
+  {
+    file: "effects/gate-effects.ts",
+    code: "const attempt = state.steps.get(stepId)?.phase.attempt ?? 0;",
+    changes: [["state.steps.get(stepId)?.phase", "state.steps.get(stepId).phase"]],
+    why: "Only steps that are there are held.",
+  },
+  {
+    file: "conflict-questions.ts",
+    code: "({ conflict, question }) => conflict.contest?.requester === stepId && !question.closed,",
+    changes: [["conflict.contest?.requester", "conflict.contest.requester"]],
+    why: "What people are asked about was recorded with its contest.",
+  },
+  {
+    file: "conflict-questions.ts",
+    code: "if (state.reviews.isEmpty()) return [];",
+    changes: [["state.reviews.isEmpty()", "false"]],
+    why: "It only saves looking at the conflicts.",
+  },
+  {
+    file: "conflict-questions.ts",
+    code: "return conflict.resource === resource && conflict.contest?.requester === stepId && acquiredAtMs <= atMs;",
+    changes: [["conflict.contest?.requester", "conflict.contest.requester"]],
+    why: "What people are asked about was recorded with its contest.",
+  },
+  {
+    file: "conflict-questions.ts",
+    code: "if (changedAtMs !== undefined && changedAtMs > atMs) return false;",
+    changes: [["changedAtMs !== undefined", "true"]],
+    why: "No time is as early as any.",
+  },
+  {
+    file: "conflict-questions.ts",
+    code: "return change?.stepId === conflict.contest?.requester && (change?.atMs ?? 0) >= atMs;",
+    changes: [
+      ["conflict.contest?.requester", "conflict.contest.requester"],
+      ["change?.atMs", "change.atMs"],
+    ],
+    why: "What people are asked about was recorded with its contest, and a change of the requester is there.",
+  },
 ];

@@ -130,6 +130,16 @@ describe("a question about a contested write", () => {
     ]);
   });
 
+  it("is asked beside what the host itself asks about", () => {
+    const contest = createContest([createContestant(1, 4), createHolder(2, 3)], {
+      strategy: "manual_review",
+      reviewByMs: timeAt(ANSWER_MS),
+    });
+    const scene = openAsking(request(1, createAsk(NOTES, 4, { contest })));
+    expect(describeDecision(scene.when(askFor(1, REPORT)))).toContain("coordination.escalated");
+    expect(listApprovedReviews(openOf(scene))).toEqual([]);
+  });
+
   it("is asked once for a resource while it is open, and again by another step", () => {
     const scene = openAsking(askFor(1, NOTES));
     expect(describeDecision(scene.when(askFor(1, NOTES, REPORT)))).toEqual([

@@ -62,7 +62,7 @@ function planOf(coordinationId: string, steps: Json[], fields: Json = {}): Json 
     objective: `objective of ${coordinationId}`,
     ownerSession: OWNER,
     conflictPolicy: {},
-    failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    failurePolicy: { retryBudget: 5, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     defaults: { retry: { budget: 0, backoffMs: 200 }, timeoutMs: 60_000 },
     steps,
     ...fields,

@@ -75,7 +75,7 @@ const FAULTS: readonly WorkflowFault[] = [
   {
     name: "workflow-stale-first-event",
     file: `${HOST}/driving/advance-driven.ts`,
-    find: "  await awaitBeginning(driving, runId);\n  const driven = driving",
+    find: "  while (isBeginning(driving, runId)) await awaitBeginning(driving, runId);\n  const driven = driving",
     replace: "  const driven = driving",
     breaks: "L4: a second request to create a run changes what is said of it",
   },

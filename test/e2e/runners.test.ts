@@ -202,6 +202,8 @@ describe("ACP children", () => {
     async (round) => {
       const session = `agent:main:acp-${round}`;
       const result = `acp-result-${round}`;
+      // Another file may have used this gateway before.
+      const { length: logged } = stage.gateway.log();
       await stage.gateway.agent({
         sessionKey: session,
         message: renderScript({ spawn: spawn("coder", `work ACP-SAY: ${result}`) }, { say: "ok" }),
@@ -222,7 +224,11 @@ describe("ACP children", () => {
       const { entry } = await stage.gateway.call("spawn-probe.entry", { sessionKey: child });
       expect(entry).toMatchObject({ status: "done", spawnedBy: session });
       expect(entry).not.toHaveProperty("pluginExtensions");
-      const failures = stage.gateway.log().match(/^.*ACP_SESSION_INIT_FAILED.*$/gmu) ?? [];
+      const failures =
+        stage.gateway
+          .log()
+          .slice(logged)
+          .match(/^.*ACP_SESSION_INIT_FAILED.*$/gmu) ?? [];
       expect(failures).toEqual([]);
     },
   );

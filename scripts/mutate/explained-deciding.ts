@@ -148,7 +148,7 @@ export const DECIDING: readonly Explained[] = [
     file: "conflict-questions.ts",
     code: "if (changedAtMs !== undefined && changedAtMs > atMs) return false;",
     changes: [["changedAtMs !== undefined", "true"]],
-    why: "No time is as early as any.",
+    why: "A time that is not there is later than no other.",
   },
   {
     file: "conflict-questions.ts",

@@ -6,7 +6,7 @@ const ANSWER_MS_MAX = 1_000;
 const BODY_CHARS_MAX = 5_000_000;
 const FAULTS_MAX = 20;
 const AT_ONCE = 8;
-/** A request without a sign of its answer for that long hangs. */
+/** A request whose answer takes that long hangs, also where its stream is kept alive. */
 const HANG_MS = 30_000;
 
 export interface Sent {
@@ -40,7 +40,8 @@ export function createSender(baseUrl: string, { readsStreams = false } = {}): Se
     send: ({ method, path, headers, body }) => {
       const { promise, resolve, reject } = Promise.withResolvers<Answered>();
       const start = performance.now();
-      const outgoing = request(`${baseUrl}${path}`, { agent, method, headers }, (response) => {
+      const signal = AbortSignal.timeout(HANG_MS);
+      const outgoing = request(`${baseUrl}${path}`, { agent, method, headers, signal }, (response) => {
         const type = response.headers["content-type"] ?? "";
         const finish = (text: string): void => {
           const { statusCode: status = 0 } = response;
@@ -60,9 +61,6 @@ export function createSender(baseUrl: string, { readsStreams = false } = {}): Se
         response.on("error", reject);
       });
       outgoing.on("error", reject);
-      outgoing.setTimeout(HANG_MS, () => {
-        outgoing.destroy(new Error(`there is no answer after ${HANG_MS} ms`));
-      });
       outgoing.end(body);
       return promise;
     },

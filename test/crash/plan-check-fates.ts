@@ -2,7 +2,14 @@
 import { hash } from "node:crypto";
 import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { filterByType, timeOf, type Evidence, type FactOf, type OutcomeFact } from "./plan-check.ts";
+import {
+  filterByType,
+  listCarried,
+  timeOf,
+  type Evidence,
+  type FactOf,
+  type OutcomeFact,
+} from "./plan-check.ts";
 import type { HostRun } from "./plan-host.ts";
 
 const hashText = (text: string): string => hash("sha256", text);
@@ -217,12 +224,12 @@ function isReached({ payload }: FactOf<"coordination.terminal">): boolean {
 }
 
 /** The end counts what the log says of the steps. */
-function checkTally({ facts, admitted, created }: Evidence): string[] {
+function checkTally(evidence: Evidence): string[] {
+  const { facts, admitted, created } = evidence;
   const [end] = filterByType(facts, "coordination.terminal");
   if (!end) return [];
   const { steps, status } = end.payload;
-  const finished = new Set(filterByType(facts, "step.completed").map(({ payload }) => payload.stepId));
-  finished.delete(DELIVERY_STEP_ID);
+  const finished = listFinished(evidence);
   const problems: string[] = [];
   if (steps.completed !== finished.size)
     problems.push(`the end counts ${steps.completed} completed, not ${finished.size}`);
@@ -232,4 +239,12 @@ function checkTally({ facts, admitted, created }: Evidence): string[] {
   if ((status === "success") !== (steps.completed === steps.total && isReached(end)))
     problems.push(`${status} with ${steps.completed} of ${steps.total}`);
   return problems;
+}
+
+/** The steps of the plan that have a result: by their agents, or from the source of the fork. */
+function listFinished(evidence: Evidence): ReadonlySet<string> {
+  const finished = new Set<string>(listCarried(evidence));
+  for (const { payload } of filterByType(evidence.facts, "step.completed")) finished.add(payload.stepId);
+  finished.delete(DELIVERY_STEP_ID);
+  return finished;
 }

@@ -104,6 +104,11 @@ function isRevising(
   );
 }
 
+/** Lists the steps of a fork whose results are those of its source. */
+export function listCarried({ admitted }: Evidence): string[] {
+  return [...admitted.values()].flatMap(({ stepId, carried }) => (carried ? [stepId] : []));
+}
+
 interface Progress {
   readonly newest: Map<string, number>;
   readonly completed: Set<string>;
@@ -111,7 +116,7 @@ interface Progress {
 
 /** D1, D3, D6 by their places in the log. */
 function checkOrder(evidence: Evidence): string[] {
-  const progress: Progress = { newest: new Map(), completed: new Set() };
+  const progress: Progress = { newest: new Map(), completed: new Set(listCarried(evidence)) };
   return evidence.facts.flatMap((fact) => {
     if (fact.type === "step.dispatched") return checkDispatch(evidence, progress, fact);
     const isOutcome =

@@ -1,6 +1,7 @@
 /** Owns: what must be true when a schedule is over: every run has its end, every promise is kept, and the host agrees. */
 import { problemsOf } from "../crash/plan-check.ts";
 import type { PlayedPlan } from "../crash/plan-play.ts";
+import { checkForks } from "./check-forks.ts";
 import { checkPromises } from "./check-promises.ts";
 import { checkSpawns } from "./check-spawns.ts";
 import type { World } from "./world.ts";
@@ -12,7 +13,7 @@ export async function checkEnd(world: World): Promise<void> {
   const { claims } = ledger;
   for (const { runId, stepId, resource } of claims.entries.values())
     problems.push(`A2: ${runId}/${stepId} holds ${resource} for ever`);
-  problems.push(...checkPromises(world), ...checkSpawns(world));
+  problems.push(...checkPromises(world), ...checkForks(world), ...checkSpawns(world));
   for (const runId of world.journal.runIds()) problems.push(...checkPlan(world, runId));
   await Promise.resolve();
 }

@@ -98,6 +98,17 @@ export type Move =
       readonly review: ReviewAnswer;
       readonly takesMs: number;
     }
+  | {
+      readonly kind: "fork";
+      readonly gateway: number;
+      /** The plan to fork, which may be a fork itself. */
+      readonly run: number;
+      /** The id of the fork: there are few, so that some are asked for again, of the same source or another one. */
+      readonly fork: number;
+      /** The place in the log of the source, in thousandths of its length; absent: behind its newest event. */
+      readonly permille?: number;
+      readonly isPreview: boolean;
+    }
   | { readonly kind: "end turn"; readonly gateway: number }
   | { readonly kind: "late report"; readonly gateway: number; readonly attempt: number }
   | { readonly kind: "break"; readonly gateway: number; readonly fault: PortFault }

@@ -1,10 +1,10 @@
-/** Owns: submitting plans, asking to cancel or retry them, and reports of agents that come too late. */
+/** Owns: submitting plans, forking them, asking to cancel or retry them, and reports of agents that come too late. */
 import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Move } from "./moves.ts";
 import { pickGateway } from "./perform-move.ts";
 import { planFor } from "./make-plan.ts";
 import { planIdOf } from "./make-small-plan.ts";
-import type { PlanPromise, RequestPromise } from "./promises.ts";
+import type { ForkPromise, PlanPromise, RequestPromise } from "./promises.ts";
 import { callGateway, type World } from "./world.ts";
 
 export function submitPlan(world: World, move: Extract<Move, { kind: "submit" }>): void {
@@ -24,6 +24,30 @@ export function submitPlan(world: World, move: Extract<Move, { kind: "submit" }>
   plans.push(promise);
   void callGateway(gateway, async ({ coordinator }) => {
     promise.answer = await coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
+  });
+}
+
+export function forkPlan(world: World, move: Extract<Move, { kind: "fork" }>): void {
+  const { journal, promises } = world;
+  const sources = journal.filter("coordination.created").filter(({ payload }) => payload.plan);
+  const source = sources[move.run % Math.max(1, sources.length)]?.runId;
+  if (source === undefined) return;
+  const { length } = journal.eventsOf(source);
+  const { permille, isPreview } = move;
+  const from = permille === undefined ? {} : { from: Math.round((length * permille) / 1_000) };
+  const coordinationId = `fork-${move.fork}`;
+  const isLater = promises.forks.some(
+    (each) => each.coordinationId === coordinationId && each.answer?.kind === "accepted",
+  );
+  const promise: ForkPromise = { coordinationId, source, ...from, isPreview, isLater };
+  promises.forks.push(promise);
+  void callGateway(pickGateway(world, move.gateway), async ({ coordinator }) => {
+    promise.answer = await coordinator.forkPlan({
+      ...from,
+      source: source,
+      coordinationId: coordinationId as CoordinationId,
+      isPreview,
+    });
   });
 }
 

@@ -21,6 +21,8 @@ export interface Life {
   readonly onEnd: (downMs: number) => void;
   /** Any fault or pause has been met. */
   isDisturbed: boolean;
+  /** Hears of a broken promise. */
+  readonly report: (problem: string) => void;
   /** Counts what the process does; false once that is more than any play needs. */
   readonly mayGoOn: () => boolean;
 }
@@ -29,6 +31,7 @@ export function createLife(
   clock: FakeClock,
   onEnd: Life["onEnd"],
   mayGoOn: Life["mayGoOn"] = () => true,
+  report: Life["report"] = () => undefined,
 ): Life {
   return {
     state: "on",
@@ -39,6 +42,7 @@ export function createLife(
     faults: [],
     onEnd,
     isDisturbed: false,
+    report,
     mayGoOn,
   };
 }

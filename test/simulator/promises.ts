@@ -2,6 +2,7 @@
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { QuestionAnswered } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type {
+  PlanForked,
   PlanSubmitted,
   RequestAnswer,
 } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
@@ -25,6 +26,16 @@ export interface PlanPromise {
   /** Another submission had been accepted before this one was made. */
   readonly isLater: boolean;
   answer?: PlanSubmitted;
+}
+
+export interface ForkPromise {
+  readonly coordinationId: string;
+  readonly source: string;
+  readonly from?: number;
+  readonly isPreview: boolean;
+  /** Another request for a fork of this id had been accepted before this one was made. */
+  readonly isLater: boolean;
+  answer?: PlanForked;
 }
 
 export interface RequestPromise {
@@ -56,6 +67,7 @@ export interface GrantPromise {
 export interface Promises {
   readonly spawns: SpawnPromise[];
   readonly plans: PlanPromise[];
+  readonly forks: ForkPromise[];
   readonly requests: RequestPromise[];
   readonly answers: AnswerPromise[];
   readonly grants: GrantPromise[];
@@ -63,5 +75,5 @@ export interface Promises {
 }
 
 export function createPromises(): Promises {
-  return { spawns: [], plans: [], requests: [], answers: [], grants: [], notices: [] };
+  return { spawns: [], plans: [], forks: [], requests: [], answers: [], grants: [], notices: [] };
 }

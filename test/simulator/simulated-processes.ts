@@ -1,6 +1,8 @@
 /** Owns: what both worlds do with their processes: letting work settle, calls, pauses, orderly stops, and finding circles. */
+import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { OwnerToken } from "../../src/agents/coordination/ports/run-owners.ts";
+import { describeError } from "../../src/agents/coordination/std/describe-error.ts";
 import type { OwnerRow } from "../../src/infra/ledger/owner-fence.ts";
 import { drainTasks, waitUntilSettled } from "../support/fake-clock.ts";
 import { pauseLife, resumeLife, type Life } from "./process-life.ts";
@@ -33,10 +35,18 @@ export function countWork(world: Working): boolean {
   return world.work < WORK_MAX;
 }
 
-/** Resolves with nothing where the process died, or the call failed. */
+/** Resolves with nothing where the process died, or the call failed, which it does only where something is wrong. */
 export async function callProcess<T>(life: Life, work: () => Promise<T>): Promise<T | undefined> {
   if (life.state === "dead") return undefined;
-  return Promise.race([work().catch(() => undefined), life.ended.promise.then(() => undefined)]);
+  const noteFailure = (error: unknown): undefined => {
+    if (!life.isDisturbed && !isRefusal(error)) life.report(`a call failed: ${describeError(error)}`);
+  };
+  return Promise.race([work().catch(noteFailure), life.ended.promise.then(() => undefined)]);
+}
+
+/** The caller asked for what there is not. */
+function isRefusal(error: unknown): boolean {
+  return isCoordinationError(error) && error.recovery === "fix-input";
 }
 
 /** True for a stop that ends without any time passing, well or badly. */

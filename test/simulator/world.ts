@@ -124,7 +124,12 @@ export function bootGateway(world: World, gateway: Gateway): void {
       if (gateway.life === life) bootGateway(world, gateway);
     });
   };
-  const life = createLife(clock, onEnd, () => countWork(world));
+  const life = createLife(
+    clock,
+    onEnd,
+    () => countWork(world),
+    (problem) => world.problems.push(problem),
+  );
   gateway.life = life;
   const { coordinator, texts } = composeGateway(
     {

@@ -88,7 +88,12 @@ export function bootHost(world: WorkflowWorld, host: SimulatedHost): void {
       if (host.life === life) bootHost(world, host);
     });
   };
-  const life = createLife(clock, onEnd, () => countWork(world));
+  const life = createLife(
+    clock,
+    onEnd,
+    () => countWork(world),
+    (problem) => world.problems.push(problem),
+  );
   host.life = life;
   host.host = composeHost(
     {

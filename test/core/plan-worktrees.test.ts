@@ -163,6 +163,29 @@ describe("isolated steps", () => {
     await run.close();
   });
 
+  it("that are cancelled while their worktree is made say when it cannot be removed", async () => {
+    const fake = createFakeWorktrees({});
+    const made = Promise.withResolvers<undefined>();
+    const worktrees: FakeWorktrees = {
+      ...fake,
+      open: async (name, folder) => {
+        await made.promise;
+        return fake.open(name, folder);
+      },
+      remove: (name) => Promise.resolve(fake.trees.has(name) ? `${name} could not be removed` : undefined),
+    };
+    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+    await run.advance(20_000);
+    made.resolve(undefined);
+    await run.advance(1_000);
+    const warnings = run.world.logged.filter(({ level }) => level === "warn");
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^a-1-[0-9a-f]{16} could not be removed$/u),
+    ]);
+    await run.close();
+  });
+
   it("wait for their checks, and what people withhold is not merged", async () => {
     const gates = {
       verifier: () => Promise.resolve({ check: () => Promise.reject(new Error("no answer")) }),

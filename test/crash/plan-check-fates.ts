@@ -101,6 +101,8 @@ function isFailure(
       return didEnd("completed") && isWithheld(listBefore(facts, fact), stepId);
     case "input_unavailable":
       return runs.length === 0;
+    case "worktree_failed":
+      return runs.length === 0 || didEnd("completed");
     case "child_cancelled":
       return (
         didEnd("cancelled") ||

@@ -37,6 +37,9 @@ function isReleased(
 ): boolean {
   const { released, stepId } = payload;
   const passed = passedOf(facts, payload);
+  // Held only until the work of its worktree was merged back.
+  if (released === undefined && checks.length === 0)
+    return filterByType(facts, "worktree.merged").some(isOf(payload));
   if (released === "verified") return checks.every((check) => passed.includes(check));
   return isAnswered(facts, stepId, released === "approved" ? "approved" : "answered");
 }

@@ -4,6 +4,7 @@ import type { PlayedPlan } from "../crash/plan-play.ts";
 import { checkForks } from "./check-forks.ts";
 import { checkPromises } from "./check-promises.ts";
 import { checkSpawns } from "./check-spawns.ts";
+import { checkWorktreesAtEnd } from "./check-worktrees.ts";
 import type { World } from "./world.ts";
 
 export async function checkEnd(world: World): Promise<void> {
@@ -13,7 +14,12 @@ export async function checkEnd(world: World): Promise<void> {
   const { claims } = ledger;
   for (const { runId, stepId, resource } of claims.entries.values())
     problems.push(`A2: ${runId}/${stepId} holds ${resource} for ever`);
-  problems.push(...checkPromises(world), ...checkForks(world), ...checkSpawns(world));
+  problems.push(
+    ...checkPromises(world),
+    ...checkForks(world),
+    ...checkWorktreesAtEnd(world),
+    ...checkSpawns(world),
+  );
   for (const runId of world.journal.runIds()) problems.push(...checkPlan(world, runId));
   await Promise.resolve();
 }

@@ -14,6 +14,8 @@ export interface Journal {
   runIds(): readonly string[];
   /** Returns the events that were appended since, and adds problems where earlier ones are not what they were (L1). */
   takeNew(problems: string[]): RunEvent[];
+  /** Reads what was appended since, so that a move can be judged while it is made. */
+  readNew(): void;
   hasDispatched(key: string): boolean;
   filter<T extends FactType>(type: T): FactOf<T>[];
 }
@@ -52,6 +54,7 @@ export function createJournal(ledger: MemoryLedger): Journal {
       read();
       return unseen.splice(0);
     },
+    readNew: read,
     hasDispatched: (key) => {
       read();
       return dispatched.has(key);

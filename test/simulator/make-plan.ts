@@ -15,8 +15,19 @@ export interface PlanWish {
 
 /** The same wish of the same schedule is the same plan. */
 export function planFor(schedule: Schedule, wish: PlanWish): Fields {
-  const { focus } = schedule.setup;
-  return focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
+  const { focus, hasWorktrees } = schedule.setup;
+  const plan = focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
+  return hasWorktrees ? isolateSteps(schedule.seed, plan) : plan;
+}
+
+/** Most steps have a worktree, so that their files meet. */
+function isolateSteps(seed: number, plan: Fields): Fields {
+  const steps = plan["steps"] as readonly Fields[];
+  const dice = diceOf(deriveSeed(seed, `worktrees of ${String(plan["coordinationId"])}`));
+  return {
+    ...plan,
+    steps: steps.map((step) => ({ ...step, ...(dice.chance(0.7) && { isolate: "worktree" }) })),
+  };
 }
 
 /** How often an attempt fails; among checks so often that the turn that revises a result may fail too. */
@@ -27,7 +38,9 @@ export function chooseManner({ seed, setup }: Schedule, key: string, isDelivery:
   if (!setup.focus) return mannerOf(seed, key, isDelivery);
   const dice = diceOf(deriveSeed(seed, `small ${key}`));
   if (isDelivery) return { ...GOOD, endsAfterMs: 0 };
-  if (setup.focus === "claims") return { ...GOOD, endsAfterMs: 40_000 };
+  if (setup.focus === "claims")
+    // One that ends early merges its worktree while the others hold what they wrote.
+    return { ...GOOD, endsAfterMs: setup.hasWorktrees ? dice.oneOf([5_000, 40_000]) : 40_000 };
   const isFailing = dice.chance(FAILURES[setup.focus] ?? 0.15);
   return {
     ...GOOD,

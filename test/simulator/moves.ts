@@ -128,6 +128,8 @@ export interface Setup {
   /** Holds the results of agents that are checked or careful. */
   readonly isGated: boolean;
   readonly focus?: Focus;
+  /** Steps of plans work in worktrees. */
+  readonly hasWorktrees?: true;
 }
 
 export interface Schedule {

@@ -5,6 +5,7 @@ import { FORK_FAULTS } from "./planted-fork-faults.ts";
 import { GATE_FAULTS } from "./planted-gate-faults.ts";
 import { PLAN_FAULTS } from "./planted-plan-faults.ts";
 import { WORKFLOW_FAULTS } from "./planted-workflow-faults.ts";
+import { WORKTREE_FAULTS } from "./planted-worktree-faults.ts";
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   ...PLAN_FAULTS,
@@ -12,6 +13,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   ...GATE_FAULTS,
   ...CLAIM_FAULTS,
   ...WORKFLOW_FAULTS,
+  ...WORKTREE_FAULTS,
 ];
 
 /** @throws Error where the text to be replaced does not occur exactly once */

@@ -21,6 +21,8 @@ export interface Life {
   readonly onEnd: (downMs: number) => void;
   /** Any fault or pause has been met. */
   isDisturbed: boolean;
+  /** Calls of ports that take time, which an orderly stop waits for. */
+  slowCalls: number;
   /** Hears of a broken promise. */
   readonly report: (problem: string) => void;
   /** Counts what the process does; false once that is more than any play needs. */
@@ -42,6 +44,7 @@ export function createLife(
     faults: [],
     onEnd,
     isDisturbed: false,
+    slowCalls: 0,
     report,
     mayGoOn,
   };

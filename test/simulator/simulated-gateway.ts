@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Worktrees } from "../../src/agents/coordination/ports/worktrees.ts";
 import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
@@ -22,11 +23,11 @@ import type { FakeClock } from "../support/fake-clock.ts";
 import { SETTINGS } from "../support/fake-clock-host.ts";
 import { createGateDependencies } from "../support/gate-dependencies.ts";
 import type { MemoryLedger } from "../support/memory-store.ts";
-import { createNoWorktrees } from "../support/plan-dependencies.ts";
 import type { SceneFiles } from "../support/value-files.ts";
 import type { Setup } from "./moves.ts";
 import { callPort, wrapClock, wrapPort, type Life } from "./process-life.ts";
 import { findForeignWrite } from "./simulated-processes.ts";
+import { slowDown } from "./simulated-worktrees.ts";
 import type { SpawnHost } from "./spawn-host.ts";
 
 export const LEASE_MS = 20_000;
@@ -39,12 +40,14 @@ export const VERIFY_MS = 20_000;
 
 export interface GatewayInput {
   readonly setup: Setup;
+  readonly seed: number;
   readonly name: string;
   /** Tells the processes of a gateway apart. */
   readonly process: string;
   readonly clock: FakeClock;
   readonly ledger: MemoryLedger;
   readonly files: SceneFiles;
+  readonly worktrees: Worktrees;
   readonly spawns: SpawnHost;
   readonly agents: AgentRunner;
   readonly ruler: Ruler;
@@ -95,8 +98,8 @@ export function composeGateway(input: GatewayInput, life: Life): GatewayProcess 
     contract: () => Promise.resolve((contract ??= createAjvOutputContract())),
     refOf,
     runnerOf: (agent) => (agent === "acp" ? "acp_stdio" : "subagent"),
-    worktrees: createNoWorktrees(),
-    folderOf: () => "/nowhere",
+    worktrees: slowDown(wrapPort(life, "runner", input.worktrees), { ...input, life }),
+    folderOf: () => input.files.folder,
     ...createArbitration(input),
     ...createGates(input, life),
     lanes: createPQueueLanes(

@@ -44,9 +44,9 @@ export async function callProcess<T>(life: Life, work: () => Promise<T>): Promis
   return Promise.race([work().catch(noteFailure), life.ended.promise.then(() => undefined)]);
 }
 
-/** The caller asked for what there is not. */
+/** The caller asked for what there is not, or for a coordination that was taken over meanwhile. */
 function isRefusal(error: unknown): boolean {
-  return isCoordinationError(error) && error.recovery === "fix-input";
+  return isCoordinationError(error) && (error.recovery === "fix-input" || error.code === "NOT_OWNER");
 }
 
 /** True for a stop that ends without any time passing, well or badly. */

@@ -9,6 +9,7 @@ import { planHost, type PlanHost } from "../crash/plan-host.ts";
 import { createFakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger, type MemoryLedger } from "../support/memory-store.ts";
 import { createValueFiles, type SceneFiles } from "../support/value-files.ts";
+import { checkRemoval, checkWrite } from "./check-worktrees.ts";
 import { createDecoder } from "./decode-once.ts";
 import { createJournal, type Journal } from "./journal.ts";
 import { chooseManner } from "./make-plan.ts";
@@ -17,6 +18,7 @@ import { createLife, type Life } from "./process-life.ts";
 import { createPromises, type Promises } from "./promises.ts";
 import { callProcess, countWork, settleLives } from "./simulated-processes.ts";
 import { composeGateway } from "./simulated-gateway.ts";
+import { checkOut, createRepository, type SimulatedRepository } from "./simulated-worktrees.ts";
 import { createSpawnHost, type SpawnedChild, type SpawnHost } from "./spawn-host.ts";
 
 export interface Gateway {
@@ -37,6 +39,7 @@ export interface World {
   readonly ledger: MemoryLedger;
   readonly journal: Journal;
   readonly files: SceneFiles;
+  readonly repository: SimulatedRepository;
   readonly gateways: readonly Gateway[];
   readonly children: SpawnedChild[];
   readonly promises: Promises;
@@ -62,12 +65,23 @@ export function createWorld(schedule: Schedule): World {
   const clock = createFakeClock(START_MS, () => settleLives(gateways.map(({ life }) => life)));
   const ledger = createMemoryLedger(createDecoder());
   const gateways: Gateway[] = [];
+  const files = createValueFiles();
+  if (schedule.setup.hasWorktrees) checkOut(files);
   const world: World = {
     schedule,
     clock,
     ledger,
     journal: createJournal(ledger),
-    files: createValueFiles(),
+    files,
+    repository: createRepository({
+      seed: schedule.seed,
+      files,
+      findRun: (folder) =>
+        gateways.flatMap(({ agents }) => agents.runs).findLast(({ order }) => order.folder === folder),
+      hearWrite: (write) => void world.problems.push(...checkWrite(world, write)),
+      hearRemoval: (name, run) => void world.problems.push(...checkRemoval(world, name, run)),
+      report: (problem) => void world.problems.push(problem),
+    }),
     gateways,
     children: [],
     promises: createPromises(),
@@ -113,7 +127,7 @@ function createGateway(world: World, index: number): Gateway {
 
 /** Starts a process of the gateway and lets it take over its work. */
 export function bootGateway(world: World, gateway: Gateway): void {
-  const { schedule, clock, ledger, files, endedProcesses, lines } = world;
+  const { schedule, clock, ledger, files, repository, endedProcesses, lines } = world;
   gateway.processes += 1;
   const process = `${gateway.name}-${gateway.processes}`;
   const onEnd = (downMs: number): void => {
@@ -134,11 +148,13 @@ export function bootGateway(world: World, gateway: Gateway): void {
   const { coordinator, texts } = composeGateway(
     {
       setup: schedule.setup,
+      seed: schedule.seed,
       name: gateway.name,
       process,
       clock,
       ledger,
       files,
+      worktrees: repository.worktrees,
       spawns: gateway.spawns,
       agents: gateway.agents.runner,
       ruler: chooseRuler(schedule),

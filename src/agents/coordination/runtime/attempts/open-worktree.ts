@@ -18,7 +18,7 @@ export type Place =
   /** The attempt is over. */
   | { readonly kind: "late" };
 
-type Dependencies = Pick<RuntimeDependencies, "runs" | "worktrees" | "refOf" | "folderOf">;
+type Dependencies = Pick<RuntimeDependencies, "logger" | "runs" | "worktrees" | "refOf" | "folderOf">;
 
 interface ToPlace {
   readonly state: OpenCoordination;
@@ -44,7 +44,8 @@ export async function findPlace(dependencies: Dependencies, { state, step }: ToP
   ]);
   if (submitted.kind !== "refused") return { kind: "ready", order: { folder } };
   // The attempt ended while it was made, and so may its removal have.
-  await dependencies.worktrees.remove(name);
+  const left = await dependencies.worktrees.remove(name);
+  if (left !== undefined) dependencies.logger.warn({ runId: coordinationId, stepId }, left);
   return { kind: "late" };
 }
 

@@ -1,0 +1,104 @@
+/** Owns: worktrees, by the logs and by the disk: recorded before written, all or nothing, and none is left (W1 to W3). */
+import type { HostRun } from "../crash/plan-host.ts";
+import type { FactOf } from "./journal.ts";
+import { ABSENT, folderOf, type MadeWrite } from "./simulated-worktrees.ts";
+import type { World } from "./world.ts";
+
+type Opened = FactOf<"worktree.opened">;
+
+interface Attempt {
+  readonly runId: string;
+  readonly stepId: string;
+  readonly attempt: number;
+}
+
+function findOpened({ journal }: World, name: string): Opened | undefined {
+  return journal.filter("worktree.opened").find(({ payload }) => payload.folder === folderOf(name));
+}
+
+function describeAttempt({ runId, payload }: { runId: string; payload: Omit<Attempt, "runId"> }): string {
+  return `${runId}/${payload.stepId}:${payload.attempt}`;
+}
+
+/** W2: a write is in the log before it is made. A2: it is made beside no claim of another step. */
+export function checkWrite(world: World, { name, path, before, after }: MadeWrite): string[] {
+  world.journal.readNew();
+  const opened = findOpened(world, name);
+  if (!opened) return [`W1: ${name} is merged and was never opened`];
+  const attempt = describeAttempt(opened);
+  const isAnnounced = world.journal
+    .filter("worktree.merge_begun")
+    .filter((begun) => describeAttempt(begun) === attempt)
+    .some(({ payload: { files } }) =>
+      files.some((file) => file.path === path && file.before === before && file.after === after),
+    );
+  const others = listOtherHolders(world, opened, path);
+  return [
+    ...(isAnnounced ? [] : [`W2: ${attempt} writes ${path} before that is in the log`]),
+    ...others.map((holder) => `A2: ${attempt} writes ${path} beside ${holder}`),
+  ];
+}
+
+function listOtherHolders({ ledger, files, clock, schedule }: World, opened: Opened, path: string): string[] {
+  if (path === "merge.md" || schedule.setup.conflicts.strategy === "merge_if_safe") return [];
+  const nowMs = clock.now();
+  return (
+    [...ledger.claims.entries.values()]
+      .filter(
+        ({ resource, expiresAtMs }) => resource === `file:${files.folder}/${path}` && expiresAtMs > nowMs,
+      )
+      // The owner has its steps work on what it holds itself.
+      .filter(({ runId, stepId }) => runId !== opened.runId || stepId !== opened.payload.stepId)
+      .filter(({ stepId }) => stepId !== "@owner")
+      .map(({ runId, stepId }) => `${runId}/${stepId}`)
+  );
+}
+
+/** An agent that can be stopped is stopped before its worktree is removed. */
+export function checkRemoval({ gateways }: World, name: string, run: HostRun | undefined): string[] {
+  const isOver = !run || run.ending !== undefined || run.forgottenAtMs !== undefined;
+  // A gateway that took a plan over cannot stop the agents of another one.
+  if (isOver || gateways.length > 1 || !run.manner.cancel.startsWith("stops")) return [];
+  return [`W1: ${name} is removed while its agent is at work`];
+}
+
+/** At the end: no worktree is left unless its log says so, and what did not count was not written without people knowing of it. */
+export function checkWorktreesAtEnd(world: World): string[] {
+  const { journal, repository } = world;
+  const { names, unremovable } = repository;
+  const left = [...names].filter((name) => !unremovable.has(name));
+  const early = journal.filter("step.failed").filter(({ payload }) => payload.error.message === ABSENT);
+  return [
+    ...left.map((name) => `W1: the worktree ${name} is left`),
+    ...early.map((failed) => `W2: the worktree of ${describeAttempt(failed)} is removed before it is merged`),
+    ...listUnsaid(world).map((name) => `W1: the worktree ${name} is left, and nobody is told`),
+    ...journal.filter("worktree.opened").flatMap((opened) => checkFate(world, opened)),
+  ];
+}
+
+/** Whoever finds that a worktree cannot be removed says so, unless it ends right then. */
+function listUnsaid({ repository, lines, deaths, gateways }: World): string[] {
+  if (deaths.length > 0 || gateways.length > 1) return [];
+  return [...repository.unremovable].filter((name) => !lines.some((line) => line.includes(name)));
+}
+
+function checkFate({ journal, repository }: World, opened: Opened): string[] {
+  const attempt = describeAttempt(opened);
+  const facts = journal.eventsOf(opened.runId).filter((event): event is FactOf<"worktree.removed"> => {
+    return "attempt" in event.payload && describeAttempt(event as FactOf<"worktree.removed">) === attempt;
+  });
+  const has = (type: string): boolean => facts.some((fact) => (fact.type as string) === type);
+  const isWritten = repository.writes.some(({ name }) => folderOf(name) === opened.payload.folder);
+  const hasCompleted = has("step.completed");
+  const unmerged = repository.listUnmerged(opened.payload.folder.slice(folderOf("").length));
+  const isBroken = {
+    [`W1: the worktree of ${attempt} is never removed`]: !has("worktree.removed"),
+    [`W2: ${attempt} counts and was neither merged nor asked about`]:
+      hasCompleted && !has("worktree.merged") && !has("worktree.conflicted"),
+    [`W2: ${attempt} is merged without ${unmerged.join(" and ")}`]:
+      has("worktree.merged") && !has("worktree.conflicted") && unmerged.length > 0,
+    [`W2: ${attempt} does not count, and was written without a word`]:
+      isWritten && !hasCompleted && !has("worktree.conflicted"),
+  };
+  return Object.entries(isBroken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
+}

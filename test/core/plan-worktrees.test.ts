@@ -1,5 +1,6 @@
 /** Steps that say `isolate: worktree`, run by a real coordinator over worktrees in memory. */
 import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
@@ -279,6 +280,35 @@ describe("what cannot be merged", () => {
     });
     expectNothingLeft(run);
     await run.close();
+  });
+});
+
+describe("a ledger that fails when a merge is recorded", () => {
+  it("keeps the worktree, so that its work is merged once the ledger takes it", async () => {
+    const worktrees = createFakeWorktrees({ "a.txt": BASE });
+    const runner = createScriptedRunner(({ folder }) => {
+      worktrees.trees.get(folder?.split("/").at(-1) ?? "")?.set("a.txt", "new\n");
+      return endDone();
+    });
+    const world = createWorld({}, runner, {}, worktrees);
+    let failures = 0;
+    const startFailing = () =>
+      world.start((store) => ({
+        ...store,
+        append: (request) => {
+          if (failures === 3 || !request.events.some(({ type }) => type === "worktree.merged"))
+            return store.append(request);
+          failures += 1;
+          return Promise.reject(new CoordinationError("LEDGER_FULL", "full"));
+        },
+      }));
+    const run = await submitTo({ ...world, start: startFailing }, plan([createIsolated("a")]));
+    await run.advance(60_000);
+    expect(failures).toBe(3);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    expect(worktrees.folder.get("a.txt")).toBe("new\n");
+    expect([...worktrees.trees.keys()]).toEqual([]);
+    await run.coordinator.stop();
   });
 });
 

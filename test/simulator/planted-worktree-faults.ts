@@ -34,6 +34,13 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
     breaks: "W1: the worktree of an attempt that was over when it was made is left",
   },
   {
+    name: "worktree-removed-for-void-end",
+    file: `${RUNTIME}/worktrees/remove-worktree.ts`,
+    find: "  if (basis.isVoid) return;\n",
+    replace: "",
+    breaks: "W2: a worktree is removed for an end that did not reach the ledger",
+  },
+  {
     name: "worktree-removed-before-merge",
     file: `${DISPATCH}/worktree-effects.ts`,
     find: '["dispatched", "running", "held"]',

@@ -31,7 +31,7 @@ export function planWorktreeEffects(state: OpenCoordination): WorktreeEffect[] {
     .flatMap((worktree): WorktreeEffect[] => {
       const { stepId, attempt } = worktree;
       const key = createIdempotencyKey(state.coordinationId, stepId, attempt);
-      if (isOver(state, worktree))
+      if (isWorktreeOver(state, worktree))
         return [{ kind: "removeWorktree", effectId: `${key}:unworktree`, stepId, attempt }];
       return isToMerge(state, stepId, attempt)
         ? [{ kind: "mergeWorktree", effectId: `${key}:merge`, stepId, attempt }]
@@ -42,7 +42,10 @@ export function planWorktreeEffects(state: OpenCoordination): WorktreeEffect[] {
 const IN_USE: ReadonlySet<string> = new Set(["dispatched", "running", "held"]);
 
 /** True when nobody works in it any more and nothing of it is to be merged back. */
-function isOver({ steps, plan }: OpenCoordination, { stepId, attempt }: Worktree): boolean {
+export function isWorktreeOver(
+  { steps, plan }: OpenCoordination,
+  { stepId, attempt }: Pick<Worktree, "stepId" | "attempt">,
+): boolean {
   const phase = steps.get(stepId)?.phase;
   if (phase?.attempt === attempt && IN_USE.has(phase.status)) return false;
   return !plan?.strays.some((stray) => stray.stepId === stepId && stray.attempt === attempt);

@@ -1,5 +1,5 @@
 /** Owns: removing the worktree of an attempt that is over. May be cut off at any line and done again. */
-import type { RemoveWorktree } from "../../dispatch/worktree-effects.ts";
+import { isWorktreeOver, type RemoveWorktree } from "../../dispatch/worktree-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { nameWorktree } from "../attempts/worktree-name.ts";
@@ -9,8 +9,11 @@ export async function removeWorktree(
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: RemoveWorktree,
 ): Promise<void> {
-  // D1: nothing is removed for an end that may still fail to reach the disk.
+  const { state, basis } = await dependencies.runs.stateOnBasis(coordinationId);
+  if (state.kind !== "open" || !isWorktreeOver(state, { stepId, attempt })) return;
+  // D1: nothing is removed for an end that fails to reach the disk: the work may still be to be merged.
   await dependencies.runs.settled(coordinationId);
+  if (basis.isVoid) return;
   const left = await dependencies.worktrees.remove(
     nameWorktree(dependencies, { coordinationId, stepId, attempt }),
   );

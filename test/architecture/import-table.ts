@@ -71,7 +71,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/environment": {
     folders: "core/contracts",
-    types: "core/ledger core/contracts/config core/ports core/runtime/log core/runtime/ownership",
+    types: "core/std core/ledger core/contracts/config core/ports core/runtime/log core/runtime/ownership",
   },
   "core/runtime/workflow-host/records": {
     folders:

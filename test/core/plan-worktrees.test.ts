@@ -184,6 +184,7 @@ describe("isolated steps", () => {
     expect(warnings.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^a-1-[0-9a-f]{16} could not be removed$/u),
     ]);
+    expect(run.events("worktree.removed")).toMatchObject([{ payload: { outcome: "left" } }]);
     await run.close();
   });
 

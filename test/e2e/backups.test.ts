@@ -46,7 +46,7 @@ interface MadeBackup {
 }
 
 async function backUpUnderWrites(name: string): Promise<MadeBackup> {
-  await using loop = await startAppendLoop(stage.ledgerPath, name.length);
+  await using loop = await startAppendLoop(stage.ledgerPath, NAMES.indexOf(name));
   await loop.more(200);
   const knownIds = new Set(loop.acknowledged().map(({ runId }) => runId));
   const archive = folder.file(`${name}.tar.gz`);

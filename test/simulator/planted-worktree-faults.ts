@@ -28,9 +28,9 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "late-worktree-left",
-    file: `${RUNTIME}/attempts/open-worktree.ts`,
-    find: "  const left = await dependencies.worktrees.remove(name);\n",
-    replace: "  const left = undefined;\n",
+    file: `${RUNTIME}/worktrees/remove-worktree.ts`,
+    find: "return dependencies.worktreeTurns.run(name, () => removeIfOver(dependencies, about, name));",
+    replace: "return removeIfOver(dependencies, about, name);",
     breaks: "W1: the worktree of an attempt that was over when it was made is left",
   },
   {

@@ -172,6 +172,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   });
   const turns = createOwnerTurns();
   const childTurns = createTurnsByName();
+  const worktreeTurns = createTurnsByName();
   const waits = createQuestionWaits(dependencies.clock);
   const withheld = dependencies.withheld ?? createOwnTexts(dependencies);
   const plans = createPlanSource(dependencies);
@@ -189,6 +190,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
     onOpen: arbiter.opened,
     arbiter,
     merging: createTurnsByName(),
+    worktreeTurns,
     childTurns,
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
@@ -197,7 +199,7 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const life = new AbortController();
   const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, life };
   const { watch, giveBack } = dispatcher;
-  const planning: RuntimeDependencies = { ...core, plans, forks, watch, giveBack };
+  const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, watch, giveBack };
   const requested = { ...planning, newCoordinationId: dependencies.newCoordinationId };
   return {
     ...createSpawnRequests(createSpawnRequestDependencies(core)),

@@ -3,13 +3,14 @@
  * made anew, because no agent has worked there.
  */
 import { stepError } from "../../contracts/fact-fields.ts";
-import type { StepId } from "../../contracts/ids.ts";
+import type { AgentId, StepId } from "../../contracts/ids.ts";
+import { isWorktreeOver } from "../../dispatch/worktree-effects.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import type { Order } from "../../ports/agent-runner.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createFailure, type Outcome } from "./attempt-outcome.ts";
-import { nameWorktree } from "./worktree-name.ts";
+import { nameWorktree, type AttemptName } from "./worktree-name.ts";
 
 export type Place =
   /** `order`: what the order says of it. */
@@ -18,7 +19,7 @@ export type Place =
   /** The attempt is over. */
   | { readonly kind: "late" };
 
-type Dependencies = Pick<RuntimeDependencies, "logger" | "runs" | "worktrees" | "refOf" | "folderOf">;
+type Dependencies = Pick<RuntimeDependencies, "runs" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf">;
 
 interface ToPlace {
   readonly state: OpenCoordination;
@@ -30,23 +31,31 @@ export async function findPlace(dependencies: Dependencies, { state, step }: ToP
   if (!step.spec.isolate) return { kind: "ready", order: {} };
   const { coordinationId } = state;
   const { stepId, agentId } = step.spec;
-  const { attempt } = step.phase;
+  const about = { coordinationId, stepId, attempt: step.phase.attempt };
   // D1: nothing is made for a dispatch that may still fail to reach the disk.
   await dependencies.runs.settled(coordinationId);
-  const knownFolder = await findFolder(dependencies, { coordinationId, stepId, attempt });
+  const name = nameWorktree(dependencies, about);
+  // W1: its removal waits, so that what is made when the attempt is over is removed.
+  return dependencies.worktreeTurns.run(name, () => openUnlessOver(dependencies, about, { name, agentId }));
+}
+
+async function openUnlessOver(
+  dependencies: Dependencies,
+  about: AttemptName,
+  { name, agentId }: { readonly name: string; readonly agentId: AgentId },
+): Promise<Place> {
+  const { coordinationId, stepId, attempt } = about;
+  const state = await dependencies.runs.state(coordinationId);
+  if (state.kind !== "open" || isWorktreeOver(state, about)) return { kind: "late" };
+  const knownFolder = state.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
-  const name = nameWorktree(dependencies, { coordinationId, stepId, attempt });
   const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId));
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
   const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "openWorktree", stepId, attempt, repository, base, folder },
   ]);
-  if (submitted.kind !== "refused") return { kind: "ready", order: { folder } };
-  // The attempt ended while it was made, and so may its removal have.
-  const left = await dependencies.worktrees.remove(name);
-  if (left !== undefined) dependencies.logger.warn({ runId: coordinationId, stepId }, left);
-  return { kind: "late" };
+  return submitted.kind === "refused" ? { kind: "late" } : { kind: "ready", order: { folder } };
 }
 
 export function createUnplacedFailure(
@@ -54,13 +63,4 @@ export function createUnplacedFailure(
   message: string,
 ): Outcome {
   return createFailure({ stepId, attempt }, stepError("worktree_failed", message));
-}
-
-async function findFolder(
-  { runs }: Pick<Dependencies, "runs">,
-  { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
-): Promise<string | undefined> {
-  const state = await runs.state(coordinationId);
-  if (state.kind !== "open") return undefined;
-  return state.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
 }

@@ -5,7 +5,7 @@ import type { PlanDependencies } from "../environment/runtime-dependencies.ts";
 const READABLE_CHARS_MAX = 32;
 const HASH_CHARS = 16;
 
-interface AttemptName {
+export interface AttemptName {
   readonly coordinationId: CoordinationId;
   readonly stepId: StepId;
   readonly attempt: number;

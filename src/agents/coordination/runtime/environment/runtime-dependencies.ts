@@ -11,6 +11,7 @@ import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { OutputContract } from "../../ports/output-contract.ts";
 import type { Worktrees } from "../../ports/worktrees.ts";
+import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { ForkSources } from "../log/carried-results.ts";
 import type { GateDependencies } from "./gate-dependencies.ts";
 import type { WithheldTexts } from "./withheld-texts.ts";
@@ -90,6 +91,8 @@ export interface RuntimeDependencies extends PlanDependencies, GateDependencies 
   readonly forks: ForkSources;
   /** Finds work that has to wait for another gateway. Absent: no other one reaches the ledger. */
   readonly homes?: HomeGateways;
+  /** Opening and removing worktrees, by their names. */
+  readonly worktreeTurns: TurnsByName;
   /** Looks at the coordination again, because it changed. */
   readonly watch: (state: Coordination) => void;
   /** A step's child waits for other work: its place in the lane is free. */

@@ -2,21 +2,29 @@
 import { isWorktreeOver, type RemoveWorktree } from "../../dispatch/worktree-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { nameWorktree } from "../attempts/worktree-name.ts";
+import { nameWorktree, type AttemptName } from "../attempts/worktree-name.ts";
 
-export async function removeWorktree(
+export function removeWorktree(
   dependencies: RuntimeDependencies,
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: RemoveWorktree,
+): Promise<void> {
+  const about = { coordinationId, stepId, attempt };
+  const name = nameWorktree(dependencies, about);
+  return dependencies.worktreeTurns.run(name, () => removeIfOver(dependencies, about, name));
+}
+
+async function removeIfOver(
+  dependencies: RuntimeDependencies,
+  { coordinationId, stepId, attempt }: AttemptName,
+  name: string,
 ): Promise<void> {
   const { state, basis } = await dependencies.runs.stateOnBasis(coordinationId);
   if (state.kind !== "open" || !isWorktreeOver(state, { stepId, attempt })) return;
   // D1: nothing is removed for an end that fails to reach the disk: the work may still be to be merged.
   await dependencies.runs.settled(coordinationId);
   if (basis.isVoid) return;
-  const left = await dependencies.worktrees.remove(
-    nameWorktree(dependencies, { coordinationId, stepId, attempt }),
-  );
+  const left = await dependencies.worktrees.remove(name);
   if (left !== undefined) dependencies.logger.warn({ runId: coordinationId, stepId }, left);
   await dependencies.runs.submit(coordinationId, [
     { type: "removeWorktree", stepId, attempt, outcome: left === undefined ? "removed" : "left" },

@@ -4,6 +4,95 @@ import type { Explained } from "./tally-mutants.ts";
 /** Explained mutants, their files from the folder of the area on. */
 export const DECIDING: readonly Explained[] = [
   {
+    file: "decide-questions.ts",
+    code: "const same = open.find((one) => one.askedBy === askedBy && one.question?.sha256 === question.sha256);",
+    changes: [["one.question?.sha256", "one.question.sha256"]],
+    why: "Whatever an agent asks has a text.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: "...(answerMs !== undefined && { answerMs }),",
+    changes: [["answerMs !== undefined", "true"]],
+    why: "A time that is undefined is absent to whoever reads it.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: ".flatMap((escalationId) => escalations.get(escalationId) ?? [])",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "Whatever is open is there.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: 'return `the question is closed already: ${closed?.resolution ?? "closed"}${by}`;',
+    changes: [
+      ['"closed"', '""'],
+      ["closed?.resolution", "closed.resolution"],
+    ],
+    why: "An answer is refused as one to a closed question only where that says how it was closed.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: 'return `the question takes ${(answers ?? []).join(", ")}; "answer" comes with a text, the others without`;',
+    changes: [["[]", '["Stryker was here"]']],
+    why: "A question that takes any answer refuses none.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: "const attempt = stepId && steps.get(stepId)?.phase.attempt;",
+    changes: [["steps.get(stepId)?.phase", "steps.get(stepId).phase"]],
+    why: "A question names only a step that there is.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: 'return typeof attempt === "number" && attempt > BOUNDS.retryBudgetMax;',
+    changes: [['typeof attempt === "number"', "true"]],
+    why: "What is no number is greater than none.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: "if (!stepId) return [];",
+    changes: [["!stepId", "false"]],
+    why: "Nothing is retried without a step, and a step that is not there does not wait.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: 'const isDoubted = question.cause === "confidence" && state.steps.get(stepId)?.phase.status === "waiting";',
+    changes: [
+      [
+        'question.cause === "confidence" && state.steps.get(stepId)?.phase.status === "waiting"',
+        'question.cause === "confidence" || state.steps.get(stepId)?.phase.status === "waiting"',
+      ],
+      ['question.cause === "confidence"', "true"],
+      ['state.steps.get(stepId)?.phase.status === "waiting"', "true"],
+      ["state.steps.get(stepId)?.phase", "state.steps.get(stepId).phase"],
+    ],
+    why: "A step that waits for its first attempt is asked about only where it is doubted, and such a doubt ends with the waiting.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: "if (!step || step.phase.escalationId !== question.escalationId) return [];",
+    changes: [
+      ["[]", '["Stryker was here"]'],
+      ["!step || step.phase.escalationId !== question.escalationId", "false"],
+      [
+        "!step || step.phase.escalationId !== question.escalationId",
+        "!step && step.phase.escalationId !== question.escalationId",
+      ],
+      ["step.phase.escalationId !== question.escalationId", "false"],
+    ],
+    why: "A question about a held result is closed in the append that ends the holding.",
+  },
+  {
+    file: "decide-questions.ts",
+    code: 'if (resolution === "answered" && answer?.text)',
+    changes: [
+      ['resolution === "answered" && answer?.text', 'resolution === "answered" || answer?.text'],
+      ['resolution === "answered"', "true"],
+      ["answer?.text", "answer.text"],
+    ],
+    why: "An answer has a text where it is `answer`, and only there.",
+  },
+  {
     file: "worktree-effects.ts",
     code: "if (state.worktrees.isEmpty()) return [];",
     changes: [["state.worktrees.isEmpty()", "false"]],

@@ -162,12 +162,37 @@ describe("an answer is refused with the reason", () => {
       ...open,
       steps: open.steps.map((step) => ({ ...step, phase: { ...step.phase, attempt } })),
     });
-    const grant = (attempt: number): string =>
-      describeReason(decide(withAttempt(attempt) as typeof open, answer("approve"), timeAt(9_000)));
+    const rule = (attempt: number, word: "approve" | "deny"): string =>
+      describeReason(decide(withAttempt(attempt) as typeof open, answer(word), timeAt(9_000)));
+    const grant = (attempt: number): string => rule(attempt, "approve");
     expect(grant(BOUNDS.retryBudgetMax + 1)).toBe(
       "NOTHING_TO_RETRY: the step has had as many attempts as a step may have; deny, or cancel the plan",
     );
     expect(grant(BOUNDS.retryBudgetMax)).toBe("accepted");
+    expect(rule(BOUNDS.retryBudgetMax + 1, "deny")).toBe("accepted");
+  });
+});
+
+describe("the end of a question", () => {
+  it.each([
+    ["operator", "operator"],
+    ["person", "operator"],
+    ["plugin", undefined],
+  ] as const)("says whether people gave the answer: %s, %s", (kind, by) => {
+    const scene = openAsked().then(answer("answer", { by: { kind } }));
+    expect(scene.last("escalation.closed").payload.by).toBe(by);
+  });
+
+  it("about the spent budget of a step grants one attempt more, as the operator's", () => {
+    const scene = planScene(
+      openPlan({ steps: 1, policy: { escalationPolicy: "hitl" } }),
+      admit(planStep("a", { retryBudget: 3, budget: { spawns: 1 } })),
+      dispatch("a"),
+      failStep("a"),
+    );
+    expect(scene.says(answer("approve"))).toBe("escalation.answered escalation.closed step.retry_granted");
+    expect(scene.last("step.retry_granted").payload).toEqual({ stepId: "a", by: "operator" });
+    expect(scene.last("escalation.closed").payload).toMatchObject({ resolution: "retried" });
   });
 });
 
@@ -230,6 +255,7 @@ describe("what became of telling people and sessions", () => {
     expect(scene.says(recordNotice())).toBe("replay");
     expect(scene.says(recordNotice(1, 1))).toBe("replay");
     expect(scene.says(recordNotice(7))).toBe("replay");
+    expect(openAsked().says(recordNotice())).toBe("replay");
   });
 
   it("of a session that waits for nothing is none", () => {

@@ -54,6 +54,24 @@ async function runIsolated(
   return Object.assign(run, { worktrees });
 }
 
+/** The plan is cancelled while git makes the worktree of its one step. */
+async function cancelWhileMade(fake: FakeWorktrees): Promise<IsolatedRun> {
+  const made = Promise.withResolvers<undefined>();
+  const worktrees: FakeWorktrees = {
+    ...fake,
+    open: async (name, folder) => {
+      await made.promise;
+      return fake.open(name, folder);
+    },
+  };
+  const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
+  await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+  await run.advance(20_000);
+  made.resolve(undefined);
+  await run.advance(1_000);
+  return run;
+}
+
 const typesOf = (run: PlanRun): string[] =>
   run.world.ledger
     .events()
@@ -144,20 +162,7 @@ describe("isolated steps", () => {
   });
 
   it("that are cancelled while their worktree is made leave nothing, and start no agent", async () => {
-    const fake = createFakeWorktrees({});
-    const made = Promise.withResolvers<undefined>();
-    const worktrees: FakeWorktrees = {
-      ...fake,
-      open: async (name, folder) => {
-        await made.promise;
-        return fake.open(name, folder);
-      },
-    };
-    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
-    await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
-    await run.advance(20_000);
-    made.resolve(undefined);
-    await run.advance(1_000);
+    const run = await cancelWhileMade(createFakeWorktrees({}));
     expect(run.ordersOf("a")).toEqual([]);
     expect(await run.fates()).toMatchObject({ a: "cancelled" });
     expectNothingLeft(run);
@@ -166,20 +171,10 @@ describe("isolated steps", () => {
 
   it("that are cancelled while their worktree is made say when it cannot be removed", async () => {
     const fake = createFakeWorktrees({});
-    const made = Promise.withResolvers<undefined>();
-    const worktrees: FakeWorktrees = {
+    const run = await cancelWhileMade({
       ...fake,
-      open: async (name, folder) => {
-        await made.promise;
-        return fake.open(name, folder);
-      },
       remove: (name) => Promise.resolve(fake.trees.has(name) ? `${name} could not be removed` : undefined),
-    };
-    const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });
-    await run.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
-    await run.advance(20_000);
-    made.resolve(undefined);
-    await run.advance(1_000);
+    });
     const warnings = run.world.logged.filter(({ level }) => level === "warn");
     expect(warnings.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^a-1-[0-9a-f]{16} could not be removed$/u),

@@ -1,7 +1,8 @@
 /** Owns: worktrees, by the logs and by the disk: recorded before written, all or nothing, and none is left (W1 to W3). */
 import type { HostRun } from "../crash/plan-host.ts";
+import { listBroken } from "./check-steps.ts";
 import type { FactOf } from "./journal.ts";
-import { ABSENT, folderOf, type MadeWrite } from "./simulated-worktrees.ts";
+import { ABSENT, folderOf, isAtWork, type MadeWrite } from "./simulated-worktrees.ts";
 import type { World } from "./world.ts";
 
 type Opened = FactOf<"worktree.opened">;
@@ -42,23 +43,19 @@ export function checkWrite(world: World, { name, path, before, after }: MadeWrit
 function listOtherHolders({ ledger, files, clock, schedule }: World, opened: Opened, path: string): string[] {
   if (path === "merge.md" || schedule.setup.conflicts.strategy === "merge_if_safe") return [];
   const nowMs = clock.now();
-  return (
-    [...ledger.claims.entries.values()]
-      .filter(
-        ({ resource, expiresAtMs }) => resource === `file:${files.folder}/${path}` && expiresAtMs > nowMs,
-      )
-      // The owner has its steps work on what it holds itself.
-      .filter(({ runId, stepId }) => runId !== opened.runId || stepId !== opened.payload.stepId)
-      .filter(({ stepId }) => stepId !== "@owner")
-      .map(({ runId, stepId }) => `${runId}/${stepId}`)
-  );
+  const isOther = ({ runId, stepId }: { readonly runId: string; readonly stepId: string }): boolean =>
+    // The owner has its steps work on what it holds itself.
+    stepId !== "@owner" && (runId !== opened.runId || stepId !== opened.payload.stepId);
+  return [...ledger.claims.entries.values()]
+    .filter(({ resource, expiresAtMs }) => resource === `file:${files.folder}/${path}` && expiresAtMs > nowMs)
+    .filter(isOther)
+    .map(({ runId, stepId }) => `${runId}/${stepId}`);
 }
 
 /** An agent that can be stopped is stopped before its worktree is removed. */
 export function checkRemoval({ gateways }: World, name: string, run: HostRun | undefined): string[] {
-  const isOver = !run || run.ending !== undefined || run.forgottenAtMs !== undefined;
   // A gateway that took a plan over cannot stop the agents of another one.
-  if (isOver || gateways.length > 1 || !run.manner.cancel.startsWith("stops")) return [];
+  if (!isAtWork(run) || gateways.length > 1 || !run.manner.cancel.startsWith("stops")) return [];
   return [`W1: ${name} is removed while its agent is at work`];
 }
 
@@ -84,21 +81,24 @@ function listUnsaid({ repository, lines, deaths, gateways }: World): string[] {
 
 function checkFate({ journal, repository }: World, opened: Opened): string[] {
   const attempt = describeAttempt(opened);
-  const facts = journal.eventsOf(opened.runId).filter((event): event is FactOf<"worktree.removed"> => {
-    return "attempt" in event.payload && describeAttempt(event as FactOf<"worktree.removed">) === attempt;
-  });
-  const has = (type: string): boolean => facts.some((fact) => (fact.type as string) === type);
-  const isWritten = repository.writes.some(({ name }) => folderOf(name) === opened.payload.folder);
-  const hasCompleted = has("step.completed");
-  const unmerged = repository.listUnmerged(opened.payload.folder.slice(folderOf("").length));
-  const isBroken = {
-    [`W1: the worktree of ${attempt} is never removed`]: !has("worktree.removed"),
-    [`W2: ${attempt} counts and was neither merged nor asked about`]:
-      hasCompleted && !has("worktree.merged") && !has("worktree.conflicted"),
+  const { folder, ...about } = opened.payload;
+  const types = new Set(
+    journal.eventsOf(opened.runId).flatMap(({ type, payload }) => {
+      const isOfAttempt = "attempt" in payload && "stepId" in payload && payload.attempt === about.attempt;
+      return isOfAttempt && payload.stepId === about.stepId ? [type] : [];
+    }),
+  );
+  const isWritten = repository.writes.some(({ name }) => folderOf(name) === folder);
+  const isCounted = types.has("step.completed");
+  const isConflicted = types.has("worktree.conflicted");
+  const isMerged = types.has("worktree.merged");
+  const unmerged = repository.listUnmerged(folder.slice(folderOf("").length));
+  return listBroken({
+    [`W1: the worktree of ${attempt} is never removed`]: !types.has("worktree.removed"),
+    [`W2: ${attempt} counts and was neither merged nor asked about`]: isCounted && !isMerged && !isConflicted,
     [`W2: ${attempt} is merged without ${unmerged.join(" and ")}`]:
-      has("worktree.merged") && !has("worktree.conflicted") && unmerged.length > 0,
+      isMerged && !isConflicted && unmerged.length > 0,
     [`W2: ${attempt} does not count, and was written without a word`]:
-      isWritten && !hasCompleted && !has("worktree.conflicted"),
-  };
-  return Object.entries(isBroken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
+      isWritten && !isCounted && !isConflicted,
+  });
 }

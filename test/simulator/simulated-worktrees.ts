@@ -149,13 +149,13 @@ function isChance({ seed }: Repository, subject: string, probability: number): b
   return diceOf(deriveSeed(seed, `worktree ${subject}`)).chance(probability);
 }
 
-function isAtWork({ findRun }: Repository, name: string): boolean {
-  const run = findRun(folderOf(name));
+export function isAtWork(run: HostRun | undefined): run is HostRun {
   return run !== undefined && run.ending === undefined && run.forgottenAtMs === undefined;
 }
 
 function open(repository: Repository, name: string): WorktreeOpened {
-  if (isAtWork(repository, name)) repository.report(`W1: ${name} is made anew while its agent is at work`);
+  if (isAtWork(repository.findRun(folderOf(name))))
+    repository.report(`W1: ${name} is made anew while its agent is at work`);
   if (isChance(repository, `open ${name}`, 0.05))
     return { kind: "refused", message: "the repository is locked" };
   repository.names.add(name);
@@ -186,7 +186,8 @@ function listUnmerged(repository: Repository, name: string): string[] {
 }
 
 function compare(repository: Repository, { name }: OpenWorktree): WorktreeCompared {
-  if (isAtWork(repository, name)) repository.report(`W2: ${name} is merged while its agent is at work`);
+  if (isAtWork(repository.findRun(folderOf(name))))
+    repository.report(`W2: ${name} is merged while its agent is at work`);
   if (!repository.names.has(name)) return { kind: "failed", message: ABSENT };
   if (isChance(repository, `compare ${name}`, 0.04)) return { kind: "failed", message: "git ended with 128" };
   if (isChance(repository, `much ${name}`, 0.04)) return { kind: "too_much", message: "it is too much" };

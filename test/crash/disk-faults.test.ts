@@ -3,6 +3,8 @@
  * there on, wholly or by half. `DISK_FAULT_STRIDE` sets which: every n-th, each in five ways.
  */
 import { execFile } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -13,6 +15,34 @@ import { buildFailingDisk, canFailDisks } from "./failing-disk.ts";
 
 const PROCESS = fileURLToPath(new URL("disk-process.ts", import.meta.url));
 const STRIDE = chooseCampaignSize("DISK_FAULT_STRIDE", { short: 12, long: 1 });
+
+const DISK = new URL("failing-disk.ts", import.meta.url).href;
+
+/** Writes a file elsewhere through the number of a closed file of the folder, and prints what the disk counted. */
+const WRITE_ELSEWHERE = `
+  import { closeSync, openSync, writeSync } from "node:fs";
+  import { openFailingDisk } from ${JSON.stringify(DISK)};
+  const disk = openFailingDisk();
+  const [inside, elsewhere] = process.argv.slice(1);
+  closeSync(openSync(inside, "w"));
+  const file = openSync(elsewhere, "w");
+  disk.arm({ error: "EIO", at: 1, isLasting: true, isPartial: false });
+  writeSync(file, "sound");
+  console.log(JSON.stringify(disk.disarm()));
+`;
+
+describe.runIf(canFailDisks())("a disk that fails in one folder", () => {
+  it("never fails a file elsewhere that has the number of a closed one", async () => {
+    using folder = createTempFolder();
+    const watched = join(folder.path, "watched");
+    mkdirSync(watched);
+    const env = { ...process.env, ...buildFailingDisk(watched) };
+    const args = ["--input-type=module", "-e", WRITE_ELSEWHERE];
+    const files = [join(watched, "file"), join(folder.path, "elsewhere")];
+    const { stdout } = await promisify(execFile)(process.execPath, [...args, ...files], { env });
+    expect(JSON.parse(stdout)).toEqual({ operations: 0, failures: 0 });
+  });
+});
 
 describe.runIf(canFailDisks())("a gateway on a disk that fails", () => {
   it("lives, refuses what it cannot record and loses nothing that it acknowledged", async () => {

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -31,7 +32,13 @@ struct control {
 
 static struct control *control;
 static const char *folder;
-static _Atomic char watched[FILES_MAX];
+
+/* The file that an open descriptor was for: Node.js closes with a system call that nothing here sees, and the number is used again. */
+struct identity {
+  dev_t device;
+  ino_t node; /* 0: not in the folder */
+};
+static struct identity watched[FILES_MAX];
 
 static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
 
@@ -48,7 +55,23 @@ __attribute__((constructor)) static void prepare(void) {
 
 static int is_inside(const char *path) { return folder && path && strncmp(path, folder, strlen(folder)) == 0; }
 
-static int is_watched(int file) { return file >= 0 && file < FILES_MAX && watched[file]; }
+static void watch(int file, int inside) {
+  struct stat status;
+  if (file < 0 || file >= FILES_MAX) return;
+  if (!inside || fstat(file, &status) != 0) {
+    watched[file].node = 0;
+    return;
+  }
+  watched[file].device = status.st_dev;
+  watched[file].node = status.st_ino;
+}
+
+static int is_watched(int file) {
+  struct stat status;
+  if (file < 0 || file >= FILES_MAX || watched[file].node == 0) return 0;
+  if (fstat(file, &status) != 0) return 0;
+  return status.st_dev == watched[file].device && status.st_ino == watched[file].node;
+}
 
 /* Counts an operation; true when it is to fail. */
 static int fails(void) {
@@ -68,10 +91,10 @@ static int fails(void) {
     va_start(rest, flags);                                            \
     mode_t mode = va_arg(rest, mode_t);                               \
     va_end(rest);                                                     \
-    if (!is_inside(path)) return real(path, flags, mode);             \
-    if (fails()) return -1;                                           \
+    int inside = is_inside(path);                                     \
+    if (inside && fails()) return -1;                                 \
     int file = real(path, flags, mode);                               \
-    if (file >= 0 && file < FILES_MAX) watched[file] = 1;             \
+    watch(file, inside);                                              \
     return file;                                                      \
   }
 OPEN(open)
@@ -80,7 +103,7 @@ OPEN(open64)
 int close(int file) {
   static int (*real)(int);
   if (!real) real = next("close");
-  if (file >= 0 && file < FILES_MAX) watched[file] = 0;
+  watch(file, 0);
   return real(file);
 }
 

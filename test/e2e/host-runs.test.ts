@@ -31,9 +31,9 @@ const sumOfTokens = (requests: readonly RecordedRequest[]): number =>
 /** Where the host does not go on with the turn, its log says more. */
 async function waitUntilResumed(word: string): Promise<void> {
   await stage.untilAsked(word, 2).catch((cause: unknown) => {
-    const lines = stage.host.gateway.log().split("\n");
-    const recoveryLines = lines.filter((line) => /recover|interrupt|telling/iu.test(line)).slice(-40);
-    throw new Error(`the host did not go on with the turn: ${recoveryLines.join("\n")}`, { cause });
+    const [, sinceRestart = ""] = stage.host.gateway.log().split(/^.*marked \d+ startup-orphaned/mu);
+    const lines = sinceRestart.split("\n").filter((line) => !line.includes("[ws]"));
+    throw new Error(`the host did not go on with the turn: ${lines.slice(0, 120).join("\n")}`, { cause });
   });
 }
 
@@ -340,7 +340,8 @@ describe("what waited behind another turn of its owner when the gateway was kill
     });
     expect(decided).toEqual({ kind: "absent" });
     expect(await stage.start(queued, "owner")).toMatchObject({ kind: "started" });
-    expect(await stage.follow(queued, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    const end = await stage.follow(queued, "owner");
+    expect(end, JSON.stringify(end)).toMatchObject({ kind: "ended", outcome: "completed" });
     expect(stage.requestsThatSay("told-after-kill")).toHaveLength(1);
     const keys = (await stage.messagesOf(queued.childSessionKey)).map(({ idempotencyKey }) => idempotencyKey);
     expect(keys.filter((key) => key?.includes(queued.idempotencyKey))).toEqual([

@@ -191,6 +191,23 @@ describe("an append that fails", () => {
     expect(factsOf(w).filter((type) => type === "step.admitted")).toHaveLength(2);
   });
 
+  it("is never found on disk, and what stands without it is", async () => {
+    const w = createWorld();
+    const { log, fail: breakIt } = createFailingLog(w);
+    await log.submit(RUN, [OPEN, spawn("a")]);
+    const doomed = log.submit(RUN, [spawn("b")]);
+    await waitUntilSettled();
+    const countSteps = (min: number) =>
+      log.findOnDisk(RUN, (state) =>
+        state.kind === "open" && state.steps.size >= min ? state.steps.size : undefined,
+      );
+    const counted = Promise.all([countSteps(1), countSteps(2), countSteps(3)]);
+    await waitUntilSettled();
+    breakIt();
+    await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
+    expect(await counted).toEqual([1, undefined, undefined]);
+  });
+
   it("takes back the refusal that rested on it", async () => {
     const w = createWorld();
     const { log, fail: breakIt } = createFailingLog(w);

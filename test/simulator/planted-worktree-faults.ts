@@ -35,9 +35,9 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "worktree-removed-for-void-end",
-    file: `${RUNTIME}/worktrees/remove-worktree.ts`,
-    find: "  if (basis.isVoid) return;\n",
-    replace: "",
+    file: `${RUNTIME}/log/run-log.ts`,
+    find: "if (await isDurable(entry)) return find(entry.state);",
+    replace: "await isDurable(entry); return find(entry.state);",
     breaks: "W2: a worktree is removed for an end that did not reach the ledger",
   },
   {

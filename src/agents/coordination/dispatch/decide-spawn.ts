@@ -81,12 +81,12 @@ function findSameCall(state: OpenCoordination, command: AdmitSpawn): StepId | un
   return undefined;
 }
 
-/** Returns a free id for a spawn. Ids of planned steps never begin with `@`, so the id is also free of steps not admitted yet. */
+/**
+ * Returns a free id for a spawn: no step ever goes, so the number is new. Ids of planned steps never begin with `@`, so
+ * the id is also free of steps that are not admitted yet.
+ */
 function createStepId(state: OpenCoordination): StepId {
-  const prefix = isPlanned(state) ? "@step-" : "step-";
-  let number = state.steps.size + 1;
-  while (state.steps.has(`${prefix}${number}` as StepId)) number += 1;
-  return `${prefix}${number}` as StepId;
+  return `${isPlanned(state) ? "@step-" : "step-"}${state.steps.size + 1}` as StepId;
 }
 
 function dispatchOf(

@@ -32,8 +32,6 @@ export async function findPlace(dependencies: Dependencies, { state, step }: ToP
   const { coordinationId } = state;
   const { stepId, agentId } = step.spec;
   const about = { coordinationId, stepId, attempt: step.phase.attempt };
-  // D1: nothing is made for a dispatch that may still fail to reach the disk.
-  await dependencies.runs.settled(coordinationId);
   const name = nameWorktree(dependencies, about);
   // W1: its removal waits, so that what is made when the attempt is over is removed.
   return dependencies.worktreeTurns.run(name, () => openUnlessOver(dependencies, about, { name, agentId }));
@@ -45,9 +43,11 @@ async function openUnlessOver(
   { name, agentId }: { readonly name: string; readonly agentId: AgentId },
 ): Promise<Place> {
   const { coordinationId, stepId, attempt } = about;
-  const state = await dependencies.runs.state(coordinationId);
-  if (state.kind !== "open" || isWorktreeOver(state, about)) return { kind: "late" };
-  const knownFolder = state.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
+  const attempted = await dependencies.runs.findOnDisk(coordinationId, (state) =>
+    state.kind === "open" && !isWorktreeOver(state, about) ? state : undefined,
+  );
+  if (!attempted) return { kind: "late" };
+  const knownFolder = attempted.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
   const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId));
   if (opened.kind === "refused") return opened;

@@ -95,10 +95,10 @@ async function stopObserved(
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: StopObserved,
 ): Promise<void> {
-  // D1: a child is not stopped for a fact that may still fail to reach the disk.
-  await dependencies.runs.settled(coordinationId);
-  const state = await dependencies.runs.state(coordinationId);
-  if (!isToStop(state, { stepId, attempt })) return;
+  const state = await dependencies.runs.findOnDisk(coordinationId, (current) =>
+    isToStop(current, { stepId, attempt }) ? current : undefined,
+  );
+  if (!state) return;
   const query = queryFor(state, stepId, new Set());
   if (!query?.childSessionKey) return;
   const cancelled = await stopChild(dependencies, state, { stepId, query });

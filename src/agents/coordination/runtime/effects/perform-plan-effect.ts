@@ -80,16 +80,6 @@ async function admitSteps(
   await submit(dependencies, state, [await draftAdmission(ruled, { graph, from, forkedFrom })]);
 }
 
-/** D1: no agent is stopped for a fact that may still fail to reach the disk. */
-async function stateOnDisk(
-  { runs }: EffectDependencies,
-  { coordinationId }: PlannedCoordination,
-): Promise<PlannedCoordination | undefined> {
-  await runs.settled(coordinationId);
-  const state = await runs.state(coordinationId);
-  return state.kind === "open" && isPlanned(state) ? state : undefined;
-}
-
 interface Ended {
   readonly state: PlannedCoordination;
   readonly step: Step;
@@ -101,7 +91,9 @@ async function stopStep(
   planned: PlannedCoordination,
   effect: StopStep,
 ): Promise<void> {
-  const due = findAttemptToStop(dependencies, await stateOnDisk(dependencies, planned), effect);
+  const due = await dependencies.runs.findOnDisk(planned.coordinationId, (state) =>
+    findAttemptToStop(dependencies, state, effect),
+  );
   if (!due) return;
   const { state, step, running } = due;
   await dependencies.halt(running.idempotencyKey);
@@ -129,11 +121,12 @@ function describePlaceOf(
 
 function findAttemptToStop(
   { clock }: EffectDependencies,
-  state: PlannedCoordination | undefined,
+  state: Coordination,
   { stepId, attempt }: StopStep,
 ): (Ended & { readonly running: Attempt }) | undefined {
-  const step = state?.plan.running.has(stepId) ? state.steps.get(stepId) : undefined;
-  if (!state || step?.phase.attempt !== attempt || !mustStop(state, step, clock.now())) return undefined;
+  if (state.kind !== "open" || !isPlanned(state)) return undefined;
+  const step = state.plan.running.has(stepId) ? state.steps.get(stepId) : undefined;
+  if (step?.phase.attempt !== attempt || !mustStop(state, step, clock.now())) return undefined;
   const running = attemptOf(state, step);
   return running && { state, step, running };
 }
@@ -178,11 +171,14 @@ async function stopStray(
   effect: StopStray,
 ): Promise<void> {
   const { stepId, attempt, childSessionKey } = effect;
-  const state = await stateOnDisk(dependencies, planned);
-  const stray = state?.plan.strays.get(childSessionKey);
-  const spec = state?.steps.get(stepId)?.spec;
-  if (!state || !stray || !spec) return;
-  const { dispatchedAtMs, childRunId } = stray;
+  const due = await dependencies.runs.findOnDisk(planned.coordinationId, (state) => {
+    const stray = state.kind === "open" ? state.plan?.strays.get(childSessionKey) : undefined;
+    const spec = state.kind === "open" ? state.steps.get(stepId)?.spec : undefined;
+    return state.kind === "open" && isPlanned(state) && stray && spec ? { state, stray, spec } : undefined;
+  });
+  if (!due) return;
+  const { state, spec } = due;
+  const { dispatchedAtMs, childRunId } = due.stray;
   const stoppedAttempt: Attempt = {
     idempotencyKey: createIdempotencyKey(state.coordinationId, stepId, attempt),
     agentId: spec.agentId,

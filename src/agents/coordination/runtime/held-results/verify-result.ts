@@ -34,11 +34,13 @@ export async function verifyResult(
   { coordinationId }: OpenCoordination,
   { stepId, attempt, checks }: VerifyResult,
 ): Promise<void> {
-  // The checked text must be on disk, and so must the fact that it is held (D1).
-  await dependencies.runs.settled(coordinationId);
-  const state = await dependencies.runs.state(coordinationId);
-  const step = state.kind === "open" ? findHeldStep(state, stepId) : undefined;
-  if (state.kind !== "open" || step?.phase.attempt !== attempt) return;
+  // The checked text is on disk with the fact that it is held.
+  const heldResult = await dependencies.runs.findOnDisk(coordinationId, (current) => {
+    const step = current.kind === "open" ? findHeldStep(current, stepId) : undefined;
+    return current.kind === "open" && step?.phase.attempt === attempt ? { state: current, step } : undefined;
+  });
+  if (!heldResult) return;
+  const { state, step } = heldResult;
   const task = (await findPlannedStep(dependencies, state, stepId))?.task;
   const result = await readHeldResult(dependencies, state, { step, task });
   if (!result) return recordNothingToCheck(dependencies, state, { step, checks });

@@ -68,6 +68,11 @@ export interface RunLog {
   state(runId: CoordinationId): Promise<Coordination>;
   /** The newest state, and what it rests on: texts made of it are submitted with that. @throws CoordinationError */
   stateOnBasis(runId: CoordinationId): Promise<{ readonly state: Coordination; readonly basis: AppendBasis }>;
+  /**
+   * D1: returns what `find` finds in a state that is on disk, as it is in the newest one; `undefined` where either has
+   * none. Nothing is done for what may still fail to reach the disk. @throws CoordinationError
+   */
+  findOnDisk<T>(runId: CoordinationId, find: (state: Coordination) => T | undefined): Promise<T | undefined>;
   /** The newest state with what other processes appended. @throws CoordinationError */
   latest(runId: CoordinationId): Promise<Coordination>;
   /** Tells the listeners of what other processes appended since the newest state. @throws CoordinationError */
@@ -144,6 +149,7 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
       const { state, basis } = await loadNewest(runId);
       return { state, basis };
     },
+    findOnDisk: (runId, find) => findOnDisk(() => loadNewest(runId), find),
     latest: async (runId) => (await readNewer(runId)).state,
     catchUp: async (runId) => {
       const { state, events } = await readNewer(runId);
@@ -153,13 +159,14 @@ export function createRunLog(dependencies: RunLogDependencies): RunLog {
     settled: async (runId) => {
       await entries.get(runId)?.durable;
     },
-    listTextsUnderWay: (runId) => {
-      const contents = [...(entries.get(runId)?.underWay ?? [])].flat();
-      return new Map(contents.map(({ ref, text }) => [ref.sha256, text]));
-    },
+    listTextsUnderWay: (runId) => listTexts(entries.get(runId)?.underWay ?? []),
     submit: (runId, commands, contents = [], options = {}) =>
       repeatAfterRaces(runId, () => tryAppend(runId, { commands, contents, ...options })),
   };
+}
+
+function listTexts(appends: Iterable<readonly ContentInput[]>): ReadonlyMap<string, string> {
+  return new Map([...appends].flat().map(({ ref, text }) => [ref.sha256, text]));
 }
 
 /** Returns an entry for a state that is on disk. */
@@ -210,6 +217,17 @@ async function foldNewer(store: LedgerStore, runId: CoordinationId, entry: Entry
   if (events.length === NEWER_MAX) return { state: await readState(store, runId), events };
   entry.state = events.reduce<Coordination>(evolve, state);
   return { state: entry.state, events };
+}
+
+async function findOnDisk<T>(
+  load: () => Promise<Entry>,
+  find: (state: Coordination) => T | undefined,
+): Promise<T | undefined> {
+  for (;;) {
+    const entry = await load();
+    if (find(entry.state) === undefined) return undefined;
+    if (await isDurable(entry)) return find(entry.state);
+  }
 }
 
 async function isDurable(entry: Entry): Promise<boolean> {

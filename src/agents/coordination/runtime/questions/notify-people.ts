@@ -24,13 +24,14 @@ export async function notifyPeople(
   { coordinationId }: OpenCoordination,
   { escalationId, notice, channel }: NotifyPeople,
 ): Promise<void> {
-  // D1: nobody is told of a question that may not reach the disk.
-  await dependencies.runs.settled(coordinationId);
-  const state = await dependencies.runs.state(coordinationId);
-  const escalation = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
-  if (state.kind !== "open" || !escalation || escalation.closed) return;
-  if (!listUnsentNotices(escalation).some((unsent) => unsent.notice === notice)) return;
-  const question = await questionOf(dependencies, state, escalation);
+  const due = await dependencies.runs.findOnDisk(coordinationId, (state) => {
+    const escalation = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
+    if (state.kind !== "open" || !escalation || escalation.closed) return undefined;
+    const isUnsent = listUnsentNotices(escalation).some((unsent) => unsent.notice === notice);
+    return isUnsent ? { state, escalation } : undefined;
+  });
+  if (!due) return;
+  const question = await questionOf(dependencies, due.state, due.escalation);
   const noticeId = `${question.questionId}:${notice}`;
   const to = dependencies.channelOf(channel);
   const outcome = await notifyChannel(dependencies, to, {

@@ -30,11 +30,12 @@ export async function tellSession(
   { coordinationId }: OpenCoordination,
   { tellingId }: TellSession,
 ): Promise<void> {
-  await dependencies.runs.settled(coordinationId);
-  const state = await dependencies.runs.state(coordinationId);
-  const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
-  if (state.kind !== "open" || !telling || dependencies.isTold(coordinationId, tellingId)) return;
-  const delivery = await deliverTelling(dependencies, state, telling);
+  const due = await dependencies.runs.findOnDisk(coordinationId, (state) => {
+    const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
+    return state.kind === "open" && telling ? { state, telling } : undefined;
+  });
+  if (!due || dependencies.isTold(coordinationId, tellingId)) return;
+  const delivery = await deliverTelling(dependencies, due.state, due.telling);
   if (dependencies.stopping.aborted || !delivery) return;
   const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "recordTelling", tellingId, delivery },

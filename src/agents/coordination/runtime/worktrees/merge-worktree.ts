@@ -50,8 +50,6 @@ export async function mergeWorktree(
   { coordinationId }: OpenCoordination,
   { stepId, attempt }: MergeWorktree,
 ): Promise<void> {
-  // D1: nothing is written for a result that may still fail to reach the disk.
-  await dependencies.runs.settled(coordinationId);
   const worktree = await findWorktree(dependencies, { coordinationId, stepId, attempt });
   if (!worktree) return;
   const { repository } = worktree.opened;
@@ -72,14 +70,15 @@ interface KnownWorktree {
   readonly merge?: Worktree["merge"];
 }
 
-async function findWorktree(
+function findWorktree(
   { runs }: MergeDependencies,
   { coordinationId, stepId, attempt }: Parameters<typeof nameWorktree>[1],
 ): Promise<KnownWorktree | undefined> {
-  const state = await runs.state(coordinationId);
-  if (state.kind !== "open" || !isToMerge(state, stepId, attempt)) return undefined;
-  const { opened, merge } = state.worktrees.get(worktreeKeyOf(stepId, attempt)) ?? {};
-  return opened && { state, opened, ...(merge && { merge }) };
+  return runs.findOnDisk(coordinationId, (state) => {
+    if (state.kind !== "open" || !isToMerge(state, stepId, attempt)) return undefined;
+    const { opened, merge } = state.worktrees.get(worktreeKeyOf(stepId, attempt)) ?? {};
+    return opened && { state, opened, ...(merge && { merge }) };
+  });
 }
 
 async function mergeBack(merge: Merge): Promise<void> {
@@ -110,11 +109,9 @@ async function writeMerged(
 }
 
 /** W2: false where the attempt is over meanwhile. */
-async function begin(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
+function begin(merge: Merge, writes: readonly WorktreeWrite[]): Promise<boolean> {
   const files = writes.map(({ path, before, after }) => ({ path, before, after }));
-  const isBegun = await submit(merge, { type: "beginMerge", ...aboutOf(merge), files });
-  await merge.dependencies.runs.settled(merge.state.coordinationId);
-  return isBegun;
+  return submit(merge, { type: "beginMerge", ...aboutOf(merge), files });
 }
 
 /** Takes up what an earlier try began. A file that is neither as it was nor as it was to be has been changed by somebody. */

@@ -19,11 +19,11 @@ async function removeIfOver(
   { coordinationId, stepId, attempt }: AttemptName,
   name: string,
 ): Promise<void> {
-  const { state, basis } = await dependencies.runs.stateOnBasis(coordinationId);
-  if (state.kind !== "open" || !isWorktreeOver(state, { stepId, attempt })) return;
-  // D1: nothing is removed for an end that fails to reach the disk: the work may still be to be merged.
-  await dependencies.runs.settled(coordinationId);
-  if (basis.isVoid) return;
+  // For an end that fails to reach the disk nothing is removed: the work may still be to be merged.
+  const isOver = await dependencies.runs.findOnDisk(coordinationId, (state) =>
+    state.kind === "open" && isWorktreeOver(state, { stepId, attempt }) ? true : undefined,
+  );
+  if (!isOver) return;
   const left = await dependencies.worktrees.remove(name);
   if (left !== undefined) dependencies.logger.warn({ runId: coordinationId, stepId }, left);
   await dependencies.runs.submit(coordinationId, [

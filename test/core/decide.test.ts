@@ -238,7 +238,11 @@ describe("an admitted spawn", () => {
     const [step] = open.steps.values();
     const ids = Array.from({ length: BOUNDS.stepsPerCoordinationMax }, (_, index) => stepId(index + 1));
     const full: Coordination = { ...open, steps: OrderedMap(ids.map((id) => [id, step!])) };
-    expect(decide(full, spawn("b"), timeAt(0))).toMatchObject({ kind: "refused", code: "TOO_MANY_STEPS" });
+    expect(decide(full, spawn("b"), timeAt(0))).toMatchObject({
+      kind: "refused",
+      code: "TOO_MANY_STEPS",
+      reason: `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`,
+    });
   });
 });
 

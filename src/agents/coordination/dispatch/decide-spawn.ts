@@ -6,10 +6,10 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { openStepsOf, type OpenCoordination } from "../ledger/state.ts";
 import { refuseSpawnByBudget } from "./decide-budget.ts";
 import { refuse, type Decision } from "./decision.ts";
-import { isPlanned, limitIn } from "./plan-rules.ts";
+import { isPlanned } from "./plan-rules.ts";
 
 /** Admits a spawn and records the intent to begin it (D1); one that the log already has is a replay (D2). */
 export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
@@ -48,16 +48,14 @@ export function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: Ep
 /** Finds the spawn budget that is spent, the plan's or the step's, where the spawn comes from a child of a plan. */
 function findExhaustedBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
   if (!isPlanned(state)) return undefined;
-  const { spawns } = state.created.plan?.budget ?? {};
   const { spent, allowedFrom } = state.plan;
-  if (spawns !== undefined && spent.spawns - allowedFrom.spawns >= spawns) return "the plan";
+  if (isUsedUp(spent.spawns - allowedFrom.spawns, state.created.plan?.budget)) return "the plan";
   const parent = parentStepId && state.steps.get(parentStepId);
-  return parent && hasSpentSpawns(parent) ? "the step" : undefined;
+  return parent && isUsedUp(parent.spent?.spawns ?? 0, parent.spec.planned?.budget) ? "the step" : undefined;
 }
 
-function hasSpentSpawns({ spec, spent }: Step): boolean {
-  const budget = spec.planned?.budget;
-  return spent !== undefined && limitIn(spent, { spawns: budget?.spawns }) !== undefined;
+function isUsedUp(spawned: number, budget: { readonly spawns?: number | undefined } | undefined): boolean {
+  return spawned >= (budget?.spawns ?? Number.POSITIVE_INFINITY);
 }
 
 function draftAcknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {

@@ -105,6 +105,15 @@ describe("a command is refused in words", () => {
     expect(describeReason(open().when(command))).toBe(reason);
   });
 
+  it("where an earlier attempt ended as the current one has", () => {
+    const scene = openPlanned({ retryBudget: 1 }).then(failStep("a"));
+    scene.passes(60_000);
+    scene.then(dispatch("a", 2), startStep("a", 2), finish("a", 2));
+    expect(describeReason(scene.when(finish("a")))).toBe(
+      "STALE_ATTEMPT: attempt 1 of step a is not the current attempt, which is 2",
+    );
+  });
+
   it("where a planned step was dispatched to another session, or not at all", () => {
     const planned = planScene(openPlan({ steps: 1 }), admit(planStep("a")));
     expect(describeReason(planned.when(finish("a", 0)))).toBe("NOT_DISPATCHED: step a was not dispatched");

@@ -53,6 +53,13 @@ describe("a result that is to be revised", () => {
     expect(scene.last(COMPLETED).payload).toMatchObject({ attempt: 2, released: "verified" });
   });
 
+  it("is known where its attempt is said to have completed once more, and is not known to have failed", () => {
+    const scene = createHeldScene(CHECKING);
+    scene.then(ruleVerdict(scene, "a", "revise"));
+    expect(scene.says(finishDone("a"))).toBe("replay");
+    expect(scene.says(failStep("a"))).toMatch(/^STEP_ENDED/u);
+  });
+
   it("costs none of the attempts that may fail", () => {
     const scene = createHeldScene(CHECKING, undefined, { fields: { retryBudget: 1 } });
     scene.then(ruleVerdict(scene, "a", "revise"), dispatch("a", 2), startStep("a", 2), failStep("a", 2));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { formatUnmetCriteria } from "../../src/agents/coordination/runtime/held-results/gave-up.ts";
 import { judgePlan } from "../../src/agents/coordination/runtime/held-results/judge-plan.ts";
 import { createWorld } from "../support/fake-clock-host.ts";
@@ -33,10 +34,13 @@ async function judgeScene(outputs: string | undefined, end = finish("a", 1, { ou
   );
   const get = (sha256: string) => Promise.resolve(sha256 === contentRef("out").sha256 ? outputs : undefined);
   const met = await judgePlan(
-    { runs: { settled: () => Promise.resolve() }, content: { get } } as never,
-    scene.open,
+    {
+      runs: { findOnDisk: (_: string, find: (state: Coordination) => unknown) => find(scene.state) },
+      content: { get },
+    } as never,
+    scene.open.coordinationId,
   );
-  return Object.fromEntries(met.map((each) => [each.key, each.met]));
+  return Object.fromEntries((met ?? []).map((each) => [each.key, each.met]));
 }
 
 describe("how far a plan reached what it is for", () => {

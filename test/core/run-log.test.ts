@@ -208,6 +208,21 @@ describe("an append that fails", () => {
     expect(await counted).toEqual([1, undefined, undefined]);
   });
 
+  it("hides nothing that is on disk: what it would have ended is found once it failed", async () => {
+    const w = createWorld();
+    const { log, fail: breakIt } = createFailingLog(w);
+    await log.submit(RUN, [OPEN, spawn("a")]);
+    const doomed = log.submit(RUN, [timeOut(1)]);
+    await waitUntilSettled();
+    const found = log.findOnDisk(RUN, (state) =>
+      state.kind === "open" && state.openSteps.size > 0 ? state.openSteps.size : undefined,
+    );
+    await waitUntilSettled();
+    breakIt();
+    await expect(doomed).rejects.toMatchObject({ code: "LEDGER_FULL" });
+    expect(await found).toBe(1);
+  });
+
   it("takes back the refusal that rested on it", async () => {
     const w = createWorld();
     const { log, fail: breakIt } = createFailingLog(w);

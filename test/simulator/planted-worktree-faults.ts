@@ -36,8 +36,8 @@ export const WORKTREE_FAULTS: readonly PlantedFault[] = [
   {
     name: "worktree-removed-for-void-end",
     file: `${RUNTIME}/log/run-log.ts`,
-    find: "if (await isDurable(entry)) return find(entry.state);",
-    replace: "await isDurable(entry); return find(entry.state);",
+    find: "if (await isDurable(entry)) return found",
+    replace: "await isDurable(entry); return found",
     breaks: "W2: a worktree is removed for an end that did not reach the ledger",
   },
   {

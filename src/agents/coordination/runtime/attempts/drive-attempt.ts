@@ -10,7 +10,7 @@ import { stepError } from "../../contracts/fact-fields.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
-import type { OpenCoordination, Step } from "../../ledger/state.ts";
+import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
@@ -92,26 +92,22 @@ export async function driveAttempt(
 }
 
 /** Reads the attempt as the ledger has it now; `undefined` once it is over. */
-async function readCurrentAttempt({
-  dependencies,
-  runId,
-  stepId,
-  attempt: number,
-  starts,
-}: Drive): Promise<Current | undefined> {
+async function readCurrentAttempt(drive: Drive): Promise<Current | undefined> {
+  const { dependencies, runId, stepId, starts } = drive;
   const state = await dependencies.runs.state(runId);
-  if (state.kind !== "open") return undefined;
+  if (state.kind !== "open" || isOver(drive, state)) return undefined;
   const step = state.steps.get(stepId);
-  if (!step || step.phase.attempt !== number || !isAtWork(step)) return undefined;
-  const attempt = attemptOf(state, step);
+  const attempt = step && attemptOf(state, step);
   if (!attempt) return undefined;
   const runner = chooseRunner(dependencies, step.spec);
   if (!isDelivery(step)) starts.atWork = { runner, attempt };
   return { state, step, attempt, runner };
 }
 
-function isAtWork({ phase }: Step): boolean {
-  return phase.status === "dispatched" || phase.status === "running";
+function isOver({ stepId, attempt }: Drive, state: Coordination): boolean {
+  const phase = state.kind === "open" ? state.steps.get(stepId)?.phase : undefined;
+  const isAtWork = phase?.status === "dispatched" || phase?.status === "running";
+  return !isAtWork || phase.attempt !== attempt;
 }
 
 async function submit(
@@ -203,8 +199,10 @@ async function stopIfOver(drive: Drive, { runner, attempt, step }: Current): Pro
   if (!drive.signal.aborted || isDelivery(step)) return;
   await drive.over;
   try {
-    await drive.dependencies.runs.settled(drive.runId);
-    if (!(await readCurrentAttempt(drive))) await runner.cancel(attempt);
+    const isGivenUp = await drive.dependencies.runs.findOnDisk(drive.runId, (state) =>
+      isOver(drive, state) ? true : undefined,
+    );
+    if (isGivenUp) await runner.cancel(attempt);
   } catch (error) {
     const message = describeError(error);
     drive.dependencies.logger.warn(

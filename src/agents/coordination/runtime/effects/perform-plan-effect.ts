@@ -43,9 +43,7 @@ export async function performPlanEffect(
     case "skipSteps":
       return submit(dependencies, state, [{ type: "skipSteps", stepIds: effect.stepIds }]);
     case "judgePlan":
-      return submit(dependencies, state, [
-        { type: "judgePlan", successCriteria: await judgePlan(dependencies, state) },
-      ]);
+      return recordJudgement(dependencies, state);
     case "tripBreaker":
       return submit(dependencies, state, [{ type: "tripBreaker" }]);
     case "stopStep":
@@ -67,6 +65,11 @@ async function submit(
   commands: readonly Command[],
 ): Promise<void> {
   await dependencies.runs.submit(coordinationId, commands);
+}
+
+async function recordJudgement(dependencies: EffectDependencies, state: PlannedCoordination): Promise<void> {
+  const successCriteria = await judgePlan(dependencies, state.coordinationId);
+  if (successCriteria) await submit(dependencies, state, [{ type: "judgePlan", successCriteria }]);
 }
 
 async function admitSteps(

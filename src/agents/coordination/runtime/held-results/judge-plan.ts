@@ -1,7 +1,7 @@
 /** Owns: finding out how far a plan reached what it is for, from the outputs of its steps (RFC 0090, section C). */
-import type { StepId } from "../../contracts/ids.ts";
+import type { CoordinationId, StepId } from "../../contracts/ids.ts";
 import type { CriterionMet } from "../../contracts/verification.ts";
-import type { PlannedCoordination } from "../../dispatch/plan-rules.ts";
+import { isPlanned, isWorkedOff, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { computeVerdict } from "../../dispatch/settle-plan.ts";
 import { lookUpValue } from "../../plan/fill-input.ts";
 import { createProblemList } from "../../plan/plan-problem.ts";
@@ -11,12 +11,15 @@ import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts
 
 type JudgeDependencies = Pick<RuntimeDependencies, "runs" | "content">;
 
-/** Judges a plan by its outputs. An output that cannot be read was not reached. */
+/** Judges a plan by its outputs. An output that cannot be read was not reached. `undefined`: there is nothing to judge. */
 export async function judgePlan(
   { runs, content }: JudgeDependencies,
-  state: PlannedCoordination,
-): Promise<CriterionMet[]> {
-  await runs.settled(state.coordinationId);
+  coordinationId: CoordinationId,
+): Promise<CriterionMet[] | undefined> {
+  const state = await runs.findOnDisk(coordinationId, (current) =>
+    current.kind === "open" && isPlanned(current) && isWorkedOff(current) ? current : undefined,
+  );
+  if (!state) return undefined;
   const { steps } = computeVerdict(state);
   const isWhole = steps.completed === steps.total;
   const criteria = state.created.plan?.successCriteria ?? [];

@@ -225,8 +225,9 @@ async function findOnDisk<T>(
 ): Promise<T | undefined> {
   for (;;) {
     const entry = await load();
-    if (find(entry.state) === undefined) return undefined;
-    if (await isDurable(entry)) return find(entry.state);
+    const found = find(entry.state);
+    // An append that fails may also hide something.
+    if (await isDurable(entry)) return found === undefined ? undefined : find(entry.state);
   }
 }
 

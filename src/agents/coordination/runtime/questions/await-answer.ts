@@ -31,13 +31,12 @@ export async function awaitAnswer(
   const claim = dependencies.waits.claim(coordinationId, tellingId);
   try {
     const untilMs = addMs(dependencies.clock.now(), waitMs);
-    await dependencies.waits.until(
-      async () =>
-        findQuestion(await dependencies.runs.latest(coordinationId), escalationId)?.closed !== undefined,
-      { untilMs, ...(signal && { signal }) },
-    );
-    const state = await dependencies.runs.latest(coordinationId);
-    const question = findQuestion(state, escalationId);
+    const readClosed = () => readClosedQuestion(dependencies, coordinationId, escalationId);
+    await dependencies.waits.until(async () => (await readClosed()) !== undefined, {
+      untilMs,
+      ...(signal && { signal }),
+    });
+    const question = await readClosed();
     if (!question?.closed) return { kind: "open" };
     const { resolution } = question.closed;
     if (signal?.aborted) return { kind: "open" };
@@ -55,6 +54,19 @@ export async function awaitAnswer(
     // Sessions that were left to tell are told once nobody waits for it.
     claim.release(() => void lookAgain(dependencies, coordinationId));
   }
+}
+
+async function readClosedQuestion(
+  { runs }: WaitDependencies,
+  coordinationId: CoordinationId,
+  escalationId: string,
+): Promise<Escalation | undefined> {
+  // Another process may have recorded the answer.
+  await runs.latest(coordinationId);
+  return runs.findOnDisk(coordinationId, (state) => {
+    const question = findQuestion(state, escalationId);
+    return question?.closed ? question : undefined;
+  });
 }
 
 async function lookAgain({ runs, watch, logger }: WaitDependencies, runId: CoordinationId): Promise<void> {

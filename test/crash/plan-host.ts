@@ -211,7 +211,7 @@ function endingOf({ manner, number }: HostRun): ChildEnding {
   const usage = manner.tokens === undefined ? {} : { usage: { tokens: manner.tokens } };
   switch (manner.ending) {
     case "completed":
-      return { outcome: "completed", reply: JSON.stringify({ n: number }), ...usage };
+      return { outcome: "completed", reply: JSON.stringify({ n: number, good: true }), ...usage };
     case "prose":
       return { outcome: "completed", reply: `done, that was number ${number}`, ...usage };
     case "invalid":
@@ -227,7 +227,10 @@ async function reportOf(host: Host, run: HostRun): Promise<void> {
   const { says } = run.manner.report;
   const times = says === "twice" ? [1, 2] : [1];
   for (const time of times) {
-    const outputs = { n: says === "invalid" ? `report ${run.number}` : run.number * 1_000 + time };
+    const outputs = {
+      n: says === "invalid" ? `report ${run.number}` : run.number * 1_000 + time,
+      good: true,
+    };
     const input: HostRun["reports"][number] = {
       outputs,
       outcome: says === "failed" ? "failed" : "completed",

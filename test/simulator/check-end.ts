@@ -2,6 +2,7 @@
 import { problemsOf } from "../crash/plan-check.ts";
 import type { PlayedPlan } from "../crash/plan-play.ts";
 import { checkForks } from "./check-forks.ts";
+import { checkJudgements } from "./check-judgements.ts";
 import { checkPromises } from "./check-promises.ts";
 import { checkSpawns } from "./check-spawns.ts";
 import { checkWorktreesAtEnd } from "./check-worktrees.ts";
@@ -17,6 +18,7 @@ export async function checkEnd(world: World): Promise<void> {
   problems.push(
     ...checkPromises(world),
     ...checkForks(world),
+    ...checkJudgements(world),
     ...checkWorktreesAtEnd(world),
     ...checkSpawns(world),
   );

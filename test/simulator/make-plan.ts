@@ -16,8 +16,21 @@ export interface PlanWish {
 /** The same wish of the same schedule is the same plan. */
 export function planFor(schedule: Schedule, wish: PlanWish): Fields {
   const { focus, hasWorktrees } = schedule.setup;
-  const plan = focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
+  const made = focus ? makeSmallPlan(schedule.seed, focus, wish) : makeLargePlan(schedule, wish);
+  const plan = setCriteria(schedule.seed, made);
   return hasWorktrees ? isolateSteps(schedule.seed, plan) : plan;
+}
+
+/** Half of the plans say what they are for: that all steps complete, and that one of them says "good". */
+function setCriteria(seed: number, plan: Fields): Fields {
+  const steps = plan["steps"] as readonly Fields[];
+  const dice = diceOf(deriveSeed(seed, `success criteria of ${String(plan["coordinationId"])}`));
+  if (dice.chance(0.5)) return plan;
+  const stepId = String(steps[dice.int(0, steps.length - 1)]?.["stepId"]);
+  return {
+    ...plan,
+    successCriteria: [{ key: "all" }, { key: stepId, when: `{{steps.${stepId}.outputs.good}}` }],
+  };
 }
 
 /** Most steps have a worktree, so that their files meet. */

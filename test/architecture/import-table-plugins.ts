@@ -183,7 +183,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/withholding": {
     folders:
-      "core/ledger core/gates core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access",
+      "core/ledger core/gates core/contracts/config core/runtime plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts core/runtime/results",
   },
   "plugins/openclaw/writes": {

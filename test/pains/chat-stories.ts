@@ -14,17 +14,28 @@ export const CHAT = "chat-recorder";
 /** Settings that both gateways need for it. */
 export const CHAT_CONFIG: Json = { channels: { [CHAT]: { enabled: true } } };
 
-const ownerOf = (label: string): string => `agent:main:${CHAT}:direct:${label}`;
+export const chatOwnerOf = (label: string): string => `agent:main:${CHAT}:direct:${label}`;
 
 /** A person's message, in a chat of its own, on which the agent spawns a child. */
-async function write(stage: Stage, label: string, turn: Turn, onAnnounce: string): Promise<void> {
+export async function writeInChat(
+  stage: Stage,
+  label: string,
+  turn: Turn,
+  onAnnounce: string,
+): Promise<void> {
   const task = scriptOf({ turns: [turn, { say: `${label} is done` }] });
   const message = scriptOf({
     turns: [{ spawn: [{ label, task }] }, { say: "I asked somebody." }],
     onAnnounce,
   });
   const chat = { channel: CHAT, to: label, deliver: true };
-  const run = { message, agentId: "main", sessionKey: ownerOf(label), idempotencyKey: randomUUID(), ...chat };
+  const run = {
+    message,
+    agentId: "main",
+    sessionKey: chatOwnerOf(label),
+    idempotencyKey: randomUUID(),
+    ...chat,
+  };
   await stage.gateway.call("agent", run, WAIT_MS_MAX);
 }
 
@@ -33,20 +44,20 @@ interface Sent {
   readonly text?: string;
 }
 
-async function readChat({ gateway }: Stage, to: string): Promise<string[]> {
+export async function readChat({ gateway }: Stage, to: string): Promise<string[]> {
   const { sent } = (await gateway.call(`${CHAT}.seen`)) as unknown as { readonly sent: readonly Sent[] };
   return sent.filter((message) => message.to.includes(to)).map(({ text = "" }) => text);
 }
 
-function waitUntilSent(stage: Stage, to: string, words: string): Promise<unknown> {
+export function waitUntilSent(stage: Stage, to: string, words: string): Promise<unknown> {
   const isSent = async (): Promise<boolean> =>
     (await readChat(stage, to)).some((text) => text.includes(words));
   return waitFor(isSent, { what: `${words} in the chat`, timeoutMs: WAIT_MS_MAX, everyMs: 250 });
 }
 
-async function waitUntilSuppressed(stage: Stage, label: string): Promise<Json[]> {
+export async function waitUntilSuppressed(stage: Stage, label: string): Promise<Json[]> {
   const readFacts = async (): Promise<Json[]> => {
-    const [state] = (await stage.of(ownerOf(label))).slice(-1);
+    const [state] = (await stage.of(chatOwnerOf(label))).slice(-1);
     return state ? factsOf(await stage.events(state), "message.suppressed") : [];
   };
   return waitFor(async () => ((await readFacts()).length > 0 ? readFacts() : undefined), {
@@ -55,19 +66,19 @@ async function waitUntilSuppressed(stage: Stage, label: string): Promise<Json[]>
   });
 }
 
-const SECRET = "raw words of the child";
+export const SECRET = "raw words of the child";
 
 /** P22: a parent has nothing to say of what its child found. */
 export async function tellRawWords({ plain, coordinated }: Pair): Promise<void> {
   const label = "silent-parent";
   const turn = { say: `${SECRET} of ${label}` };
-  await write(plain, label, turn, "");
+  await writeInChat(plain, label, turn, "");
   await waitUntilSent(plain, label, turn.say);
 
-  await write(coordinated, label, turn, "");
+  await writeInChat(coordinated, label, turn, "");
   const [fact] = await waitUntilSuppressed(coordinated, label);
   expect(fact).toMatchObject({ channel: CHAT, chars: turn.say.length, media: 0 });
-  await coordinated.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+  await coordinated.until(chatOwnerOf(label), hasEnded, WAIT_MS_MAX);
   expect((await readChat(coordinated, label)).join("\n")).not.toContain(SECRET);
   expect(await coordinated.verify()).toMatchObject({ ok: true, problems: [] });
 }
@@ -77,7 +88,7 @@ export async function sayInParentsName({ plain, coordinated }: Pair): Promise<vo
   const label = "telling-parent";
   const words = `${SECRET} of ${label}`;
   for (const stage of [plain, coordinated]) {
-    await write(stage, label, { say: words }, words);
+    await writeInChat(stage, label, { say: words }, words);
     await waitUntilSent(stage, label, words);
   }
 }

@@ -15,9 +15,14 @@ export function createRules(): Rule[] {
   ];
 }
 
-/** The turn that tells a result takes longer than its gateway lives. */
+/** The turns that tell these results take longer than their gateways live. */
 export function createSlowRules(): Rule[] {
-  return [answerOnce((text) => isTelling(text, "posted"), { delayMs: 120_000, say: NEVER_SAID })];
+  const slow: Turn = { delayMs: 120_000, say: NEVER_SAID };
+  return [
+    answerOnce((text) => isTelling(text, "posted"), slow),
+    answerOnce((text) => isAnnounce(text) && text.includes("of killed-silent"), slow),
+    answerOnce((text) => isAnnounce(text) && text.includes("of killed-teller"), slow),
+  ];
 }
 
 /** True for a text that tells a session, by the host or by us, how the work of this name went. */

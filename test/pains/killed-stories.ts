@@ -1,5 +1,5 @@
 /**
- * Traces of P23 to P30 when the gateway with the flag on is killed in the middle of them, between `begin` and `end`. The
+ * Traces of P21 to P30 when the gateway with the flag on is killed in the middle of them, between `begin` and `end`. The
  * plain host's behaviour without them is told in the children's stories.
  */
 import { expect } from "vitest";
@@ -8,7 +8,7 @@ import type { Json } from "../support/gateway.ts";
 import { writeLongText } from "../support/long-text.ts";
 import { renderScript } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import type { Stage } from "../e2e/stage.ts";
+import { hasEnded, type Stage } from "../e2e/stage.ts";
 import {
   begin,
   call,
@@ -35,6 +35,16 @@ import {
   TRIED_AGAIN,
   WAIT_MS_MAX,
 } from "./story-parts.ts";
+import {
+  chatOwnerOf,
+  readChat,
+  SECRET,
+  waitUntilSent,
+  waitUntilSuppressed,
+  writeInChat,
+} from "./chat-stories.ts";
+import { NEVER_SAID } from "./failing-model.ts";
+import { createLiar, differencesOf, readingsOf, ROUTED, waitForHeld } from "./truth-stories.ts";
 import { commitFolder, IN_WORKTREE, listLeftOvers } from "./worktree-stories.ts";
 
 export interface KilledStory {
@@ -144,5 +154,48 @@ export const KILLED_AFTER_COMPACTION: KilledStory = {
     await begin(stage, "killed-compacted", { spawn: [childOf("killed-known")] });
     expect(resultsOf(stage, "killed-compacted")[0]).toContain("Coordination refused this spawn");
     expect(countWorkers(stage, "killed-known")).toBe(1);
+  },
+};
+
+/** P21: the result of a child on another model than asked was held before the kill, and is let through afterwards. */
+export function createKilledLiar(): KilledStory {
+  const label = "killed-liar";
+  let questionId = "";
+  return {
+    begin: async (stage) => {
+      await begin(stage, label, { spawn: [createLiar("killed-lie")] });
+      ({ questionId } = await waitForHeld(stage, label, "killed-lie"));
+    },
+    end: async (stage) => {
+      expect(readingsOf(stage, "killed-lie")).toEqual([]);
+      await stage.gateway.call("coordination.answer", { questionId, answer: "approve" });
+      const state = await waitForEnd(stage, label);
+      expect(differencesOf(state, "killed-lie")).toEqual([ROUTED]);
+      await waitFor(() => readingsOf(stage, "killed-lie").length > 0, {
+        what: "the parent to be told what was approved",
+        timeoutMs: WAIT_MS_MAX,
+      });
+      await expectSound(stage, state);
+    },
+  };
+}
+
+/**
+ * P22: the kill finds two parents in the turns that tell them what their children said. Afterwards one has nothing to say of
+ * that, and the other says the same.
+ */
+export const KILLED_IN_CHAT: KilledStory = {
+  begin: async (stage) => {
+    const words = `${SECRET} of killed-teller`;
+    await writeInChat(stage, "killed-silent", { say: `${SECRET} of killed-silent` }, "");
+    await writeInChat(stage, "killed-teller", { say: words }, words);
+    const countTold = (): number => stage.model.requests.filter(({ turn }) => turn.say === NEVER_SAID).length;
+    await waitFor(() => countTold() === 2, { what: "the tellings", timeoutMs: WAIT_MS_MAX });
+  },
+  end: async (stage) => {
+    await waitUntilSuppressed(stage, "killed-silent");
+    expect((await readChat(stage, "killed-silent")).join("\n")).not.toContain(SECRET);
+    await waitUntilSent(stage, "killed-teller", SECRET);
+    await stage.until(chatOwnerOf("killed-silent"), hasEnded, WAIT_MS_MAX);
   },
 };

@@ -1,13 +1,29 @@
 /** The pains that need a restart, or gateways with few places. Both gateways are killed once, for all of them. */
 import { afterAll, beforeAll, it } from "vitest";
 import { createSlowRules } from "./failing-model.ts";
-import { createKilledAttempt, KILLED_AFTER_COMPACTION, KILLED_WITH_LONG_RESULT } from "./killed-stories.ts";
+import type { Json } from "../support/gateway-client.ts";
+import { mergeConfig } from "../support/gateway-config.ts";
+import { PRICED_MODEL } from "./bill-stories.ts";
+import { CHAT, CHAT_CONFIG } from "./chat-stories.ts";
+import {
+  createKilledAttempt,
+  createKilledLiar,
+  KILLED_AFTER_COMPACTION,
+  KILLED_IN_CHAT,
+  KILLED_WITH_LONG_RESULT,
+} from "./killed-stories.ts";
+import { ROUTED_MODELS, ROUTER, TRUTH_CONFIG } from "./truth-stories.ts";
 import { openPair, type Pair } from "./pair.ts";
 import { createLostApprovals, LOST_ACKNOWLEDGEMENT, ORPHANS, tellDeadlock } from "./restart-stories.ts";
 
 const LOST_APPROVALS = createLostApprovals();
 const STORIES = [ORPHANS, LOST_ACKNOWLEDGEMENT, LOST_APPROVALS];
 const KILLED_ATTEMPT = createKilledAttempt();
+const KILLED_LIAR = createKilledLiar();
+const FEW_PLACES: Json = {
+  agents: { defaults: { subagents: { maxConcurrent: 2 } } },
+  models: { providers: { mock: { models: [PRICED_MODEL, ...ROUTED_MODELS] } } },
+};
 
 let pair: Pair;
 
@@ -26,14 +42,14 @@ async function tellEnd(story: object, end: () => Promise<void>): Promise<void> {
 beforeAll(async () => {
   pair = await openPair({
     createRules: createSlowRules,
-    configPatch: {
-      agents: { defaults: { subagents: { maxConcurrent: 2 } } },
-    },
+    plugins: [CHAT, ROUTER],
+    configPatch: [CHAT_CONFIG, TRUTH_CONFIG].reduce(mergeConfig, FEW_PLACES),
+    phase1: { truth: { onMismatch: "hold" } },
   });
 });
 
 beforeAll(async () => {
-  for (const story of [KILLED_AFTER_COMPACTION, KILLED_WITH_LONG_RESULT])
+  for (const story of [KILLED_AFTER_COMPACTION, KILLED_WITH_LONG_RESULT, KILLED_LIAR, KILLED_IN_CHAT])
     await prepare(story, () => story.begin(pair.coordinated));
   await Promise.all(STORIES.map((story) => prepare(story, () => story.begin(pair))));
   // Last, because it and an orphan hold the two places until the kill.
@@ -59,3 +75,7 @@ it("has a long result whole after a kill (P23)", () =>
   tellEnd(KILLED_WITH_LONG_RESULT, () => KILLED_WITH_LONG_RESULT.end(pair.coordinated)));
 it("knows after a compaction and a kill which children there were (P28)", () =>
   tellEnd(KILLED_AFTER_COMPACTION, () => KILLED_AFTER_COMPACTION.end(pair.coordinated)));
+it("holds the result of a child that ran as another than asked through a kill, and lets it through once (P21)", () =>
+  tellEnd(KILLED_LIAR, () => KILLED_LIAR.end(pair.coordinated)));
+it("keeps a child's words out of the chat after a kill, unless its parent says them (P22)", () =>
+  tellEnd(KILLED_IN_CHAT, () => KILLED_IN_CHAT.end(pair.coordinated)));

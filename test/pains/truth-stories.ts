@@ -59,7 +59,7 @@ export const TRUTH_CONFIG: Json = {
 };
 
 /** Asks for the large model, is routed to the small one, and claims wherever it can that it is the large one. */
-function createLiar(label: string): SpawnArgs {
+export function createLiar(label: string): SpawnArgs {
   const outputs = { ran: { model: "mock/large" } };
   const child = childOf(
     label,
@@ -70,7 +70,7 @@ function createLiar(label: string): SpawnArgs {
   return { ...child, model: "mock/large", task: `ROUTE-TO:small ${child.task}` };
 }
 
-const ROUTED: ChildDifference = { field: "model", asked: "mock/large", ran: "mock/small" };
+export const ROUTED: ChildDifference = { field: "model", asked: "mock/large", ran: "mock/small" };
 const UNTHINKING: ChildDifference = { field: "thinking", asked: "high", ran: "off" };
 
 const createUnthinking = (label: string): SpawnArgs => ({
@@ -102,19 +102,19 @@ const tellingsOf = ({ model }: Stage, words: string): string[] =>
   model.requests.map(({ text }) => text).filter((text) => isAnnounce(text) && text.includes(words));
 
 /** Wherever in its prompts a model other than the child's own reads its last words. */
-const readingsOf = ({ model }: Stage, label: string): string[] =>
+export const readingsOf = ({ model }: Stage, label: string): string[] =>
   model.requests
     .flatMap(({ body }) => body.messages.map(textOf))
     .filter((text) => text.includes(wordsOf(label)) && !text.includes("SCRIPT:"));
 
-const differencesOf = (state: Known, name: string): readonly ChildDifference[] =>
+export const differencesOf = (state: Known, name: string): readonly ChildDifference[] =>
   stepNamed(state, name).differences ?? [];
 
 const turn = (stage: Stage, onMismatch: string): Promise<void> =>
   turnFlagOrRestart(stage, { enabled: true, phase1: { conflicts: {}, truth: { onMismatch } } });
 
 /** The question about a child whose result is held. */
-async function waitForHeld(
+export async function waitForHeld(
   stage: Stage,
   label: string,
   name: string,

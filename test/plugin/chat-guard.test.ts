@@ -5,27 +5,47 @@ import { createSpokenWords } from "../../src/plugins/openclaw/runtime-access/spo
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { listEvents, waitUntilQuiet } from "../core/gates-world.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { call, createText, forgetAll, onStage, type OnStage } from "./gates-scene.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { call, createText, forgetAll, onStage, type OnStage, type Part } from "./gates-scene.ts";
 
 beforeEach(forgetAll);
 
 interface Scene extends OnStage {
   readonly guard: ChatGuard;
+  /** The host's transcripts, by session: all that it said. */
+  readonly transcripts: Map<string, readonly (readonly Part[])[]>;
 }
 
 async function createScene(): Promise<Scene> {
   const stage = await onStage();
+  const transcripts = new Map<string, readonly (readonly Part[])[]>();
   const logger = {
     debug: () => undefined,
     info: () => undefined,
     warn: () => undefined,
     error: () => undefined,
   };
-  const runtime = { logger, coordinator: () => Promise.resolve(stage.coordinator) };
+  const store = stage.world.ledger.open(stage.world.clock);
+  const reads = {
+    findRuns: async () => ({ items: await store.list({ limit: 10 }) }),
+    view: (id: CoordinationId) => stage.coordinator.view(id),
+  };
+  const runtime = {
+    logger,
+    coordinator: () => Promise.resolve({ ...stage.coordinator, reads }),
+    readTranscript: (session: string) =>
+      Promise.resolve(
+        (transcripts.get(session) ?? []).map((content, index) => ({
+          role: "assistant",
+          content,
+          timestamp: 1_000 * index,
+        })),
+      ),
+  };
   const guard = createChatGuard({
     quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
   });
-  return { ...stage, guard };
+  return { ...stage, guard, transcripts };
 }
 
 const CHAT = { channelId: "slack" };
@@ -81,6 +101,35 @@ describe("what a child's session says", () => {
     await scene.host.says(OWNER, [call("message", { action: "send", message: "The door is open." })]);
     expect(await send(scene, OWNER, "The door is open.")).toBeUndefined();
     expect(listSuppressed(scene)).toEqual([]);
+    await scene.coordinator.stop();
+  });
+
+  it("does not go there in the name of its parent either where it was said before a restart", async () => {
+    const scene = await createScene();
+    const task = call("sessions_spawn", { task: "Say: found it, the code is 4711." });
+    scene.transcripts.set(OWNER, [[task]]);
+    scene.transcripts.set(scene.child.session, [[createText("Found it: **the code** is 4711.")]]);
+    expect(await send(scene, OWNER, "Found it: the code is 4711.")).toMatchObject(STOPPED);
+    expect(await send(scene, OWNER, "Good night.")).toBeUndefined();
+    await scene.coordinator.stop();
+  });
+
+  it("is told from others by this process's memory where the host has no transcripts", async () => {
+    const scene = await createScene();
+    scene.transcripts.get = () => {
+      throw new Error("no transcripts");
+    };
+    await scene.host.says(scene.child.session, [createText("The code is 4711.")]);
+    expect(await send(scene, OWNER, "The code is 4711.")).toMatchObject(STOPPED);
+    await scene.coordinator.stop();
+  });
+
+  it("goes there after a restart when its parent has said the same", async () => {
+    const scene = await createScene();
+    scene.transcripts.set(scene.child.session, [[createText("The code is 4711.")]]);
+    const message = call("message", { action: "send", message: "The code is 4711." });
+    scene.transcripts.set(OWNER, [[], [message]]);
+    expect(await send(scene, OWNER, "The code is 4711.")).toBeUndefined();
     await scene.coordinator.stop();
   });
 

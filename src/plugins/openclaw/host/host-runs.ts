@@ -107,6 +107,8 @@ const messageSchema = z.object({
   role: z.string(),
   content: z.unknown(),
   idempotencyKey: z.string().optional(),
+  /** Unix time in milliseconds. */
+  timestamp: z.number().optional().catch(undefined),
   ...errorFields,
   usage: z
     .object({

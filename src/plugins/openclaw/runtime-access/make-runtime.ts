@@ -38,7 +38,7 @@ import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
 import { createHostNames } from "../host/host-names.ts";
 import { createHostLogger } from "../host/host-logger.ts";
-import { waitWithin } from "../host/host-runs.ts";
+import { readTranscript, waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
 import { createPageFace } from "../page/page-face.ts";
 import { createMetricsFace } from "./create-metrics-face.ts";
@@ -70,8 +70,6 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const policies = ruled.size > 0 ? createPolicyBook(config, ruled) : undefined;
   const logger = createHostLogger(api.logger);
   const ledger = findLedger(api, config);
-  const { ledgerPath } = ledger;
-  const sink = createHealthSink(ledgerPath);
   const runner = createHostRunner(api.runtime, logger);
   const hooks = createHookHost({ clock: systemClock, logger });
   const assignedFolders = createAssignedFolders();
@@ -105,10 +103,11 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     logger,
     runner,
     ...(providers && { providers }),
-    health: createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
+    health: createHealth(ledger, logger),
     pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     narrowedSpawns: new Map(),
     folderOf: createWorkingFolders(api.runtime, assignedFolders),
+    readTranscript: (session) => readTranscript(api.runtime, session),
     compactions: createCompactions(api.runtime.agent.session, logger),
     names: createHostNames(api),
     children: createRecent<ChildNow>(CHILDREN_MAX),
@@ -124,6 +123,11 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       await opened.close();
     },
   };
+}
+
+function createHealth({ ledgerPath }: LedgerLocation, logger: Logger): SharedRuntime["health"] {
+  const sink = createHealthSink(ledgerPath);
+  return createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now });
 }
 
 /** Finds the ledger that is used, the one in the state folder, beside which keys lie, and what this gateway is called. */

@@ -23,6 +23,7 @@ import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { HookHost } from "../../hooks/hook-host.ts";
 import type { HostNames } from "../host/host-names.ts";
+import type { TranscriptMessage } from "../host/host-runs.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
 import type { PageFace } from "../page/page-face.ts";
@@ -65,6 +66,8 @@ export interface SharedRuntime extends Faces {
   readonly narrowedSpawns: Map<string, SessionKey>;
   /** The folder from which a session's tools take relative paths. */
   readonly folderOf: WorkingFolders;
+  /** Reads the newest messages of a session, the oldest first, as the host has them. */
+  readTranscript(session: SessionKey): Promise<readonly TranscriptMessage[]>;
   /** Which sessions had their history compacted. */
   readonly compactions: Compactions;
   /** The host's names of models and folders, in one form. */

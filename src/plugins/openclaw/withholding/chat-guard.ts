@@ -9,6 +9,7 @@ import type { SuppressedMessage } from "../../../agents/coordination/runtime/res
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { createRecallWords, type RecallWords } from "./recall-words.ts";
 
 export interface ChatGuard {
   messageReceived(ctx: HookContext<"message_received">): void;
@@ -27,8 +28,9 @@ export interface ChatGuardDependencies {
 }
 
 export function createChatGuard({ quietly }: ChatGuardDependencies): ChatGuard {
+  const recall = createRecallWords();
   const isSuppressed = async (message: ChatMessage): Promise<boolean> =>
-    (await quietly("message_sending", (runtime) => holdBackFromChat(runtime, message))) ?? false;
+    (await quietly("message_sending", (runtime) => holdBackFromChat(runtime, recall, message))) ?? false;
   return {
     messageReceived: ({ sessionKey, channelId }) => {
       if (sessionKey) accessGateMemory().addressed.set(conversationOf(sessionKey, channelId), true);
@@ -67,10 +69,14 @@ function conversationOf(sessionKey: string, channel: string): string {
 }
 
 /** Resolves with whether a message is a child's, and was recorded as such. */
-async function holdBackFromChat(runtime: SharedRuntime, message: ChatMessage): Promise<boolean> {
+async function holdBackFromChat(
+  runtime: SharedRuntime,
+  recall: RecallWords,
+  message: ChatMessage,
+): Promise<boolean> {
   const { through, channel, text, media } = message;
   const { childWords } = await runtime.coordinator();
-  const child = await findSpeaker(runtime, message);
+  const child = await findSpeaker(runtime, recall, message);
   if (child === undefined) return false;
   await childWords.recordSuppressed(child, {
     through,
@@ -90,6 +96,7 @@ const CHANNEL_CHARS_MAX = 64;
 /** Returns the child whose words a message is; `undefined` where it is somebody else's, or may be sent. */
 async function findSpeaker(
   runtime: SharedRuntime,
+  recall: RecallWords,
   { sessionKey, channel, text, media }: ChatMessage,
 ): Promise<SessionKey | undefined> {
   if (sessionKey === undefined) return undefined;
@@ -98,6 +105,7 @@ async function findSpeaker(
   if (addressed.get(conversationOf(sessionKey, channel))) return undefined;
   const { childWords } = await runtime.coordinator();
   if (await childWords.childOf(sessionKey as SessionKey)) return sessionKey as SessionKey;
+  await recall(runtime, sessionKey as SessionKey);
   const files = media.map(nameOfFile).join(" ");
   return spoken.findChild(sessionKey, text || files) as SessionKey | undefined;
 }

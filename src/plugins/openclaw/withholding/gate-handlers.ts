@@ -20,6 +20,7 @@ import { ESCALATE_TOOL, PROGRESS_TOOL, REPORT_TOOL } from "../host/tool-declarat
 import type { ChildSession } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { LongText } from "../runtime-access/long-texts.ts";
 import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";
+import { partsOf, readSaid, textsOf, type Part } from "./message-parts.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
 export interface GateHandlers {
@@ -84,26 +85,11 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies)
 /** Notes words of the session itself: it may say them in a chat, and may not be made to say those of its child. */
 function noteSpoken(message: WrittenMessage, session: SessionKey): void {
   const { children, spoken } = accessGateMemory();
-  const parts = partsOf(message.content);
-  const words = textsOf(parts).join("\n");
+  const { words, toTools } = readSaid(message.content);
   const parent = children.get(session)?.parent;
   if (parent !== undefined) spoken.noteOfChild(parent, session, words);
-  const toTools = parts
-    .filter(({ type }) => type === "toolCall")
-    .flatMap((part) => listTexts(part.arguments));
   spoken.noteOwn(session, [words, ...toTools].join("\n"));
 }
-
-/** Lists the texts in the arguments of a call, the first of them. */
-function listTexts(value: unknown, depth = 4): string[] {
-  if (typeof value === "string") return [value];
-  if (typeof value !== "object" || value === null || depth === 0) return [];
-  return Object.values(value)
-    .slice(0, TEXTS_MAX)
-    .flatMap((each) => listTexts(each, depth - 1));
-}
-
-const TEXTS_MAX = 20;
 
 function isProvisional(session: string): boolean {
   const { gated, children } = accessGateMemory();
@@ -222,22 +208,6 @@ function keepWritten(
     .map((part) => withoutWords(gated, withoutOutputs(gated, part)));
   if (left.length === parts.length && left.every((part, index) => part === parts[index])) return undefined;
   return { message: { ...message, content: left } } as HookResult<"before_message_write">;
-}
-
-interface Part {
-  readonly type?: unknown;
-  readonly text?: unknown;
-  readonly name?: unknown;
-  readonly arguments?: unknown;
-}
-
-function partsOf(content: unknown): readonly Part[] {
-  if (typeof content === "string") return [{ type: "text", text: content }];
-  return Array.isArray(content) ? (content as Part[]) : [];
-}
-
-function textsOf(parts: readonly Part[]): string[] {
-  return parts.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : []));
 }
 
 /** Removes the outputs of a report, because they are in the ledger and are held there. */

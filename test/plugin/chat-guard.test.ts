@@ -156,6 +156,19 @@ describe("what others say", () => {
     await scene.coordinator.stop();
   });
 
+  it("is remembered before what is recalled of earlier times", () => {
+    const words = createSpokenWords();
+    for (let number = 0; number < 5; number += 1)
+      words.noteOfChild("p", `c-${number}`, `new text ${number}.`);
+    for (let number = 0; number < 8; number += 1)
+      words.recallOfChild("p", `c-${number}`, `old text ${number}.`);
+    expect(words.findChild("p", "New text 0!")).toBe("c-0");
+    expect(words.findChild("p", "old text 2.")).toBe("c-2");
+    expect(words.findChild("p", "old text 3.")).toBeUndefined();
+    words.recallOwn("p", "I say: old text 2.");
+    expect(words.findChild("p", "old text 2.")).toBeUndefined();
+  });
+
   it("is remembered for so long as there is room", () => {
     const words = createSpokenWords();
     for (let number = 0; number < 20; number += 1)

@@ -16,6 +16,10 @@ export interface SpokenWords {
   noteOwn(session: string, text: string): void;
   /** A child of a session said this. */
   noteOfChild(parent: string, child: string, text: string): void;
+  /** A child of a session said this before all that is remembered. */
+  recallOfChild(parent: string, child: string, text: string): void;
+  /** A session said this before all that is remembered of it, and after a child of it said something. */
+  recallOwn(session: string, text: string): void;
   /** Returns the child whose words a message in the name of a session is; `undefined` where the session said them itself. */
   findChild(session: string, message: string): string | undefined;
 }
@@ -32,6 +36,10 @@ export function createSpokenWords(): SpokenWords {
   const note = (memory: typeof byParents, session: string, words: Words): void => {
     if (words.letters !== "") memory.set(session, [...(memory.get(session) ?? []), words].slice(-TEXTS_MAX));
   };
+  const recall = (memory: typeof byParents, session: string, words: Words): void => {
+    const later = memory.get(session) ?? [];
+    if (words.letters !== "") memory.set(session, [words, ...later].slice(-TEXTS_MAX));
+  };
   return {
     noteOwn: (session, text) => {
       // Before a child of it has said anything, nothing can be mistaken for its words.
@@ -40,6 +48,10 @@ export function createSpokenWords(): SpokenWords {
     },
     noteOfChild: (parent, child, text) =>
       note(byChildren, parent, { by: child, letters: lettersOf(text, CHARS_MAX) }),
+    recallOfChild: (parent, child, text) =>
+      recall(byChildren, parent, { by: child, letters: lettersOf(text, CHARS_MAX) }),
+    recallOwn: (session, text) =>
+      recall(byParents, session, { by: session, letters: lettersOf(text, 2 * CHARS_MAX) }),
     findChild: (session, message) => {
       const letters = lettersOf(message, COMPARED_CHARS);
       if (letters === "") return undefined;

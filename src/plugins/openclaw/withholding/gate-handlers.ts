@@ -40,11 +40,11 @@ export interface GateHandlerDependencies {
 export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies): GateHandlers {
   // On the runtime that is open then, also in the middle of a reload.
   const keep = (session: SessionKey, shown: string): void => {
-    const keepShown = (): Promise<true | undefined> =>
+    const persistWords = (): Promise<true | undefined> =>
       quietly("before_message_write", async (runtime) =>
         (await runtime.coordinator()).heldSessions.keep(session, shown),
       );
-    accessGateMemory().texts.keeping(session, "words", keepShown);
+    accessGateMemory().texts.keeping(session, "words", persistWords);
   };
   const keepLong = (session: SessionKey, { text, shown }: LongText): void => {
     const work = quietly("before_message_write", async (runtime) =>

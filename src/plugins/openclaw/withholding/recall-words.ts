@@ -1,6 +1,6 @@
 /**
- * Owns: learning what a session and its children said before this process began. The host may send it to a chat only now, and what
- * is remembered of it went with the process before. The host's transcripts have it.
+ * Owns: learning what a session and its children said before the plugin was loaded. The host may send it to a chat only now, and what
+ * was remembered of it went with the process before. The host's transcripts have it.
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { listChildren } from "../../../agents/coordination/runtime/children-of-session.ts";
@@ -19,8 +19,9 @@ const CHILDREN_MAX = 8;
 
 export function createRecallWords(): RecallWords {
   const recalls = createRecent<Promise<void>>(SESSIONS_MAX);
+  const loadedAtMs = Date.now();
   return async (runtime, session) => {
-    const recall = recalls.get(session) ?? recallWords(runtime, session);
+    const recall = recalls.get(session) ?? recallWords(runtime, session, loadedAtMs);
     recalls.set(session, recall);
     try {
       await recall;
@@ -28,36 +29,39 @@ export function createRecallWords(): RecallWords {
       recalls.delete(session);
       runtime.logger.warn(
         { session },
-        `cannot tell words of children from before the last start: ${messageOf(error)}`,
+        `cannot tell what children said before the plugin was loaded: ${messageOf(error)}`,
       );
     }
   };
 }
 
-async function recallWords(runtime: SharedRuntime, session: SessionKey): Promise<void> {
+async function recallWords(runtime: SharedRuntime, session: SessionKey, beforeMs: number): Promise<void> {
   const { spoken } = accessGateMemory();
-  const children = await listEarlierChildren(runtime, session);
+  const children = await listEarlierChildren(runtime, session, beforeMs);
   if (children.length === 0) return;
   let firstAtMs = Number.POSITIVE_INFINITY;
   for (const child of children) {
-    const last = (await readAllSaid(runtime, child)).findLast(({ words }) => words !== "");
+    const last = (await readAllSaid(runtime, child)).find(({ words }) => words !== "");
     if (!last) continue;
-    spoken.noteOfChild(session, child, last.words);
+    spoken.recallOfChild(session, child, last.words);
     firstAtMs = Math.min(firstAtMs, last.atMs);
   }
   // A task that the parent wrote before does not make a child's words its own.
   for (const { words, toTools, atMs } of await readAllSaid(runtime, session))
-    if (atMs > firstAtMs) spoken.noteOwn(session, [words, ...toTools].join("\n"));
+    if (atMs > firstAtMs) spoken.recallOwn(session, [words, ...toTools].join("\n"));
 }
 
-/** Lists children that may have spoken before this process began, the oldest first. */
-async function listEarlierChildren(runtime: SharedRuntime, session: SessionKey): Promise<SessionKey[]> {
+/** Lists children that may have spoken before that time, the newest first. */
+async function listEarlierChildren(
+  runtime: SharedRuntime,
+  session: SessionKey,
+  beforeMs: number,
+): Promise<SessionKey[]> {
   const { reads } = await runtime.coordinator();
   return (await listChildren(reads, session))
-    .filter(({ step }) => step.admittedAtMs < performance.timeOrigin)
+    .filter(({ step }) => step.admittedAtMs < beforeMs)
     .flatMap(({ step }) => step.childSessionKey ?? [])
-    .slice(0, CHILDREN_MAX)
-    .toReversed();
+    .slice(0, CHILDREN_MAX);
 }
 
 interface SaidAt extends Said {
@@ -65,10 +69,11 @@ interface SaidAt extends Said {
   readonly atMs: number;
 }
 
-/** Reads what a session said, as far as the host has it. */
+/** Reads what a session said, the newest first, as far as the host has it. */
 async function readAllSaid(runtime: SharedRuntime, session: SessionKey): Promise<readonly SaidAt[]> {
   const messages = await runtime.readTranscript(session);
   return messages
     .filter(({ role }) => role === "assistant")
-    .map(({ content, timestamp: atMs = 0 }) => ({ ...readSaid(content), atMs }));
+    .map(({ content, timestamp: atMs = 0 }) => ({ ...readSaid(content), atMs }))
+    .toReversed();
 }

@@ -1,4 +1,7 @@
-/** Owns: checking a run's log against its hashes and its row, and the numbers of a ledger against each other (S4). */
+/**
+ * Owns: checking a run's log against its hashes and its row, and the numbers of a ledger against each other (S4). Does not own: the
+ * hash itself (`event-row.ts`).
+ */
 import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
 import { chainHash, genesisOf, type EventRow } from "./event-row.ts";
 

@@ -101,6 +101,7 @@ async function skipEvent(ledger: FollowedLedger, after: number): Promise<Slice> 
 }
 
 interface EventCounter {
+  /** Folds an event into its run and returns the samples that the event adds; no sums are kept. */
   count(event: RunEvent): Promise<readonly Sample[]>;
 }
 

@@ -131,7 +131,7 @@ export async function findQuestion(reads: QuestionReads, text: string): Promise<
   const open = await findNewestQuestions(reads, { wanted: "open", limit: OPEN_QUESTIONS_MAX });
   const begun = open.filter((found) => isNamedBy(found, text));
   if (begun.length > 0) return oneOf(begun);
-  return named ? oneOf(await findClosed(reads, named)) : { kind: "unknown" };
+  return named ? oneOf(await findByCoordinationPrefix(reads, named)) : { kind: "unknown" };
 }
 
 /** The only open question, where there is one only. */
@@ -176,8 +176,8 @@ async function questionOf(
   return view && question && { view, question };
 }
 
-/** Finds closed questions too, so that whoever answers late is told what came first. */
-async function findClosed(
+/** Finds questions, open or closed, of the coordinations whose ids begin so: whoever answers late is told what came first. */
+async function findByCoordinationPrefix(
   reads: QuestionReads,
   { coordinationId, escalationId }: Named,
 ): Promise<FoundQuestion[]> {

@@ -93,7 +93,7 @@ function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem 
     chars += typeof visit.value === "string" ? visit.value.length : 1;
     if (visit.depth > bounds.depthMax)
       return createProblem(visit, `at most ${bounds.depthMax} levels`, "a deeper value");
-    const keys = keysOf(visit.value);
+    const keys = countKeys(visit.value);
     if (keys.count > keys.countMax) {
       const container = keys.unit === "items" ? "an array" : "an object";
       return createProblem(
@@ -119,7 +119,8 @@ interface Keys {
   readonly names: readonly string[];
 }
 
-function keysOf(value: unknown): Keys {
+/** Returns how many items or keys a value has and may have, and the names of an object's keys. */
+function countKeys(value: unknown): Keys {
   if (Array.isArray(value))
     return { unit: "items", count: value.length, countMax: BOUNDS.arrayItemsMax, names: [] };
   const names = typeof value === "object" && value !== null ? Object.keys(value) : [];

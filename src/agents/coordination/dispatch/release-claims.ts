@@ -38,7 +38,7 @@ export function draftWithdrawal(
   return [...closed, draftRulingOfPeople(conflict, "withdrawn")];
 }
 
-/** Drafts the end of a turn. Approvals that the host itself asks for end now; our own questions and approvals stay for the next turn. */
+/** Drafts the end of a turn: its claims are released and its reviews withdrawn, but for reviews with a question of ours and claims with an approval that is not used yet. */
 export function draftEndOfTurn(state: OpenCoordination, stepId?: StepId): FactDraft[] {
   const keptConflicts = new Set(
     state.reviews.keySeq().filter((conflictId) => findQuestionAbout(state, conflictId) !== undefined),

@@ -2,7 +2,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { RetryRule } from "./step-graph.ts";
 
-/** The least and the most that `backoffMs` gives; neither falls from one attempt to the next. */
+/** The least and the most that `computeBackoffMs` gives; neither falls from one attempt to the next. */
 export function computeBackoffRange(
   { backoffMs: base }: RetryRule,
   attempt: number,

@@ -177,7 +177,7 @@ function createOpenGate(): Gate {
   return { threshold: convertToBasisPointsUp(DEFAULTS.confidenceThreshold) };
 }
 
-/** Checks of a plan and of plugins stay; of the others those that the policy names for the agent, where it names any. */
+/** Where the policy names checks for the agent, they take the place of all others but those of the plan and of plugins. */
 function listChecksUnderPolicy(
   { checks = [] }: Gate,
   { checks: named }: AgentGate,

@@ -7,7 +7,6 @@
  */
 import { hash, randomUUID } from "node:crypto";
 import { z } from "zod";
-import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   coordinationIdSchema,
@@ -23,21 +22,16 @@ import {
   ENVELOPE_BOUNDS,
   parseBounded,
   PLAN_BOUNDS,
-  type ValueBounds,
 } from "../../../agents/coordination/contracts/validation.ts";
 import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
-import type {
-  PlanSubmitted,
-  Report,
-  ReportAnswer,
-} from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import type { PlanSubmitted } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import type { QuestionToSession } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
-import { noteReported } from "../runtime-access/gate-memory.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
 import { reportOutputs, reportStatus } from "./coordination-status.ts";
 import { placeIn, maySee } from "./place-in.ts";
 import { tellProgress } from "./progress-tool.ts";
+import { reportOutcome } from "./report-tool.ts";
 import { readResults } from "./result-tool.ts";
 import { answerChild } from "../questions/answer-tool.ts";
 import { escalate } from "../questions/escalate-tool.ts";
@@ -66,7 +60,7 @@ const OFF = "coordination is not enabled for this agent; its operator can add it
 type Tool = (use: Use, params: unknown) => Promise<ToolAnswer>;
 const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_plan: submitPlan,
-  coordination_report: report,
+  coordination_report: reportOutcome,
   coordination_status: tellStatus,
   coordination_result: readResults,
   coordination_escalate: escalate,
@@ -180,68 +174,6 @@ function answerFromSubmission(submitted: PlanSubmitted): ToolAnswer {
     note: "Nothing was run. Correct these problems and call coordination_plan again with the whole plan.",
     problems,
     ...(left > 0 && { problemsLeftOut: left }),
-  };
-}
-
-const OUTPUT_BOUNDS: ValueBounds = {
-  charsMax: BOUNDS.outputCharsMax,
-  depthMax: BOUNDS.outputDepthMax + 1,
-};
-
-const reportParams = z.strictObject({
-  outcome: z.enum(["completed", "failed"]),
-  outputs: z.record(z.string(), z.json()),
-  confidence: z.number().min(0).max(1).optional(),
-  evidence: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.resourcesPerStepMax).optional(),
-});
-
-async function report(use: Use, params: unknown): Promise<ToolAnswer> {
-  const parsed = parseBounded(reportParams, params, OUTPUT_BOUNDS);
-  if (!parsed.ok) {
-    const problems = parsed.problems.map(({ path, expected, received }) => ({
-      path,
-      message: `expected ${expected}, got ${received}`,
-    }));
-    return createInvalidAnswer(problems);
-  }
-  const { outcome, outputs, confidence, evidence } = parsed.value;
-  const plain: Report = { outcome, outputs, ...(confidence !== undefined && { confidence }) };
-  const withEvidence =
-    evidence && !("evidence" in outputs) ? { ...plain, outputs: { ...outputs, evidence } } : plain;
-  return use(async ({ plans, session }) => {
-    const answer = await plans.report(session, withEvidence);
-    // The step's contract has no place for the evidence; the outputs count.
-    const isRefusedForIt = answer.kind === "invalid" && withEvidence !== plain;
-    const final = isRefusedForIt ? await plans.report(session, plain) : answer;
-    // Before the model goes on: what it says next may have to be held back.
-    if (final.kind === "recorded") noteReported(session, confidence);
-    return reportAnswer(final);
-  });
-}
-
-function reportAnswer(answer: ReportAnswer): ToolAnswer {
-  switch (answer.kind) {
-    case "recorded":
-      return {
-        status: "recorded",
-        coordinationId: answer.coordinationId,
-        stepId: answer.stepId,
-        note: "Recorded. End your turn with a short closing sentence.",
-      };
-    case "invalid":
-      return createInvalidAnswer(answer.problems);
-    case "refused":
-      return { status: "refused", message: answer.reason };
-  }
-}
-
-function createInvalidAnswer(
-  problems: readonly { readonly path: string; readonly message: string }[],
-): ToolAnswer {
-  return {
-    status: "invalid",
-    note: "Not recorded. Correct what stands at these paths and report again.",
-    problems: problems.slice(0, PROBLEMS_MAX),
   };
 }
 

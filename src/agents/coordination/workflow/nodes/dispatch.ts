@@ -57,11 +57,11 @@ function stepNextWorker(view: NodeView, { nextWorkerIds }: NextWorker): NodeStep
   if (handoffStep) return handoffStep;
   const index = handoff ? handoff.index + 1 : 0;
   const workerId = nextWorkerIds[index];
-  if (workerId === undefined) return { kind: "complete", outputs: outcomeOf(view, handoff) };
+  if (workerId === undefined) return { kind: "complete", outputs: createDispatchOutputs(view, handoff) };
   return beginHandoff(view, workerId, handoverOf(view, { workerId, index }));
 }
 
-function outcomeOf(view: NodeView, handoff: Handoff | undefined): Record<string, unknown> {
+function createDispatchOutputs(view: NodeView, handoff: Handoff | undefined): Record<string, unknown> {
   return {
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
     ...(handoff?.childStatus && { childStatus: handoff.childStatus }),

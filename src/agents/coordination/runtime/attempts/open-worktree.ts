@@ -19,7 +19,10 @@ export type Place =
   /** The attempt is over. */
   | { readonly kind: "late" };
 
-type Dependencies = Pick<RuntimeDependencies, "runs" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf">;
+type Dependencies = Pick<
+  RuntimeDependencies,
+  "runs" | "worktrees" | "worktreeTurns" | "refOf" | "folderOf" | "logger"
+>;
 
 interface ToPlace {
   readonly state: OpenCoordination;
@@ -52,10 +55,27 @@ async function openUnlessOver(
   const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId));
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
-  const submitted = await dependencies.runs.submit(coordinationId, [
-    { type: "openWorktree", stepId, attempt, repository, base, folder },
-  ]);
-  return submitted.kind === "refused" ? { kind: "late" } : { kind: "ready", order: { folder } };
+  try {
+    const submitted = await dependencies.runs.submit(coordinationId, [
+      { type: "openWorktree", stepId, attempt, repository, base, folder },
+    ]);
+    if (submitted.kind !== "refused") return { kind: "ready", order: { folder } };
+  } catch (error) {
+    await removeIfLate(dependencies, about, name);
+    throw error;
+  }
+  await removeIfLate(dependencies, about, name);
+  return { kind: "late" };
+}
+
+/** W1: another process that ended the attempt while git was at work found no worktree, and recorded that it is removed. */
+async function removeIfLate(dependencies: Dependencies, about: AttemptName, name: string): Promise<void> {
+  const { coordinationId, stepId, attempt } = about;
+  const isLate = await dependencies.runs.findOnDisk(coordinationId, (state) =>
+    state.kind !== "open" || !state.worktrees.has(worktreeKeyOf(stepId, attempt)) ? true : undefined,
+  );
+  const left = isLate && (await dependencies.worktrees.remove(name));
+  if (left !== undefined) dependencies.logger.warn({ runId: coordinationId, stepId }, left);
 }
 
 export function createUnplacedFailure(

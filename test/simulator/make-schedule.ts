@@ -1,13 +1,15 @@
 /** Owns: the schedule of a seed: everything that will be done to the world, and in which order. */
 import { deriveSeed, diceOf, type Dice } from "../crash/plan-dice.ts";
 import { addForks } from "./add-forks.ts";
+import { addLostRaces } from "./add-lost-races.ts";
 import { addWorktrees } from "./add-worktrees.ts";
 import { makeSmallSchedule } from "./make-small-schedule.ts";
 import { GROUPS, type Move, type PortFault, type Schedule, type Setup } from "./moves.ts";
 
 /** The same seed gives the same schedule for ever. One in three is small, and about one subject. */
 export function makeSchedule(seed: number): Schedule {
-  return addWorktrees(addForks(seed % 3 === 0 ? makeSmallSchedule(seed) : makeLargeSchedule(seed)));
+  const schedule = seed % 3 === 0 ? makeSmallSchedule(seed) : makeLargeSchedule(seed);
+  return addLostRaces(addWorktrees(addForks(schedule)));
 }
 
 function makeLargeSchedule(seed: number): Schedule {

@@ -13,6 +13,8 @@ export interface PortFault {
     | "dies after"
     /** The call fails, once or until `lastsMs` have passed. */
     | "fails"
+    /** The append finds that another one came first, and is decided again. */
+    | "loses a race"
     /** The call did its work, and its answer comes after `lastsMs`. */
     | "answers late"
     /** The call did its work, and answers that it failed. */

@@ -2,6 +2,7 @@
 import type { PlantedFault } from "./planted-fault.ts";
 
 const DISPATCH = "src/agents/coordination/dispatch";
+const RUNTIME = "src/agents/coordination/runtime";
 const LEDGER = "src/agents/coordination/ledger";
 
 export const PLAN_FAULTS: readonly PlantedFault[] = [
@@ -200,5 +201,13 @@ export const PLAN_FAULTS: readonly PlantedFault[] = [
     find: '    ...draftEndOfClaims(state, "coordination_ended"),\n',
     replace: "",
     breaks: "A2: a plan that has ended still holds resources",
+  },
+  {
+    name: "plan-judged-on-void",
+    file: `${RUNTIME}/held-results/judge-plan.ts`,
+    find: "await runs.findOnDisk(coordinationId, (current) =>",
+    replace:
+      "await ((find) => runs.state(coordinationId).then((now) => runs.settled(coordinationId).then(() => find(now))))((current) =>",
+    breaks: "D5: a plan is judged without the outputs of an outcome that lost a race",
   },
 ];

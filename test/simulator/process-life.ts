@@ -109,7 +109,8 @@ export async function callPort<T>(life: Life, group: Group, work: () => T | Prom
   const fault = meetFault(life, group);
   if (fault?.kind === "dies before") endLife(life, fault.downMs);
   if (hasEnded(life)) return waitForever();
-  if (fault?.kind === "fails") return failPort();
+  const failure = fault && FAILURES[fault.kind];
+  if (failure) return failPort(failure);
   try {
     return await performCall(life, fault, work);
   } catch (error) {
@@ -129,10 +130,17 @@ async function performCall<T>(
   return answer;
 }
 
+const FULL = new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
+/** Faults of calls that do nothing. */
+const FAILURES: Partial<Record<ArmedFault["kind"], CoordinationError>> = {
+  fails: FULL,
+  "loses a race": new CoordinationError("LEDGER_CONFLICT", "another append came first"),
+};
+
 /** A disk takes a moment to say no. */
-async function failPort(): Promise<never> {
+async function failPort(error: CoordinationError): Promise<never> {
   await waitUntilSettled();
-  throw new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
+  throw error;
 }
 
 async function spoilAnswer(life: Life, fault: ArmedFault): Promise<void> {
@@ -141,7 +149,7 @@ async function spoilAnswer(life: Life, fault: ArmedFault): Promise<void> {
     await new Promise<void>((resolve) => {
       life.clock.wakeAt((life.clock.now() + fault.lastsMs) as EpochMs, resolve);
     });
-  if (fault.kind === "fails after") await failPort();
+  if (fault.kind === "fails after") await failPort(FULL);
 }
 
 /** Every function of a port, as calls of one group. */

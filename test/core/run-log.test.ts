@@ -2,30 +2,20 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { createRunLog, type RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { waitUntilSettled } from "../support/fake-clock.ts";
 import { createWorld, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
+import { createFailingLog, logOver } from "./run-log-scene.ts";
 import { acknowledge, complete, fail, OPEN, spawn, timeOut } from "./scene.ts";
 
 const RUN = "co-1" as CoordinationId;
-const quiet = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
 const factsOf = ({ ledger }: World): string[] =>
   ledger
     .events()
     .flat()
     .map(({ type }) => type)
     .filter((type) => /^(coordination|step)\./u.test(type));
-function logOver(w: World, wrap: (store: MemoryStore) => MemoryStore = (store) => store): RunLog {
-  return createRunLog({ store: wrap(w.ledger.open(w.clock)), clock: w.clock, logger: quiet });
-}
-
 describe("L2: a submission", () => {
   it("that loses a race is decided again on what the other writer left", async () => {
     const w = createWorld();
@@ -107,32 +97,6 @@ describe("L2: a submission", () => {
 });
 
 describe("an append that fails", () => {
-  /** A store whose next append waits, and then fails as told. */
-  function createFailingLog(w: World): { log: RunLog; fail: () => void } {
-    let refuse: ((error: Error) => void) | undefined;
-    let armed = false;
-    const log = logOver(w, (store) => ({
-      ...store,
-      append: (request) => {
-        if (!armed || refuse) return store.append(request);
-        return new Promise((_, reject) => {
-          refuse = reject;
-        });
-      },
-    }));
-    const fail = (): void => refuse?.(new CoordinationError("LEDGER_FULL", "full"));
-    return {
-      log: {
-        ...log,
-        submit: async (runId, commands, ...rest) => {
-          armed ||= commands[0]?.type !== "openCoordination";
-          return log.submit(runId, commands, ...rest);
-        },
-      },
-      fail,
-    };
-  }
-
   it("voids what was decided on top of it, which is then decided again", async () => {
     const w = createWorld();
     const { log, fail: breakIt } = createFailingLog(w);

@@ -55,17 +55,16 @@ async function openUnlessOver(
   const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId));
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
+  let isRecorded = false;
   try {
     const submitted = await dependencies.runs.submit(coordinationId, [
       { type: "openWorktree", stepId, attempt, repository, base, folder },
     ]);
-    if (submitted.kind !== "refused") return { kind: "ready", order: { folder } };
-  } catch (error) {
-    await removeIfLate(dependencies, about, name);
-    throw error;
+    isRecorded = submitted.kind !== "refused";
+  } finally {
+    if (!isRecorded) await removeIfLate(dependencies, about, name);
   }
-  await removeIfLate(dependencies, about, name);
-  return { kind: "late" };
+  return isRecorded ? { kind: "ready", order: { folder } } : { kind: "late" };
 }
 
 /** W1: another process that ended the attempt while git was at work found no worktree, and recorded that it is removed. */

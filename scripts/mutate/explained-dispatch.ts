@@ -365,4 +365,10 @@ export const DISPATCH: readonly Explained[] = [
     changes: [["phase?.attempt", "phase.attempt"]],
     why: "Where there is a worktree there is its step.",
   },
+  {
+    file: "decide-spawn.ts",
+    code: 'if (isUsedUp(spent.spawns - allowedFrom.spawns, state.created.plan?.budget)) return "the plan";',
+    changes: [["state.created.plan?.budget", "state.created.plan.budget"]],
+    why: "Each planned coordination was created with a plan.",
+  },
 ];

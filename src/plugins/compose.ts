@@ -3,6 +3,7 @@
  * lazily, because it pulls in the native database driver.
  */
 import { hash, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { BOUNDS } from "../agents/coordination/contracts/bounds.ts";
 import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
@@ -342,7 +343,8 @@ function createLazyWorktrees(root: string): Worktrees {
   );
   return {
     findObstacle: async (folder) => (await load()).findObstacle(folder),
-    open: async (name, folder) => (await load()).open(name, folder),
+    open: async (name, folder, attempt) => (await load()).open(name, folder, attempt),
+    list: async () => (existsSync(root) ? (await load()).list() : []),
     compare: async (worktree) => (await load()).compare(worktree),
     texts: async (worktree, path) => (await load()).texts(worktree, path),
     versionOf: async (worktree, file) => (await load()).versionOf(worktree, file),

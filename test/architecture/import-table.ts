@@ -121,8 +121,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports core/dispatch core/dispatch/effects",
   },
   "core/runtime/worktrees": {
-    folders: "core/contracts core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
-    types: "core/std core/ports core/runtime/environment",
+    folders: "core/contracts core/std core/ledger core/dispatch core/runtime/attempts core/runtime/questions",
+    types: "core/ports core/runtime/environment",
   },
   "core/runtime/workflow-host/driving": {
     folders:

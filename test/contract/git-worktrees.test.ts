@@ -16,11 +16,13 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { worktreeAttemptSchema } from "../../src/agents/coordination/contracts/worktree-fields.ts";
 import type { OpenWorktree, Worktrees } from "../../src/agents/coordination/ports/worktrees.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { createGitWorktrees } from "../../src/infra/git/git-worktrees.ts";
 
 const NAME = "step-1-abcdef";
+const ATTEMPT = worktreeAttemptSchema.parse({ coordinationId: "co-1", stepId: "step", attempt: 1 });
 
 let home: string;
 let repository: string;
@@ -61,7 +63,7 @@ interface Opened extends OpenWorktree {
 }
 
 async function open(folder = repository): Promise<Opened> {
-  const opened = await worktrees.open(NAME, folder);
+  const opened = await worktrees.open(NAME, folder, ATTEMPT);
   if (opened.kind === "refused") throw new Error(opened.message);
   return { name: NAME, repository: opened.repository, base: opened.base, tree: opened.folder };
 }
@@ -125,13 +127,48 @@ describe("a worktree", () => {
   });
 });
 
+describe("the worktrees of a machine", () => {
+  const noteOf = (name: string): string => join(root, `${name}.repository`);
+
+  it("are listed with their attempts, also by the next process, until they are removed", async () => {
+    expect(await worktrees.list()).toEqual([]);
+    await open();
+    const next = createGitWorktrees({ root, clock: systemClock });
+    expect(await next.list()).toEqual([{ name: NAME, ...ATTEMPT }]);
+    expect(statSync(noteOf(NAME)).mode & 0o777).toBe(0o600);
+    await next.remove(NAME);
+    expect(await worktrees.list()).toEqual([]);
+  });
+
+  it("are listed where a crash left only the note", async () => {
+    await open();
+    rmSync(join(root, NAME), { recursive: true });
+    expect(await worktrees.list()).toHaveLength(1);
+  });
+
+  it("are not listed where the note does not say for what attempt, and are removed by their names", async () => {
+    await open();
+    writeFileSync(noteOf(NAME), repository);
+    writeFileSync(noteOf("cut-off"), '{"repository":"/so');
+    expect(await worktrees.list()).toEqual([]);
+    expect(await worktrees.remove(NAME)).toBeUndefined();
+    expect(await worktrees.remove("cut-off")).toBeUndefined();
+    expectNothingLeft();
+  });
+
+  it("cannot be listed where their folder is none", async () => {
+    writeFileSync(root, "");
+    await expect(worktrees.list()).rejects.toThrow("ENOTDIR");
+  });
+});
+
 describe("a folder without a worktree", () => {
   it.each([
     ["is in no git repository", () => home],
     ["is not there", () => join(home, "missing")],
   ])("%s, and says so", async (sentence, folder) => {
     expect(await worktrees.findObstacle(folder())).toContain(sentence);
-    expect(await worktrees.open(NAME, folder())).toMatchObject({ kind: "refused" });
+    expect(await worktrees.open(NAME, folder(), ATTEMPT)).toMatchObject({ kind: "refused" });
   });
 
   it("is bare, and says so", async () => {
@@ -151,7 +188,7 @@ describe("a folder without a worktree", () => {
 
   it("has an unusable folder for worktrees, and says so", async () => {
     writeFileSync(root, "");
-    expect(await worktrees.open(NAME, repository)).toMatchObject({ kind: "refused" });
+    expect(await worktrees.open(NAME, repository, ATTEMPT)).toMatchObject({ kind: "refused" });
   });
 });
 

@@ -1,9 +1,10 @@
-/** Worktrees that git makes for an attempt that another process ends meanwhile. */
+/** Worktrees that git makes for an attempt that another process ends meanwhile, and those that are left over so. */
 import { describe, expect, it } from "vitest";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { findPlace, type Place } from "../../src/agents/coordination/runtime/attempts/open-worktree.ts";
+import { removeForgottenWorktrees } from "../../src/agents/coordination/runtime/worktrees/remove-forgotten.ts";
 import {
   admit,
   dispatch,
@@ -99,5 +100,51 @@ describe("a worktree that was made for an attempt which is over", () => {
       expect(await place).toEqual({ kind: "late" });
       expect(removed).toEqual([]);
     }
+  });
+});
+
+/** Starts a process that finds one worktree on its machine, of attempt 1 of step `a`. */
+async function startBeside(
+  state: Coordination,
+  { list = () => Promise.resolve([{ name: "a-1", attempt: 1, stepId: "a" }]), isStopping = false } = {},
+): Promise<Pick<Opened, "removed" | "warnings">> {
+  const removed: string[] = [];
+  const warnings: string[] = [];
+  const dependencies = {
+    runs: { findOnDisk: (_: string, find: (state: Coordination) => unknown) => Promise.resolve(find(state)) },
+    worktrees: { list, remove: (name: string) => Promise.resolve(void removed.push(name)) },
+    worktreeTurns: { run: <T>(_: string, work: () => T) => work() },
+    logger: { warn: (_: object, message: string) => warnings.push(message) },
+  };
+  const stopping = isStopping ? AbortSignal.abort() : new AbortController().signal;
+  await removeForgottenWorktrees(dependencies as never, stopping);
+  return { removed, warnings };
+}
+
+describe("a worktree that a process finds at its start", () => {
+  const createScene = (): PlanScene =>
+    planScene(openPlan({ steps: 1 }), admit(planStep("a", { isolate: "worktree" })), dispatch("a"));
+
+  it("is removed where the log calls it gone, and not by a process that is stopped", async () => {
+    const scene = createScene();
+    endAttempt(scene);
+    expect(await startBeside(scene.state)).toEqual({ removed: ["a-1"], warnings: [] });
+    expect((await startBeside(scene.state, { isStopping: true })).removed).toEqual([]);
+  });
+
+  it("stays where the log expects it, and where the ledger does not know the coordination", async () => {
+    const scene = createScene();
+    const unopened = {
+      kind: "unopened",
+      coordinationId: scene.open.coordinationId,
+      nextSequence: 0,
+    } as const;
+    for (const state of [scene.state, unopened]) expect((await startBeside(state)).removed).toEqual([]);
+  });
+
+  it("stays where it cannot be looked for, and people hear of that", async () => {
+    const list = () => Promise.reject(new Error("the folder is locked"));
+    const { warnings } = await startBeside(createScene().state, { list });
+    expect(warnings).toEqual(["could not look for worktrees that are left over: the folder is locked"]);
   });
 });

@@ -59,9 +59,9 @@ async function cancelWhileMade(fake: FakeWorktrees): Promise<IsolatedRun> {
   const made = Promise.withResolvers<undefined>();
   const worktrees: FakeWorktrees = {
     ...fake,
-    open: async (name, folder) => {
+    open: async (...toOpen) => {
       await made.promise;
-      return fake.open(name, folder);
+      return fake.open(...toOpen);
     },
   };
   const run = await runIsolated({}, plan([createIsolated("a")]), { worktrees });

@@ -1,10 +1,12 @@
 /** Owns: the git of the simulated machine: one repository, the worktrees of it that are on the disk, and what agents leave there. */
 import { hash } from "node:crypto";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WorktreeAttempt } from "../../src/agents/coordination/contracts/worktree-fields.ts";
 import type {
   OpenWorktree,
   WorktreeChange,
   WorktreeCompared,
+  WorktreeOnMachine,
   WorktreeOpened,
   Worktrees,
   WorktreeWrite,
@@ -57,6 +59,7 @@ export interface RepositoryInput {
 
 interface Repository extends RepositoryInput {
   readonly names: Set<string>;
+  readonly attempts: Map<string, WorktreeAttempt>;
   readonly unremovable: Set<string>;
   readonly writes: MadeWrite[];
   /** Names and paths of files that were the same in a worktree and in the folder. */
@@ -67,6 +70,7 @@ export function createRepository(input: RepositoryInput): SimulatedRepository {
   const repository: Repository = {
     ...input,
     names: new Set(),
+    attempts: new Map(),
     unremovable: new Set(),
     writes: [],
     same: new Set(),
@@ -79,7 +83,11 @@ export function createRepository(input: RepositoryInput): SimulatedRepository {
     listUnmerged: (name) => listUnmerged(repository, name),
     worktrees: {
       findObstacle: () => Promise.resolve(undefined),
-      open: (name) => Promise.resolve(open(repository, name)),
+      open: (name, _, attempt) => {
+        repository.attempts.set(name, attempt);
+        return Promise.resolve(open(repository, name));
+      },
+      list: () => Promise.resolve(listOnMachine(repository)),
       compare: (worktree) => Promise.resolve(compare(repository, worktree)),
       texts: ({ name }, path) => {
         const [base, theirs, ours] = [
@@ -117,9 +125,9 @@ export function slowDown(worktrees: Worktrees, { clock, seed, life }: Slowness):
   };
   return {
     ...worktrees,
-    open: async (name, folder) => {
+    open: async (name, folder, attempt) => {
       await wait(`opening ${name}`, [0, 0, 0, 3_000, 8_000]);
-      return worktrees.open(name, folder);
+      return worktrees.open(name, folder, attempt);
     },
     compare: async (worktree) => {
       await wait(`comparing ${worktree.name}`, [0, 0, 500, 8_000]);
@@ -161,6 +169,10 @@ function open(repository: Repository, name: string): WorktreeOpened {
   repository.names.add(name);
   const branch = `coordination/${name}`;
   return { kind: "opened", repository: repository.files.folder, base: BASE, folder: folderOf(name), branch };
+}
+
+function listOnMachine({ attempts, names }: Repository): WorktreeOnMachine[] {
+  return [...attempts].flatMap(([name, attempt]) => (names.has(name) ? [{ name, ...attempt }] : []));
 }
 
 /** Returns the text of a file as the agent of a worktree left it, once it has completed its work. */

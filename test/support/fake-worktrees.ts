@@ -2,6 +2,7 @@
 import type {
   OpenWorktree,
   WorktreeChange,
+  WorktreeOnMachine,
   Worktrees,
   WorktreeWritten,
 } from "../../src/agents/coordination/ports/worktrees.ts";
@@ -32,6 +33,7 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
   const folder: Files = new Map(base);
   const trees = new Map<string, Files>();
   const calls: string[] = [];
+  const attempts = new Map<string, WorktreeOnMachine>();
   const treeOf = ({ name }: OpenWorktree): Files => trees.get(name) ?? new Map<string, string>();
   const call = async <T>(name: string, work: () => T): Promise<T> => {
     calls.push(name);
@@ -60,13 +62,16 @@ export function createFakeWorktrees(files: Readonly<Record<string, string>>): Fa
     obstacle: undefined,
     crash: undefined,
     findObstacle: () => call("findObstacle", () => fake.obstacle),
-    open: (name) =>
+    open: (name, _, attempt) =>
       call("open", () => {
         if (fake.obstacle !== undefined) return { kind: "refused", message: fake.obstacle };
         trees.set(name, new Map(base));
+        attempts.set(name, { name, ...attempt });
         const place = { repository: REPOSITORY, base: "a".repeat(40) };
         return { kind: "opened", ...place, folder: `/worktrees/${name}`, branch: `coordination/${name}` };
       }),
+    // No crash here: every start looks, and only what comes after a crash finds anything.
+    list: () => Promise.resolve([...attempts.values()].filter(({ name }) => trees.has(name))),
     compare: (worktree) =>
       call("compare", () => {
         if (!trees.has(worktree.name)) return { kind: "failed", message: "the worktree is gone" };

@@ -12,6 +12,7 @@ export function createNoWorktrees(): Worktrees {
   return {
     findObstacle: refuse,
     open: refuse,
+    list: () => Promise.resolve([]),
     compare: refuse,
     texts: refuse,
     versionOf: refuse,

@@ -5,14 +5,16 @@
  * 1. The note is written before the worktree is made and deleted after it is gone: whatever a crash leaves can be removed.
  * 2. Git works on one worktree at a time here: two at once could get the same place in the repository.
  */
-import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { WorktreeAttempt } from "../../agents/coordination/contracts/worktree-fields.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OpenWorktree, WorktreeOpened, Worktrees } from "../../agents/coordination/ports/worktrees.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
 import { createTurnsByName } from "../../agents/coordination/std/turns-by-name.ts";
 import { lookAtRepository } from "./look-at-repository.ts";
 import { createRunGit, type GitEnd, type RunGit } from "./run-git.ts";
+import { deleteNote, listNotedWorktrees, readNote, writeNote } from "./worktree-note.ts";
 import { readTexts, writeFileWhole } from "./worktree-files.ts";
 import { compareWorktree, hashText, type WorktreeOnDisk } from "./worktree-changes.ts";
 
@@ -40,7 +42,9 @@ export function createGitWorktrees({ root, clock, program }: GitWorktreesOptions
       const look = await lookAtRepository(dependencies.git, folder);
       return look.kind === "unusable" ? look.message : undefined;
     },
-    open: (name, folder) => turns.run(root, () => openWorktree(dependencies, name, folder)),
+    open: (name, folder, attempt) =>
+      turns.run(root, () => openWorktree(dependencies, { name, folder, attempt })),
+    list: () => turns.run(root, () => listNotedWorktrees(root)),
     compare: async (worktree) => compareWorktree(dependencies.git, await locate(dependencies, worktree)),
     texts: async (worktree, path) => readTexts(dependencies.git, await locate(dependencies, worktree), path),
     versionOf: (worktree, file) => hashText(dependencies.git, worktree.repository, file),
@@ -61,10 +65,16 @@ async function locate({ root, git }: Dependencies, worktree: OpenWorktree): Prom
   return { ...worktree, tree: join(root, name), gitDir: join(shared, "worktrees", name) };
 }
 
+interface ToOpen {
+  readonly name: string;
+  /** The folder of the agent. */
+  readonly folder: string;
+  readonly attempt: WorktreeAttempt;
+}
+
 async function openWorktree(
   dependencies: Dependencies,
-  name: string,
-  folder: string,
+  { name, folder, attempt }: ToOpen,
 ): Promise<WorktreeOpened> {
   const look = await lookAtRepository(dependencies.git, folder);
   if (look.kind === "unusable") return { kind: "refused", message: look.message };
@@ -74,7 +84,7 @@ async function openWorktree(
     await makeRoot(dependencies.root);
     const left = await removeWorktree(dependencies, name);
     if (left !== undefined) return { kind: "refused", message: left };
-    await writeFile(notePathOf(dependencies, name), top, { mode: 0o600 });
+    await writeNote(dependencies.root, name, { repository: top, attempt });
   } catch (error) {
     return { kind: "refused", message: `the folder for worktrees cannot be used: ${describeError(error)}` };
   }
@@ -96,10 +106,6 @@ async function makeRoot(root: string): Promise<void> {
   const facts = await lstat(root);
   if (!facts.isDirectory()) throw new Error(`${root} is not a folder`);
   await chmod(root, 0o700);
-}
-
-function notePathOf({ root }: Dependencies, name: string): string {
-  return join(root, `${name}.repository`);
 }
 
 /** Commits everything to the branch, for people to merge. A commit that fails leaves the folder as it is. */
@@ -126,7 +132,7 @@ async function commitWork(
 async function removeWorktree(dependencies: Dependencies, name: string): Promise<string | undefined> {
   const tree = join(dependencies.root, name);
   try {
-    const repository = await readNote(dependencies, name);
+    const repository = (await readNote(dependencies.root, name))?.repository;
     if (repository !== undefined)
       await dependencies.git({
         folder: repository,
@@ -134,7 +140,7 @@ async function removeWorktree(dependencies: Dependencies, name: string): Promise
       });
     await rm(tree, { recursive: true, force: true });
     if (repository !== undefined) await forgetWorktree(dependencies, repository, name);
-    await rm(notePathOf(dependencies, name), { force: true });
+    await deleteNote(dependencies.root, name);
     return undefined;
   } catch (error) {
     return `the worktree ${tree} could not be removed: ${describeError(error)}`;
@@ -152,13 +158,4 @@ async function forgetWorktree(
   await git({ folder: repository, args: ["worktree", "unlock", tree] });
   await git({ folder: repository, args: ["worktree", "prune"] });
   return git({ folder: repository, args: ["branch", "--quiet", "-D", BRANCH_PREFIX + name] });
-}
-
-async function readNote(dependencies: Dependencies, name: string): Promise<string | undefined> {
-  try {
-    return await readFile(notePathOf(dependencies, name), "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
 }

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { worktreeAttemptSchema } from "../../../src/agents/coordination/contracts/worktree-fields.ts";
 import type { OpenWorktree, Worktrees } from "../../../src/agents/coordination/ports/worktrees.ts";
 import { decideByVersions } from "../../../src/agents/coordination/runtime/worktrees/merge-files.ts";
 import { systemClock } from "../../../src/infra/clock/system-clock.ts";
@@ -116,7 +117,11 @@ async function openWorktree(name = NAME): Promise<OpenWorktree & { readonly tree
     runGit(repository, "commit", "--quiet", "-m", "base");
     worktrees = createGitWorktrees({ root: folder.file("worktrees"), clock: systemClock });
   }
-  const opened = await worktrees.open(name, repository);
+  const opened = await worktrees.open(
+    name,
+    repository,
+    worktreeAttemptSchema.parse({ coordinationId: "co-1", stepId: "step", attempt: 1 }),
+  );
   if (opened.kind === "refused") return expect.fail(opened.message);
   return { name, repository: opened.repository, base: opened.base, tree: opened.folder };
 }

@@ -1,11 +1,27 @@
 /** Owns: the fields of what is recorded about the worktrees of attempts. */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { coordinationIdSchema, stepIdSchema } from "./ids.ts";
 
 /** How the attempts at a step are kept apart from other work. */
 export const isolateSchema = z.enum(["worktree"]);
 /** `worktree`: each attempt works in a git worktree of its own. */
 export type Isolate = z.infer<typeof isolateSchema>;
+
+/** The schema of the attempt that a worktree is made for. */
+export const worktreeAttemptSchema = z.object({
+  coordinationId: coordinationIdSchema,
+  stepId: stepIdSchema,
+  attempt: z.int().min(1),
+});
+/** The attempt that a worktree is made for. */
+export type WorktreeAttempt = z.infer<typeof worktreeAttemptSchema>;
+
+/** The schema of the note beside a worktree, by which it is found and removed after a crash. */
+export const worktreeNoteSchema = z.object({
+  repository: z.string().min(1),
+  attempt: worktreeAttemptSchema,
+});
 
 /** The schema of an absolute path. */
 export const absolutePath = z.string().min(1).max(BOUNDS.resourceCharsMax);

@@ -6,7 +6,7 @@
 import { assertInvariant } from "../contracts/errors.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import type { OpenCoordination, Worktree } from "./state.ts";
+import type { Coordination, OpenCoordination, Worktree } from "./state.ts";
 
 export type WorktreeEvent = FactEvent & {
   type:
@@ -19,6 +19,15 @@ export type WorktreeEvent = FactEvent & {
 
 export function worktreeKeyOf(stepId: StepId, attempt: number): string {
   return `${stepId}\n${attempt}`;
+}
+
+/** True where the log says that the worktree of a dispatched attempt is gone. */
+export function isWorktreeGone(
+  state: Coordination,
+  { stepId, attempt }: Pick<Worktree, "stepId" | "attempt">,
+): boolean {
+  if (state.kind === "unopened") return false;
+  return state.kind === "ended" || !state.worktrees.has(worktreeKeyOf(stepId, attempt));
 }
 
 /** W1: the dispatch is the intent to make it. */

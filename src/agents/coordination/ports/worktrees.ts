@@ -1,5 +1,7 @@
 /** Folders in which attempts work alone, and bringing back what they left there. */
 
+import type { WorktreeAttempt } from "../contracts/worktree-fields.ts";
+
 /** A worktree that an attempt works in. */
 export interface OpenWorktree {
   /** Follows from the attempt, so that it is found again after any crash. */
@@ -8,6 +10,11 @@ export interface OpenWorktree {
   readonly repository: string;
   /** The commit that the worktree was made from. */
   readonly base: string;
+}
+
+/** A worktree on this machine, whole or half made, and the attempt that it was made for. */
+export interface WorktreeOnMachine extends WorktreeAttempt {
+  readonly name: string;
 }
 
 /** The result of opening a worktree. */
@@ -69,7 +76,9 @@ export interface Worktrees {
   /** Says in a sentence why no worktree can be made for a folder; `undefined` where one can. */
   findObstacle(folder: string): Promise<string | undefined>;
   /** Makes a worktree from the HEAD of the repository of a folder. Remains of one with this name are removed first. */
-  open(name: string, folder: string): Promise<WorktreeOpened>;
+  open(name: string, folder: string, attempt: WorktreeAttempt): Promise<WorktreeOpened>;
+  /** Lists what is on this machine. @throws Error where the folder of worktrees cannot be read */
+  list(): Promise<WorktreeOnMachine[]>;
   /** Compares every file that was changed, added or deleted, committed or not. Ignored files are left out. */
   compare(worktree: OpenWorktree): Promise<WorktreeCompared>;
   /** The texts of a file that is a text in all three places; `undefined` where it is not. */

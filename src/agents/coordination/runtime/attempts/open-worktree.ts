@@ -4,13 +4,14 @@
  */
 import { stepError } from "../../contracts/fact-fields.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
+import type { WorktreeAttempt } from "../../contracts/worktree-fields.ts";
 import { isWorktreeOver } from "../../dispatch/worktree-effects.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
-import { worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
+import { isWorktreeGone, worktreeKeyOf } from "../../ledger/evolve-worktrees.ts";
 import type { Order } from "../../ports/agent-runner.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createFailure, type Outcome } from "./attempt-outcome.ts";
-import { nameWorktree, type AttemptName } from "./worktree-name.ts";
+import { nameWorktree } from "./worktree-name.ts";
 
 export type Place =
   /** `order`: what the order says of it. */
@@ -42,7 +43,7 @@ export async function findPlace(dependencies: Dependencies, { state, step }: ToP
 
 async function openUnlessOver(
   dependencies: Dependencies,
-  about: AttemptName,
+  about: WorktreeAttempt,
   { name, agentId }: { readonly name: string; readonly agentId: AgentId },
 ): Promise<Place> {
   const { coordinationId, stepId, attempt } = about;
@@ -52,7 +53,7 @@ async function openUnlessOver(
   if (!attempted) return { kind: "late" };
   const knownFolder = attempted.worktrees.get(worktreeKeyOf(stepId, attempt))?.opened?.folder;
   if (knownFolder !== undefined) return { kind: "ready", order: { folder: knownFolder } };
-  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId));
+  const opened = await dependencies.worktrees.open(name, dependencies.folderOf(agentId), about);
   if (opened.kind === "refused") return opened;
   const { repository, base, folder } = opened;
   let isRecorded = false;
@@ -62,19 +63,24 @@ async function openUnlessOver(
     ]);
     isRecorded = submitted.kind !== "refused";
   } finally {
-    if (!isRecorded) await removeIfLate(dependencies, about, name);
+    // W1
+    if (!isRecorded) await removeIfForgotten(dependencies, about, name);
   }
   return isRecorded ? { kind: "ready", order: { folder } } : { kind: "late" };
 }
 
-/** W1: another process that ended the attempt while git was at work found no worktree, and recorded that it is removed. */
-async function removeIfLate(dependencies: Dependencies, about: AttemptName, name: string): Promise<void> {
-  const { coordinationId, stepId, attempt } = about;
-  const isLate = await dependencies.runs.findOnDisk(coordinationId, (state) =>
-    state.kind !== "open" || !state.worktrees.has(worktreeKeyOf(stepId, attempt)) ? true : undefined,
+/** Removes a worktree that the log calls gone: whoever recorded that found none, because git had not made it yet. */
+export async function removeIfForgotten(
+  { runs, worktrees, logger }: Pick<RuntimeDependencies, "runs" | "worktrees" | "logger">,
+  { coordinationId, stepId, attempt }: WorktreeAttempt,
+  name: string,
+): Promise<void> {
+  const isForgotten = await runs.findOnDisk(
+    coordinationId,
+    (state) => isWorktreeGone(state, { stepId, attempt }) || undefined,
   );
-  const left = isLate && (await dependencies.worktrees.remove(name));
-  if (left !== undefined) dependencies.logger.warn({ runId: coordinationId, stepId }, left);
+  const left = isForgotten && (await worktrees.remove(name));
+  if (left !== undefined) logger.warn({ runId: coordinationId, stepId }, left);
 }
 
 export function createUnplacedFailure(

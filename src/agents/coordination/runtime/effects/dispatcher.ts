@@ -34,6 +34,7 @@ import {
 } from "./driven-here.ts";
 import { createQuestionPlan, createRecoveryPlan, type Plan } from "./recovery-plans.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
+import { removeForgottenWorktrees } from "../worktrees/remove-forgotten.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
 import { describeError } from "../../std/describe-error.ts";
 
@@ -112,6 +113,7 @@ export function createDispatcher(dependencies: DispatcherDependencies): Dispatch
     start: async () => {
       await trackWork(memory, sweep(dispatching));
       await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(dependencies)));
+      void trackWork(memory, removeForgottenWorktrees(effectDependencies, memory.stopping.signal));
     },
     stop: async () => {
       endOfRoom();

@@ -1,8 +1,9 @@
 /** Owns: removing the worktree of an attempt that is over. May be cut off at any line and done again. */
+import type { WorktreeAttempt } from "../../contracts/worktree-fields.ts";
 import { isWorktreeOver, type RemoveWorktree } from "../../dispatch/worktree-effects.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
-import { nameWorktree, type AttemptName } from "../attempts/worktree-name.ts";
+import { nameWorktree } from "../attempts/worktree-name.ts";
 
 export function removeWorktree(
   dependencies: RuntimeDependencies,
@@ -16,7 +17,7 @@ export function removeWorktree(
 
 async function removeIfOver(
   dependencies: RuntimeDependencies,
-  { coordinationId, stepId, attempt }: AttemptName,
+  { coordinationId, stepId, attempt }: WorktreeAttempt,
   name: string,
 ): Promise<void> {
   // For an end that fails to reach the disk nothing is removed: the work may still be to be merged.

@@ -7,7 +7,7 @@ import type { Json } from "../support/gateway-client.ts";
 import { mergeConfig } from "../support/gateway-config.ts";
 import { openPair, type Pair } from "./pair.ts";
 import { tellPrivileges } from "./privilege-stories.ts";
-import { tellRateLimits } from "./rate-limit-stories.ts";
+import { tellKillAmongRefusals, tellRateLimits } from "./rate-limit-stories.ts";
 import { ROUTED_MODELS, ROUTER, tellLies, TRUTH_CONFIG } from "./truth-stories.ts";
 import { createAnsweringParent, tellCompaction, tellProgress } from "./upwards-stories.ts";
 import { tellHalfDoneWork } from "./worktree-stories.ts";
@@ -41,6 +41,8 @@ it("P30 no bill of the tree: cost is summed nowhere, and nothing stops what spaw
 it("P27 rate limits: many children hit the limit of their provider at once and retry in step", ({
   annotate,
 }) => tellRateLimits(pair, annotate));
+it("goes on after a kill among refused calls, and completes each step once (P27)", () =>
+  tellKillAmongRefusals(pair));
 it("P25 wrong folder: two agents of one repository see each other's half-done work", () =>
   tellHalfDoneWork(pair));
 

@@ -4,12 +4,12 @@
  */
 import { expect, type TestContext } from "vitest";
 import { hasEnded, type Known, type Stage } from "../e2e/stage.ts";
-import { begin, call, childOf, ownerOf, put, read } from "../e2e/writes-stage.ts";
+import { begin, call, childOf, expectSound, factsOf, ownerOf, put, read } from "../e2e/writes-stage.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import type { Turn } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import type { Pair } from "./pair.ts";
-import { hasSaid, planOf, runPlan, stepOf } from "./story-parts.ts";
+import { hasSaid, planOf, runPlan, stepOf, TRIED_AGAIN } from "./story-parts.ts";
 
 const CALLS_PER_SECOND = 5;
 const CALLS_PER_CHILD = 4;
@@ -55,6 +55,33 @@ export async function tellRateLimits(
     expect(withFlag.refused).toBeLessThanOrEqual(FIRST_CROWD + LATER_SHARE_MAX * withFlag.answered);
   }
   expect(timesLeast).toBeLessThanOrEqual(TIMES_LEAST_MAX);
+}
+
+/** The gateway is killed in the first crowd, and what it had learnt of the limit is gone with it. */
+export async function tellKillAmongRefusals({ coordinated }: Pair): Promise<void> {
+  const { model } = coordinated;
+  const label = "p27-killed";
+  const stepIds = listLabels(`${label}-worker`, FIRST_CROWD);
+  const from = model.requests.length;
+  const isRefused = (): boolean => model.requests.slice(from).some(({ matched }) => matched === "limited");
+  model.limiter.set({ callsPerSecond: CALLS_PER_SECOND });
+  const steps = stepIds.map((stepId) => stepOf(stepId, createReadings()));
+  await runPlan(coordinated, planOf(label, steps, TRIED_AGAIN));
+  await waitFor(isRefused, { what: "a refused call", timeoutMs: WAIT_MS_MAX, everyMs: 20 });
+  await coordinated.gateway.kill9();
+  await coordinated.restart();
+  const state = await coordinated.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+  model.limiter.set();
+
+  expect(state).toMatchObject({ status: "success" });
+  const events = await expectSound(coordinated, state);
+  const completed = factsOf(events, "step.completed").map(({ stepId }) => stepId);
+  expect(completed.filter((stepId) => stepIds.includes(stepId)).toSorted()).toEqual(stepIds.toSorted());
+  // The kill ends attempts, and a refused call none.
+  for (const { attempt, error } of factsOf(events, "step.failed")) {
+    expect(attempt).toBe(1);
+    expect(error.message).toContain("interrupted by a Gateway restart");
+  }
 }
 
 async function expectNothingBurnt(stage: Stage, label: string): Promise<void> {

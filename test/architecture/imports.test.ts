@@ -166,6 +166,13 @@ describe("the tree", () => {
     expect(files.filter((file) => vague.test(file))).toEqual([]);
   });
 
+  it("has files that begin with what they own", () => {
+    const silent = code.filter(
+      (file) => !/^(?:#!.*\n)?\/\*\*(?: |\n \* )Owns: /u.test(readFileSync(join(SRC, file), "utf8")),
+    );
+    expect(silent).toEqual([]);
+  });
+
   it("names its files in kebab case", () => {
     const named =
       /^([a-z][a-z0-9-]*\/)*([a-z][a-z0-9]*(-[a-z0-9]+)*\.(?:ts|css|html)|tsconfig\.json|\d{6}_[a-z0-9_]+\.sql)$/u;

@@ -1,4 +1,4 @@
-/** The package's public surface. */
+/** Owns: the public surface of the package: the contracts, the ports, the coordinator and the check of a ledger. */
 export type * from "./contracts/commands.ts";
 export * from "./contracts/config/config.ts";
 export * from "./contracts/envelope.ts";

@@ -1,3 +1,5 @@
+/** Owns: every limit on agent programs over the Agent Client Protocol: waiting times, output, what is remembered. */
+
 /** Every bound on an agent process, by name: times in milliseconds, sizes in bytes, texts in UTF-16 code units. */
 export const ACP_LIMITS = {
   /** From the start of the process until the prompt is sent. */

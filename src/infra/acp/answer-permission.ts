@@ -1,3 +1,4 @@
+/** Owns: which answer an agent program gets when it asks for permission to do something. */
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 

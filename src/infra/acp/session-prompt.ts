@@ -1,3 +1,4 @@
+/** Owns: what an agent program is sent for an attempt: its prompt, with the envelope and the trace as metadata. */
 import type { ContentBlock } from "@agentclientprotocol/sdk";
 import type { Order } from "../../agents/coordination/ports/agent-runner.ts";
 

@@ -1,3 +1,4 @@
+/** Owns: how an attempt counts as ended, by the reason that its agent program gives for stopping. */
 import type { StopReason } from "@agentclientprotocol/sdk";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
 import type { LastWords } from "./last-words.ts";

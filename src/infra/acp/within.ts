@@ -1,3 +1,4 @@
+/** Owns: waiting no longer than a given time for what an agent program is to do, such as to exit. */
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 

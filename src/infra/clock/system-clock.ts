@@ -1,3 +1,4 @@
+/** Owns: the time of day of this machine, and timers of any length that keep no process alive. */
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 

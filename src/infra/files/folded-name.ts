@@ -1,3 +1,5 @@
+/** Owns: when two file names are the same to a file system that does not tell upper from lower case. */
+
 /**
  * One spelling for names that a file system without upper and lower case takes for the same. Letter by letter: what
  * `toLowerCase` makes of a text depends on where in a word a sigma stands, and may be longer.

@@ -1,3 +1,4 @@
+/** Owns: writing log lines as JSON, with pino, to stderr or where they are wanted. */
 import { pino, type DestinationStream, type LevelWithSilent } from "pino";
 import type { LogFields, Logger } from "../../agents/coordination/ports/logger.ts";
 

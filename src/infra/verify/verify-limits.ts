@@ -1,3 +1,5 @@
+/** Owns: every limit on checks of results by programs, files and critics: waiting times, sizes and tries. */
+
 /** Every bound on a check, by name: times in milliseconds, sizes in bytes, texts in UTF-16 code units. */
 export const VERIFY_LIMITS = {
   /** A timer may fire so much before its time. */

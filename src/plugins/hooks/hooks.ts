@@ -1,6 +1,6 @@
 /**
- * For authors of OpenClaw plugins that take part in the coordination of subagents: rule on contested writes, verify results
- * before they count, allow or deny spawns and plans, bring questions to people, and watch.
+ * Owns: registering hooks, for authors of OpenClaw plugins that take part in the coordination of subagents: rule on contested
+ * writes, verify results before they count, allow or deny spawns and plans, bring questions to people, and watch.
  *
  * ```ts
  * import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";

@@ -1,3 +1,5 @@
+/** Owns: the frozen copies that hooks of plugin authors are given, so that no plugin changes what others see. */
+
 /** A deep copy that cannot be changed. @throws DOMException for what is no data. */
 export function copyIsolated<T>(value: T): T {
   const copy = structuredClone(value);

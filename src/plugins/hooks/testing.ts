@@ -1,6 +1,6 @@
 /**
- * For tests of plugins with coordination hooks: asks the hooks as the coordination plugin does, by the same code, without a
- * gateway.
+ * Owns: the test kit for plugins with coordination hooks: it asks the hooks as the coordination plugin does, by the same code,
+ * without a gateway.
  *
  * ```ts
  * import { createHookHarness, sampleContest } from "openclaw-coordination/testing";

@@ -1,3 +1,4 @@
+/** Owns: every limit of the MCP server: messages, results, pages, waiting times and sessions. */
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 
 /** Every limit of the MCP server, by name. */

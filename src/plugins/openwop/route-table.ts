@@ -1,3 +1,4 @@
+/** Owns: the list of all routes that the OpenWOP host serves, and which of them are there under its settings. */
 import type { Advertised } from "./http/advertised.ts";
 import { diffRoute } from "./routes/diff-route.ts";
 import { eventRoutes } from "./routes/event-routes.ts";

@@ -1,4 +1,9 @@
 /**
+ * Owns: every limit on coordinations: what is accepted of plans, spawns, results, questions and settings, and how much is
+ * recorded of each. Does not own: the limits on workflow runs (`workflows/workflow-bounds.ts`).
+ */
+
+/**
  * Every limit on what the coordination layer accepts or stores, by name.
  *
  * Sizes are in UTF-16 code units for text and in items for arrays, unless the name says otherwise.

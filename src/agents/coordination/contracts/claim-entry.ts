@@ -1,3 +1,4 @@
+/** Owns: a claim on a resource as it is kept beside the log, and the changes that events make to it. */
 import type { Priority } from "./envelope.ts";
 import type { CoordinationId, EpochMs, StepId } from "./ids.ts";
 

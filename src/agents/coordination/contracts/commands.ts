@@ -1,3 +1,4 @@
+/** Owns: the commands that hosts give to a coordination. Does not own: what `decide` makes of one (`dispatch/`). */
 import type { AppliedStrategy, Contestant, MergeEvidence, PluginRuling } from "./arbitration.ts";
 import type {
   ChildRun,

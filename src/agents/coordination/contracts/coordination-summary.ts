@@ -1,3 +1,4 @@
+/** Owns: how a coordination is listed and found: its summary, its references, and whose it is among gateways. */
 import type { ContentRef, ForkedFrom } from "./fact-fields.ts";
 import type { TerminalStatus } from "./facts.ts";
 import type { EpochMs, SessionKey, StepId } from "./ids.ts";

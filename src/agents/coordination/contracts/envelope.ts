@@ -1,3 +1,4 @@
+/** Owns: the envelope, the metadata on an instruction between agents, with its priorities, lanes and delivery modes. */
 import { z } from "zod";
 import { coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { BOUNDS } from "./bounds.ts";

@@ -1,3 +1,5 @@
+/** Owns: all error codes, what to do about each, and the exceptions for a failure of the world and for a bug. */
+
 /** Names what a caller can do about an error. Every error code has exactly one. */
 export type Recovery =
   | "reload-and-retry"

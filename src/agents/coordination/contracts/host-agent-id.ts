@@ -1,3 +1,4 @@
+/** Owns: the one form of an agent's id that OpenClaw uses, of the several spellings that people write. */
 import type { AgentId } from "./ids.ts";
 
 const CHARS_MAX = 64;

@@ -1,3 +1,4 @@
+/** Owns: the ids of coordinations, steps, events, sessions and agents, and times: schemas, and how they are made. */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 

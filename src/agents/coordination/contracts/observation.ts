@@ -1,3 +1,4 @@
+/** Owns: the words for what a host says of a child: whether it runs, how it ended, and whether it could be stopped. */
 import type { Usage } from "./fact-fields.ts";
 import type { SessionKey } from "./ids.ts";
 

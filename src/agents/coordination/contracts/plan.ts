@@ -1,3 +1,7 @@
+/**
+ * Owns: a plan as its author writes it: the schemas of its steps, policies and budget, and checking a plan against them.
+ * Does not own: whether its graph is sound (`plan/`).
+ */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";

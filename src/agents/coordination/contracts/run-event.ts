@@ -1,3 +1,7 @@
+/**
+ * Owns: the form of one event of a coordination's log, and decoding a stored one. Does not own: the payloads of facts
+ * (`facts.ts`) and of OpenWOP events (`openwop-events.ts`).
+ */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { CoordinationError } from "./errors.ts";

@@ -1,3 +1,4 @@
+/** Owns: which events change the claims that a ledger keeps beside the log, and how. */
 import { epochMsOf } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { ClaimChange } from "../contracts/claim-entry.ts";

@@ -1,3 +1,4 @@
+/** Owns: the settings that hold under a policy, those in which two policies differ, and whether that is stricter. */
 import { TUNABLE } from "../contracts/config/written-settings.ts";
 import { readPolicySettings, type PolicySettings } from "../contracts/config/policy-pack.ts";
 import { listSettings, type SettingsByPath } from "./list-settings.ts";

@@ -1,3 +1,4 @@
+/** Owns: taking an object of settings apart into single settings, each named by its path. */
 import { isRecord } from "../std/is-record.ts";
 
 /** Settings by path, `gates.confidenceThreshold`. A list is one setting; an object is as many as it has. */

@@ -1,3 +1,4 @@
+/** Owns: the port that runs the attempts of planned steps: starting, observing and cancelling the agent of one. */
 import type { CoordinationEnvelope, Lane } from "../contracts/envelope.ts";
 import type { AgentId, EpochMs, IdempotencyKey, SessionKey } from "../contracts/ids.ts";
 import type { Cancellation, ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";

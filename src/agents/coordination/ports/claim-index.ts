@@ -1,3 +1,4 @@
+/** Owns: the port that reads the claims of all coordinations of a ledger. */
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 

@@ -1,3 +1,4 @@
+/** Owns: the ports for time: the time of day with its timers, and the steady time that durations are measured by. */
 import type { EpochMs } from "../contracts/ids.ts";
 
 /** Time as the shell sees it; the core gets it as arguments. */

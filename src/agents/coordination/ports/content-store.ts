@@ -1,3 +1,4 @@
+/** Owns: the port to the texts that events name by their sha256: what is kept of one, reading and deleting them. */
 import type { ContentRef } from "../contracts/fact-fields.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 

@@ -1,3 +1,5 @@
+/** Owns: the port that keeps how far each export of the ledger came, and which process exports under its name. */
+
 /**
  * How far exports of the ledger came, by their names. One process at a time exports under a name; another one goes on where it
  * stopped, when it has gone or has not told of itself for long enough (`beats` did not grow, as with owners of runs).

@@ -1,3 +1,4 @@
+/** Owns: the port that tells, outside the ledger, whether spawns are being coordinated. */
 import type { ErrorCode } from "../contracts/errors.ts";
 
 /**

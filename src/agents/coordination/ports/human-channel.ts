@@ -1,3 +1,4 @@
+/** Owns: the port that tells people of an open question, and the question as they are told it. */
 import type { AnswerKind } from "../contracts/escalation.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { CoordinationId, EpochMs, SessionKey, StepId } from "../contracts/ids.ts";

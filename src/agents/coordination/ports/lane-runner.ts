@@ -1,3 +1,4 @@
+/** Owns: the port that limits how much work of each lane runs and waits in this process, and its counts. */
 import type { Lane, Priority } from "../contracts/envelope.ts";
 import type { AgentId, EpochMs, SessionKey } from "../contracts/ids.ts";
 

@@ -1,3 +1,4 @@
+/** Owns: the port that finds coordinations and events by what they are about, and reads what was appended last. */
 import type { AgentId, CoordinationId, EpochMs, EventId, SessionKey } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { Summary } from "../contracts/coordination-summary.ts";

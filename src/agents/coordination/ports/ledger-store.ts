@@ -1,3 +1,4 @@
+/** Owns: the port to the stored coordinations: their logs, and the references, texts and claims appended with them. */
 import type { ClaimChange } from "../contracts/claim-entry.ts";
 import type { CoordinationId } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";

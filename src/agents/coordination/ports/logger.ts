@@ -1,3 +1,5 @@
+/** Owns: the port that takes the lines of the plugin's log, which never hold a prompt, a task or a result. */
+
 /** Ids, counts and codes only; never a prompt, a task or a result. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 

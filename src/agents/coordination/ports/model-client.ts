@@ -1,3 +1,4 @@
+/** Owns: the port that asks a model of the host one question, outside of any conversation. */
 import type { AgentId } from "../contracts/ids.ts";
 
 /** A question to a model that belongs to no conversation. */

@@ -1,3 +1,7 @@
+/**
+ * Owns: the ports through which workflow runs call others: OpenWOP hosts, tools over MCP, agents over A2A, and models;
+ * and how such a call may fail.
+ */
 import type { CallingRun } from "../contracts/workflows/workflow-events.ts";
 import type { WorkflowStatus } from "../contracts/workflows/workflow-summary.ts";
 

@@ -1,3 +1,5 @@
+/** Owns: the port that checks outputs of a step, or the answer of a model, against a JSON Schema. */
+
 /** One place where outputs break their contract. It says nothing of the outputs but where, and of what type they are. */
 export interface OutputProblem {
   /** As `changes[0].title`; names that the schema does not know are `*`. */

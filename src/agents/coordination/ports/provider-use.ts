@@ -1,3 +1,4 @@
+/** Owns: the port that holds back steps and model calls while a provider of models refuses calls. */
 import type { AgentId, SessionKey } from "../contracts/ids.ts";
 
 /** A model call, as the host tells of it. */

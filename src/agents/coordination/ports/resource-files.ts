@@ -1,3 +1,5 @@
+/** Owns: the port that shows files to arbitration: which resource a path leads to, its version, and what changed. */
+
 /** The file system, as far as arbitration has to know it. */
 export interface ResourceFiles {
   /** The machine that is named in its resources; absent where a path means the same file on every machine. */

@@ -1,3 +1,4 @@
+/** Owns: the port that keeps which process drives which run, takes runs over and hands them on. */
 import type { CoordinationId } from "../contracts/ids.ts";
 
 /**

@@ -1,3 +1,4 @@
+/** Owns: the port to the logs of runs of either kind: appending, reading, listing, and removing ended runs. */
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { OwnerToken } from "./run-owners.ts";

@@ -1,3 +1,4 @@
+/** Owns: the port to the children that models spawn: asking the host about one, giving it its envelope, stopping it. */
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import type { ContentRef } from "../contracts/fact-fields.ts";
 import type { EpochMs, SessionKey } from "../contracts/ids.ts";

@@ -1,3 +1,4 @@
+/** Owns: the port that merges two changed versions of a text, given the text that both were made of. */
 import type { MergeWay } from "../contracts/arbitration.ts";
 
 /** Merging texts: by what the format of a file knows where that is sure, else by line. */

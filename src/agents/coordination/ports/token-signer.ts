@@ -1,3 +1,5 @@
+/** Owns: the port that signs and reads the tokens by which interrupts of workflow runs are answered. */
+
 /** The content of an interrupt token. */
 export interface TokenPayload {
   readonly runId: string;

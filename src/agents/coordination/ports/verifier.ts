@@ -1,3 +1,4 @@
+/** Owns: the port that carries out one check of a result: what the check is given, and what it answers. */
 import type { AgentId, CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { Check, Verdict, VerificationFailure } from "../contracts/verification.ts";
 

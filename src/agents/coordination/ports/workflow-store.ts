@@ -1,3 +1,4 @@
+/** Owns: the port to the stored workflow runs: logs, definitions, memory, and requests with an idempotency key. */
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";

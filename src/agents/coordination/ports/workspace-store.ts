@@ -1,3 +1,4 @@
+/** Owns: the port to the files of workspaces: every version of each, and what was there before an event of a run. */
 import type { CoordinationId } from "../contracts/ids.ts";
 import type { PlannedUpdate, WorkspaceScope, WorkspaceUpdate } from "../contracts/workflows/workspace.ts";
 

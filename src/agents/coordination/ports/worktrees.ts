@@ -1,4 +1,4 @@
-/** Folders in which attempts work alone, and bringing back what they left there. */
+/** Owns: the port to worktrees: folders in which attempts work alone, and bringing back what they left there. */
 
 import type { WorktreeAttempt } from "../contracts/worktree-fields.ts";
 

@@ -1,7 +1,8 @@
 /**
- * Fitting a row of parts to a row of wanted parts with wildcards among them, in time that is at most the product of both lengths:
- * models write patterns, and a regular expression made of one can take for ever.
+ * Owns: matching names and paths with patterns that have wildcards, in time that is at most the product of both lengths: models
+ * write patterns, and a regular expression made of one can take for ever.
  */
+
 export interface Wildcard {
   /** Stands for any number of parts. */
   readonly any: string;

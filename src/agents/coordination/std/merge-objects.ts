@@ -1,3 +1,4 @@
+/** Owns: laying one object of plain data over another, at every depth. */
 import { isRecord } from "./is-record.ts";
 
 /** Returns `base` with the values of `over` in place of its own; objects are merged, all else is replaced. Changes neither. */

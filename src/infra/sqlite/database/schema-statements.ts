@@ -1,3 +1,4 @@
+/** Owns: keeping prepared statements in step with the schema of a SQLite ledger, which a writer may upgrade. */
 import type { Database } from "better-sqlite3";
 import { readSchemaVersion } from "./migrate.ts";
 

@@ -1,3 +1,4 @@
+/** Owns: turning errors of SQLite into errors of the ledger, with the code that says what to do. */
 import {
   CoordinationError,
   isCoordinationError,

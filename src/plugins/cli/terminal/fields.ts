@@ -1,3 +1,4 @@
+/** Owns: rendering names and their values in the terminal, one pair a line and aligned. */
 import type { Paint } from "./paint.ts";
 
 /** Fields without a value are left out. */

@@ -1,3 +1,4 @@
+/** Owns: writing the plugin's log lines into the log of the OpenClaw host. */
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import { createLoggerTo } from "../../compose.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";

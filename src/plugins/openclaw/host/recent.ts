@@ -1,3 +1,5 @@
+/** Owns: a map in memory that forgets its oldest entries beyond a given number. */
+
 /** A bounded memory of the newest entries: what it forgets must be recoverable elsewhere. */
 export interface Recent<V> {
   get(key: string): V | undefined;

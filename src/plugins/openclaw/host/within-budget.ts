@@ -1,3 +1,4 @@
+/** Owns: how long a hook of the host waits for the ledger at most, and failing when that is over. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 
 /** How long a hook may keep the host waiting; the host's own limit is twice that and fails closed. */

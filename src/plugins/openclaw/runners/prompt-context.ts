@@ -1,3 +1,4 @@
+/** Owns: the text that tells a child, in its system prompt, which step of which coordination it works on. */
 import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
 
 /**

@@ -1,3 +1,5 @@
+/** Owns: finding the line of a text that a character position lies in. */
+
 /** The last line that begins at or before a place; the first where none does. */
 export function findLineIndex(lines: readonly { readonly start: number }[], place: number): number {
   let low = 0;

@@ -1,3 +1,4 @@
+/** Owns: naming a resource that is no file, such as a session or a queue, as what a tool call would change. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 

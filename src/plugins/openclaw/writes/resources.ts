@@ -1,7 +1,7 @@
 /**
- * For authors of plugins whose tools change something that steps of a coordination may contend for: files that the host
- * does not know of, queues, or resources of their own. Register an extractor, and a step that would overwrite a
- * sibling's work is ruled on before your tool runs.
+ * Owns: registering extractors, for authors of plugins whose tools change something that steps of a coordination may contend
+ * for: files that the host does not know of, queues, or resources of their own. Register an extractor, and a step that would
+ * overwrite a sibling's work is ruled on before your tool runs.
  *
  * ```ts
  * import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";

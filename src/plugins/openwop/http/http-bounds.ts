@@ -1,3 +1,4 @@
+/** Owns: every limit of the OpenWOP host's HTTP server: requests, answers, streams, polling and timeouts. */
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 
 /** Every limit of the HTTP face, by name. */

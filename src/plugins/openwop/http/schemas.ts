@@ -1,4 +1,7 @@
-/** The shapes of answers, for the OpenAPI document. Answers are not checked against them when they are sent. */
+/**
+ * Owns: the shapes of the OpenWOP host's answers, for the OpenAPI document. Answers are not checked against them when they are
+ * sent.
+ */
 import { z } from "zod";
 import { WORKFLOW_STATUSES } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
 

@@ -1,3 +1,5 @@
+/** Owns: every limit of the server of the operator's page: requests, sign-in links, sessions, streams, listings. */
+
 /** Every limit of the page's server, by name. */
 export const PAGE_BOUNDS = {
   bodyBytesMax: 1_000_000,

@@ -1,4 +1,4 @@
-/** Starts the operator's page. */
+/** Owns: starting the operator's page in the browser, with its style sheets. */
 import "./page.css";
 import { TIMELINE_STYLE } from "../drawing/timeline-style.ts";
 import "./views/page-root.ts";

@@ -1,3 +1,7 @@
+/**
+ * Owns: the plugin's configuration as a whole and how it is read, and the settings of lanes, agent programs, conflicts and
+ * budgets. The other files of this folder have the settings of everything else.
+ */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";

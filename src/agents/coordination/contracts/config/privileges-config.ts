@@ -1,3 +1,4 @@
+/** Owns: what operators say about what children may do. Part of the plugin's configuration (`config.ts`). */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { agentIdSchema } from "../ids.ts";

@@ -1,3 +1,5 @@
+/** Owns: every limit on workflow definitions, their runs, and the memory, workspaces and requests kept with them. */
+
 /** Every limit on workflows and their runs, by name. Sizes are in UTF-16 code units for text. */
 export const WORKFLOW_BOUNDS = {
   nameCharsMax: 256,

@@ -1,3 +1,4 @@
+/** Owns: the statuses of a workflow run, and the summary that is kept beside its log. */
 import type { ParentRun } from "./workflow-events.ts";
 import type { EpochMs } from "../ids.ts";
 

@@ -1,3 +1,4 @@
+/** Owns: ruling again on a call when another process claimed something between the ruling and its record. */
 import { isCoordinationError } from "../../contracts/errors.ts";
 
 /** Another writer claimed something in between this often; then the caller hears of it. */

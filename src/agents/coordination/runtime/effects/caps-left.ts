@@ -1,3 +1,4 @@
+/** Owns: how many more steps each session and each agent may have at work, by the caps on them. */
 import type { AgentId, SessionKey } from "../../contracts/ids.ts";
 import type { Allowance } from "../../lanes/pick-best.ts";
 

@@ -1,3 +1,4 @@
+/** Owns: waiting for an answer from outside the ledger, or for some time to pass, until a deadline or a stop. */
 import { addMs } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";

@@ -1,3 +1,4 @@
+/** Owns: how far a plan is, as those who show it in the host are told. */
 import type { ContentRef } from "../../contracts/fact-fields.ts";
 import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
 import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";

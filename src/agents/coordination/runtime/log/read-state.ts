@@ -1,3 +1,4 @@
+/** Owns: reading the state of a coordination from its stored log, also from a log that may be damaged. */
 import { CoordinationError, InvariantViolation } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { evolve } from "../../ledger/evolve.ts";

@@ -62,7 +62,7 @@ export function readPath(value: unknown, path: string): unknown {
 const PATTERN_CHARS_MAX = 200;
 
 /** Operators of `expression`: a path, optionally compared with JSON. */
-const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/;
+const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/s;
 
 /** The outcome of each condition on each outputs: an edge is looked at again with every step of the run. */
 const outcomesOf = new WeakMap<Values, Map<EdgeCondition, boolean>>();
@@ -79,7 +79,7 @@ export function isHolding(condition: EdgeCondition, outputs: Values): boolean {
 
 function evaluate(condition: EdgeCondition, outputs: Values): boolean {
   const { type = "expression", left = "", right } = condition;
-  const value = readPath(outputs, left.replace(/^output\.(?=.)/, "")) ?? readPath({ output: outputs }, left);
+  const value = readOutput(outputs, left);
   switch (type) {
     case "equals":
       return isSameValue(value, right);
@@ -94,25 +94,46 @@ function evaluate(condition: EdgeCondition, outputs: Values): boolean {
   }
 }
 
+const ALL_OUTPUTS = "output";
+
+/** Returns the value at a path. `output` is all outputs, or an output of that name where the path leads nowhere among them. */
+function readOutput(outputs: Values, path: string): unknown {
+  const [first, ...rest] = path.split(".");
+  const found = first === ALL_OUTPUTS && rest.length > 0 ? readPath(outputs, rest.join(".")) : undefined;
+  return found === undefined ? readPath({ [ALL_OUTPUTS]: outputs, ...outputs }, path) : found;
+}
+
 function isContaining(value: unknown, part: unknown): boolean {
   if (Array.isArray(value)) return value.some((item) => isSameValue(item, part));
   return typeof value === "string" && typeof part === "string" && value.includes(part);
 }
 
+/** `!` negates the value before it is compared, as in JavaScript. An expression that cannot be read does not hold. */
 function isExpressionHolding(expression: string, outputs: Values): boolean {
-  const [, not, path = "", operator, literal] = COMPARISON.exec(expression) ?? [];
-  const value = readPath({ output: outputs, ...outputs }, path);
-  if (operator === undefined || literal === undefined) return (not === "!") !== Boolean(value);
+  const [, not, path, operator, literal] = COMPARISON.exec(expression) ?? [];
+  if (path === undefined) return false;
+  const found = readOutput(outputs, path);
+  const value = not === "!" ? !found : found;
+  if (operator === undefined || literal === undefined) return Boolean(value);
   const isSame = isSameValue(value, literalOf(literal));
   return operator.startsWith("!") ? !isSame : isSame;
 }
 
+/** JSON, a text in single quotes, or the text itself. */
 function literalOf(text: string): unknown {
+  const inSingleQuotes = /^'(.*)'$/s.exec(text)?.[1];
   try {
-    return JSON.parse(text.replace(/^'(.*)'$/s, '"$1"'));
+    return JSON.parse(inSingleQuotes === undefined ? text : quote(inSingleQuotes));
   } catch {
     return text;
   }
+}
+
+const REQUOTED: Readonly<Record<string, string>> = { "\\'": "'", '"': '\\"' };
+
+/** Renders the inside of single quotes as a text of JSON: `it\\'s "so"` becomes `"it's \\"so\\""`. */
+function quote(inside: string): string {
+  return `"${inside.replace(/\\.|"/gs, (found) => REQUOTED[found] ?? found)}"`;
 }
 
 export function isSameValue(one: unknown, other: unknown): boolean {

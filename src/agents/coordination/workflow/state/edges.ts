@@ -34,7 +34,7 @@ function findDueStep(
   if (nodeRun && isAtWork(nodeRun)) return undefined;
   if (nodeRun === undefined) {
     const forward = incoming.filter(({ closesLoop }) => !closesLoop);
-    return forward.length === 0 ? "start" : ruleOf(run, forward, -1);
+    return ruleOf(run, forward, -1);
   }
   // Without loops a second edge that arrives at a node is late, and nothing new.
   return hasLoops ? findLoopStep(run, nodeRun, incoming) : undefined;
@@ -72,7 +72,7 @@ function isFiring(run: WorkflowRun, edge: GraphEdge): boolean {
   }
 }
 
-/** `since`: an edge that settles for any needs one that ended after it. */
+/** Without edges a node is to start. `since`: an edge that settles for any needs one that ended after it. */
 function ruleOf(run: WorkflowRun, edges: readonly GraphEdge[], since: number): NextNode["kind"] | undefined {
   const byRule = Map.groupBy(edges, ({ rule }) => rule);
   let open = false;

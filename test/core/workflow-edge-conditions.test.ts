@@ -1,0 +1,271 @@
+/** Owns: which nodes are next at one moment of a run, where edges have several rules, a loop came round, or a source was cancelled. */
+import { describe, expect, it } from "vitest";
+import {
+  createEventId,
+  formatTimestamp,
+  type CoordinationId,
+  type EpochMs,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type {
+  WorkflowDraft,
+  WorkflowEvent,
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
+import { listNextNodes } from "../../src/agents/coordination/workflow/state/edges.ts";
+import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
+import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
+import { isAtWork } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import {
+  chain,
+  createEdge,
+  createNode,
+  createWorkflow,
+  type Small,
+} from "../support/workflow-definitions.ts";
+
+const RUN = "run-1" as CoordinationId;
+const NOW = 1_700_000_000_000 as EpochMs;
+const DEFINITION = "0".repeat(64);
+
+const FIRST: WorkflowEvent = {
+  eventId: createEventId(RUN, 0),
+  runId: RUN,
+  sequence: 0,
+  timestamp: formatTimestamp(NOW),
+  type: "run.started",
+  payload: {
+    workflowId: "w",
+    inputs: {},
+    transport: "rest",
+    owner: { tenant: "acme", principal: "alice" },
+    definition: DEFINITION,
+    memoryScope: "w",
+  },
+};
+
+/** `fate` is a word of the log: `go` is a completion with the output that the condition `ifGo` wants. */
+function draftFate(nodeId: string, fate: string): WorkflowDraft {
+  switch (fate) {
+    case "started":
+      return { type: "node.started", payload: { nodeId, typeId: "core.noop", attempt: 0 } };
+    case "completed":
+      return { type: "node.completed", payload: { nodeId, outputs: { go: false } } };
+    case "go":
+      return { type: "node.completed", payload: { nodeId, outputs: { go: true } } };
+    case "failed":
+      return { type: "node.failed", payload: { nodeId, error: { code: "broken", message: "it broke" } } };
+    case "cancelled":
+      return { type: "node.cancelled", payload: { nodeId } };
+    case "skipped":
+      return { type: "node.skipped", payload: { nodeId } };
+    default:
+      throw new Error(`no node can be ${fate}`);
+  }
+}
+
+/** Returns what is next after a log such as `a completed, b started`; a node that ends is started first, where it is not yet. */
+function listNext(small: Small, log: string): string[] {
+  const compiled = compileWorkflow(createWorkflow("w", small), DEFINITION);
+  if (!compiled.ok) throw new Error(compiled.problems.join());
+  let run = evolveWorkflow(undefined, FIRST);
+  const append = (draft: WorkflowDraft): void => {
+    run = evolveWorkflow(run, eventOf(run, draft, NOW));
+  };
+  for (const entry of log.split(", ").filter(Boolean)) {
+    const [id = "", fate = ""] = entry.split(" ");
+    const nodeRun = run.nodes.get(id);
+    const needsStart = fate !== "started" && fate !== "skipped" && !(nodeRun && isAtWork(nodeRun));
+    if (needsStart) append(draftFate(id, "started"));
+    append(draftFate(id, fate));
+  }
+  return listNextNodes(run, compiled.graph).map(({ kind, node }) => `${kind} ${node.node.id}`);
+}
+
+const ifGo = { condition: { type: "equals", left: "go", right: true } } as const;
+const rule = (triggerRule: string) => ({ triggerRule });
+const createNodes = (ids: string) => ids.split(" ").map((id) => createNode(id));
+
+describe("an edge that closes a loop", () => {
+  it.each([
+    ["all_success", "go", ["start a"]],
+    ["all_success", "completed", []],
+    ["all_success", "failed", []],
+    ["all_success", "skipped", []],
+    ["any_success", "go", ["start a"]],
+    ["any_success", "failed", []],
+    ["none_failed", "go", ["start a"]],
+    ["none_failed", "skipped", []],
+    ["any_failed", "go", []],
+    ["any_failed", "completed", []],
+    ["any_failed", "failed", ["start a"]],
+    ["any_failed", "skipped", []],
+    ["any_failed", "cancelled", []],
+    ["all_complete", "go", ["start a"]],
+    ["all_complete", "completed", []],
+    ["all_complete", "failed", ["start a"]],
+    ["all_complete", "skipped", []],
+    ["all_complete", "cancelled", []],
+  ])("by the rule %s, from a node that ended as %s, leads to %j", (triggerRule, fate, expected) => {
+    const small = {
+      nodes: createNodes("a b"),
+      edges: [createEdge("a>b"), createEdge("b>a", { triggerRule, ...ifGo })],
+    };
+    expect(listNext(small, `a completed, b ${fate}`)).toEqual(expected);
+  });
+});
+
+describe("edges of several rules to one node", () => {
+  const createJoin = (one: string, other: string): Small => ({
+    nodes: createNodes("a b join"),
+    edges: [createEdge("a>join", rule(one)), createEdge("b>join", rule(other))],
+  });
+
+  it.each([
+    ["any_success", "all_success", "a completed, b started", ["start join"]],
+    ["any_failed", "all_success", "a failed, b started", ["start join"]],
+    ["all_success", "any_success", "a failed, b completed", ["start join"]],
+    ["all_complete", "any_failed", "a started, b failed", ["start join"]],
+    ["any_success", "all_success", "a started, b completed", []],
+    ["all_success", "none_failed", "a completed, b started", []],
+    ["any_success", "all_success", "a failed, b started", []],
+    ["any_success", "all_success", "a failed, b completed", ["skip join"]],
+    ["any_failed", "all_complete", "a completed, b failed", ["skip join"]],
+    ["all_success", "none_failed", "a completed, b completed", ["start join"]],
+  ])("%s and %s, after %s, lead to %j", (one, other, log, expected) => {
+    expect(listNext(createJoin(one, other), log)).toEqual(expected);
+  });
+});
+
+describe("a node that nothing may fail before", () => {
+  const small: Small = {
+    nodes: createNodes("a b join"),
+    edges: [createEdge("a>join", rule("none_failed")), createEdge("b>join", rule("none_failed"))],
+  };
+
+  it.each([
+    ["a completed, b started"],
+    ["a started, b completed"],
+    ["a skipped, b started"],
+    ["a started, b skipped"],
+  ])("waits for the other edge after %s", (log) => {
+    expect(listNext(small, log)).toEqual([]);
+  });
+
+  it("is skipped at once when one has failed", () => {
+    expect(listNext(small, "a started, b failed")).toEqual(["skip join"]);
+  });
+});
+
+describe("a node that was cancelled", () => {
+  it.each([
+    ["all_success", "skip b"],
+    ["any_success", "skip b"],
+    ["any_failed", "skip b"],
+    ["none_failed", "skip b"],
+    ["all_complete", "start b"],
+  ])("counts for the rule %s as one that was skipped: %s", (triggerRule, expected) => {
+    const small = { nodes: createNodes("a b"), edges: [createEdge("a>b", { triggerRule })] };
+    expect(listNext(small, "a cancelled")).toEqual([expected]);
+    expect(listNext(small, "a skipped")).toEqual([expected]);
+  });
+});
+
+describe("a node behind a loop", () => {
+  const edges = [
+    createEdge("fast>join", rule("any_success")),
+    createEdge("slow>middle"),
+    createEdge("middle>join", rule("any_success")),
+  ];
+  const nodes = createNodes("fast slow middle join");
+  const looped: Small = { nodes, edges: [...edges, createEdge("middle>slow", ifGo)] };
+
+  it.each([
+    ["waits while work two nodes before it goes on", "fast completed, slow started", []],
+    ["waits while the node before it is at work", "fast completed, slow completed, middle started", []],
+    ["waits for a node before it that is to be started", "fast completed, slow completed", ["start middle"]],
+    [
+      "waits for a node before it that the loop starts again",
+      "fast completed, slow completed, middle go",
+      ["start slow"],
+    ],
+    ["is started when the loop is left", "fast completed, slow completed, middle completed", ["start join"]],
+  ])("%s", (_title, log, expected) => {
+    expect(listNext(looped, log)).toEqual(expected);
+  });
+
+  it("does not wait where there is no loop", () => {
+    const straight = { nodes, edges };
+    expect(listNext(straight, "fast completed, slow started")).toEqual(["start join"]);
+    expect(listNext(straight, "fast completed, slow completed")).toEqual(["start middle", "start join"]);
+  });
+});
+
+describe("a node beside a loop that came round", () => {
+  const beside: Small = {
+    nodes: createNodes("enter again side"),
+    edges: [...chain("enter>again"), createEdge("again>enter", ifGo), createEdge("enter>side")],
+  };
+
+  it("is not started a second time while it is at work, but when it has ended", () => {
+    const log = "enter completed, side started, again go, enter completed";
+    expect(listNext(beside, log)).toEqual(["start again"]);
+    expect(listNext(beside, `${log}, again started, side completed`)).toEqual(["start side"]);
+  });
+
+  const conditional: Small = {
+    nodes: createNodes("enter again side"),
+    edges: [...chain("enter>again"), createEdge("again>enter", ifGo), createEdge("enter>side", ifGo)],
+  };
+
+  it.each([
+    ["is not skipped twice in a row", "enter completed, side skipped, again go, enter completed", []],
+    ["is skipped after it has run", "enter go, side completed, again go, enter completed", ["skip side"]],
+    ["is started after it was skipped", "enter completed, side skipped, again go, enter go", ["start side"]],
+    ["is started after it has run", "enter go, side completed, again go, enter go", ["start side"]],
+  ])("%s", (_title, log, expected) => {
+    expect(listNext(conditional, log)).toEqual(["start again", ...expected]);
+  });
+});
+
+describe("a node for which one edge is enough, beside a loop that came round", () => {
+  const createSmall = (triggerRule: string): Small => ({
+    nodes: createNodes("once enter again join"),
+    edges: [
+      ...chain("enter>again"),
+      createEdge("again>enter", ifGo),
+      createEdge("once>join", { triggerRule }),
+      createEdge("enter>join", { triggerRule, ...ifGo }),
+    ],
+  });
+
+  const round = "enter completed, again started, join completed, again go";
+
+  it.each([
+    [
+      "is not started again by a success from before",
+      "any_success",
+      `once completed, ${round}, enter completed`,
+      ["start again", "skip join"],
+    ],
+    [
+      "is started again by a new success",
+      "any_success",
+      `once completed, ${round}, enter go`,
+      ["start again", "start join"],
+    ],
+    [
+      "is not started again by a failure from before",
+      "any_failed",
+      `once failed, ${round}, enter go`,
+      ["start again", "skip join"],
+    ],
+    [
+      "is started again by a new failure",
+      "any_failed",
+      `once failed, ${round}, enter failed`,
+      ["skip again", "start join"],
+    ],
+  ])("%s", (_title, triggerRule, log, expected) => {
+    expect(listNext(createSmall(triggerRule), log)).toEqual(expected);
+  });
+});

@@ -299,7 +299,7 @@ function listAnswers(run: WorkflowRun): Choice[] {
     const value =
       ANSWERS[interrupt.kind] ??
       (isEdited ? { action: "edit-accept", editedArtifactData: { result: "edited" } } : { action });
-    const answered = answerInterrupt(run, { node: nodeRun, interrupt, value, by: "p" });
+    const answered = answerInterrupt({ node: nodeRun, interrupt, value, by: "p" });
     return answered.ok ? [(now: EpochMs): Chosen => ({ atMs: now, drafts: () => answered.drafts })] : [];
   });
 }

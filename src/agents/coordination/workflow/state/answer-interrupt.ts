@@ -7,7 +7,7 @@
 import { decisionSchema, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import { isGiven, readAction, type Action } from "./answer-words.ts";
 import { readClarification } from "./clarification-answers.ts";
-import type { Interrupt, NodeRun, Vote, WorkflowRun } from "./workflow-state.ts";
+import type { Interrupt, NodeRun, Vote } from "./workflow-state.ts";
 import { isSameValue, type Values } from "./values.ts";
 import { isRecord } from "../../std/is-record.ts";
 
@@ -27,7 +27,7 @@ interface AnswerRequest {
   readonly believesVoter?: boolean;
 }
 
-export function answerInterrupt(_run: WorkflowRun, request: AnswerRequest): Answering {
+export function answerInterrupt(request: AnswerRequest): Answering {
   if (request.isTokenHolder && needsLogin(request.interrupt))
     return forbid(
       "this question wants to know who answers: answer with a bearer token, not with a signed one",
@@ -75,7 +75,7 @@ function draftResolved(
   { node: { nodeId }, interrupt, by }: AnswerRequest,
   resumeValue: Values,
   more: Values = {},
-): Answering {
+): Answering & { ok: true } {
   const { interruptId, kind } = interrupt;
   const payload = { nodeId, interruptId, kind, resumeValue, resolvedBy: by, ...more };
   return { ok: true, drafts: [{ type: "interrupt.resolved", nodeId, payload }] };
@@ -191,12 +191,12 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
   const votes = [...interrupt.votes.filter((cast) => cast.by !== voter), { by: voter, action }];
   const outcome = outcomeOf(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
   if (outcome === "open") return { ok: true, drafts: [vote] };
-  const settled = draftResolved(
-    request,
-    { ...value, action: outcome === "vetoed" ? "reject" : action },
-    more,
-  );
-  return settled.ok ? { ok: true, drafts: [vote, ...settled.drafts] } : settled;
+  // The votes of others may have decided before, where a branch was taken right after the last of them.
+  const isOfOthers = action !== outcome && !(outcome === "accept" && action === "edit-accept");
+  const settled = isOfOthers
+    ? draftResolved(request, { action: outcome }, { action: outcome })
+    : draftResolved(request, value, more);
+  return { ok: true, drafts: [vote, ...settled.drafts] };
 }
 
 /** Returns what the votes come to. A vote to refine neither approves nor rejects. */
@@ -204,11 +204,11 @@ function outcomeOf(
   votes: readonly Vote[],
   needed: number,
   byMajority: boolean,
-): "open" | "granted" | "vetoed" {
+): "open" | "accept" | "reject" {
   const rejections = votes.filter(({ action }) => action === "reject").length;
   const approvals = votes.filter(({ action }) => action === "accept" || action === "edit-accept").length;
-  if (byMajority ? rejections * 2 > needed : rejections > 0) return "vetoed";
-  return approvals >= needed ? "granted" : "open";
+  if (byMajority ? rejections * 2 > needed : rejections > 0) return "reject";
+  return approvals >= needed ? "accept" : "open";
 }
 
 function hasList({ data }: Interrupt): boolean {
@@ -228,7 +228,7 @@ function answerExternal(request: AnswerRequest): Answering {
   const event = isRecord(eventPayload) ? eventPayload : value;
   const correlation = isRecord(interrupt.data["correlation"]) ? interrupt.data["correlation"] : {};
   const other = Object.entries(correlation).find(
-    ([key, expected]) => !isAbout(key, expected, event === value ? [value] : [event, value]),
+    ([key, expected]) => !isAbout(key, expected, [event, value]),
   );
   return other ? refuse(`the event is about another ${other[0]}`) : draftResolved(request, event);
 }

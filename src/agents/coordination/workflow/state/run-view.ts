@@ -55,29 +55,35 @@ export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary 
   };
 }
 
-/** The first that waits for somebody, unless another one works. */
+/** Returns the node that has waited longest for somebody, unless another one works. */
 export function findWaitingNode(run: WorkflowRun): NodeRun | undefined {
-  let waiting: NodeRun | undefined;
-  for (const node of run.nodes.values()) {
-    if (node.status === "running") return undefined;
-    if (node.status === "suspended") waiting ??= node;
-  }
-  return waiting;
+  for (const { status } of run.nodes.values()) if (status === "running") return undefined;
+  return findAskingNode(run);
 }
 
-/** The first that has asked somebody something, whatever else works. */
+/** Returns the node that asked somebody something first, whatever else works. */
 export function findAskingNode(run: WorkflowRun): NodeRun | undefined {
-  for (const node of run.nodes.values()) if (node.status === "suspended") return node;
-  return undefined;
+  let first: NodeRun | undefined;
+  for (const node of run.nodes.values())
+    if (node.status === "suspended" && (!first || hasAskedBefore(node, first))) first = node;
+  return first;
 }
 
-/** The child runs that nodes at work wait for, by their ids. */
+function hasAskedBefore(node: NodeRun, other: NodeRun): boolean {
+  const [askedMs, otherAskedMs] = [readAskedMs(node), readAskedMs(other)];
+  return askedMs === otherAskedMs ? node.startedSequence < other.startedSequence : askedMs < otherAskedMs;
+}
+
+function readAskedMs({ interrupt, startedAtMs }: NodeRun): EpochMs {
+  return interrupt?.atMs ?? startedAtMs;
+}
+
+/** The child runs that nodes at work wait for, by their ids, in the order in which the nodes began. */
 export function childrenOf(run: WorkflowRun): string[] {
-  return [...run.nodes.values()].flatMap((node) =>
-    isAtWork(node) && node.handoff?.childRunId !== undefined && node.handoff.phase === "running"
-      ? [node.handoff.childRunId]
-      : [],
-  );
+  return [...run.nodes.values()]
+    .filter((node) => isAtWork(node) && node.handoff?.phase === "running")
+    .toSorted((one, other) => one.startedSequence - other.startedSequence)
+    .flatMap(({ handoff }) => handoff?.childRunId ?? []);
 }
 
 export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonly ChildRun[]): Values {

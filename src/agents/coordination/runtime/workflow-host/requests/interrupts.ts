@@ -106,7 +106,7 @@ export async function answer(
       const place = placeOf(run, answerRequest);
       if ("kind" in place) return { refused: place };
       interruptId = place.interrupt.interruptId;
-      const answered = answerInterrupt(run, {
+      const answered = answerInterrupt({
         ...place,
         value: answerRequest.value,
         by: answerRequest.by,

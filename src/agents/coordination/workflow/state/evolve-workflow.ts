@@ -121,7 +121,7 @@ function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): Wor
     case "agent.decided": {
       const { agentId, confidence } = event.payload;
       const actor = { agentId, ...(confidence !== undefined && { confidence }) };
-      return evolveNode({ ...run, actor }, event, atMs);
+      return { ...run, actor };
     }
     default:
       return evolveNode(run, event, atMs);

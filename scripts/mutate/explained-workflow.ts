@@ -184,4 +184,49 @@ export const WORKFLOW: readonly Explained[] = [
     changes: [["nodeId === undefined", "false"]],
     why: "No node has the key undefined: the other half of the condition returns as well, and this one is for the types.",
   },
+  {
+    file: "advance-run.ts",
+    code: "const advance: Advance = { ...context, run, events: [], memory: [] };",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "Drafts that are only recorded keep nothing in memory, and that list is not returned.",
+  },
+  {
+    file: "advance-run.ts",
+    code: "const view = draft.nodeId === undefined ? undefined : viewOf(advance, draft.nodeId);",
+    changes: [["draft.nodeId === undefined", "false"]],
+    why: "No node has the name `undefined`, so its view is not there either.",
+  },
+  {
+    file: "advance-run.ts",
+    code: 'case "act":',
+    changes: [
+      ['case "act": return false;', 'case "act":'],
+      ['"act"', '""'],
+    ],
+    why: "It is the last case, and no value counts as false.",
+  },
+  {
+    file: "advance-run.ts",
+    code: "return view ? [stepOf(view)] : [];",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "A text is no step: it has neither an effect nor a time.",
+  },
+  {
+    file: "advance-run.ts",
+    code: '...steps.flatMap((step) => (step.kind === "wait" ? [step.atMs] : [])),',
+    changes: [['step.kind === "wait"', "true"]],
+    why: "No other step has a time, and times that are not there are left out.",
+  },
+  {
+    file: "go-live.ts",
+    code: "const isDecided = last?.nodeId === nodeId && last.sequence > nodeRun.startedSequence;",
+    changes: [["last.sequence > nodeRun.startedSequence", "last.sequence >= nodeRun.startedSequence"]],
+    why: "One event is not both a decision and the start of a node.",
+  },
+  {
+    file: "go-live.ts",
+    code: 'const drafts = step.kind === "suspend" ? draftSuspension(view, step.interrupt) : [];',
+    changes: [["[]", '["Stryker was here"]']],
+    why: "A text is no draft of a question, and is not found among them.",
+  },
 ];

@@ -140,7 +140,7 @@ export function takeStep(advance: Advance): boolean {
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return false;
   if (appendAny(advance, draftOverLimit(advance) ?? draftEarlyEnd(advance))) return true;
   for (const node of run.nodes.values()) if (isAtWork(node) && stepNode(advance, node)) return true;
-  if (run.pauseRequested) return hasRunning(run) ? false : appendAny(advance, [draftPause(run)]);
+  if (run.pauseRequested) return !hasRunning(run) && appendAny(advance, [draftPause(run.pauseRequested)]);
   return startNextNode(advance);
 }
 
@@ -171,8 +171,8 @@ function hasRunning(run: WorkflowRun): boolean {
   return false;
 }
 
-function draftPause({ pauseRequested }: WorkflowRun): WorkflowDraft {
-  return { type: "run.paused", payload: pauseRequested ?? { drainPolicy: "drain-current-node" } };
+function draftPause(payload: NonNullable<WorkflowRun["pauseRequested"]>): WorkflowDraft {
+  return { type: "run.paused", payload };
 }
 
 function draftSkip({ node: { id } }: GraphNode): WorkflowDraft {

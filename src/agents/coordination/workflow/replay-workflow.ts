@@ -273,7 +273,7 @@ function takeFromOutside(replay: Replay, event: WorkflowEvent): ReplayedPart["th
   }
   const outside = readFromOutside(replay, event);
   if (event.sequence >= replay.derivesFrom) {
-    if (outside === undefined) return describeDivergence(replay, event);
+    if (outside === undefined) return describeDivergence(replay);
     if (outside.ask) return { kind: "ask", effect: outside.ask };
   }
   replay.outcome = { nodeId, timestamp, isLimit: event.type === "cap.breached" };
@@ -353,9 +353,9 @@ function isRecorded({ node: { node }, settings }: NodeView, type: WorkflowEvent[
 
 const AT_ONCE: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.suspended", "interrupt.requested"]);
 
-function describeDivergence(replay: Replay, event: WorkflowEvent): ReplayedPart["then"] {
+function describeDivergence(replay: Replay): ReplayedPart["then"] {
   const drafts = replay.derived.kind === "other" ? replay.derived.drafts : [];
-  const next = replay.recorded.events[replay.takenCount + 1];
+  const events = replay.recorded.events.slice(replay.takenCount);
   settle(replay);
-  return { kind: "diverged", divergence: differenceOf(drafts, event, next) };
+  return { kind: "diverged", divergence: differenceOf(drafts, events) };
 }

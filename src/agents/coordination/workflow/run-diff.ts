@@ -141,8 +141,10 @@ const VOLATILE: ReadonlySet<string> = new Set([
 
 /** The ids of the two runs, which stand in what they name, are not told apart. */
 function areSameTexts(selves: readonly string[]): AreSameTexts {
+  // The longer one first, which may begin with the other.
+  const longestFirst = selves.toSorted((one, other) => other.length - one.length);
   const stabilize = (text: string): string =>
-    selves.reduce((left, runId) => left.replaceAll(runId, "@run"), text);
+    longestFirst.reduce((left, runId) => left.replaceAll(runId, "@run"), text);
   return (one, other) => stabilize(one) === stabilize(other);
 }
 

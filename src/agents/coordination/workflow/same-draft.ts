@@ -4,6 +4,7 @@ import type {
   WorkflowEvent,
   WorkflowPayloads,
 } from "../contracts/workflows/workflow-events.ts";
+import { assertInvariant } from "../contracts/errors.ts";
 import type { Values } from "./state/values.ts";
 
 export interface Divergence {
@@ -22,16 +23,15 @@ export function isSameDraft(draft: WorkflowDraft, event: WorkflowEvent): boolean
   );
 }
 
-/** `drafts`: what is derived in place of the event. `next`: what was recorded behind it. */
-export function differenceOf(
-  drafts: readonly WorkflowDraft[],
-  event: WorkflowEvent,
-  next: WorkflowEvent | undefined,
-): Divergence {
-  const at = drafts.findIndex((draft) => !isSameDraft(draft, event));
-  const draft = drafts[Math.max(0, at)];
+/** Compares what is derived with what was recorded in its place, one by one. `events`: the recorded ones, of which there is one at least. */
+export function differenceOf(drafts: readonly WorkflowDraft[], events: readonly WorkflowEvent[]): Divergence {
+  const at = drafts.findIndex((each, index) => !events[index] || !isSameDraft(each, events[index]));
+  const event = at < 0 ? events[0] : (events[at] ?? events.at(-1));
+  assertInvariant(event !== undefined, "R3: a replay that has reached the end of the log cannot diverge");
+  const [draft, ...behind] = drafts.slice(Math.max(0, at));
+  const next = events[at + 1];
   if (!draft) return { event, kind: "missing", point: `${nameOf(event)} follows from nothing` };
-  if (drafts.slice(1).some((later) => isSameDraft(later, event)))
+  if (behind.some((later) => isSameDraft(later, event)))
     return { event, kind: "extra", point: `${nameOf(draft)} comes before ${nameOf(event)}` };
   if (next && isSameDraft(draft, next))
     return { event, kind: "missing", point: `${nameOf(event)} does not come before ${nameOf(draft)}` };
@@ -79,5 +79,5 @@ function findRecordDifference(one: Values, read: object): string | undefined {
     if (path !== undefined) return `.${key}${path}`;
   }
   if (count === Object.keys(other).length) return undefined;
-  return `.${Object.keys(other).find((key) => one[key] === undefined) ?? ""}`;
+  return `.${Object.keys(other).find((key) => !Object.hasOwn(one, key) || one[key] === undefined)}`;
 }

@@ -84,27 +84,22 @@ function outputsOf({ run, graph }: Ending): Values {
   return Object.fromEntries(ends.map(({ node, own: nodeRun }) => [node.id, nodeRun.outputs ?? {}]));
 }
 
-interface TimeLimit {
-  readonly limitMs: number;
-}
-
 /** The strictest of what the caller, the workflow and the host say. Waiting for people does not count. */
-function timeLimit({ run, graph, settings }: Ending): TimeLimit | undefined {
+function computeLimitMs({ run, graph, settings }: Ending): number {
   const requestedMs = run.started.configurable?.["runTimeoutMs"];
   const limits = [
     settings.runDurationMsMax,
     ...(typeof requestedMs === "number" ? [requestedMs] : []),
     ...(graph.timeoutMs ? [graph.timeoutMs] : []),
   ];
-  return { limitMs: Math.min(...limits) };
+  return Math.min(...limits);
 }
 
 /** When the run's time is over, unless somebody is waited for. */
 export function runDeadlineMs(ending: Ending): EpochMs | undefined {
   const { run } = ending;
-  const limit = timeLimit(ending);
-  if (!limit || run.waitingSinceMs !== undefined) return undefined;
-  return addMs(run.startedAtMs, limit.limitMs + run.waitedMs + 1);
+  if (run.waitingSinceMs !== undefined) return undefined;
+  return addMs(run.startedAtMs, computeLimitMs(ending) + run.waitedMs + 1);
 }
 
 export function isOverTime(ending: Ending): boolean {
@@ -114,7 +109,7 @@ export function isOverTime(ending: Ending): boolean {
 
 export function draftTimeout(ending: Ending): WorkflowDraft[] {
   const { run, now } = ending;
-  const limit = timeLimit(ending)?.limitMs ?? 0;
+  const limit = computeLimitMs(ending);
   const observed = now - run.startedAtMs - run.waitedMs;
   const error: WorkflowPayloads["run.failed"]["error"] = {
     code: "run_timeout",

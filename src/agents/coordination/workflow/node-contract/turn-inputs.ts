@@ -70,8 +70,8 @@ export function turnText(inputs: TurnInputs, clean: (text: string) => string): s
         TURN_CHARS.variables,
       ),
     ),
-    workers: workersOf(run),
-    ...(run.reviews.size > 0 && { reviews: reviewsOf(run) }),
+    workers: sanitize(workersOf(run)),
+    ...(run.reviews.size > 0 && { reviews: sanitize(reviewsOf(run)) }),
     ...(memory && { memory: listItems(memory.map(createMemoryItem), sanitize, TURN_CHARS.memory) }),
     ...(workspace && { workspace: listItems(workspace.map(createFileItem), sanitize, TURN_CHARS.workspace) }),
     transcript: listItems(
@@ -125,9 +125,10 @@ function listItems(
 ): readonly Values[] {
   const values = items.map(({ value }, index) => [String(index), safe(value)] as const);
   const room = fitValues(values, charsMax);
-  return items.map(({ head, field, value }, index) =>
-    value === undefined ? head : { ...head, [field]: room[index]?.[1] },
-  );
+  return items.map(({ head, field, value }, index) => {
+    const safeHead = safe(head) as Values;
+    return value === undefined ? safeHead : { ...safeHead, [field]: room[index]?.[1] };
+  });
 }
 
 /** Fits all values into a number of characters by cutting the longest. */

@@ -1,6 +1,6 @@
 /** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
-import { addMs } from "../../contracts/ids.ts";
 import { areQuestions, readQuestions } from "../state/clarification-answers.ts";
+import { waitForAnswer } from "../node-contract/suspension.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
 import { inputsOf, type Values } from "../state/values.ts";
@@ -19,8 +19,7 @@ function createGate(
       const answer = answers.at(-1);
       if (answer) return answered(answer, view);
       if (!interrupt) return { kind: "suspend", interrupt: ask(view) };
-      const { atMs, timeoutMs } = interrupt;
-      return timeoutMs ? { kind: "wait", atMs: addMs(atMs, timeoutMs) } : { kind: "wait" };
+      return waitForAnswer(interrupt);
     },
   };
 }

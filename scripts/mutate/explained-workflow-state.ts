@@ -1,0 +1,187 @@
+/** Mutants of the folder `state` of `workflow` that change nothing which anybody could notice, each with the reason. */
+import type { Explained } from "./tally-mutants.ts";
+
+/** Explained mutants, their files from the folder of the area on. */
+export const WORKFLOW_STATE: readonly Explained[] = [
+  {
+    file: "state/edges.ts",
+    code: "if (!graph.hasLoops || next.length === 0) return next;",
+    changes: [["next.length === 0", "false"]],
+    why: "Where nothing is next, nothing is left out of it either: it saves the search.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "return ruleOf(run, forward, -1);",
+    changes: [["-1", "+1"]],
+    why: "No node that was started ends as early as the first event after the run's start.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > nodeRun.startedSequence;",
+    changes: [["endOf(run, edge) > nodeRun.startedSequence", "endOf(run, edge) >= nodeRun.startedSequence"]],
+    why: "Only its own skip is both the start and the end of a node, and no edge from a node to itself fires after a skip.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "return run.nodes.get(sourceNodeId)?.endedSequence ?? -1;",
+    changes: [["-1", "+1"]],
+    why: "No node is started before the first event after the run's start, so neither is later than a start.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "group.map((edge) => ({ signal: signalOf(run, edge), isNews: endOf(run, edge) > since })),",
+    changes: [["endOf(run, edge) > since", "endOf(run, edge) >= since"]],
+    why: "No edge from another node ends with the event that started this one, and a source that has not ended has no signal.",
+  },
+  {
+    file: "state/edges.ts",
+    code: 'return hasAll(arrived) ? "start" : undefined;',
+    changes: [['"start"', '""']],
+    why: "Of a rule that needs all, only a skip and what is open are looked at; all else is a start.",
+  },
+  {
+    file: "state/edges.ts",
+    code: 'all_complete: (arrived) => (hasAll(arrived) ? "start" : undefined),',
+    changes: [['"start"', '""']],
+    why: "Of a rule that needs all, only a skip and what is open are looked at; all else is a start.",
+  },
+  {
+    file: "state/edges.ts",
+    code: 'return arrived.some(({ signal }) => signal === "success") ? "start" : "skip";',
+    changes: [['"start"', '""']],
+    why: "Of a rule that needs all, only a skip and what is open are looked at; all else is a start.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "default:",
+    changes: [["default: return undefined;", "default:"]],
+    why: "The end of the function returns undefined as well.",
+  },
+  {
+    file: "state/edges.ts",
+    code: "for (const { closesLoop, targetNodeId } of graph.nodes.get(id)?.outgoing ?? []) {",
+    changes: [
+      ["[]", '["Stryker was here"]'],
+      ["graph.nodes.get(id)?.outgoing", "graph.nodes.get(id).outgoing"],
+    ],
+    why: "Whatever is next or at work is a node of the graph.",
+  },
+  {
+    file: "state/values.ts",
+    code: 'const { type = "expression", left = "", right } = condition;',
+    changes: [['""', '"Stryker was here!"']],
+    why: "A condition that names nothing on its left reads nothing, whatever stands for the name.",
+  },
+  {
+    file: "state/values.ts",
+    code: 'return isExpressionHolding(condition.expression ?? "", outputs);',
+    changes: [['""', '"Stryker was here!"']],
+    why: "Neither text is an expression.",
+  },
+  {
+    file: "state/values.ts",
+    code: "const [, not, path, operator, literal] = COMPARISON.exec(expression) ?? [];",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "The whole match is not looked at.",
+  },
+  {
+    file: "state/values.ts",
+    code: "if (operator === undefined || literal === undefined) return Boolean(value);",
+    changes: [
+      ["operator === undefined || literal === undefined", "operator === undefined && literal === undefined"],
+      ["operator === undefined", "false"],
+      ["literal === undefined", "false"],
+    ],
+    why: "The pattern finds both or neither; the compiler wants both to be looked at.",
+  },
+  {
+    file: "state/evolve-workflow.ts",
+    code: 'const { eventId, sequence, nodeId = "" } = event;',
+    changes: [['""', '"Stryker was here!"']],
+    why: "Each decision is recorded at the node of its supervisor. The compiler needs it.",
+  },
+  {
+    file: "state/evolve-handoff.ts",
+    code: 'const { nodeId = "" } = event;',
+    changes: [['""', '"Stryker was here!"']],
+    why: "No node is called either, and events of a handoff name theirs. The compiler needs it.",
+  },
+  {
+    file: "state/evolve-handoff.ts",
+    code: 'const isSentBack = event.type === "core.workflowChain.event" && isRevision(before.handoff, event);',
+    changes: [['event.type === "core.workflowChain.event"', "true"]],
+    why: "Only events of the chain have a phase, and without one nothing is sent back. The compiler needs it.",
+  },
+  {
+    file: "state/evolve-handoff.ts",
+    code: "? { index: before.index, revision: before.revision + 1, unmet: before.verdict?.criteria ?? [] }",
+    changes: [["before.verdict?.criteria", "before.verdict.criteria"]],
+    why: "Only a verdict sends a worker back. The compiler needs it.",
+  },
+  {
+    file: "state/evolve-handoff.ts",
+    code: 'const isHarvested = event.type === "core.workflowChain.event" && event.payload.phase === "output.harvested";',
+    changes: [['event.type === "core.workflowChain.event"', "true"]],
+    why: "Only events of the chain have a phase. The compiler needs it.",
+  },
+  {
+    file: "state/run-view.ts",
+    code: 'case "open":',
+    changes: [['"open"', '""']],
+    why: "Nothing is spread into the snapshot either way.",
+  },
+  {
+    file: "state/run-view.ts",
+    code: "if (node?.node.agent && (!last || sequence > last.sequence)) last = { node, sequence };",
+    changes: [["sequence > last.sequence", "sequence >= last.sequence"]],
+    why: "Each event of a log has a sequence of its own, and starts one node.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "if (!supervisor || !dispatch) return [];",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It leads from no node to no node, and so belongs to none.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "? []",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It leads from no node to no node, and so belongs to none.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "outgoing.set(edge.sourceNodeId, [...(outgoing.get(edge.sourceNodeId) ?? []), edge]);",
+    changes: [["[]", '["Stryker was here"]']],
+    why: "It leads to no node, from which nothing leads back.",
+  },
+  {
+    file: "state/graph.ts",
+    code: "if (state.has(root)) return;",
+    changes: [["state.has(root)", "false"]],
+    why: "From a node that was walked before, every edge leads to one that is done or closes a loop already: it saves work.",
+  },
+  {
+    file: "state/graph.ts",
+    code: 'state.set(at.id, "done");',
+    changes: [['"done"', '""']],
+    why: "Only whether a node is open, or was never seen, is looked at.",
+  },
+  {
+    file: "state/evolve-node.ts",
+    code: 'case "memory.written":',
+    changes: [['case "memory.written": return evolveActs(run, event);', 'case "memory.written":']],
+    why: "An invocation has nothing to do with what is written to memory: the node is at most copied.",
+  },
+  {
+    file: "state/evolve-node.ts",
+    code: 'const { eventId, nodeId = "" } = event;',
+    changes: [['""', '"Stryker was here!"']],
+    why: "An interrupt's event names its node; one that does not is refused under either name, since no node has it.",
+  },
+  {
+    file: "state/evolve-node.ts",
+    code: "if (nodeId === undefined || !run.nodes.has(nodeId)) return run;",
+    changes: [["nodeId === undefined", "false"]],
+    why: "No node has the key undefined: the other half of the condition returns as well, and this one is for the types.",
+  },
+];

@@ -192,8 +192,8 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
   const outcome = outcomeOf(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
   if (outcome === "open") return { ok: true, drafts: [vote] };
   // The votes of others may have decided before, where a branch was taken right after the last of them.
-  const isOfOthers = action !== outcome && !(outcome === "accept" && action === "edit-accept");
-  const settled = isOfOthers
+  const isDecidedByOthers = action !== outcome && !(outcome === "accept" && action === "edit-accept");
+  const settled = isDecidedByOthers
     ? draftResolved(request, { action: outcome }, { action: outcome })
     : draftResolved(request, value, more);
   return { ok: true, drafts: [vote, ...settled.drafts] };

@@ -184,4 +184,10 @@ export const WORKFLOW_STATE: readonly Explained[] = [
     changes: [["nodeId === undefined", "false"]],
     why: "No node has the key undefined: the other half of the condition returns as well, and this one is for the types.",
   },
+  {
+    file: "state/values.ts",
+    code: "} catch {",
+    changes: [["{ return undefined; }", "{}"]],
+    why: "A function that ends returns the same.",
+  },
 ];

@@ -247,4 +247,10 @@ export const WORKFLOW: readonly Explained[] = [
     ],
     why: "Behind the last case the function returns undefined as well.",
   },
+  {
+    file: "same-draft.ts",
+    code: "const event = at < 0 ? events[0] : (events[at] ?? events.at(-1));",
+    changes: [["at < 0", "at <= 0"]],
+    why: "The event at the place 0 is the first one.",
+  },
 ];

@@ -118,7 +118,7 @@ describe("the difference of what is derived from what was recorded", () => {
   });
 
   it("is an event that follows from nothing where nothing is derived", () => {
-    expect(describeDifference([], RESUMED)).toEqual({
+    expect(describeDifference([], RESUMED, PAUSED)).toEqual({
       event: record(RESUMED),
       kind: "missing",
       point: "run.resumed follows from nothing",
@@ -165,6 +165,10 @@ describe("the difference of what is derived from what was recorded", () => {
       kind: "type-mismatch",
       point: "node.started of a in place of node.completed of a",
     });
+  });
+
+  it("cannot be where nothing was recorded any more", () => {
+    expect(() => describeDifference([RESUMED])).toThrow("R3: a replay that has reached the end of the log");
   });
 
   it("is at the last event where less was recorded than is derived", () => {

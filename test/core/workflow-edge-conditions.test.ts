@@ -1,47 +1,12 @@
 /** Owns: which nodes are next at one moment of a run, where edges have several rules, a loop came round, or a source was cancelled. */
 import { describe, expect, it } from "vitest";
-import {
-  createEventId,
-  formatTimestamp,
-  type CoordinationId,
-  type EpochMs,
-} from "../../src/agents/coordination/contracts/ids.ts";
-import type {
-  WorkflowDraft,
-  WorkflowEvent,
-} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { listNextNodes } from "../../src/agents/coordination/workflow/state/edges.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import { isAtWork } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import {
-  chain,
-  createEdge,
-  createNode,
-  createWorkflow,
-  type Small,
-} from "../support/workflow-definitions.ts";
-
-const RUN = "run-1" as CoordinationId;
-const NOW = 1_700_000_000_000 as EpochMs;
-const DEFINITION = "0".repeat(64);
-
-const FIRST: WorkflowEvent = {
-  eventId: createEventId(RUN, 0),
-  runId: RUN,
-  sequence: 0,
-  timestamp: formatTimestamp(NOW),
-  type: "run.started",
-  payload: {
-    workflowId: "w",
-    inputs: {},
-    transport: "rest",
-    owner: { tenant: "acme", principal: "alice" },
-    definition: DEFINITION,
-    memoryScope: "w",
-  },
-};
+import { chain, createEdge, createNode, type Small } from "../support/workflow-definitions.ts";
+import { createGraph, createRun, NOW } from "./workflow-view-scene.ts";
 
 /** `fate` is a word of the log: `go` is a completion with the output that the condition `ifGo` wants. */
 function draftFate(nodeId: string, fate: string): WorkflowDraft {
@@ -65,9 +30,7 @@ function draftFate(nodeId: string, fate: string): WorkflowDraft {
 
 /** Returns what is next after a log such as `a completed, b started`; a node that ends is started first, where it is not yet. */
 function listNext(small: Small, log: string): string[] {
-  const compiled = compileWorkflow(createWorkflow("w", small), DEFINITION);
-  if (!compiled.ok) throw new Error(compiled.problems.join());
-  let run = evolveWorkflow(undefined, FIRST);
+  let run = createRun();
   const append = (draft: WorkflowDraft): void => {
     run = evolveWorkflow(run, eventOf(run, draft, NOW));
   };
@@ -78,7 +41,7 @@ function listNext(small: Small, log: string): string[] {
     if (needsStart) append(draftFate(id, "started"));
     append(draftFate(id, fate));
   }
-  return listNextNodes(run, compiled.graph).map(({ kind, node }) => `${kind} ${node.node.id}`);
+  return listNextNodes(run, createGraph(small)).map(({ kind, node }) => `${kind} ${node.node.id}`);
 }
 
 const ifGo = { condition: { type: "equals", left: "go", right: true } } as const;

@@ -1,11 +1,6 @@
 /** Owns: what a run, and a fork of one, is at a moment: ended, at work, still taking events from its source, and whose ids it has. */
 import { describe, expect, it } from "vitest";
-import {
-  createEventId,
-  formatTimestamp,
-  type CoordinationId,
-  type EpochMs,
-} from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
@@ -24,10 +19,9 @@ import {
   type NodeRun,
   type WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import { createFirstEvent, NOW, RUN } from "./workflow-view-scene.ts";
 
-const RUN = "run-1" as CoordinationId;
 const SOURCE = "source-1" as CoordinationId;
-const NOW = 1_700_000_000_000 as EpochMs;
 const ERROR = { code: "broken", message: "it broke" } as const;
 
 /** A fork that takes its first three events from its source. */
@@ -42,24 +36,7 @@ const ORIGIN: RunOrigin = {
 
 /** Returns a run whose log is its start and the drafts. */
 function playRun(drafts: readonly WorkflowDraft[], origin?: RunOrigin): WorkflowRun {
-  const first = beginWorkflow(
-    {
-      eventId: createEventId(RUN, 0),
-      runId: RUN,
-      sequence: 0,
-      timestamp: formatTimestamp(NOW),
-      type: "run.started",
-      payload: {
-        workflowId: "w",
-        inputs: {},
-        transport: "rest",
-        owner: { tenant: "acme", principal: "alice" },
-        definition: "0".repeat(64),
-        memoryScope: "w",
-      },
-    },
-    origin,
-  );
+  const first = beginWorkflow(createFirstEvent(), origin);
   return drafts.reduce((run, draft) => evolveWorkflow(run, eventOf(run, draft, NOW)), first);
 }
 

@@ -1,19 +1,9 @@
 /** Owns: the values that variables, inputs of nodes and paths stand for in a run, and which values are the same. */
 import { describe, expect, it } from "vitest";
-import {
-  createEventId,
-  formatTimestamp,
-  type CoordinationId,
-  type EpochMs,
-} from "../../src/agents/coordination/contracts/ids.ts";
 import type { PortValue } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { eventOf } from "../../src/agents/coordination/workflow/advance-run.ts";
-import {
-  beginWorkflow,
-  evolveWorkflow,
-} from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
+import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import {
   createInitialVariables,
@@ -25,37 +15,18 @@ import {
   type Values,
 } from "../../src/agents/coordination/workflow/state/values.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
-import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
-
-const RUN = "run-1" as CoordinationId;
-const NOW = 1_700_000_000_000 as EpochMs;
-const DEFINITION = "0".repeat(64);
+import { createNode } from "../support/workflow-definitions.ts";
+import { createGraph, createRun, NOW } from "./workflow-view-scene.ts";
 
 /** Returns a graph with these variables, whose node `read` has these inputs. */
-function createGraph(variables: Values, inputs: Readonly<Record<string, PortValue>> = {}): NodeGraph {
+function createGraphOf(variables: Values, inputs: Readonly<Record<string, PortValue>> = {}): NodeGraph {
   const nodes = [createNode("read", "core.identity", {}, { inputs }), createNode("before")];
-  const compiled = compileWorkflow(createWorkflow("w", { nodes, variables }), DEFINITION);
-  if (!compiled.ok) throw new Error(compiled.problems.join());
-  return compiled.graph;
+  return createGraph({ nodes, variables });
 }
 
 /** Returns a run whose log is its start with the inputs, and the drafts. */
 function playRun(inputs: Values, ...drafts: readonly WorkflowDraft[]): WorkflowRun {
-  const first = beginWorkflow({
-    eventId: createEventId(RUN, 0),
-    runId: RUN,
-    sequence: 0,
-    timestamp: formatTimestamp(NOW),
-    type: "run.started",
-    payload: {
-      workflowId: "w",
-      inputs,
-      transport: "rest",
-      owner: { tenant: "acme", principal: "alice" },
-      definition: DEFINITION,
-      memoryScope: "w",
-    },
-  });
+  const first = createRun({}, { inputs });
   return drafts.reduce((run, draft) => evolveWorkflow(run, eventOf(run, draft, NOW)), first);
 }
 
@@ -64,7 +35,7 @@ function draftChange(name: string, next: unknown): WorkflowDraft {
 }
 
 describe("the variables of a run", () => {
-  const graph = createGraph({ color: "red", size: "small", shape: "round", none: undefined });
+  const graph = createGraphOf({ color: "red", size: "small", shape: "round", none: undefined });
 
   it("are the defaults, then the inputs of the run, then what changed since", () => {
     const run = playRun({ size: "large", shape: "square", more: 1 }, draftChange("shape", "flat"));
@@ -102,7 +73,7 @@ describe("the inputs of a node", () => {
   );
 
   const readInput = (input: PortValue): Values => {
-    const graph = createGraph(variables, { input });
+    const graph = createGraphOf(variables, { input });
     const node = graph.nodes.get("read");
     if (!node) throw new Error("the node is not there");
     return inputsOf(run, graph, node);

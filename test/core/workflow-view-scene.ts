@@ -10,6 +10,7 @@ import type { RunOrigin } from "../../src/agents/coordination/contracts/workflow
 import type {
   InterruptKind,
   OrchestratorDecision,
+  WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
@@ -30,12 +31,11 @@ export const LATER = 1_700_000_060_000 as EpochMs;
 
 const DEFINITION = "0".repeat(64);
 
-/** `change` stands in place of what a run is that has just begun, `started` of what began it. */
-export function createRun(
-  change: Partial<WorkflowRun> = {},
+/** The first event of a run; `started` stands in place of what begins it otherwise. */
+export function createFirstEvent(
   started: Partial<WorkflowRun["started"]> = {},
-): WorkflowRun {
-  const run = evolveWorkflow(undefined, {
+): WorkflowEvent & { type: "run.started" } {
+  return {
     eventId: createEventId(RUN, 0),
     runId: RUN,
     sequence: 0,
@@ -50,8 +50,15 @@ export function createRun(
       memoryScope: "w",
       ...started,
     },
-  });
-  return { ...run, ...change };
+  };
+}
+
+/** `change` stands in place of what a run is that has just begun, `started` of what began it. */
+export function createRun(
+  change: Partial<WorkflowRun> = {},
+  started: Partial<WorkflowRun["started"]> = {},
+): WorkflowRun {
+  return { ...evolveWorkflow(undefined, createFirstEvent(started)), ...change };
 }
 
 export function createNodeRun(nodeId: string, status: NodeStatus, more: Partial<NodeRun> = {}): NodeRun {

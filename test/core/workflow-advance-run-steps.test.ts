@@ -14,6 +14,7 @@ import type {
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type { NodeRun, WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { chain, createNode } from "../support/workflow-definitions.ts";
+import { SETTINGS } from "../support/workflow-settings.ts";
 import {
   actingType,
   assign,
@@ -21,7 +22,6 @@ import {
   createContext,
   createPlayed,
   createStepping,
-  SETTINGS,
 } from "./workflow-advance-scene.ts";
 import { createAsking, createNodeRun, createRun, NOW, withNodes } from "./workflow-view-scene.ts";
 

@@ -10,6 +10,7 @@ import {
 } from "../../src/agents/coordination/workflow/advance-run.ts";
 import type { MemoryNote } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { chain, createNode } from "../support/workflow-definitions.ts";
+import { SETTINGS } from "../support/workflow-settings.ts";
 import {
   actingType,
   assign,
@@ -18,7 +19,6 @@ import {
   createEffect,
   createPlayed,
   createStepping,
-  SETTINGS,
 } from "./workflow-advance-scene.ts";
 import {
   createAsking,

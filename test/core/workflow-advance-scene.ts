@@ -11,16 +11,8 @@ import type {
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import type { Small } from "../support/workflow-definitions.ts";
+import { SETTINGS } from "../support/workflow-settings.ts";
 import { createGraph, NOW } from "./workflow-view-scene.ts";
-
-export const SETTINGS: WorkflowSettings = {
-  hostId: "host-a",
-  confidenceFloor: 0.5,
-  escalationThreshold: 0.7,
-  nodeExecutionsMax: 1_000,
-  loopIterationsMax: 100,
-  runDurationMsMax: 600_000,
-};
 
 /** A host with node types of the test beside the product's. */
 export function createPlayed(nodeTypes: Readonly<Record<string, NodeType>>): WorkflowSettings {

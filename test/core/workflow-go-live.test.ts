@@ -10,7 +10,8 @@ import type {
   WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createNode, TERMINATE } from "../support/workflow-definitions.ts";
-import { actingType, createContext, createPlayed, SETTINGS } from "./workflow-advance-scene.ts";
+import { SETTINGS } from "../support/workflow-settings.ts";
+import { actingType, createContext, createPlayed } from "./workflow-advance-scene.ts";
 import {
   createAsking,
   createNodeRun,

@@ -11,16 +11,11 @@ import type {
   WorkflowSettings,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import type { NodeRun, WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
+import { SETTINGS as HOST_SETTINGS } from "../support/workflow-settings.ts";
 import { createGraph, createNodeRun, createRun, LATER, withNodes } from "./workflow-view-scene.ts";
 
-export const SETTINGS: WorkflowSettings = {
-  hostId: "host-a",
-  confidenceFloor: 0.5,
-  escalationThreshold: 0.7,
-  nodeExecutionsMax: 10,
-  loopIterationsMax: 100,
-  runDurationMsMax: 600_000,
-};
+/** A run starts few nodes, so that a test comes to the last of them. */
+export const SETTINGS: WorkflowSettings = { ...HOST_SETTINGS, nodeExecutionsMax: 10 };
 
 export interface Around {
   readonly graph?: NodeGraph;

@@ -23,16 +23,8 @@ import type {
   WorkflowRun,
 } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { createNode } from "../support/workflow-definitions.ts";
+import { SETTINGS } from "../support/workflow-settings.ts";
 import { LATER, RUN, createGraph, createNodeRun, createRun } from "./workflow-view-scene.ts";
-
-const SETTINGS: WorkflowSettings = {
-  hostId: "host-a",
-  confidenceFloor: 0.5,
-  escalationThreshold: 0.7,
-  nodeExecutionsMax: 1_000,
-  loopIterationsMax: 100,
-  runDurationMsMax: 600_000,
-};
 
 /** Everything that a test says of a node at work; the rest is as with a node `a` that has just begun. */
 export interface Scene {

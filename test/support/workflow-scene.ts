@@ -43,6 +43,7 @@ import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { createConformancePlay } from "../../src/plugins/openwop/conformance/create-conformance-play.ts";
 import { createFakeClock, waitUntilSettled, type FakeClock } from "./fake-clock.ts";
 import { createMemoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
+import { SETTINGS } from "./workflow-settings.ts";
 
 /** A model's answer without anything special. */
 export const SAID: ChatAnswer = {
@@ -230,15 +231,6 @@ function verifierOf({ verifier, chat = {} }: SceneOptions, clock: Clock, critic:
 
 const discoverOtherHost: PeerHosts["discover"] = (peerUrl) =>
   Promise.resolve({ kind: "host", hostId: "host-b", wellKnownUrl: `${peerUrl}/.well-known/openwop` });
-
-const SETTINGS: WorkflowSettings = {
-  hostId: "host-a",
-  confidenceFloor: 0.5,
-  escalationThreshold: 0.7,
-  nodeExecutionsMax: 1_000,
-  loopIterationsMax: 100,
-  runDurationMsMax: 600_000,
-};
 
 /** @throws Error where the host refused. */
 export function valueOf<T>(answered: Answered<T>): T {

@@ -20,6 +20,7 @@ import { project } from "../../src/agents/coordination/openwop/project.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
+import { shareHistories } from "../support/shared-histories.ts";
 import {
   findEndedTwice,
   findEndedWrongly,
@@ -30,21 +31,15 @@ import {
   findWronglyBegun,
   findWronglyLetThrough,
 } from "./gates-oracle.ts";
-import { createCommandForEffect, playGates, type History } from "./gates-play.ts";
+import { createCommandForEffect, playGates } from "./gates-play.ts";
 import { filterByType } from "./gates-scene.ts";
 import { setups, type Setup } from "./gates-setups.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import { RUN } from "./scene.ts";
 
-const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 600);
 const openWop = loadOpenWopSchemas();
-
-function prove(check: (history: History) => void | Promise<void>, numRuns = RUNS): Promise<void> {
-  return fc.assert(
-    fc.asyncProperty(setups, async (setup) => check(playGates(setup))),
-    { numRuns },
-  );
-}
+const prove = shareHistories(setups, playGates, RUNS);
 
 describe("for every history of verdicts, answers, deadlines and crashes", () => {
   it("G1: no result counts whose gate was not satisfied, by its checks and confidences or by people in time", () =>
@@ -157,7 +152,7 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
         await store.append({ runId: RUN, events: log, summary: summarize(state), references, contents: [] });
         expect((await verifyLedger(store)).problems).toEqual([]);
       },
-      Math.ceil(RUNS / 3),
+      Math.ceil(RUNS / 6),
     ));
 
   it("an interrupt is raised for every question before anything else happens, and resolved at most once", () =>
@@ -224,7 +219,7 @@ describe("for every state, what is planned", () => {
             if (due === undefined || now + ms < due) expect(planDispatch(before, addMs(now, ms))).toEqual([]);
         }
       },
-      Math.ceil(RUNS / 3),
+      Math.ceil(RUNS / 6),
     ));
 
   it("leads to an end though nobody answers, no check rules and no agent says anything more", () =>

@@ -19,6 +19,7 @@ import { referencesOf, summarize } from "../../src/agents/coordination/ledger/su
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { createMemoryLedger } from "../support/memory-store.ts";
+import { shareHistories } from "../support/shared-histories.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import { answerTo, openChecks, openQuestions, RULINGS, createRulingOn } from "./planned-gate-moves.ts";
 import {
@@ -29,7 +30,6 @@ import {
   playPlan,
   timelessPlans,
   type Ending,
-  type PlannedHistory,
   type RandomPlan,
 } from "./planned-arbitraries.ts";
 import { planScene, describeDecision } from "./planned-scene.ts";
@@ -37,11 +37,7 @@ import { RUN } from "./scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
 const openWop = loadOpenWopSchemas();
-
-function prove(check: (played: PlannedHistory) => void | Promise<void>, numRuns = RUNS): Promise<void> {
-  const property = fc.asyncProperty(planHistories, async (history) => check(playPlan(history)));
-  return fc.assert(property, { numRuns });
-}
+const prove = shareHistories(planHistories, playPlan, RUNS);
 
 const stepsOf = (state: Coordination): Exclude<Coordination, { kind: "unopened" }>["steps"] =>
   state.kind === "unopened" ? OrderedMap<never, never>() : state.steps;

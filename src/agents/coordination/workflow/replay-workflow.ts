@@ -84,7 +84,6 @@ export function replayRecorded(
   const replay = createReplay(run, context, recorded);
   let then: ReplayedPart["then"] | undefined;
   while (!then) then = replayNext(replay);
-  if (then.kind === "over") settle(replay);
   const { run: settledRun, takenCount } = replay.settled;
   return { run: settledRun, events: replay.events.slice(0, takenCount), then };
 }
@@ -113,7 +112,6 @@ interface SettledRun {
 type Derived =
   | { readonly kind: "nothing" }
   | { readonly kind: "same"; readonly count: number }
-  | { readonly kind: "cut" }
   | { readonly kind: "other"; readonly drafts: readonly WorkflowDraft[] };
 
 /** The outcome of one effect is told by events of its node, one behind the other, of one time. */
@@ -168,10 +166,9 @@ function withoutLimits(settings: WorkflowSettings): WorkflowSettings {
 
 const NOWHERE = "replay:nowhere";
 
-/** Compares drafts with what is recorded next. Returns false where they differ. */
+/** Compares drafts with what is recorded next, as far as the record goes. Returns false where they differ. */
 function compareDerived(replay: Replay, drafts: readonly WorkflowDraft[]): boolean {
-  const { events, isAll } = replay.recorded;
-  const left = events.length - replay.takenCount;
+  const { events } = replay.recorded;
   let at = replay.takenCount;
   for (const draft of drafts) {
     const event = events[at];
@@ -181,12 +178,11 @@ function compareDerived(replay: Replay, drafts: readonly WorkflowDraft[]): boole
     replay.derived = { kind: "other", drafts };
     return false;
   }
-  if (drafts.length <= left) replay.derived = { kind: "same", count: drafts.length };
-  else replay.derived = isAll ? { kind: "same", count: left } : { kind: "cut" };
+  replay.derived = { kind: "same", count: drafts.length };
   return true;
 }
 
-/** Makes recorded events those of the run. */
+/** Makes recorded events those of the run, or what is there of them. */
 function takeRecorded(replay: Replay, count: number): void {
   const { advance } = replay;
   for (const recorded of replay.recorded.events.slice(replay.takenCount, replay.takenCount + count)) {
@@ -216,15 +212,9 @@ function replayNext(replay: Replay): ReplayedPart["then"] | undefined {
   }
   derive(replay, event);
   const { derived } = replay;
-  switch (derived.kind) {
-    case "cut":
-      return { kind: "more" };
-    case "same":
-      takeRecorded(replay, derived.count);
-      return undefined;
-    default:
-      return takeFromOutside(replay, event);
-  }
+  if (derived.kind !== "same") return takeFromOutside(replay, event);
+  takeRecorded(replay, derived.count);
+  return undefined;
 }
 
 /** True for a further event of the outcome that is being taken. */
@@ -292,7 +282,7 @@ const LAST_OF_OUTCOME: ReadonlySet<WorkflowEvent["type"]> = new Set([
 /** True when the node derives another event of the same kind, so that the recorded one did not come from outside. */
 function isOtherThanRecorded(derived: Derived, { type, nodeId, payload }: WorkflowEvent): boolean {
   const [draft] = derived.kind === "other" ? derived.drafts : [];
-  if (!draft || draft.type !== type || draft.nodeId !== nodeId || type === "variable.changed") return false;
+  if (!draft || draft.type !== type || draft.nodeId !== nodeId) return false;
   return (
     draft.type !== "core.workflowChain.event" ||
     draft.payload.phase === (payload as { phase?: unknown }).phase

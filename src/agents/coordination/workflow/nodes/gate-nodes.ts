@@ -10,7 +10,7 @@ import { isRecord } from "../../std/is-record.ts";
 function createGate(
   ask: (view: NodeView) => NewInterrupt,
   answered: (answer: Answer, view: NodeView) => NodeStep,
-  check: NonNullable<NodeType["check"]> = () => [],
+  check: NonNullable<NodeType["check"]>,
 ): NodeType {
   return {
     check,
@@ -123,7 +123,7 @@ function listQuestionProblems(id: string, questions: unknown): string[] {
 export const interruptGate = createGate(
   (view) => {
     const { config } = view.node.node;
-    const data = isRecord(config["data"]) ? config["data"] : {};
+    const data = dataOf(config);
     const schema = isRecord(config["resumeSchema"]) ? { resumeSchema: config["resumeSchema"] } : {};
     const common = { ...schema, ...timeoutOf(view) };
     switch (config["kind"]) {
@@ -136,17 +136,17 @@ export const interruptGate = createGate(
       default:
         return {
           kind: "custom",
-          data: { customKind: readTextOr(data["customKind"], "custom"), payload: data },
+          data: {
+            customKind: readTextOr(data["customKind"], "custom"),
+            payload: isRecord(config["data"]) ? config["data"] : {},
+          },
           ...common,
         };
     }
   },
   ({ resumeValue, kind }, view) => {
     if (kind === "approval") {
-      const settled = approvalGate.step({
-        ...view,
-        nodeRun: { ...view.nodeRun, answers: view.nodeRun.answers },
-      });
+      const settled = approvalGate.step(view);
       if (settled.kind === "fail") return settled;
     }
     const value = isRecord(resumeValue) ? resumeValue : {};
@@ -157,12 +157,18 @@ export const interruptGate = createGate(
   ({ node: { id, config } }) => interruptProblems(id, config),
 );
 
+/** Leaves out what is null: it is not configured, and must not hide what is configured beside the data. */
+function dataOf({ data }: Values): Values {
+  if (!isRecord(data)) return {};
+  return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
+}
+
 const KINDS: readonly unknown[] = ["approval", "clarification", "external-event", "custom"];
 
 /** A kind that was misspelt would be a custom one, which takes any answer. */
 function interruptProblems(id: string, config: Values): string[] {
   const { kind = "custom", questions } = config;
-  const data = isRecord(config["data"]) ? config["data"] : {};
+  const data = dataOf(config);
   if (kind !== null && !KINDS.includes(kind)) return [`kind of node ${id} is none of ${KINDS.join(", ")}`];
   if (kind === "approval") return listApprovalProblems(id, { ...config, ...data });
   if (kind !== "clarification") return [];

@@ -34,7 +34,7 @@ import { messagesOf } from "./agent-messages.ts";
 import { createAgentEffect, asksOf, agentOf, prepareEffect } from "./agent-node.ts";
 import { identityOf } from "../state/workflow-state.ts";
 import { createChildEffect } from "./child-run.ts";
-import { draftFailed } from "./ends.ts";
+import { describeEnd, draftFailed } from "./ends.ts";
 
 export const agentInvocation: NodeType = {
   step: (view) => {
@@ -344,7 +344,9 @@ function draftChildEnd(
     return [{ type: "node.completed", nodeId, payload: { nodeId, outputs: all } }];
   }
   const code = error?.code ?? `child_${status}`;
-  return [draftFailed(view, { code, message: `the agent that the task was handed to ${status}` })];
+  return [
+    draftFailed(view, { code, message: `the agent that the task was handed to ${describeEnd(status)}` }),
+  ];
 }
 
 /** The agent is done, and the node follows. */

@@ -20,6 +20,11 @@ export function draftFailed({ nodeRun: { nodeId } }: NodeView, error: NodeError)
   return { type: "node.failed", nodeId, payload: { nodeId, error } };
 }
 
+/** Says how a run ended that did not complete, as the rest of a sentence about it. */
+export function describeEnd(status: string): string {
+  return status === "cancelled" ? "was cancelled" : status;
+}
+
 export function draftFailureOf(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   return outcome.kind === "failed" ? [draftFailed(view, outcome.error)] : [];
 }

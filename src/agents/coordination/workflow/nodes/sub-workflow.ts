@@ -17,7 +17,7 @@ import type { Values } from "../state/values.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { gateOf, createGateOutputs, listGateProblems } from "./child-gate.ts";
 import { createChildEffect, draftGivenUp, harvest, mapInputs, mappingOf } from "./child-run.ts";
-import { draftCompleted, draftFailed } from "./ends.ts";
+import { describeEnd, draftCompleted, draftFailed } from "./ends.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
@@ -106,7 +106,7 @@ function isAbsorbing({ node: { node } }: NodeView): boolean {
 
 function failureOf(status: string, error: NodeError | undefined): NodeError {
   const why = error ? `: ${error.message}` : "";
-  return { code: `child_${status}`, message: `the child run ${status}${why}` };
+  return { code: `child_${status}`, message: `the child run ${describeEnd(status)}${why}` };
 }
 
 function handoverOf({ node: { node }, nodeRun }: NodeView): Handover {

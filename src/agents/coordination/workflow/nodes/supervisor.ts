@@ -94,8 +94,11 @@ function parseDecision(value: unknown): OrchestratorDecision | undefined {
   return parsed.success ? parsed.data : undefined;
 }
 
+/** A decision is carried out, held, put to people or refused. */
+type DecidedStep = Extract<NodeStep, { readonly kind: "complete" | "record" | "suspend" | "fail" }>;
+
 /** A decision below the floor is held; what states no confidence is not. */
-function decide(view: NodeView, decision: OrchestratorDecision): NodeStep {
+function decide(view: NodeView, decision: OrchestratorDecision): DecidedStep {
   const isDoubted = confidenceOf(decision) < view.settings.confidenceFloor;
   return isDoubted ? { kind: "record", drafts: [draftEscalation(view, decision)] } : execute(view, decision);
 }
@@ -156,7 +159,7 @@ function applyRatification(view: NodeView, resumeValue: unknown): NodeStep {
   return execute(view, decision);
 }
 
-function execute(view: NodeView, decision: OrchestratorDecision): NodeStep {
+function execute(view: NodeView, decision: OrchestratorDecision): DecidedStep {
   return decision.kind === "terminate"
     ? (refuseEarlyEnd(view, decision) ?? carryOut(view, decision))
     : carryOut(view, decision);
@@ -168,7 +171,7 @@ const UNRESOLVED = "verification-failed";
  * RFC 0090 §B: a run does not end as a success over work that was not accepted. Somebody rules on that first, or it fails: the
  * decision to end is held as one below the floor is.
  */
-function refuseEarlyEnd(view: NodeView, decision: OrchestratorDecision): NodeStep | undefined {
+function refuseEarlyEnd(view: NodeView, decision: OrchestratorDecision): DecidedStep | undefined {
   const open = listUnresolved(view.run);
   if (open.length === 0) return undefined;
   const workers = open.map(({ workerId }) => workerId).join(", ");
@@ -213,7 +216,7 @@ function stepRelease(view: NodeView, answer: Answer): NodeStep {
   return { kind: "fail", error: createUnverifiedError(`${why} over work that was not accepted`) };
 }
 
-function carryOut(view: NodeView, decision: OrchestratorDecision): NodeStep {
+function carryOut(view: NodeView, decision: OrchestratorDecision): DecidedStep {
   const decided = withNodeId(view, {
     type: "runOrchestrator.decided",
     payload: {
@@ -250,7 +253,7 @@ function draftUndecided(view: NodeView, outcome: EffectOutcome): readonly Workfl
   return draftFailureOf(view, outcome);
 }
 
-function draftsOf(view: NodeView, step: NodeStep): readonly WorkflowDraft[] {
+function draftsOf(view: NodeView, step: DecidedStep): readonly WorkflowDraft[] {
   const { nodeId } = view.nodeRun;
   switch (step.kind) {
     case "record":
@@ -263,7 +266,5 @@ function draftsOf(view: NodeView, step: NodeStep): readonly WorkflowDraft[] {
       const payload = { nodeId, outputs: { ...step.outputs } };
       return [...(step.before ?? []), { type: "node.completed", nodeId, payload }, ...(step.after ?? [])];
     }
-    default:
-      return [];
   }
 }

@@ -1,4 +1,4 @@
-/** Mutants of `workflow`, its folder `state` left out, that change nothing which anybody could notice, each with the reason. */
+/** Mutants of `workflow`, its folders `nodes` and `state` left out, that change nothing which anybody could notice, each with the reason. */
 import type { Explained } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */

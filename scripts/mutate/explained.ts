@@ -3,6 +3,7 @@ import { AREAS } from "./areas.ts";
 import { DECIDING } from "./explained-deciding.ts";
 import { DISPATCH } from "./explained-dispatch.ts";
 import { RECORDING } from "./explained-recording.ts";
+import { WORKFLOW_NODES } from "./explained-workflow-nodes.ts";
 import { WORKFLOW_STATE } from "./explained-workflow-state.ts";
 import { WORKFLOW } from "./explained-workflow.ts";
 import type { Explained } from "./tally-mutants.ts";
@@ -315,5 +316,5 @@ export const EXPLAINED: readonly Explained[] = [
   ...placeIn("gates", GATES),
   ...placeIn("ledger", LEDGER),
   ...placeIn("dispatch", [...DISPATCH, ...DECIDING, ...RECORDING]),
-  ...placeIn("workflow", [...WORKFLOW, ...WORKFLOW_STATE]),
+  ...placeIn("workflow", [...WORKFLOW, ...WORKFLOW_NODES, ...WORKFLOW_STATE]),
 ];

@@ -16,9 +16,10 @@ A change that no test notices survives: a test is missing, the code is not neede
 
 Areas: ${Object.keys(AREAS).join(", ")}
 
-  --file <glob>  only these files, from the folder of the area on
-  --json         for programs
-  --help         show this
+  --file <glob>   only these files, from the folder of the area on
+  --tests <glob>  these tests in place of all of the area, to see what they notice by themselves; may be repeated
+  --json          for programs
+  --help          show this
 
 It takes a second for each mutant or less: minutes for a small area, an hour for a large one.
 Mutants that change nothing are explained in scripts/mutate/explained.ts; they count as not killed.
@@ -28,6 +29,7 @@ Examples:
   npm run mutate -- lanes
   npm run mutate -- dispatch --file decide-claims.ts
   npm run mutate -- workflow --file 'state/*.ts' --json
+  npm run mutate -- workflow --file run-diff.ts --tests test/core/run-diff.test.ts
 `;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -39,6 +41,7 @@ async function runCommand(): Promise<number> {
       help: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       file: { type: "string", default: "**/*.ts" },
+      tests: { type: "string", multiple: true },
     },
   });
   if (values.help) {
@@ -46,7 +49,7 @@ async function runCommand(): Promise<number> {
     return 0;
   }
   const name = readName(positionals);
-  const area = AREAS[name]!;
+  const area = chooseTests(AREAS[name]!, values.tests);
   requireFiles(area, values.file);
   const startedAt = performance.now();
   const mutants = await runStryker(area, values.file, (file) => readFileSync(join(ROOT, file), "utf8"));
@@ -67,6 +70,15 @@ function readName(positionals: readonly string[]): string {
   throw new Error(
     name === "" ? `name an area: ${there}` : `there is no area ${JSON.stringify(name)}; ${there}`,
   );
+}
+
+function chooseTests(area: Area, tests: readonly string[] = area.tests): Area {
+  for (const glob of tests)
+    if (!globSync(glob, { cwd: ROOT }).some((path) => path.endsWith(".test.ts")))
+      throw new Error(
+        `there is no test file ${JSON.stringify(glob)}; name it from the root of the project on`,
+      );
+  return { ...area, tests };
 }
 
 function requireFiles({ folder }: Area, file: string): void {

@@ -66,12 +66,12 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports core/dispatch/effects",
   },
   "core/runtime/log": {
-    folders: "core/contracts core/std core/ledger core/plan core/dispatch core/runtime/ownership",
+    folders: "core/contracts core/ledger core/plan core/dispatch core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/environment": {
-    folders: "core/contracts",
-    types: "core/std core/ledger core/contracts/config core/ports core/runtime/log core/runtime/ownership",
+    folders: "core/contracts core/std",
+    types: "core/ledger core/contracts/config core/ports core/runtime/log core/runtime/ownership",
   },
   "core/runtime/workflow-host/records": {
     folders:
@@ -87,8 +87,9 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/config core/ports core/runtime/arbiter",
   },
   "core/runtime/held-results": {
-    folders: "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log",
-    types: "core/contracts/config core/ports core/runtime/environment core/dispatch/effects",
+    folders:
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log core/runtime/environment",
+    types: "core/contracts/config core/ports core/dispatch/effects",
   },
   "core/runtime/workflow-host/models": {
     folders:
@@ -107,8 +108,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
   "core/runtime/spawns": {
     folders:
-      "core/contracts core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/privileges",
-    types: "core/contracts/config core/gates core/ports core/runtime/environment core/std",
+      "core/contracts core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/environment core/runtime/privileges",
+    types: "core/contracts/config core/gates core/ports core/std",
   },
   "core/runtime/workflow-host/agents": {
     folders:

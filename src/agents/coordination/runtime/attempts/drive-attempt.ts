@@ -15,7 +15,7 @@ import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
 import { explainElsewhere, filterObservation, hasAsked } from "./attempt-facts.ts";
-import { askWithin, pause } from "../log/bounded-answer.ts";
+import { askWithin, pause } from "../environment/bounded-answer.ts";
 import { cancelNested, findNestedPlan, withNested } from "./nested-plans.ts";
 import {
   attemptOf,

@@ -4,7 +4,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { AttemptStarts } from "../attempts/prepare-attempt.ts";
-import { askWithin } from "../log/bounded-answer.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import { listRuns } from "../log/read-pages.ts";
 import type { OwnRuns } from "../ownership/own-runs.ts";
 

@@ -23,7 +23,7 @@ import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
-import { askWithin } from "../log/bounded-answer.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";

@@ -17,7 +17,7 @@ import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
-import { askWithin } from "../log/bounded-answer.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import { filterObservation } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";

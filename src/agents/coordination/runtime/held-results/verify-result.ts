@@ -20,7 +20,7 @@ import { convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { CompiledStep } from "../../plan/step-graph.ts";
 import type { CheckAnswer, VerifiedResult } from "../../ports/verifier.ts";
-import { askWithin } from "../log/bounded-answer.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { readHeldResult } from "./held-result.ts";
 

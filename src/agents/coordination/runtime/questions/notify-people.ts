@@ -8,7 +8,7 @@ import type { NotifyPeople } from "../../dispatch/effects/gate-effects.ts";
 import { listUnsentNotices } from "../../escalation/notices.ts";
 import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
-import { askWithin } from "../log/bounded-answer.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { questionIdOf } from "./question-requests.ts";

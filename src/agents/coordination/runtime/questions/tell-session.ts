@@ -10,7 +10,7 @@ import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Order, Start } from "../../ports/agent-runner.ts";
-import { askWithin, pause } from "../log/bounded-answer.ts";
+import { askWithin, pause } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { formatTelling } from "./telling-message.ts";
 

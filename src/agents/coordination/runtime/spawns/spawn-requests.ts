@@ -22,7 +22,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
-import { pause } from "../log/bounded-answer.ts";
+import { pause } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 import { admitSpawn, type Admission, type AdmitDependencies, type SpawnRequest } from "./admit-spawn.ts";

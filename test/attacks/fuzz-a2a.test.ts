@@ -22,7 +22,7 @@ import {
   spoilText,
   type Random,
 } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 
 const MESSAGES = chooseCampaignSize("FUZZ_A2A", { short: 2_000, long: 150_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
@@ -182,7 +182,7 @@ function findFault(answered: Answered): string | undefined {
 }
 
 async function tryOne(seed: number): Promise<string | undefined> {
-  const random = createSeeded(seed);
+  const random = createRandom(seed);
   random();
   const sent = createRequest(random);
   const answered = await sender.send(sent);

@@ -13,7 +13,7 @@ import { runCli, type CliResult } from "../cli/run-cli.ts";
 import { DEFINITIONS } from "../openwop/mcp-world.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { pickOne, type Random } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { damageBytes, forgeRows, spoilFile, type Forged } from "./hostile-files.ts";
 import { recordLedgers } from "./hostile-ledgers.ts";
@@ -99,7 +99,7 @@ describe("a damaged ledger", () => {
   it(`is told of by every command (${FILES})`, { timeout: 3_600_000 }, async () => {
     const faults: string[] = [];
     for (let seed = SEED; seed < SEED + FILES && faults.length < FAULTS_MAX; seed += 1) {
-      const random = createSeeded(seed);
+      const random = createRandom(seed);
       random();
       const from = pickOne(random, ledgers);
       const path = folder.file(`damaged-${seed}.sqlite`);
@@ -170,7 +170,7 @@ describe("a hostile text", () => {
     const faults: string[] = [];
     for (let seed = SEED; seed < SEED + FILES * 5 && faults.length < FAULTS_MAX; seed += 1) {
       using place = createTempFolder();
-      const random = createSeeded(seed);
+      const random = createRandom(seed);
       random();
       const text = spoilFile(random, pickOne(random, texts));
       writeFileSync(place.file("file.yaml"), text);

@@ -23,7 +23,7 @@ import {
   spoilText,
   type Random,
 } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 
 const REQUESTS = chooseCampaignSize("FUZZ_REQUESTS", { short: 10_000, long: 300_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
@@ -120,7 +120,7 @@ function findFault(answered: Answered, { path }: Operation): string | undefined 
 const fulfilled = new Set<string>();
 
 async function tryOne(seed: number): Promise<string | undefined> {
-  const random = createSeeded(seed);
+  const random = createRandom(seed);
   // The first numbers of neighbouring seeds are alike.
   random();
   const operation = pickOne(random, operations);

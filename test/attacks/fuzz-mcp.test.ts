@@ -24,7 +24,7 @@ import {
   spoilText,
   type Random,
 } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { startStdioLines, type StdioLines } from "./stdio-lines.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 
@@ -215,7 +215,7 @@ describe("messages to the MCP server over HTTP", () => {
   };
 
   const tryOne = async (seed: number): Promise<string | undefined> => {
-    const random = createSeeded(seed);
+    const random = createRandom(seed);
     random();
     const sent = createRequest(random);
     const answered = await sender.send(sent);
@@ -253,7 +253,7 @@ describe("lines to the MCP server over stdio", () => {
 
   /** Writes a hostile line, and then asks for something: the answer to it must come in time. */
   const tryLine = async (server: StdioLines, seed: number): Promise<string | undefined> => {
-    const random = createSeeded(seed);
+    const random = createRandom(seed);
     random();
     const content = spoilText(random, createContent(random), pickOne(random, [0, 0.2, 0.5]));
     const line = typeof content === "string" ? content.replaceAll("\n", " ") : content;

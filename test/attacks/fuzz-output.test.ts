@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "../cli/run-cli.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { pickOne, type Random } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { createTempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { createPoisonedLedger, recordLedgers, TERMINAL_TEXTS } from "./hostile-ledgers.ts";
 import { findOutputFault } from "./judge-output.ts";
@@ -95,7 +95,7 @@ describe("the output of commands over hostile texts", () => {
       seed < SEED + COMMANDS / COMMANDS_OF_LEDGER && faults.length < FAULTS_MAX;
       seed += 1
     ) {
-      const random = createSeeded(seed);
+      const random = createRandom(seed);
       random();
       const stateDir = folder.file(random() < 0.5 ? `state-${seed}` : `\u{1b}[31mred\u{202e}-${seed}`);
       const from = pickOne(random, ledgers);

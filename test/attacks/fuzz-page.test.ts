@@ -23,7 +23,7 @@ import {
   spoilText,
   type Random,
 } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { spoilFile } from "./hostile-files.ts";
 
@@ -120,7 +120,7 @@ function createRequest(random: Random): Sent {
 }
 
 async function tryOne(seed: number): Promise<string | undefined> {
-  const random = createSeeded(seed);
+  const random = createRandom(seed);
   random();
   const sent = createRequest(random);
   const answered = await sender.send(sent);

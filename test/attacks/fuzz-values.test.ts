@@ -27,7 +27,7 @@ import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { createFromSchema, createHostileValue, pickOne } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 
 const VALUES = chooseCampaignSize("FUZZ_VALUES", { short: 2_000, long: 100_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
@@ -94,7 +94,7 @@ describe.each(KINDS)("a hostile $name", (kind) => {
   it(`is read or refused in words (${VALUES})`, { timeout: 3_600_000 }, () => {
     const count = kind.name.startsWith("event ") ? VALUES / 20 : VALUES;
     for (let seed = SEED; seed < SEED + count; seed += 1) {
-      const random = createSeeded(seed);
+      const random = createRandom(seed);
       random();
       const chance = pickOne(random, [0, 0.01, 0.05, 0.2, 1]);
       const value =

@@ -15,7 +15,7 @@ import {
   spoilText,
   type Random,
 } from "../support/hostile-values.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 
 const ANSWERS = chooseCampaignSize("FUZZ_WEBHOOKS", { short: 10_000, long: 300_000 });
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
@@ -115,7 +115,7 @@ describe("an answer by webhook", () => {
   it(`is accepted once, signed, or refused in words (${ANSWERS})`, { timeout: 3_600_000 }, () => {
     let accepted = 0;
     for (let seed = SEED; seed < SEED + ANSWERS; seed += 1) {
-      const random = createSeeded(seed);
+      const random = createRandom(seed);
       random();
       const attempt = createAttempt(random, seed);
       const { rawBody, headers } = attempt.message;

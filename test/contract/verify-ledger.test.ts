@@ -13,9 +13,9 @@ import {
   readKnown,
   placesOf,
   rehashRun,
-  createSeeded,
   verify,
 } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 
 const folder = createTempFolder();
@@ -84,7 +84,7 @@ describe("a flipped bit", () => {
   const FLIPS_ANYWHERE = 300;
 
   it("in any value of any event is reported at that event", { timeout: 60_000 }, async () => {
-    const random = createSeeded(20_261_122);
+    const random = createRandom(20_261_122);
     const places = placesOf(intact);
     for (let flip = 0; flip < FLIPS_IN_EVENTS; flip += 1) {
       const place = places[Math.floor(random() * places.length)]!;
@@ -102,7 +102,7 @@ describe("a flipped bit", () => {
     "anywhere in the file is reported, unless it changes no answer of the ledger",
     { timeout: 60_000 },
     async () => {
-      const random = createSeeded(7);
+      const random = createRandom(7);
       const knownLedger = readKnown(intact);
       const answers = await answersOf(intact, knownLedger);
       let reported = 0;

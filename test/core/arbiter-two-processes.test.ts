@@ -6,7 +6,7 @@ import type { ResourceFiles } from "../../src/agents/coordination/ports/resource
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { createRandom } from "../crash/sweep-schedule.ts";
+import { createRandom } from "../support/random.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";

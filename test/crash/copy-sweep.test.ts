@@ -9,7 +9,7 @@ import { fillLedger } from "../contract/filled-ledger.ts";
 import { openAnyLedger } from "../support/any-ledger.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
 import { openRun } from "../support/ledger-fixtures.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { createTestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 
@@ -62,7 +62,7 @@ interface Target {
 }
 
 async function sweep(from: string, target: Target, seed: number): Promise<void> {
-  const random = createSeeded(seed);
+  const random = createRandom(seed);
   using folder = createTempFolder();
   const { sha256 } = await hashRows(from, folder.file("expected"));
   let kills = 0;

@@ -10,7 +10,7 @@ import type { Observation } from "../../src/agents/coordination/contracts/observ
 import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { nameChildSession, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
 
 export interface Acknowledged {
@@ -26,7 +26,7 @@ const TASKS = 12;
 const TRACES = 3;
 
 const [, , path = "", round = "0"] = process.argv;
-const random = createSeeded(Number(round) + 1);
+const random = createRandom(Number(round) + 1);
 const pick = (count: number): number => Math.floor(random() * count);
 
 function tell(acknowledged: Acknowledged): void {

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { createSeeded } from "../support/ledger-fixtures-damage.ts";
+import { createRandom } from "../support/random.ts";
 import { openTestLedger, createTempFolder } from "../support/temp-ledger.ts";
 import type { Acknowledged } from "./kill-loop-worker.ts";
 import { chooseCampaignSize } from "../support/campaign-size.ts";
@@ -136,7 +136,7 @@ it(
   `no acknowledged operation is lost or done twice when the process is killed ${ROUNDS} times at random moments`,
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const random = createSeeded(SEED);
+    const random = createRandom(SEED);
     let acknowledged = 0;
     for (let kills = 0; kills < ROUNDS;) {
       const count = Math.min(ROUNDS_PER_LEDGER, ROUNDS - kills);

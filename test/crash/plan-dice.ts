@@ -1,5 +1,5 @@
 /** Owns: choices that follow from a seed. */
-import { createRandom } from "./sweep-schedule.ts";
+import { createRandom } from "../support/random.ts";
 
 export interface Dice {
   chance(probability: number): boolean;

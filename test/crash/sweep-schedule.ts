@@ -8,6 +8,7 @@ import type { ChildEnding } from "../../src/agents/coordination/contracts/observ
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { SpawnClaim } from "../../src/agents/coordination/runtime/spawns/spawn-claim.ts";
 import { OWNER, spawnOf, createWorld, type World } from "../support/fake-clock-host.ts";
+import { createRandom } from "../support/random.ts";
 import { startProcess, type Calls, type Fault, type Process } from "./sweep-process.ts";
 
 export interface SpawnStory {
@@ -40,17 +41,6 @@ export interface Played {
   readonly tellings: readonly Told[];
   readonly calls: number;
   readonly deaths: number;
-}
-
-/** mulberry32: the same seed gives the same schedule for ever. */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 export function storiesOf(seed: number): SpawnStory[] {

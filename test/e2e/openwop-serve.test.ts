@@ -11,6 +11,7 @@ import {
   createWorkflow,
 } from "../openwop/levels-workflows.ts";
 import { filterByType, findOnly, type Client, type Event } from "../openwop/levels-world.ts";
+import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { SERVE_KILLS, serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
 
@@ -50,15 +51,6 @@ const CHILDREN: Readonly<Record<string, number>> = {
 };
 const GATES: Readonly<Record<string, string>> = { approves: "gate", doubts: "boss" };
 const ACCEPT = { action: "accept" };
-
-/** Numbers that look like any, and are the same every time. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 interface Accepted {
   readonly runId: string;

@@ -11,6 +11,7 @@ import {
   createWorkflow,
 } from "../openwop/levels-workflows.ts";
 import { chainOf, filterByType, type Client, type Event } from "../openwop/levels-world.ts";
+import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { SERVE_KILLS, serveStage } from "./openwop-stage.ts";
 
@@ -61,15 +62,6 @@ async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<voi
       if (nodeId !== undefined) await client.resolve(runId, nodeId, ACCEPT);
     }),
   );
-}
-
-/** Numbers that look like any, and are the same every time. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }
 
 function checkMerge({ workflowId }: Accepted, events: readonly Event[]): void {

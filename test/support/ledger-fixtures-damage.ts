@@ -303,14 +303,3 @@ export function flipBitAt(path: string, whole: Buffer, { at, bit }: { at: number
   copy.writeUInt8(copy.readUInt8(at) ^ (1 << bit), at);
   writeFileSync(path, copy);
 }
-
-/** Numbers in [0, 1) that are the same in every run (mulberry32). */
-export function createSeeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}

@@ -2,6 +2,7 @@
  * Owns: finding a text that was copied inexactly, as the host's `edit` does: without regard to typographic quotes,
  * dashes and spaces, compatibility forms, and blanks at the ends of lines. The result is a span of the text as it is.
  */
+import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 import { findLineIndex } from "./line-index-at.ts";
 
 export interface Span {
@@ -91,13 +92,14 @@ function linesOf(composed: string): readonly LooseLine[] {
   });
 }
 
-const characters = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** Takes 10 ms to make, and is needed by a few edits only. */
+const loadSegmenter = createOnce(() => new Intl.Segmenter("en", { granularity: "grapheme" }));
 
 function sourcesOf(text: string, composed: string): Int32Array | undefined {
   const sources = new Int32Array(composed.length + 1).fill(-1);
   sources[0] = 0;
   let at = 0;
-  for (const { segment, index } of characters.segment(text)) {
+  for (const { segment, index } of loadSegmenter().segment(text)) {
     const piece = segment.normalize("NFKC");
     if (!composed.startsWith(piece, at)) return undefined;
     at += piece.length;

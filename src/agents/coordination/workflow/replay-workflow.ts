@@ -190,7 +190,7 @@ function takeRecorded(replay: Replay, count: number): void {
     advance.run = evolveWorkflow(advance.run, event);
     replay.events.push(event);
   }
-  replay.takenCount += count;
+  replay.takenCount = replay.events.length;
 }
 
 function settle(replay: Replay): void {

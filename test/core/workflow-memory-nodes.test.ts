@@ -189,9 +189,14 @@ describe("a node that passes its inputs on", () => {
     expect(identity.step(createView({ members }))).toStrictEqual({ kind: "complete", outputs: { x: 1 } });
   });
 
-  it.each(["forget", "toString", 3])("fails where there is no such action: %j", (memoryAction) => {
-    expect(identity.step(createView({ config: { memoryAction } }))).toStrictEqual(
-      fail("memory_action_unknown", `there is no memoryAction ${memoryAction}`),
+  it.each<[action: string, config: Values]>([
+    ["forget", { memoryAction: "forget" }],
+    ["toString", { memoryAction: "toString" }],
+    ["3", { memoryAction: 3 }],
+    ["ttl-probe", { memoryAction: ["ttl-probe"] }],
+  ])("fails where there is no such action: %s of %j", (action, config) => {
+    expect(identity.step(createView({ config }))).toStrictEqual(
+      fail("memory_action_unknown", `there is no memoryAction ${action}`),
     );
   });
 

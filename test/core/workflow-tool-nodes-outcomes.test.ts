@@ -28,8 +28,8 @@ function settle(type: NodeType, scene: Scene, outcome: EffectOutcome): readonly 
   return type.settle?.(createView(scene), EFFECT, outcome);
 }
 
-function createReturned(payload: Values, more: object = {}): WorkflowDraft {
-  return { nodeId: "a", type: "agent.toolReturned", ...more, payload: { ...CALL, ...payload } as never };
+function createReturned(payload: Values, more: object = {}): object {
+  return { nodeId: "a", type: "agent.toolReturned", ...more, payload: { ...CALL, ...payload } };
 }
 
 function createEnd(outputs: Values): WorkflowDraft {

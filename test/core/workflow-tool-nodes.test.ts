@@ -15,9 +15,9 @@ function fail(message: string): NodeStep {
   return { kind: "fail", error: { code: "not_configured", message } };
 }
 
-function createCalled(payload: Values): NodeStep {
+function createCalled(payload: Values): object {
   const called = { agentId: "node:a", callId: "a:1", principal: "alice", ...payload };
-  return { kind: "record", drafts: [{ nodeId: "a", type: "agent.toolCalled", payload: called as never }] };
+  return { kind: "record", drafts: [{ nodeId: "a", type: "agent.toolCalled", payload: called }] };
 }
 
 /** The call is on record, and is to be made. */
@@ -25,7 +25,7 @@ function actOn(type: NodeType, { nodeRun, ...scene }: Scene): NodeStep {
   return type.step(createView({ ...scene, nodeRun: { openCall: OPEN_CALL, ...nodeRun } }));
 }
 
-function callTool(more: Values): NodeStep {
+function callTool(more: Values): object {
   const effect = {
     kind: "call_tool",
     id: "a:1:call",
@@ -35,14 +35,14 @@ function callTool(more: Values): NodeStep {
     url: MCP_URL,
     ...more,
   };
-  return { kind: "act", effect: effect as never };
+  return { kind: "act", effect };
 }
 
-function sendMessage(more: Values): NodeStep {
+function sendMessage(more: Values): object {
   const names = { kind: "send_message", id: "a:1:call", nodeId: "a" };
   return {
     kind: "act",
-    effect: { ...names, skill: "default", message: "default", url: A2A_URL, ...more } as never,
+    effect: { ...names, skill: "default", message: "default", url: A2A_URL, ...more },
   };
 }
 
@@ -169,7 +169,8 @@ describe("a call that waited for people", () => {
   function answer(resumeValue: unknown): NodeStep {
     const answers = [
       { ...about, interruptId: "a~0", resumeValue: { q0: "no" } },
-      { ...about, interruptId: "a~1", resumeValue },
+      { ...about, interruptId: "a~1", resumeValue: { q1: "perhaps" } },
+      { ...about, interruptId: "a~2", resumeValue },
     ];
     return a2aInvoke.step(createView({ nodeRun: { answers } }));
   }

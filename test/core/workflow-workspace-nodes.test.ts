@@ -26,7 +26,7 @@ function createReading(paths: readonly string[], sequence = 0): NodeEffect {
   return { kind: "read_workspace", id: "a:1:read", nodeId: "a", sequence, paths };
 }
 
-function createWriting(more: object): NodeStep {
+function createWriting(more: object): object {
   const content = { contentType: "text/markdown", text: "text" };
   const effect = {
     kind: "write_workspace",
@@ -36,7 +36,7 @@ function createWriting(more: object): NodeStep {
     content,
     ...more,
   };
-  return { kind: "act", effect: effect as NodeEffect };
+  return { kind: "act", effect };
 }
 
 function createPorts(ports: Values): Scene {

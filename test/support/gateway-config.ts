@@ -57,8 +57,6 @@ export function createBaseConfig({ home, port, token, modelBaseUrl }: BaseConfig
     tools: { profile: "full" },
     // The host looks through all skills after each change of a workspace, which is a tenth of what a test's gateway does.
     skills: { load: { watch: false } },
-    // The host would look after each turn for sessions to remove, often in a thread of its own that it starts for it each time.
-    session: { maintenance: { mode: "warn", maxDiskBytes: false } },
     logging: { file: join(home, "gateway.log") },
     update: { checkOnStart: false },
   };

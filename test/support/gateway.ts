@@ -177,8 +177,6 @@ function environmentOf(home: string, files: HomeFiles): NodeJS.ProcessEnv {
     OPENCLAW_CONFIG_PATH: files.configPath,
     OPENCLAW_GATEWAY_TOKEN: files.token,
     OPENCLAW_DISABLE_TELEMETRY: "1",
-    // Its record of each turn for later analysis, which no test reads.
-    OPENCLAW_TRAJECTORY: "0",
   };
 }
 

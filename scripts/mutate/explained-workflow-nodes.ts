@@ -1,4 +1,4 @@
-/** Mutants of `workflow/nodes` and of replays that change nothing which anybody could notice, each with the reason. */
+/** Mutants of nodes, of their contract and of replays that change nothing which anybody could notice, each with the reason. */
 import type { Explained } from "./tally-mutants.ts";
 
 /** Explained mutants, their files from the folder of the area on. */
@@ -47,6 +47,48 @@ export const WORKFLOW_NODES: readonly Explained[] = [
     code: 'draft.type !== "core.workflowChain.event" ||',
     changes: [['draft.type !== "core.workflowChain.event"', "false"]],
     why: "No other event has a phase: two that have none have the same.",
+  },
+  {
+    file: "node-contract/json-in.ts",
+    code: "if (from === -1 || to <= from) return undefined;",
+    changes: [
+      ["from === -1 || to <= from", "false"],
+      ["from === -1 || to <= from", "from === -1 && to <= from"],
+      ["from === -1", "false"],
+      ["to <= from", "false"],
+      ["to <= from", "to < from"],
+    ],
+    why: "A text without both braces in their order leaves a slice that is no JSON, and that is undefined too.",
+  },
+  {
+    file: "node-contract/json-in.ts",
+    code: "} catch {",
+    changes: [["{ return undefined; }", "{}"]],
+    why: "A function that ends without a return gives undefined.",
+  },
+  {
+    file: "node-contract/conformance-parts.ts",
+    code: "cachedParts.set(node, cached);",
+    changes: [["cachedParts.set(node, cached);", ";"]],
+    why: "It saves time only: the part of a node that does not change is found again.",
+  },
+  {
+    file: "nodes/tool-nodes.ts",
+    code: '(isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle?.(view, effect, outcome) ?? [],',
+    changes: [
+      ["[]", '["Stryker was here"]'],
+      [
+        '(isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle?.(view, effect, outcome)',
+        '(isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle(view, effect, outcome)',
+      ],
+    ],
+    why: "Both types settle; the type of a node does not say so.",
+  },
+  {
+    file: "nodes/tool-nodes.ts",
+    code: 'const isOk = outcome.kind === "tool_answered" && outcome.ok;',
+    changes: [['outcome.kind === "tool_answered"', "true"]],
+    why: "A call that failed has no member `ok`.",
   },
   {
     file: "nodes/sub-workflow.ts",

@@ -147,6 +147,7 @@ describe("a node that reads memory", () => {
     const outcome: EffectOutcome = { kind: "memory_read", entries: [entries, [{ id: "of another scope" }]] };
     expect(settle(memoryRead, outcome)).toStrictEqual([createEnd({ entries })]);
     expect(settle(memoryRead, outcome, { config: { into: 3 } })).toStrictEqual([createEnd({ entries })]);
+    expect(settle(memoryRead, outcome, { config: { into: "" } })).toStrictEqual([createEnd({ entries })]);
     expect(settle(memoryRead, outcome, { config: { into: "notes" } })).toStrictEqual([
       createChange("notes", entries),
       createEnd({ entries }),

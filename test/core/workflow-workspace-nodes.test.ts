@@ -117,9 +117,25 @@ describe("a node that writes a file", () => {
     ],
     ["is there in any version", { config: { path: "notes.md", content: "text", ifVersion: null } }, {}],
     [
-      "is there in any version, where none is named",
-      { config: { path: "notes.md", content: "text", ifVersion: -1 } },
+      "has the type of any file, where no type is named",
+      { config: { path: "notes.md", content: "text", contentType: null } },
       {},
+    ],
+    [
+      "its configuration says, where its ports say nothing",
+      {
+        config: { path: "notes.md", content: "text", contentType: "text/plain", ifVersion: 3 },
+        ...createPorts({ path: null, content: null, contentType: null, ifVersion: null }),
+      },
+      { content: { contentType: "text/plain", text: "text" }, ifVersion: 3 },
+    ],
+    [
+      "a port says about its type and version",
+      {
+        config: { path: "notes.md", content: "text", contentType: "text/plain", ifVersion: 3 },
+        ...createPorts({ contentType: "text/html", ifVersion: 0 }),
+      },
+      { content: { contentType: "text/html", text: "text" }, ifVersion: 0 },
     ],
   ])("writes what %s", (_title, scene, more) => {
     expect(workspaceWrite.step(createView(scene))).toStrictEqual(createWriting(more));
@@ -132,6 +148,34 @@ describe("a node that writes a file", () => {
     [{ path: "notes.md" }, fail("workspace_content_missing", "there is no content to write")],
   ])("fails where there is nothing to write, or nowhere: %j", (config, step) => {
     expect(workspaceWrite.step(createView({ config }))).toStrictEqual(step);
+  });
+
+  it.each<[ports: Values, code: string, message: string]>([
+    [
+      { contentType: "text" },
+      "workspace_content_type_invalid",
+      "contentType is no media type, such as text/markdown",
+    ],
+    [
+      { contentType: ["text/plain"] },
+      "workspace_content_type_invalid",
+      "contentType is no media type, such as text/markdown",
+    ],
+    ...["3", -1, 1.5].map((ifVersion): [Values, string, string] => [
+      { ifVersion },
+      "workspace_version_invalid",
+      "ifVersion is no version: a whole number, 0 where there must be no file",
+    ]),
+    [
+      { content: "\ud800" },
+      "workspace_content_invalid",
+      "the content is no Unicode text: it has half of a surrogate pair",
+    ],
+  ])("fails where a port says what cannot be: %j", (ports, code, message) => {
+    const config = { path: "notes.md", content: "text", contentType: "text/plain", ifVersion: 3 };
+    expect(workspaceWrite.step(createView({ config, ...createPorts(ports) }))).toStrictEqual(
+      fail(code, message),
+    );
   });
 
   it("fails where the content has more bytes than a file may have", () => {

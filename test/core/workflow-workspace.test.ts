@@ -31,12 +31,13 @@ const writer = createWorkflow("writer", {
         inputs: {
           path: createVariable("path"),
           content: createVariable("content"),
+          contentType: createVariable("contentType"),
           ifVersion: createVariable("ifVersion"),
         },
       },
     ),
   ],
-  variables: { path: undefined, content: undefined, ifVersion: undefined },
+  variables: { path: undefined, content: undefined, contentType: undefined, ifVersion: undefined },
 });
 
 async function put(scene: WorkflowScene, path: string, content: string): Promise<void> {
@@ -63,8 +64,11 @@ describe("openclaw.workspace.write", () => {
     expect(await runOutcome(scene, { path: "a", content: { b: [1] } })).toEqual({ path: "a", version: 2 });
     expect(await contentOf(scene, "a")).toBe('{"b":[1]}');
     expect(await runOutcome(scene, { path: "a", content: "" })).toEqual({ path: "a", version: 3 });
+    expect(await runOutcome(scene, { path: "a", content: "x", contentType: null })).toMatchObject({
+      version: 4,
+    });
     const info = valueOf(await scene.host.workspace(ALICE).list({}));
-    expect(info).toMatchObject([{ path: "a", version: 3, contentType: "text/markdown" }]);
+    expect(info).toMatchObject([{ path: "a", version: 4, contentType: "text/markdown" }]);
   });
 
   test("fails with what is wrong, and writes nothing", async () => {
@@ -79,6 +83,9 @@ describe("openclaw.workspace.write", () => {
       [{ path: "old", content: "x", ifVersion: 0 }, "workspace_conflict"],
       [{ path: "old", content: "x", ifVersion: 2 }, "workspace_conflict"],
       [{ path: "new", content: "x", ifVersion: 1 }, "workspace_conflict"],
+      [{ path: "old", content: "x", ifVersion: "1" }, "workspace_version_invalid"],
+      [{ path: "old", content: "x", ifVersion: -1 }, "workspace_version_invalid"],
+      [{ path: "old", content: "x", contentType: "a\r\nb: c" }, "workspace_content_type_invalid"],
     ];
     for (const [inputs, code] of wrong) expect(await runOutcome(scene, inputs)).toBe(code);
     expect(valueOf(await scene.host.workspace(ALICE).list({})).map(({ path }) => path)).toEqual(["old"]);

@@ -12,6 +12,12 @@ export function draftChanged(view: NodeView, name: string, next: unknown): Workf
   });
 }
 
+/** Returns the change of the variable that the configuration's `into` names; none where it names none. */
+export function draftChangesInto(view: NodeView, next: unknown): readonly WorkflowDraft[] {
+  const { into } = view.node.node.config;
+  return typeof into === "string" && into !== "" ? [draftChanged(view, into, next)] : [];
+}
+
 export function draftCompleted({ nodeRun: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
   return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
 }

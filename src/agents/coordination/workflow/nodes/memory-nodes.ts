@@ -16,7 +16,7 @@ import { resolveMemoryScope } from "../state/memory-scope.ts";
 import { identityOf } from "../state/workflow-state.ts";
 import { inputsOf, type Values } from "../state/values.ts";
 import { echo } from "./basic-nodes.ts";
-import { draftChanged, draftCompleted, draftFailureOf } from "./ends.ts";
+import { draftChanged, draftChangesInto, draftCompleted, draftFailureOf } from "./ends.ts";
 
 const HOUR_MS = 3_600_000;
 const TTL_MS_MAX = 10 * 366 * 24 * HOUR_MS;
@@ -75,9 +75,7 @@ export const memoryRead: NodeType = {
   settle: (view, _effect, outcome) => {
     if (outcome.kind !== "memory_read") return draftFailureOf(view, outcome);
     const entries = outcome.entries[0] ?? [];
-    const { into } = view.node.node.config;
-    const changes = typeof into === "string" ? [draftChanged(view, into, entries)] : [];
-    return [...changes, draftCompleted(view, { entries })];
+    return [...draftChangesInto(view, entries), draftCompleted(view, { entries })];
   },
 };
 

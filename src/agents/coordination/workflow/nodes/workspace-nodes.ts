@@ -12,22 +12,21 @@ import { SUPERVISOR } from "../state/graph.ts";
 import type { GraphNode } from "../state/node-graph.ts";
 import { withNodeId, type NodeError, type NodeType, type NodeView } from "../node-contract/node-type.ts";
 import { inputsOf } from "../state/values.ts";
-import { draftChanged, draftCompleted, draftFailureOf } from "./ends.ts";
+import { draftChangesInto, draftCompleted, draftFailureOf } from "./ends.ts";
 
 export const workspaceWrite: NodeType = {
   check: ({ node: { id, config } }) => [
     ...listPathProblems(id, config["path"]),
-    ...(isAbsentOr(config["contentType"], (type) => typeof type === "string" && isContentType(type))
-      ? []
-      : [`contentType of node ${id} is no media type`]),
+    ...(isAbsentOr(config["contentType"], isMediaType) ? [] : [`contentType of node ${id} is no media type`]),
     ...(isAbsentOr(config["ifVersion"], isVersion) ? [] : [`ifVersion of node ${id} is no version`]),
   ],
   step: (view) => {
-    const { config } = view.node.node;
-    const inputs = inputsOf(view.run, view.graph, view.node);
-    const request = { ...config, ...inputs };
-    const { path, content, ifVersion, contentType = WORKSPACE_CONTENT_TYPE } = request;
-    const problem = findPathProblem(path) ?? findContentProblem(content);
+    const { path, content, contentType, ifVersion } = findWriteRequest(view);
+    const problem =
+      findPathProblem(path) ??
+      findContentProblem(content) ??
+      findTypeProblem(contentType) ??
+      findVersionProblem(ifVersion);
     if (problem) return { kind: "fail", error: problem };
     const { nodeId, executions } = view.nodeRun;
     return {
@@ -77,13 +76,27 @@ export const workspaceRead: NodeType = {
     if (outcome.kind !== "workspace_read") return draftFailureOf(view, outcome);
     const isOne = effect.kind === "read_workspace" && isAskingForOne(view, effect.paths);
     const outputs = isOne ? { file: outcome.files[0] ?? null } : { files: outcome.files };
-    const { into } = view.node.node.config;
-    const changes = isText(into)
-      ? [draftChanged(view, into, isOne ? outputs["file"] : outputs["files"])]
-      : [];
-    return [...changes, draftCompleted(view, outputs)];
+    return [
+      ...draftChangesInto(view, isOne ? outputs["file"] : outputs["files"]),
+      draftCompleted(view, outputs),
+    ];
   },
 };
+
+type WriteRequest = Readonly<Record<"path" | "content" | "contentType" | "ifVersion", unknown>>;
+
+/** Returns what the node's ports say, and its configuration where a port says nothing or is `null`. */
+function findWriteRequest({ run, graph, node }: NodeView): WriteRequest {
+  const { config } = node.node;
+  const inputs = inputsOf(run, graph, node);
+  const find = (name: keyof WriteRequest): unknown => inputs[name] ?? config[name];
+  return {
+    path: find("path"),
+    content: find("content"),
+    contentType: find("contentType") ?? WORKSPACE_CONTENT_TYPE,
+    ifVersion: find("ifVersion"),
+  };
+}
 
 /** Returns where the workspace is looked at: the newest turn of a supervisor, else the beginning of the run. */
 function snapshotOf({ run, graph }: NodeView): number {
@@ -107,6 +120,10 @@ function isVersion(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
+function isMediaType(value: unknown): value is string {
+  return typeof value === "string" && isContentType(value);
+}
+
 function isAbsentOr(value: unknown, isRight: (value: unknown) => boolean): boolean {
   return value === undefined || value === null || isRight(value);
 }
@@ -124,10 +141,34 @@ function findPathProblem(path: unknown): NodeError | undefined {
 function findContentProblem(content: unknown): NodeError | undefined {
   if (content === undefined)
     return { code: "workspace_content_missing", message: "there is no content to write" };
-  const bytes = new TextEncoder().encode(textOf(content)).length;
-  return bytes > WORKFLOW_BOUNDS.workspaceFileBytesMax
+  const text = textOf(content);
+  if (!text.isWellFormed())
+    return {
+      code: "workspace_content_invalid",
+      message: "the content is no Unicode text: it has half of a surrogate pair",
+    };
+  return new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.workspaceFileBytesMax
     ? { code: "workspace_too_large", message: "the content is larger than a file may be" }
     : undefined;
+}
+
+function findTypeProblem(contentType: unknown): NodeError | undefined {
+  return isMediaType(contentType)
+    ? undefined
+    : {
+        code: "workspace_content_type_invalid",
+        message: "contentType is no media type, such as text/markdown",
+      };
+}
+
+/** A condition that cannot be checked is not left out: the file would be overwritten. */
+function findVersionProblem(ifVersion: unknown): NodeError | undefined {
+  return isAbsentOr(ifVersion, isVersion)
+    ? undefined
+    : {
+        code: "workspace_version_invalid",
+        message: "ifVersion is no version: a whole number, 0 where there must be no file",
+      };
 }
 
 function textOf(content: unknown): string {

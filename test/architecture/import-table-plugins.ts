@@ -124,7 +124,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "plugins/openclaw/runners": {
-    folders: "core/contracts plugins/openclaw/host",
+    folders: "core/contracts core/std plugins/openclaw/host",
     types: "core/ports core/runtime/log plugins",
     packages: "node:* zod",
   },

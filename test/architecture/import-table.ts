@@ -108,7 +108,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/runtime/providers": { folders: "core/contracts core/lanes", types: "core/ports" },
   "core/runtime/spawns": {
     folders:
-      "core/contracts core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/environment core/runtime/privileges",
+      "core/contracts core/std core/lanes core/ledger core/dispatch core/dispatch/effects core/runtime/held-results core/runtime/log core/runtime/environment core/runtime/privileges",
     types: "core/contracts/config core/gates core/ports core/std",
   },
   "core/runtime/workflow-host/agents": {
@@ -127,7 +127,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/driving": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/ownership",
+      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/ownership",
     types: "core/ports",
   },
   "core/runtime/plans": {
@@ -165,7 +165,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports core/runtime",
   },
   core: { folders: "core/contracts core/contracts/config core/runtime", types: "core/ports" },
-  "infra/a2a": { folders: "core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
+  "infra/a2a": { folders: "core/std core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
   "infra/acp": {
     folders: "core/contracts core/std",
     types: "core/contracts/config core/ports",
@@ -270,7 +270,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/tokens": { folders: "core/contracts platform", types: "core/ports", packages: "node:* zod" },
   "infra/verify": {
-    folders: "core/contracts core/plan infra/files",
+    folders: "core/contracts core/std core/plan infra/files",
     types: "core/ports",
     lazy: "infra/json-schema",
     packages: "node:*",

@@ -11,13 +11,13 @@ import type {
   OutboundFailure,
   ToolCaller,
 } from "../../agents/coordination/ports/outbound.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { callBounds, type CallBounds } from "../http/call-bounds.ts";
 import { failureOf, failureFromStatus, findOutboundError } from "../http/outbound-error.ts";
 import { waitBeforeTry } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
-import { waitFor } from "../http/waiting.ts";
 import { answerOfMessage, answerOfTask } from "./a2a-answer.ts";
 
 export interface A2aParts {

@@ -9,9 +9,9 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, type Exit } from "./agent-failure.ts";
-import { waitWithin } from "./within.ts";
 
 const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR)$/;
 
@@ -122,14 +122,14 @@ export async function stopProcess(
   { clock, limits }: { readonly clock: Clock; readonly limits: AcpLimits },
 ): Promise<Exit | undefined> {
   agent.stdin.end();
-  let exit = exitMs > 0 ? await waitWithin(clock, exitMs, agent.exited) : undefined;
+  let exit = exitMs > 0 ? await waitWithin(clock, exitMs, agent.exited, undefined) : undefined;
   for (const [signal, ms] of [
     ["SIGTERM", limits.terminateMs],
     ["SIGKILL", limits.killMs],
   ] as const) {
     if (exit) break;
     agent.signal(signal);
-    exit = await waitWithin(clock, ms, agent.exited);
+    exit = await waitWithin(clock, ms, agent.exited, undefined);
   }
   agent.release();
   return exit;

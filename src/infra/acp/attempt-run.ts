@@ -16,12 +16,12 @@ import type {
 import type { Order, Start } from "../../agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, sentenceOf, type Exit } from "./agent-failure.ts";
 import { startProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
 import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
 import { endingOf } from "./stop-reason.ts";
-import { waitWithin } from "./within.ts";
 
 export interface AttemptJob {
   readonly order: Order;
@@ -190,7 +190,7 @@ async function endWithProcess(
   { clock, limits }: AttemptJob,
 ): Promise<void> {
   await agent.exited;
-  await waitWithin(clock, limits.exitMs, conversation.closed);
+  await waitWithin(clock, limits.exitMs, conversation.closed, undefined);
   conversation.close();
 }
 

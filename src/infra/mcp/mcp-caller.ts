@@ -16,8 +16,8 @@ import { traceHeaders } from "../../agents/coordination/workflow/trace-context.t
 import { callBounds, type CallBounds } from "../http/call-bounds.ts";
 import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "../http/outbound-error.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
-import { waitFor } from "../http/waiting.ts";
 import { isRecord } from "../../agents/coordination/std/is-record.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 
 export interface McpDependencies {
   /** Carries the tokens. */

@@ -11,12 +11,12 @@ import type {
   OutboundFailure,
   ModelChoice,
 } from "../../agents/coordination/ports/outbound.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { failureOf, failureFromStatus, findOutboundError } from "../http/outbound-error.ts";
 import { retryAfterMs, waitBeforeTry } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 import { resolveVariable, type ReadVariable } from "../http/tokens.ts";
-import { waitFor } from "../http/waiting.ts";
 import { createChatAnswer, type Completion } from "./chat-answer.ts";
 import { readCalls, convertMessages, convertTools } from "./tool-calls.ts";
 

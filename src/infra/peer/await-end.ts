@@ -6,9 +6,9 @@
  *     news is asked ten times a second at most.
  */
 import type { OutboundFailure, PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { failureOf } from "../http/outbound-error.ts";
 import { waitBeforeTry } from "../http/retry.ts";
-import { waitFor } from "../http/waiting.ts";
 import { endOf, endOfSnapshot, readUnmet, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
 import {
   createAbortedFailure,

@@ -8,10 +8,10 @@ import type {
   PeerRunRequest,
   PeerRunSnapshot,
 } from "../../agents/coordination/ports/outbound.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { waitBeforeTry } from "../http/retry.ts";
-import { waitFor } from "../http/waiting.ts";
 import { awaitEnd, callSnapshot } from "./await-end.ts";
 import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
 import {

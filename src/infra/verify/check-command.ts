@@ -11,8 +11,8 @@ import type { Verdict } from "../../agents/coordination/contracts/verification.t
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
+import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { codeOf, createNoVerdict, createCheckVerdict, type CheckOf } from "./check-answer.ts";
-import { waitAtMost } from "./in-time.ts";
 import { readProgramLine } from "./read-answer.ts";
 import { runProgram, type ProgramEnd } from "./run-program.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
@@ -43,7 +43,7 @@ export async function checkCommand(
     const removed = remove(folder).catch((error: unknown) =>
       logger.warn({ code: codeOf(error) }, "the folder of a check could not be removed"),
     );
-    await waitAtMost(clock, VERIFY_LIMITS.removeMs, removed);
+    await waitWithin(clock, VERIFY_LIMITS.removeMs, removed, undefined);
   }
 }
 

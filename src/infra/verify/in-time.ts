@@ -1,7 +1,7 @@
 /** Owns: that a check has an answer when its time is over, whether it ends by itself or not. */
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { createNoVerdict } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
@@ -30,7 +30,12 @@ export async function runInTime(
     const answer = await Promise.race([looking, ended]);
     // Work that blocks the event loop also delays the timer.
     if (answer && !over.signal.aborted && clock.now() <= deadlineAtMs) return answer;
-    await waitAtMost(clock, graceMs, looking);
+    await waitWithin(
+      clock,
+      graceMs,
+      looking.catch(() => undefined),
+      undefined,
+    );
     return withoutTime(clock, deadlineAtMs);
   } finally {
     cancel();
@@ -42,17 +47,4 @@ function withoutTime(clock: Clock, deadlineAtMs: number): CheckAnswer {
   return clock.now() + VERIFY_LIMITS.earlyMs >= deadlineAtMs
     ? createNoVerdict("timed_out", "the check took too long")
     : createNoVerdict("unavailable", "the check was stopped before its time was over");
-}
-
-/** Resolves when `promise` has settled, or after `ms`. */
-export async function waitAtMost(clock: Clock, ms: number, promise: Promise<unknown>): Promise<void> {
-  const settled = promise.then(
-    () => undefined,
-    () => undefined,
-  );
-  if (ms <= 0) return;
-  await new Promise<void>((resolve) => {
-    const cancel = clock.wakeAt(addMs(clock.now(), ms), resolve);
-    void settled.then(cancel).then(resolve);
-  });
 }

@@ -8,7 +8,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import { waitAtMost } from "./in-time.ts";
+import { waitWithin } from "../../agents/coordination/std/wait-for.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface Program {
@@ -57,7 +57,7 @@ export async function runProgram(program: Program, signal: AbortSignal, clock: C
     // A process that it started may still run. Later on, the number may belong to somebody else's group.
     kill();
     isRunning = false;
-    await waitAtMost(clock, VERIFY_LIMITS.drainMs, closed);
+    await waitWithin(clock, VERIFY_LIMITS.drainMs, closed, undefined);
     child.stdout.destroy();
     return { code, ...output() };
   } finally {

@@ -15,9 +15,10 @@ import type {
   NoticeOutcome,
 } from "../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { errorCodeOf } from "../http/pinned-request.ts";
 import { resolveAllAddresses, type ResolveName } from "../http/resolve-name.ts";
-import { waitFor, raceWithAbort } from "../http/waiting.ts";
+import { raceWithAbort } from "../http/waiting.ts";
 import { sendPinnedPost, type PostAnswer } from "./pinned-post.ts";
 import { formatQuestionBody } from "./question-body.ts";
 import { isWorthAnotherTry, retryWaitMs } from "./retry-wait.ts";

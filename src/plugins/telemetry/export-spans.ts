@@ -7,6 +7,7 @@ import type { ExportCursors, ExportHolder } from "../../agents/coordination/port
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import type { Span } from "../../agents/coordination/telemetry/span.ts";
 import type { SpanSender } from "../../infra/otlp/otlp-sender.ts";
 import type { ExportedLedger, FollowedSpans } from "./followed-spans.ts";
@@ -79,12 +80,6 @@ export function createSpanExport(dependencies: SpanExportDependencies): SpanExpo
       await releaseExport(exporting);
     },
   };
-}
-
-function waitFor(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.wakeAt(addMs(clock.now(), ms), resolve);
-  });
 }
 
 /** Gives the export back, where this process has it. Whoever is not told waits for a lease. */

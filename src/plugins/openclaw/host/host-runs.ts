@@ -7,7 +7,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { Usage } from "../../../agents/coordination/contracts/fact-fields.ts";
-import { addMs, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type {
   ChildEnding,
   Observation,
@@ -20,6 +20,7 @@ import { errorFields } from "./provider-refusal.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { formatSentence } from "./spawn-result.ts";
 import { describeError } from "../../../agents/coordination/std/describe-error.ts";
+import { waitFor } from "../../../agents/coordination/std/wait-for.ts";
 
 export type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -185,7 +186,7 @@ export async function followBy(
     const seen = await observe();
     if (seen.kind === "ended") return seen;
     if (seen.kind === "absent") break;
-    if (pauseMs > 0) await pause(clock, pauseMs, signal);
+    if (pauseMs > 0) await waitFor(clock, pauseMs, signal);
     const fromMs = clock.now();
     await endOrTimeout(runtime, attempt, signal);
     const atOnce = clock.now() - fromMs < PAUSE_MS;
@@ -202,17 +203,6 @@ async function endOrTimeout(runtime: HostRuntime, attempt: Attempt, signal: Abor
   release();
 }
 
-async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise: aborted, release } = createAbortPromise(signal);
-  let cancel = (): void => undefined;
-  const passed = new Promise<void>((resolve) => {
-    cancel = clock.wakeAt(addMs(clock.now(), ms), resolve);
-  });
-  await Promise.race([passed, aborted]);
-  cancel();
-  release();
-}
-
 function createAbortPromise(signal: AbortSignal): {
   readonly promise: Promise<void>;
   readonly release: () => void;
@@ -223,19 +213,6 @@ function createAbortPromise(signal: AbortSignal): {
     else signal.addEventListener("abort", () => resolve(), { once: true, signal: listening.signal });
   });
   return { promise, release: () => listening.abort() };
-}
-
-/** Returns what `work` resolves to, or `late` when that takes longer than `ms`. */
-export async function waitWithin<T>(clock: Clock, ms: number, work: Promise<T>, late: T): Promise<T> {
-  let cancel = (): void => undefined;
-  const passed = new Promise<T>((resolve) => {
-    cancel = clock.wakeAt(addMs(clock.now(), ms), () => resolve(late));
-  });
-  try {
-    return await Promise.race([work, passed]);
-  } finally {
-    cancel();
-  }
 }
 
 /**

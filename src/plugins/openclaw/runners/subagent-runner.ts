@@ -12,6 +12,7 @@ import type {
   ObservedChild,
 } from "../../../agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
+import { waitWithin } from "../../../agents/coordination/std/wait-for.ts";
 import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
 import {
   endingOf,
@@ -28,7 +29,6 @@ import {
   sliceSinceBegin,
   startOf,
   sumUsage,
-  waitWithin,
   type HostRuntime,
   type RunnerDependencies,
   type TaskRow,

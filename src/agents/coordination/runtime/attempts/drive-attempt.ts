@@ -15,7 +15,7 @@ import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
 import { explainElsewhere, filterObservation, hasAsked } from "./attempt-facts.ts";
-import { askWithin, pause } from "../environment/bounded-answer.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import { cancelNested, findNestedPlan, withNested } from "./nested-plans.ts";
 import {
   attemptOf,
@@ -30,6 +30,7 @@ import type { SubmitOptions, Submitted } from "../log/run-log.ts";
 import { chooseRunner, type RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { createUnplacedFailure, findPlace } from "./open-worktree.ts";
 import { describeError } from "../../std/describe-error.ts";
+import { waitFor } from "../../std/wait-for.ts";
 
 /** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
 const START_GRACE_MS = 15_000;
@@ -271,11 +272,11 @@ async function follow(drive: Drive): Promise<void> {
       await recordLostChild(drive, now);
       absences = 0;
       // A host that neither takes the start nor knows of it is not asked for it again and again.
-      await pause({ ...dependencies, waitMs: ASK_AGAIN_MS, signal });
+      await waitFor(dependencies.clock, ASK_AGAIN_MS, signal);
     } else if (seen.kind === "running" && now.step.phase.status === "dispatched")
       await acknowledge(drive, seen);
     else if (dependencies.clock.now() < addMs(askedAtMs, ASK_AGAIN_MS))
-      await pause({ ...dependencies, waitMs: ASK_AGAIN_MS, signal });
+      await waitFor(dependencies.clock, ASK_AGAIN_MS, signal);
   }
 }
 
@@ -334,7 +335,7 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
   const nested = await findNestedPlan(drive.dependencies, around);
   if (nested?.kind === "open" && seen.outcome === "completed") {
     drive.dependencies.giveBack(drive.runId, drive.stepId);
-    await pause({ ...drive.dependencies, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+    await waitFor(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
     return;
   }
   const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
@@ -348,7 +349,7 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
 async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
   if (!hasAsked(state, attempt.childSessionKey)) return false;
   drive.dependencies.giveBack(drive.runId, step.spec.stepId);
-  await pause({ ...drive.dependencies, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+  await waitFor(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
   return true;
 }
 

@@ -1,4 +1,4 @@
-/** Owns: waiting for an answer from outside the ledger, or for some time to pass, until a deadline or a stop. */
+/** Owns: waiting for an answer from outside the ledger until a deadline or a stop. */
 import { addMs } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -32,18 +32,4 @@ export async function askWithin<T>(
     cancel();
     signal.removeEventListener("abort", onStop);
   }
-}
-
-/** Resolves after a time, or at once when `signal` is aborted. */
-export function pause({ clock, waitMs, signal }: Omit<Waiting, "logger">): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      cancel();
-      signal.removeEventListener("abort", finish);
-      resolve();
-    };
-    const cancel = clock.wakeAt(addMs(clock.now(), waitMs), finish);
-    signal.addEventListener("abort", finish, { once: true });
-  });
 }

@@ -5,10 +5,10 @@
  * every other one is known to have ended. Two that begin at once both withdraw when they see each other.
  */
 import { CoordinationError } from "../../contracts/errors.ts";
-import { addMs } from "../../contracts/ids.ts";
 import type { Clock, SteadyClock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { OwnerBeat, RunOwner, RunOwners } from "../../ports/run-owners.ts";
+import { waitFor } from "../../std/wait-for.ts";
 import { parseGatewayOwnerId } from "./gateway-owner.ts";
 
 export interface SeatDependencies {
@@ -44,7 +44,7 @@ async function waitForRivals(dependencies: SeatDependencies): Promise<void> {
     dependencies.logger.info({}, "waits for the lease of this gateway's earlier process to end");
   let rivals = first;
   while (rivals.length > 0 && dependencies.steady.elapsedMs() - sinceMs < dependencies.leaseMs) {
-    await waitFor(dependencies, dependencies.leaseMs / LOOKS_PER_LEASE);
+    await waitFor(dependencies.clock, dependencies.leaseMs / LOOKS_PER_LEASE);
     rivals = await listRivals(dependencies);
     refuseLiving(
       dependencies,
@@ -65,10 +65,6 @@ function refuseLiving(
 ): void {
   if (rivals.some(({ id, count }) => first.find((rival) => rival.id === id)?.count !== count))
     throw createTakenError(dependencies);
-}
-
-function waitFor({ clock }: SeatDependencies, durationMs: number): Promise<void> {
-  return new Promise((resolve) => clock.wakeAt(addMs(clock.now(), durationMs), resolve));
 }
 
 /** Lists the rows of other processes of this gateway, and removes those whose process is known to have ended. */

@@ -10,14 +10,15 @@ import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Order, Start } from "../../ports/agent-runner.ts";
-import { askWithin, pause } from "../environment/bounded-answer.ts";
+import { waitFor } from "../../std/wait-for.ts";
+import { askWithin } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 import { formatTelling } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
 const TELL_MS = 600_000;
 const ANSWER_MS_MAX = 30_000;
-const AGAIN = { waitMs: 1_000 };
+const AGAIN_MS = 1_000;
 
 export interface TellDependencies extends RuntimeDependencies {
   readonly stopping: AbortSignal;
@@ -60,7 +61,7 @@ async function deliverTelling(
     });
     if (seen.kind === "ended") return seen.outcome === "completed" ? "delivered" : "unknown";
     if (dependencies.clock.now() >= untilMs) return seen.kind === "absent" ? "not_delivered" : "unknown";
-    await pause({ ...dependencies, ...AGAIN, signal: dependencies.stopping });
+    await waitFor(dependencies.clock, AGAIN_MS, dependencies.stopping);
     if (dependencies.stopping.aborted) return undefined;
     // D2: what the host surely has no record of is started again under its key.
     if (seen.kind === "absent") started = await start(dependencies, order);

@@ -21,8 +21,8 @@ import { childOf, type Coordination, type Step } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { TurnsByName } from "../../std/turns-by-name.ts";
+import { waitFor } from "../../std/wait-for.ts";
 import type { WithheldTexts } from "../environment/withheld-texts.ts";
-import { pause } from "../environment/bounded-answer.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 import { admitSpawn, type Admission, type AdmitDependencies, type SpawnRequest } from "./admit-spawn.ts";
@@ -203,7 +203,7 @@ async function failSpawn(
   if (!(await isUnanswered())) return;
   await dispatcher.askHost(coordinationId, stepId);
   if (!(await isUnanswered())) return;
-  await pause({ clock, waitMs: RECORD_LATE_MS, signal: stopping });
+  await waitFor(clock, RECORD_LATE_MS, stopping);
   await dispatcher.askHost(coordinationId, stepId);
   if (!stopping.aborted) await refuseSpawn(dependencies, claim, message);
 }

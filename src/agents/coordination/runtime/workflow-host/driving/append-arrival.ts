@@ -3,8 +3,8 @@
  * (L2); what follows from them is planned and performed by the owner of the run, which finds them.
  */
 import { CoordinationError } from "../../../contracts/errors.ts";
-import { addMs } from "../../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { waitFor } from "../../../std/wait-for.ts";
 import { recordDrafts } from "../../../workflow/advance-run.ts";
 import { draftGoingLive } from "../../../workflow/go-live.ts";
 import { summarizeRun } from "../../../workflow/state/run-view.ts";
@@ -53,7 +53,7 @@ async function awaitSource(driving: Driving, loadedRun: LoadedRun): Promise<Load
         "LEDGER_BUSY",
         `${now.run.runId} still takes the events of its source; try again when it has them`,
       );
-    await new Promise<void>((resolve) => clock.wakeAt(addMs(clock.now(), LOOK_MS), resolve));
+    await waitFor(clock, LOOK_MS);
     now = await catchUpUnlessEnded(driving, now);
   }
   return now;

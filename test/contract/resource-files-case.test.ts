@@ -27,6 +27,11 @@ function createCallsIgnoringCase(top: string): FileCalls {
     lstat: (path) => nodeFileCalls.lstat(findActualPath(path)),
     stat: (path) => nodeFileCalls.stat(findActualPath(path)),
     readlink: (path) => nodeFileCalls.readlink(findActualPath(path)),
+    // As Linux answers: the names stay as they were asked for.
+    realpath: async (path) => {
+      const real = await nodeFileCalls.realpath(findActualPath(path));
+      return real === findActualPath(path) ? path : real;
+    },
     someNames: (path, count) => nodeFileCalls.someNames(findActualPath(path), count),
     open: (path) => nodeFileCalls.open(findActualPath(path)),
   };
@@ -149,6 +154,25 @@ describe("where a file system tells upper from lower case", () => {
     const files = createRealFiles({ ...view, lstat: changeAndLstat });
     expect(await files.locate("Name", folder.path)).toBe(`file:${folder.path}/name`);
     expect(isChanged).toBe(true);
+  });
+
+  it("a name in a folder that is known is found without a look at each component", async () => {
+    using folder = createTempFolder();
+    mkdirSync(folder.file("a/b/c/d"), { recursive: true });
+    writeFileSync(folder.file("a/b/c/d/Name"), "");
+    const requests: string[] = [];
+    const files = createRealFiles({
+      ...nodeFileCalls,
+      lstat: (path) => {
+        requests.push(path);
+        return nodeFileCalls.lstat(path);
+      },
+    });
+    const resource = await files.locate("a/b/c/d/Name", folder.path);
+    requests.splice(0);
+    expect(await files.locate("a/b/c/d/Name", folder.path)).toBe(resource);
+    expect(requests).not.toContain(folder.file("a/b"));
+    expect(requests.length).toBeLessThanOrEqual(2);
   });
 
   it("a folder is asked once", async () => {

@@ -27,6 +27,7 @@ const windows: FileCalls = {
   lstat: (path) => answer(() => factsOf(path)),
   stat: (path) => answer(() => factsOf(path)),
   readlink: (path) => answer(() => linkOf(path)),
+  realpath: () => Promise.reject(new Error("the walk tells")),
   someNames: () => Promise.resolve([]),
   entries: () => ({
     [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }),

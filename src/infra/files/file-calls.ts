@@ -1,7 +1,8 @@
 /** Owns: the calls to the file system that looking at files takes. Does not own: what their answers mean. */
-import { constants, type BigIntStats, type Dirent } from "node:fs";
+import { constants, realpath, type BigIntStats, type Dirent } from "node:fs";
 import { lstat, open, opendir, readlink, stat } from "node:fs/promises";
 import nodePath, { type PlatformPath } from "node:path";
+import { promisify } from "node:util";
 
 export interface FileCalls {
   /** How paths are written on this system. */
@@ -9,6 +10,8 @@ export interface FileCalls {
   lstat(path: string): Promise<FileFacts>;
   stat(path: string): Promise<FileFacts>;
   readlink(path: string): Promise<string>;
+  /** The path of the same place without a link in it. Rejects where nothing is there. */
+  realpath(path: string): Promise<string>;
   /** The first names in a folder, at most `count`. */
   someNames(folder: string, count: number): Promise<readonly string[]>;
   /** The entries of a folder, in no order. */
@@ -39,6 +42,7 @@ export const nodeFileCalls: FileCalls = {
   lstat: (path) => lstat(path, { bigint: true }),
   stat: (path) => stat(path, { bigint: true }),
   readlink: (path) => readlink(path),
+  realpath: promisify(realpath.native),
   someNames: listSomeNames,
   entries: listEntries,
   open: openForReading,

@@ -7,6 +7,8 @@ import type { FileCalls, FileFacts } from "./file-calls.ts";
 export interface LetterCase {
   /** `folders` leads from the root to the folder in question, which exists. `inIt` is an entry of it. */
   isIgnored(folders: readonly Folder[], inIt?: Entry): Promise<boolean>;
+  /** Returns the answer that was found for the folder before; `undefined` where none was. */
+  recall(folder: FileFacts): boolean | undefined;
 }
 
 interface Folder {
@@ -24,15 +26,15 @@ const FOLDERS_REMEMBERED = 10_000;
 
 export function createLetterCase(calls: FileCalls): LetterCase {
   const caseByFolder = new Map<string, boolean>();
+  const recall = (folder: FileFacts): boolean | undefined => caseByFolder.get(formatKey(folder));
 
   async function readCaseOfFolder(folder: Folder, inIt?: Entry): Promise<boolean | undefined> {
-    const key = `${folder.facts.dev}:${folder.facts.ino}`;
-    const before = caseByFolder.get(key);
+    const before = recall(folder.facts);
     if (before !== undefined) return before;
     const found = (inIt && (await probe(calls, folder, inIt))) ?? (await probeEntries(calls, folder));
     if (found === undefined) return undefined;
     if (caseByFolder.size >= FOLDERS_REMEMBERED) caseByFolder.clear();
-    caseByFolder.set(key, found);
+    caseByFolder.set(formatKey(folder.facts), found);
     return found;
   }
 
@@ -49,7 +51,12 @@ export function createLetterCase(calls: FileCalls): LetterCase {
       }
       return calls.path.sep === "\\";
     },
+    recall,
   };
+}
+
+function formatKey({ dev, ino }: FileFacts): string {
+  return `${dev}:${ino}`;
 }
 
 /** `undefined` where no entry tells. */

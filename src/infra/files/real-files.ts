@@ -32,9 +32,9 @@ export function createRealFiles(calls: FileCalls = nodeFileCalls, machine?: stri
     ...(machine !== undefined && { machine }),
     locate: async (path, folder) => {
       const absolute = resolveAbsolutePath(calls, path, folder);
-      const places = absolute === undefined ? undefined : await placesOf(calls, absolute);
-      if (!places) return undefined;
-      const resource = nameFile(await nameOf(calls, letters, places), machine);
+      const name = absolute === undefined ? undefined : await findName(calls, letters, absolute);
+      if (name === undefined) return undefined;
+      const resource = nameFile(name, machine);
       return resource.length <= BOUNDS.resourceCharsMax ? resource : undefined;
     },
     look: (resource) => {
@@ -79,6 +79,37 @@ function resolveAbsolutePath({ path: paths }: FileCalls, path: string, folder: s
   if (!paths.isAbsolute(path) && !paths.isAbsolute(folder)) return undefined;
   // Half a surrogate pair reaches the file system as U+FFFD.
   return paths.resolve(folder, path).toWellFormed();
+}
+
+async function findName(calls: FileCalls, letters: LetterCase, path: string): Promise<string | undefined> {
+  const plain = await findPlainName(calls, letters, path);
+  if (plain !== undefined) return plain;
+  const places = await placesOf(calls, path);
+  return places && nameOf(calls, letters, places);
+}
+
+/**
+ * Returns the name of a path that has no link, without a look at each of its components. `undefined` where that does not
+ * tell: nothing is there yet, or a name has letters to fold and nothing is known of its folder.
+ */
+async function findPlainName(
+  calls: FileCalls,
+  letters: LetterCase,
+  path: string,
+): Promise<string | undefined> {
+  const { root } = calls.path.parse(path);
+  const names = path.slice(root.length).split(calls.path.sep);
+  const formatName = async (name: string, index: number): Promise<string | undefined> => {
+    const folded = foldName(name);
+    if (folded === name) return name;
+    const folder = await findFacts(calls, calls.path.join(root, ...names.slice(0, index)));
+    const isIgnored = folder && folder !== "absent" ? letters.recall(folder) : undefined;
+    return isIgnored === undefined ? undefined : isIgnored ? folded : name;
+  };
+  const realPath = calls.realpath(path).catch(() => undefined);
+  const spelled = await Promise.all(names.map(formatName));
+  if ((await realPath) !== path || spelled.includes(undefined)) return undefined;
+  return normalizeRootName(calls, root) + spelled.join("/");
 }
 
 async function placesOf(calls: FileCalls, path: string): Promise<readonly Place[] | undefined> {

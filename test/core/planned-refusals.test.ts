@@ -34,6 +34,13 @@ function playUntilOver(scene: PlanScene, end: (attempt: number) => Command): num
 }
 
 describe("an attempt that a provider refused", () => {
+  it("is the only one of a step that may be sent once", () => {
+    const once = admit(planStep("a", { retryBudget: 0, deliveryMode: "best_effort" }));
+    const scene = planScene(openPlan({ steps: 1 }), once);
+    expect(playUntilOver(scene, (attempt) => refuse(attempt, 1_000))).toBe(1);
+    expect(scene.status("a")).toBe("failed");
+  });
+
   it("does not count as a retry, up to a number of them", () => {
     const scene = createPlan(0);
     expect(playUntilOver(scene, (attempt) => refuse(attempt))).toBe(1 + BOUNDS.refusedAttemptsMax);

@@ -94,8 +94,12 @@ function computeRetryTime(
   return isTooLate(atMs, isDelivery(step) ? undefined : deadlineAtMs) ? undefined : atMs;
 }
 
-/** True when a provider refused the attempt, and it does not count as a retry. */
-function isFreeAttempt({ refusals = 0 }: Step, command: EndedAttempt["command"]): boolean {
+/**
+ * True when a provider refused the attempt, and it does not count as a retry. A refusal may come after calls of tools, so a
+ * step that may be sent once only is not sent again for it.
+ */
+function isFreeAttempt({ spec, refusals = 0 }: Step, command: EndedAttempt["command"]): boolean {
+  if (spec.deliveryMode === "best_effort") return false;
   const isRefused = command.type === "failStep" && command.error.code === "provider_refused";
   return isRefused && refusals < BOUNDS.refusedAttemptsMax;
 }

@@ -296,9 +296,15 @@ function watchRuns(runs: RunLog, watch: (state: Coordination) => void): RunLog {
   };
 }
 
+/** A spawn has its place under the key of its first attempt, whichever attempt ends it: a result may have been revised. */
 function leaveGate(gate: SpawnGate, events: readonly RunEvent[]): void {
   for (const { type, runId, payload } of events) {
-    if (type === "step.completed" || type === "step.failed" || type === "step.timed_out")
-      gate.leave(createIdempotencyKey(runId, payload.stepId, payload.attempt));
+    if (
+      type === "step.completed" ||
+      type === "step.failed" ||
+      type === "step.timed_out" ||
+      type === "step.skipped"
+    )
+      gate.leave(createIdempotencyKey(runId, payload.stepId, 1));
   }
 }

@@ -3,6 +3,7 @@
  * never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
 import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../../contracts/ids.ts";
+import { isGivenUp } from "../../ledger/given-up.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { hasStoppedBeginning, isPlanned } from "../plan-rules.ts";
 import { listGateDeadlines, planGateEffects, type GateEffect } from "./gate-effects.ts";
@@ -165,32 +166,8 @@ export function mustStopObserved(state: OpenCoordination, step: Step): boolean {
 }
 
 /** True when the attempt whose child spawned the step is over without having completed: nobody waits for the step any more. */
-function isParentGivenUp({ children, steps }: OpenCoordination, { spec: { sourceSession } }: Step): boolean {
-  const parentId = children.get(sourceSession);
-  const parent = parentId === undefined ? undefined : steps.get(parentId);
-  if (!parent) return false;
-  // The host lets what a child spawned outlive it; a plan says how its steps end.
-  if (!parent.spec.planned) return parent.phase.status === "cancelled";
-  const { phase } = parent;
-  switch (phase.status) {
-    case "running":
-      return phase.childSessionKey !== sourceSession;
-    case "dispatched":
-      return phase.targetSession !== sourceSession;
-    case "backoff":
-      // A result that goes back to its agent goes on in the same session.
-      return phase.revision === undefined;
-    case "blocked":
-    case "cancelled":
-    case "failed":
-    case "timed_out":
-      return true;
-    case "waiting":
-    case "held":
-    case "completed":
-    case "skipped":
-      return false;
-  }
+function isParentGivenUp(state: OpenCoordination, { spec: { sourceSession } }: Step): boolean {
+  return isGivenUp(state, sourceSession);
 }
 
 /** Grace for the host, in milliseconds: it reports the answer first, also that none came. */

@@ -229,7 +229,7 @@ async function ask(dependencies: QuestionDependencies, request: AskRequest): Pro
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   dependencies.watch(submitted.state);
-  const open = openQuestionOf(submitted.state, content.ref.sha256);
+  const open = openQuestionOf(submitted.state, request.askedBy, content.ref.sha256);
   if (!open) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
   return {
     kind: "asked",
@@ -288,9 +288,12 @@ async function findParent(
   return isOpen ? found.step.spec.sourceSession : undefined;
 }
 
-function openQuestionOf(state: Coordination, sha256: string): Escalation | undefined {
+/** Another session may ask the same words: the answer to each is its own. */
+function openQuestionOf(state: Coordination, asker: SessionKey, sha256: string): Escalation | undefined {
   if (state.kind === "unopened") return undefined;
-  return state.escalations.findLast(({ question, closed }) => !closed && question?.sha256 === sha256);
+  return state.escalations.findLast(
+    ({ question, closed, askedBy }) => !closed && askedBy === asker && question?.sha256 === sha256,
+  );
 }
 
 interface Place {

@@ -8,6 +8,7 @@ import { addMs, type CoordinationId, type IdempotencyKey } from "../../contracts
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/effects/gate-effects.ts";
+import { isGivenUp } from "../../ledger/given-up.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Order, Start } from "../../ports/agent-runner.ts";
 import { waitFor } from "../../std/wait-for.ts";
@@ -36,7 +37,10 @@ export async function tellSession(
     return state.kind === "open" && telling ? { state, telling } : undefined;
   });
   if (!due || dependencies.isTold(coordinationId, tellingId)) return;
-  const delivery = await deliverTelling(dependencies, due.state, due.telling);
+  const { of: subject, session } = due.telling;
+  // The attempt is over and its agent was stopped: an answer would wake it beside the next attempt.
+  const isInVain = subject.kind === "answer" && isGivenUp(due.state, session);
+  const delivery = isInVain ? "not_delivered" : await deliverTelling(dependencies, due.state, due.telling);
   if (dependencies.stopping.aborted || !delivery) return;
   const submitted = await dependencies.runs.submit(coordinationId, [
     { type: "recordTelling", tellingId, delivery },

@@ -1,0 +1,59 @@
+/** Owns: whom the answer to an agent's question reaches: the agent that asked, and nobody whose attempt is over. */
+import { expect, it } from "vitest";
+import type { SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { createWorld } from "../support/fake-clock-host.ts";
+import { createScriptedRunner, endDone } from "../support/scripted-runner.ts";
+import { createEscalationsWith, createGatesWith, spawnChild } from "./gates-world.ts";
+import { createRetries, plan, PLAN_ID, scriptOf, step, submitTo } from "./planned-world.ts";
+
+const GATES = { gates: createGatesWith([]), escalations: createEscalationsWith({}) };
+const ADA = { kind: "person", id: "ada" } as const;
+
+it.each(["timed out", "cancelled"])("no answer wakes an agent whose attempt is over: %s", async (end) => {
+  const runner = createScriptedRunner(scriptOf({ a: ["work", "work"], z: ["work"] }));
+  const steps = [step("a", { timeoutMs: 5_000, ...createRetries(1) }), step("z")];
+  const run = await submitTo(createWorld({}, runner, GATES), plan(steps));
+  const session = run.ordersOf("a")[0]!.childSessionKey;
+  const question = { agentId: "main", kind: "approval", question: "May I delete it?" } as const;
+  const outcome = await run.coordinator.ask({ askedBy: session, ...question });
+  if (outcome.kind !== "asked") throw new Error("refused");
+  if (end === "cancelled")
+    await run.coordinator.cancel({ coordinationId: PLAN_ID, stepId: "a" as StepId, by: "operator" });
+  await run.advance(8_000);
+  expect(runner.cancelled).toContain("plan-1:a:1");
+  const { questionId } = outcome;
+  await run.coordinator.answer({ questionId, answer: "approve", by: ADA, through: "chat" });
+  await run.advance(3_000);
+  expect(runner.orders.filter(({ envelope }) => envelope.stepId.startsWith("answer:"))).toEqual([]);
+  expect(run.events("session.told").map(({ payload }) => payload.delivery)).toEqual(["not_delivered"]);
+});
+
+it("an answer reaches the agent that asked, also where another asked the same words", async () => {
+  const world = createWorld(
+    {},
+    createScriptedRunner(() => endDone()),
+    GATES,
+  );
+  const coordinator = world.start();
+  await coordinator.start();
+  const one = await spawnChild(world, coordinator, "one");
+  const two = await spawnChild(world, coordinator, "two");
+  const ask = async (askedBy: SessionKey): Promise<string> => {
+    const outcome = await coordinator.ask({
+      askedBy,
+      agentId: "main",
+      kind: "approval",
+      question: "May I go on?",
+    });
+    if (outcome.kind !== "asked") throw new Error("refused");
+    return outcome.questionId;
+  };
+  const first = await ask(one.session);
+  const second = await ask(two.session);
+  expect(await ask(one.session)).toBe(first);
+  const waiting = coordinator.outcome(first, 10_000);
+  await coordinator.answer({ questionId: second, answer: "approve", by: ADA, through: "chat" });
+  await world.clock.advance(20_000);
+  expect(await waiting).toEqual({ kind: "open" });
+  await coordinator.stop();
+});

@@ -196,6 +196,18 @@ describe("a change of a file that somebody outside has changed since", () => {
   });
 });
 
+describe("a call that changes a part of a file first and replaces the whole then", () => {
+  it("is refused what another changed that its session never saw", async () => {
+    await using s = await start();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(write(s, a, { "notes.md": "of a\n" }));
+    await s.ends(a);
+    const call = write(s, b, { "notes.md": "of b\n" });
+    const targets = [...edit(s, b, ["notes.md", "of", "by"]).targets, ...call.targets];
+    expect((await s.ask({ ...call, targets })).kind).toBe("refused");
+  });
+});
+
 describe("a session's own changes", () => {
   it("never stand against it, also several of them in one message", async () => {
     await using s = await start();

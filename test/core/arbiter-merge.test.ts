@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { edit, read, requireRefused, remove, requireReview, write } from "./arbiter-calls.ts";
 import {
@@ -286,5 +287,61 @@ describe("what is not merged is for people:", () => {
     await s.clock.advance(1_900);
     await s.clock.advance(200);
     expect(requireRefused(await second).sentence).toContain("is being changed just now");
+  });
+});
+
+describe("a call of which people are asked about one file and another could be merged", () => {
+  const conflicts: SceneOptions["conflicts"] = { highRisk: ["secret.md"] };
+  const openMixedScene = async (): Promise<{ s: Scene; a: SessionKey }> => {
+    const s = await openMergingScene(BASE, { conflicts });
+    s.put("secret.md", "s\n");
+    const a = await s.child("a");
+    for (const session of [a, OWNER]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST, "secret.md": "of a\n" }));
+    return { s, a };
+  };
+
+  it("asks about both: minutes later the merged text would not be of what is there", async () => {
+    const { s } = await openMixedScene();
+    await using _ = s;
+    const call = write(s, OWNER, { "notes.md": LAST, "secret.md": "of owner\n" });
+    const review = requireReview(await s.ask(call));
+    expect(review.description).toMatch(/notes\.md: also wanted by step-1/u);
+    expect(review.description).toMatch(/secret\.md, which is marked high-risk: also wanted by step-1/u);
+    expect(review.params).toBeUndefined();
+    const resources = [s.resource("notes.md"), s.resource("secret.md")];
+    expect(s.events("conflict.detected").map(({ resource }) => resource)).toEqual(resources);
+    await review.settle("approved");
+    await s.runs(call, { kind: "granted" });
+    expect(s.events("conflict.resolved")).toMatchObject([
+      { winner: "@owner", losers: ["step-1"], rule: "people", because: "approved" },
+      { winner: "@owner", losers: ["step-1"], rule: "people", because: "approved" },
+    ]);
+    expect(s.text("notes.md")).toBe(LAST);
+  });
+
+  it("asks about both also where the tool needs no other text for the merge", async () => {
+    const { s } = await openMixedScene();
+    await using _ = s;
+    const secret = write(s, OWNER, { "secret.md": "of owner\n" });
+    const [target] = edit(s, OWNER, ["notes.md", "five", "FIVE"]).targets;
+    const targets = [...secret.targets, ...(target ? [target] : [])];
+    const review = requireReview(await s.ask({ ...secret, targets }));
+    await review.settle("denied");
+    const resources = [s.resource("notes.md"), s.resource("secret.md")];
+    expect(s.events("conflict.detected").map(({ resource }) => resource)).toEqual(resources);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
+  });
+
+  it("asks about the other alone by a question: the call is ruled on anew when it is made again", async () => {
+    const { s } = await openMixedScene();
+    await using _ = s;
+    const b = await s.child("b");
+    s.put("notes.md", BASE);
+    await s.does(read(s, b, "notes.md"));
+    s.put("notes.md", FIRST);
+    const call = write(s, b, { "notes.md": LAST, "secret.md": "of b\n" });
+    expect(requireRefused(await s.ask(call)).sentence).toContain("a person must decide who may change");
+    expect(s.events("conflict.detected").map(({ resource }) => resource)).toEqual([s.resource("secret.md")]);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { type SessionKey, DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { Scripted } from "../support/scripted-runner.ts";
@@ -216,6 +217,24 @@ describe("an attempt that was given up", () => {
     await s.clock.advance(10_000);
     expect(s.events("step.timed_out")).toMatchObject([{ stepId: "step-1" }]);
     expect((await s.does(write(s, a, { "notes.md": "a" }))).kind).toBe("refused");
+  });
+});
+
+describe("a child whose step has ended", () => {
+  it("is refused what nobody can look at, and by no setting allowed", async () => {
+    await using s = await openScene();
+    await s.child("a");
+    const b = await s.child("b");
+    await s.ends(b);
+    const many = { ...write(s, b, { "z.md": "x" }), undetermined: { because: "too_many" } as const };
+    expect(requireRefused(await s.does(many)).sentence).toContain(String(BOUNDS.resourcesPerCallMax));
+    const failed = {
+      ...write(s, b, { "z.md": "x" }),
+      undetermined: { because: "extractor_failed", extractor: "crm.customers" } as const,
+    };
+    expect(requireRefused(await s.does(failed)).sentence).toContain('the extractor "crm.customers"');
+    expect((await s.does(createShellCall(s, b))).kind).toBe("free");
+    expect((await s.does(write(s, b, { "z.md": "x" }))).kind).toBe("free");
   });
 });
 

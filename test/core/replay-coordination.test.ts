@@ -232,6 +232,14 @@ describe("a policy", () => {
     expect(chooseStrategyUnderPolicy("file:/a", byPlan, { policy: { gates: {} } })).toEqual(byPlan);
   });
 
+  it("keeps the strategy for what hard links share: by which name it was chosen is not recorded", () => {
+    const under = { policy: { conflicts: { highRisk: ["secret.md"], strategy: "priority_wins" as const } } };
+    const applied = { strategy: "manual_review", from: "high_risk" } as const;
+    expect(chooseStrategyUnderPolicy("hardlink:1-2", applied, under)).toEqual(applied);
+    const byDefault = { strategy: "owner_wins", from: "default" } as const;
+    expect(chooseStrategyUnderPolicy("hardlink:1-2", byDefault, under).strategy).toBe("priority_wins");
+  });
+
   it("with a longer backoff begins nothing before its time, and tells that it does not", async () => {
     const policy = { retry: { backoffMs: 3_600_000 } };
     const { whatIf } = await replay(log(), { policy });

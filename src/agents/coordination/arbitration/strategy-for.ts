@@ -29,6 +29,39 @@ export function chooseStrategy(resource: string, { operator, plan }: Policies): 
     : { strategy: planned, from: "plan" };
 }
 
+/** The strictest first: people, then what leaves nobody's change out, then what is there before priority. */
+const STRICTEST: readonly ConflictStrategy[] = [
+  "manual_review",
+  "merge_if_safe",
+  "owner_wins",
+  "priority_wins",
+];
+
+/**
+ * Chooses the strategy for what several names of one file share: the strictest one that holds for any of the names. The shared name
+ * counts where a pattern of the operator or a high-risk one is of it itself.
+ */
+export function chooseStrategyForNames(
+  shared: string,
+  names: readonly string[],
+  policies: Policies,
+): AppliedStrategy {
+  const applied = chooseStrategy(shared, policies);
+  const isNamed = applied.from === "high_risk" || applied.from === "operator";
+  const [first, ...others] = names.map((name) => chooseStrategy(name, policies));
+  if (!first) return applied;
+  return [...others, ...(isNamed ? [applied] : [])].reduce(pickStricter, first);
+}
+
+function pickStricter(one: AppliedStrategy, other: AppliedStrategy): AppliedStrategy {
+  return rankStrictness(other) < rankStrictness(one) ? other : one;
+}
+
+/** Plugins rule on what is for people, but not on what is high-risk. */
+function rankStrictness({ strategy, from }: AppliedStrategy): number {
+  return from === "high_risk" ? -1 : STRICTEST.indexOf(strategy);
+}
+
 function findOverride({ overrides = [] }: ArbiterPolicy, resource: string): ConflictStrategy | undefined {
   return overrides.find(({ resource: pattern }) => isMatchingPattern(resource, pattern))?.strategy;
 }

@@ -11,6 +11,7 @@ import type { HeldDecision, StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { gatesSchema, type GatesConfig } from "../contracts/config/gates-config.ts";
 import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
+import { kindOf } from "../contracts/resource-names.ts";
 import type { CoordinationPlan, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { Gate, StepVerify } from "../contracts/verification.ts";
@@ -210,17 +211,26 @@ export function chooseStrategyUnderPolicy(
   applied: AppliedStrategy,
   { policy: { conflicts }, plan }: Under,
 ): AppliedStrategy {
-  if (!conflicts) return applied;
+  if (!conflicts || isOfUnrecordedName(resource, applied)) return applied;
   const { strategy = "owner_wins" } = conflicts;
   const ruled = chooseStrategy(resource, {
     operator: { ...conflicts, strategy },
     ...(plan && { plan: plan.conflictPolicy }),
   });
-  if (ruled.from === "high_risk" || ruled.from === "operator") return ruled;
+  if (isNamedByPattern(ruled)) return ruled;
   // Where a plan's text is not kept, the applied strategy tells its rule.
   const isPlans = applied.from === "plan" && !plan && strategy !== "manual_review";
   const hasOtherList = conflicts.highRisk !== undefined;
   return conflicts.strategy === undefined || isPlans ? withdrawHighRisk(applied, hasOtherList) : ruled;
+}
+
+/** For what hard links share it was chosen by a name that the call gave the file, which the conflict does not have. */
+function isOfUnrecordedName(resource: string, applied: AppliedStrategy): boolean {
+  return kindOf(resource) === "hardlink" && isNamedByPattern(applied);
+}
+
+function isNamedByPattern({ from }: AppliedStrategy): boolean {
+  return from === "high_risk" || from === "operator";
 }
 
 /** High-risk by a list that the policy replaces. */

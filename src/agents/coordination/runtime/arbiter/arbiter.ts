@@ -15,13 +15,14 @@ import {
   type SessionKey,
   type StepId,
 } from "../../contracts/ids.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { readErrorCode } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { ArbiterDependencies } from "./arbiter-dependencies.ts";
 import type { InTurn, Arbitration } from "./arbiter-state.ts";
-import { assessCall, withoutMerges } from "./assess-call.ts";
+import { assessCall, withoutMerges, withoutMergesBesideReviews } from "./assess-call.ts";
 import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import { claimApproved } from "./claim-over.ts";
 import {
@@ -29,6 +30,7 @@ import {
   describeHeldResource,
   describeLatePlugins,
   describeCallUnderWay,
+  describeUndetermined,
 } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { isHeldByOthers } from "./find-opposition.ts";
@@ -39,7 +41,7 @@ import { createParticipants, type Participant, type Standing } from "./participa
 import { createPluginRulings, PLUGINS_MS, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
-import { ruleOnUndetermined } from "./undetermined-writes.ts";
+import { isAlwaysClosed, ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
 import { recordCommandChanges } from "./command-changes.ts";
 import { recordChanges, recordRest, type Ending } from "./record-changes.ts";
@@ -129,16 +131,29 @@ async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteA
 
 /** A child whose step is over has no claim any more, and cannot get one. */
 async function refuseWhatIsHeld(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
-  const atMs = arbiter.clock.now();
+  const { tool, undetermined } = call;
+  if (undetermined && isAlwaysClosed(undetermined))
+    return { kind: "refused", sentence: describeUndetermined(tool, undetermined) };
   for (const { at } of call.targets) {
     const resource = "resource" in at ? at.resource : await arbiter.files.locate(at.path, at.folder);
-    const found =
-      resource === undefined ? undefined : await arbiter.store.overlapping({ resource, atMs, limit: 1 });
-    const [claim] = found?.claims ?? [];
+    const claim = resource === undefined ? undefined : await findClaimByAnyName(arbiter, resource);
     if (resource !== undefined && claim)
       return { kind: "refused", sentence: describeHeldResource(resource, claim) };
   }
   return { kind: "free" };
+}
+
+/** A file may be held by another of its hard links. */
+async function findClaimByAnyName(
+  { files, store, clock }: Arbitration,
+  resource: string,
+): Promise<ClaimEntry | undefined> {
+  const shared = await files.sharedName(resource);
+  for (const name of shared === undefined ? [resource] : [resource, shared]) {
+    const { claims } = await store.overlapping({ resource: name, atMs: clock.now(), limit: 1 });
+    if (claims[0]) return claims[0];
+  }
+  return undefined;
 }
 
 async function requestAs(
@@ -228,7 +243,8 @@ async function ruleOnce(
   const { call, targets, looks } = ruleRequest;
   const found = await assessCall(arbiter, participant, { targets, plugins });
   if (found.some(({ isUnasked }) => isUnasked)) return { isUnasked: true };
-  const assessed = keepWritableMerges(arbiter, participant, call, found);
+  const writable = keepWritableMerges(arbiter, participant, call, found);
+  const assessed = withoutMergesBesideReviews(arbiter, participant, writable);
   return (
     mayWait(arbiter, assessed, call.hookBeganAtMs ?? beganAtMs) ??
     recordRuling(arbiter, { participant, call, assessed, looks })

@@ -1,6 +1,6 @@
 /** Owns: ruling on everything that one call would change, as it is now. Records nothing. */
 import { arbitrate, type Ruling } from "../../arbitration/arbitrate.ts";
-import { chooseStrategy, type Policies } from "../../arbitration/strategy-for.ts";
+import { chooseStrategyForNames, type Policies } from "../../arbitration/strategy-for.ts";
 import type { AppliedStrategy } from "../../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
@@ -49,18 +49,32 @@ export function withoutMerges(
   participant: Participant,
   assessed: readonly Assessed[],
 ): Assessed[] {
+  return assessed.map((one) => (one.merged ? withoutMerge(dependencies, participant, one) : one));
+}
+
+/**
+ * Leaves to people what could be merged, too, where they are asked about something else of the call: minutes may pass until they answer,
+ * and a merge would be of what was there before.
+ */
+export function withoutMergesBesideReviews(
+  dependencies: AssessDependencies,
+  participant: Participant,
+  assessed: readonly Assessed[],
+): readonly Assessed[] {
+  const isAsked = assessed.some(({ request: { contest } }) => contest?.reviewByMs !== undefined);
+  if (!isAsked || assessed.some(({ ruling }) => ruling?.kind === "refused")) return assessed;
+  return assessed.map((one) =>
+    one.request.contest?.merge?.kind === "clean" ? withoutMerge(dependencies, participant, one) : one,
+  );
+}
+
+function withoutMerge(dependencies: AssessDependencies, participant: Participant, one: Assessed): Assessed {
+  const { merged: _, text: _text, proposed: _proposed, ...common } = one;
+  const { request } = one;
+  const { contest } = request;
+  if (!contest) return one;
   const evidence = { kind: "obstacle", obstacle: "does_not_apply" } as const;
-  return assessed.map((one) => {
-    const { merged: _, text: _text, proposed: _proposed, ...common } = one;
-    const { contest } = one.request;
-    if (!one.merged || !contest) return one;
-    return ruleOnContest(dependencies, participant, {
-      common,
-      request: one.request,
-      contest,
-      change: { evidence },
-    });
-  });
+  return ruleOnContest(dependencies, participant, { common, request, contest, change: { evidence } });
 }
 
 async function policiesOf(dependencies: AssessDependencies, { state }: Participant): Promise<Policies> {
@@ -94,7 +108,7 @@ async function assess(dependencies: AssessDependencies, about: About): Promise<A
     isUnderWay,
     now,
   });
-  const applied = chooseStrategy(resource, policies);
+  const applied = chooseStrategyForNames(resource, target.ruledAs ?? [], policies);
   const { holders, delegated } = found;
   const request = requestOf(dependencies, { participant, resource, found, look, fresh, now });
   const common = {

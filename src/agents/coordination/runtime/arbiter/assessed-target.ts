@@ -10,6 +10,8 @@ import type { CallUnderWay } from "./writes-under-way.ts";
 /** A target that is known by its resource, with its place in the call. */
 export interface LocatedTarget {
   readonly resource: string;
+  /** For the name that hard links share: the names that the call gives the file. Patterns are of these. */
+  readonly ruledAs?: readonly string[];
   readonly index: number;
   readonly propose: WriteTarget["propose"];
   readonly replaces: boolean;

@@ -42,11 +42,12 @@ export async function locateTargets(
     const before = targets.get(resource);
     targets.set(
       resource,
-      before ? combineProposals(before, propose) : { resource, index, propose, replaces },
+      before ? combineProposals(before, { propose, replaces }) : { resource, index, propose, replaces },
     );
     const shared = await arbiter.files.sharedName(resource);
-    if (shared !== undefined)
-      targets.set(shared, { resource: shared, index, propose: undefined, replaces: false });
+    if (shared === undefined) continue;
+    const ruledAs = [...(targets.get(shared)?.ruledAs ?? []), resource];
+    targets.set(shared, { resource: shared, ruledAs, index, propose: undefined, replaces: false });
   }
   // In one order for all, so that two calls never hold each other up.
   return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
@@ -58,15 +59,20 @@ function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> 
   return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
 }
 
-function combineProposals(first: LocatedTarget, then: LocatedTarget["propose"]): LocatedTarget {
+function combineProposals(
+  first: LocatedTarget,
+  then: Pick<LocatedTarget, "propose" | "replaces">,
+): LocatedTarget {
   const { propose } = first;
-  if (!propose || !then) return { ...first, propose: undefined };
+  const { propose: proposeThen } = then;
+  const both = { ...first, replaces: first.replaces || then.replaces };
+  if (!propose || !proposeThen) return { ...both, propose: undefined };
   return {
-    ...first,
+    ...both,
     propose: (text) => {
       const proposed = propose(text);
-      if (proposed.kind === "fails") return proposed;
-      return then(proposed.kind === "text" ? proposed.text : undefined);
+      if (proposed.kind === "fails" || proposed.kind === "untold") return proposed;
+      return proposeThen(proposed.kind === "text" ? proposed.text : undefined);
     },
   };
 }

@@ -58,9 +58,7 @@ async function mergeTexts(
   const before = await textOf(dependencies, { base, look });
   if (before === "unknown") return createObstacle("no_base");
   const proposed = propose?.(before?.text) ?? { kind: "deleted" };
-  if (proposed.kind === "deleted") return createObstacle("not_a_file");
-  if (proposed.kind === "fails")
-    return onCurrent(dependencies, { look, base, proposed: propose?.(look.text) });
+  if (proposed.kind !== "text") return mergeUnfit(dependencies, { look, base, propose }, proposed.kind);
   return mergeThreeWay(dependencies, {
     resource,
     look,
@@ -68,6 +66,17 @@ async function mergeTexts(
     before: before?.text ?? "",
     proposed: proposed.text,
   });
+}
+
+/** Merges a change that leaves no text of the base. */
+function mergeUnfit(
+  dependencies: Dependencies,
+  { look, base, propose }: Pick<Mergeable, "base" | "propose"> & { readonly look: TextLook },
+  kind: Exclude<Proposed["kind"], "text">,
+): MergedChange {
+  if (kind === "deleted") return createObstacle("not_a_file");
+  if (kind === "untold") return createObstacle("too_large");
+  return onCurrent(dependencies, { look, base, proposed: propose?.(look.text) });
 }
 
 async function mergeThreeWay(
@@ -108,6 +117,7 @@ function onCurrent(
     proposed,
   }: { readonly look: TextLook; readonly base: string | undefined; readonly proposed: Proposed | undefined },
 ): MergedChange {
+  if (proposed?.kind === "untold") return createObstacle("too_large");
   if (proposed?.kind !== "text") return createObstacle("does_not_apply");
   return clean(dependencies, { base, current: look.version, text: proposed.text });
 }

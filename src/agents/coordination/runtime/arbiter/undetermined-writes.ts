@@ -20,8 +20,7 @@ export async function ruleOnUndetermined(
   const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
   if (!undetermined) return undefined;
   const { because, extractor } = undetermined;
-  // A write that another plugin's code could not tell, or that nobody can look at, fails closed, whatever the operator says of shell commands.
-  const action = CLOSED.has(because) ? "denied" : actionOf(arbiter, participant);
+  const action = isAlwaysClosed(undetermined) ? "denied" : actionOf(arbiter, participant);
   await arbiter.runs.submit(participant.runId, [
     {
       type: "recordUndetermined",
@@ -44,6 +43,11 @@ export async function ruleOnUndetermined(
       return Promise.resolve();
     },
   };
+}
+
+/** True for a write that another plugin's code could not tell, or that nobody can look at: the operator's word is of shell commands. */
+export function isAlwaysClosed({ because }: Undetermined): boolean {
+  return CLOSED.has(because);
 }
 
 const CLOSED: ReadonlySet<Undetermined["because"]> = new Set(["extractor_failed", "too_many"]);

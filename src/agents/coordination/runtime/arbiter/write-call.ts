@@ -45,7 +45,9 @@ export type Proposed =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "deleted" }
   /** The call does not fit the text: the tool itself would fail. */
-  | { readonly kind: "fails" };
+  | { readonly kind: "fails" }
+  /** Working it out would take too long. */
+  | { readonly kind: "untold" };
 
 export interface Undetermined {
   readonly because: "undeclared" | "unreadable" | "too_many" | "extractor_failed";

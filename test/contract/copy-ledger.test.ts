@@ -12,6 +12,7 @@ import { openAnyLedger } from "../support/any-ledger.ts";
 import { createTestSchema, type TestSchema } from "../support/postgres-server.ts";
 import { createTempFolder } from "../support/temp-ledger.ts";
 import { readFileRows, readSchemaRows, fillLedger } from "./filled-ledger.ts";
+import { addCoordination, listProblems, prune } from "./prunable-ledger.ts";
 import { createWorkflowAuthor, createRunStarted } from "./workflow-store-tested.ts";
 
 const ignoreProgress = (): void => undefined;
@@ -243,5 +244,42 @@ describe("a damaged source", () => {
       message: expect.stringContaining("rows of the table reference") as string,
     });
     await expect(openAnyLedger(schema.url)).rejects.toMatchObject({ code: "LEDGER_INCOMPLETE" });
+  });
+});
+
+describe("a copy of a pruned ledger", () => {
+  it("from a server to a file gives no run the number of one that was removed", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    const file = folder.file("there.sqlite");
+    const from = await openAnyLedger(schema.url);
+    for (const name of ["one", "two"]) await addCoordination(from, name);
+    expect(await prune(from)).toMatchObject({ runs: 2 });
+    await from.close();
+    await copy(schema.url, file);
+    const store = await openAnyLedger(file);
+    await addCoordination(store, "three");
+    expect(await listProblems(store)).toEqual([]);
+    for (const name of ["four", "five"]) await addCoordination(store, name);
+    expect(await prune(store)).toMatchObject({ runs: 2 });
+    expect(await listProblems(store)).toEqual([]);
+    await store.close();
+  });
+
+  it("from a server by a file to another server goes on counting, too", async () => {
+    using folder = createTempFolder();
+    await using schema = await createTestSchema();
+    await using there = await createTestSchema();
+    const file = folder.file("between.sqlite");
+    const from = await openAnyLedger(schema.url);
+    for (const name of ["one", "two"]) await addCoordination(from, name);
+    await prune(from);
+    await from.close();
+    await copy(schema.url, file);
+    await copy(file, there.url);
+    const store = await openAnyLedger(there.url);
+    await addCoordination(store, "three");
+    expect(await listProblems(store)).toEqual([]);
+    await store.close();
   });
 });

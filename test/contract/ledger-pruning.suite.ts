@@ -1,7 +1,7 @@
 /** Owns: what removing old runs must do, on a ledger of any kind (docs/adr/0030). */
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp, type EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { pruneLedger } from "../../src/agents/coordination/runtime/prune-ledger.ts";
 import type { OpenedLedger } from "../../src/infra/ledger/opened-ledger.ts";
 import { checkAnchor, makeAnchor } from "../../src/plugins/anchor-checks.ts";
@@ -17,7 +17,7 @@ import {
   listRunIds,
   prune,
 } from "./prunable-ledger.ts";
-import { beginRun, nameWorkflowRun, readAll as readWorkflow } from "./workflow-store-tested.ts";
+import { beginRun, nameWorkflowRun, NOW, readAll as readWorkflow } from "./workflow-store-tested.ts";
 
 export interface PrunedTestLedger extends AsyncDisposable {
   readonly store: OpenedLedger;
@@ -144,6 +144,44 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       expect(await listProblems(store)).toEqual([]);
     });
 
+    it("leaves a workspace file as it is, and what overwrites it is read", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      const { workspace } = store.workflows;
+      const at = { tenant: "acme", scope: "w" };
+      const write = (text: string) =>
+        workspace.write({
+          at,
+          path: "notes.md",
+          content: { contentType: "text/markdown", text },
+          updatedAt: formatTimestamp(NOW),
+        });
+      await removeNewestEvents(store, () => write("old"));
+      expect(await workspace.get(at, "notes.md")).toMatchObject({ version: 1, content: "old" });
+      await write("new");
+      expect(await workspace.get(at, "notes.md")).toMatchObject({ version: 2, content: "new" });
+      expect(await workspace.list(at)).toMatchObject([{ version: 2 }]);
+      expect(await listProblems(store)).toEqual([]);
+    });
+
+    it("takes nobody back who follows the ledger, nor the hold of an export", async () => {
+      await using ledger = await open();
+      const { store } = ledger;
+      const holding = { name: "otlp", holder: "me" };
+      const after = await removeNewestEvents(store, async () => {
+        const newest = await store.newestPosition();
+        await store.exports.take({ ...holding, from: newest });
+        return newest;
+      });
+      const { items, reached } = await store.readArrivals({ after, limit: 10 });
+      expect({ items, reached }).toEqual({ items: [], reached: after });
+      expect(await store.readAppended({ filter: {}, after, limit: 10 })).toEqual({
+        items: [],
+        reached: after,
+      });
+      expect(await store.exports.advance({ ...holding, position: reached })).toBe(true);
+    });
+
     it("leaves traces by which an older anchor still holds, and a newer one holds them", async () => {
       await using ledger = await open();
       const { store } = ledger;
@@ -184,6 +222,17 @@ export function describeLedgerPruning(name: string, open: () => Promise<PrunedTe
       );
     });
   });
+
+  /** The newest events are those of a run that is not the newest one. Returns what was done before they were removed. */
+  async function removeNewestEvents<T>(store: OpenedLedger, before: () => Promise<T>): Promise<T> {
+    const long = openRun("long");
+    await store.append(long.request);
+    await addCoordination(store, "short");
+    await store.append(appendEnd(long.author));
+    const result = await before();
+    await prune(store);
+    return result;
+  }
 
   interface Run {
     readonly isOpen: boolean;

@@ -9,6 +9,7 @@ import {
   prepareWorkspaceReads,
   prepareWorkspaceWrites,
 } from "../../src/infra/sqlite/workflows/workspace-statements.ts";
+import { forge } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger, createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { beginRun, NOW } from "./workflow-store-tested.ts";
 
@@ -121,6 +122,23 @@ describe("workspace files in a ledger file", () => {
     using folder = createTempFolder();
     const sql = "update workspace_version set content = null where version = 1";
     expect(await findProblemsAfter(await writeLedger(folder), folder.file("copy.sqlite"), sql)).toEqual([]);
+  });
+
+  it("are read as they are now, also where a version lies before the one that it replaced", async () => {
+    using folder = createTempFolder();
+    const path = await writeLedger(folder);
+    // As a release left them that took the newest event which was there for the newest one that ever was.
+    forge(
+      path,
+      `update workspace_version set position = 1 where path = 'b' and version = 2;
+       update workspace_version set until_position = 1 where path = 'b' and version = 1`,
+    );
+    const ledger = await openTestLedger(path);
+    const { workspace } = ledger.workflows;
+    expect(await workspace.get(OWN, "b")).toMatchObject({ kind: "removed", version: 2 });
+    await put(ledger.workflows, "b", "again");
+    expect(await workspace.get(OWN, "b")).toMatchObject({ version: 3, content: "again" });
+    await ledger.close();
   });
 
   it("cannot be changed, ended twice or replaced", async () => {

@@ -249,6 +249,7 @@ export function createLabelledQuery(query: EventsQuery, dialect: QueryDialect, p
   });
 }
 
+/** The newest events may have been removed since `after` was reached: nobody is taken back behind it. */
 export async function readAppended(
   source: QuerySource,
   query: AppendedQuery,
@@ -257,7 +258,7 @@ export async function readAppended(
   const rows = await source.all<FoundRow>(createAppendedQuery(query, await source.dialect(), newest));
   const last = rows.at(-1);
   const isCut = last !== undefined && rows.length === query.limit;
-  return { items: rows.map(decodeRow), reached: isCut ? last.event_key : newest };
+  return { items: rows.map(decodeRow), reached: isCut ? last.event_key : Math.max(newest, query.after) };
 }
 
 interface ArrivalRow {
@@ -290,7 +291,8 @@ export async function readArrivals(
     atMs: atMs as EpochMs,
   }));
   const last = rows.at(-1);
-  return { items, reached: last !== undefined && rows.length === limit ? last.event_key : newest };
+  const isCut = last !== undefined && rows.length === limit;
+  return { items, reached: isCut ? last.event_key : Math.max(newest, after) };
 }
 
 export function createAppendedQuery(query: AppendedQuery, dialect: QueryDialect, newest: number): Query {

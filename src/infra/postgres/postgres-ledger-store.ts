@@ -85,7 +85,7 @@ export async function openPostgresLedger(
     inspect: () => runGuarded(() => inspectDatabase(database)),
     get: (sha256) => runGuarded(async () => (await getTexts(query, [sha256])).get(sha256)),
     getMany: (sha256s) => runGuarded(() => getTexts(query, sha256s)),
-    deleteBefore: (time) => deleteTextsBefore({ database, portion: runWriting }, time),
+    deleteBefore: (time) => deleteTextsBefore({ database, busyTimeoutMs, portion: runWriting }, time),
     owners: createRunOwners(ledger, COORDINATIONS.kind),
     workflows: createPostgresWorkflowStore(ledger),
     exports: createExportCursors(ledger),
@@ -96,7 +96,7 @@ export async function openPostgresLedger(
       page: (place) => runGuarded(() => readHeads(query, place)),
       hashAt: (place) => runGuarded(() => readHashAt(query, place)),
     },
-    pruning: createLedgerPruning({ ...ledger, now: () => clock.now() }),
+    pruning: createLedgerPruning({ ...ledger, busyTimeoutMs, now: () => clock.now() }),
     close: () => (closing ??= queue.drained().then(() => database.close())),
   };
 }

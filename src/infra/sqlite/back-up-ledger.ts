@@ -34,7 +34,7 @@ export interface LedgerBackup {
 /** Answers the size of the copy in bytes. @throws CoordinationError `INPUT_INVALID` where the target exists, else as `openDatabase` */
 export async function backUpLedger(backup: LedgerBackup): Promise<number> {
   const { path, target, busyTimeoutMs } = backup;
-  if (lstatSync(target, { throwIfNoEntry: false })) throw createExistsError(target);
+  if (isTargetThere(target)) throw createExistsError(target);
   const database = await openDatabase({ path, mode: "read", busyTimeoutMs });
   const draft = `${target}.${process.pid}.partial`;
   try {
@@ -47,6 +47,15 @@ export async function backUpLedger(backup: LedgerBackup): Promise<number> {
   } finally {
     database.close();
     rmSync(draft, { force: true });
+  }
+}
+
+function isTargetThere(target: string): boolean {
+  try {
+    return lstatSync(target, { throwIfNoEntry: false }) !== undefined;
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? "?";
+    throw new CoordinationError("INPUT_INVALID", `file: ${target} cannot be looked at (${code})`, { cause });
   }
 }
 

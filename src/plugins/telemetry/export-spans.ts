@@ -161,7 +161,7 @@ function findSilent(exporting: Exporting, holder: ExportHolder): ExportHolder | 
 async function readPage({ dependencies, position = 0 }: Exporting): Promise<Page | undefined> {
   const ledger = await dependencies.ledger();
   const { items, reached } = await ledger.readArrivals({ after: position, limit: ARRIVALS_MAX });
-  if (reached === position) return undefined;
+  if (reached <= position) return undefined;
   return { spans: await dependencies.spans.project(ledger, items), reached };
 }
 

@@ -5,6 +5,7 @@
  * in one transaction. Rows of coordinations that ended go first; then every old text without the mark goes.
  */
 import type { PostgresDatabase, SendQuery } from "./connect.ts";
+import { lockLedger } from "./lock-ledger.ts";
 import { toLedgerError } from "./postgres-errors.ts";
 
 /** Texts deleted in one transaction at most. */
@@ -14,12 +15,14 @@ const RELEASED_AT_ONCE_MAX = 500;
 
 export interface Retention {
   readonly database: PostgresDatabase;
+  readonly busyTimeoutMs: number;
   /** Runs one portion as a call of the store. */
   readonly portion: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-export async function deleteTextsBefore({ database, portion }: Retention, time: number): Promise<number> {
-  await repeat(RELEASED_AT_ONCE_MAX, () => portion(() => releaseTexts(database)));
+export async function deleteTextsBefore(retention: Retention, time: number): Promise<number> {
+  const { database, portion } = retention;
+  await repeat(RELEASED_AT_ONCE_MAX, () => portion(() => releaseTexts(retention)));
   return repeat(DELETED_AT_ONCE_MAX, () => portion(() => deleteOldest(database.query, time)));
 }
 
@@ -45,12 +48,11 @@ async function deleteOldest(query: SendQuery, time: number): Promise<number> {
  * Ends the keeping of texts whose keepers have ended. Behind the lock of the ledger: an append that keeps one of them at the
  * same time would find the mark still there, and it would be taken from it.
  */
-async function releaseTexts(database: PostgresDatabase): Promise<number> {
+async function releaseTexts({ database, busyTimeoutMs }: Retention): Promise<number> {
   const writer = await database.connectWriter();
   let isBroken = true;
   try {
-    await writer.query("begin");
-    await writer.query("select 1 from ledger_count where only_row = 1 for update");
+    await Promise.all(lockLedger(writer.query, { busyTimeoutMs }));
     const released = await writer.query<{ sha256: string }>(
       `delete from content_use
        where (run_key, sha256) in (

@@ -16,7 +16,8 @@ import {
   type PrunableRow,
 } from "../../ledger/prunable-runs.ts";
 import type { OpenLedger } from "./commit-queue.ts";
-import type { PostgresDatabase, SendQuery } from "./connect.ts";
+import type { SendQuery } from "./connect.ts";
+import { lockLedger } from "./lock-ledger.ts";
 import { toLedgerError } from "./postgres-errors.ts";
 
 export function createPrunedRuns({ database: { query }, guarded }: OpenLedger): PrunedRuns {
@@ -47,14 +48,16 @@ export async function countPruned(query: SendQuery): Promise<PrunedCounts> {
 }
 
 export interface PruningLedger extends OpenLedger {
+  readonly busyTimeoutMs: number;
   readonly now: () => number;
 }
 
-export function createLedgerPruning({ database, guarded, written, now }: PruningLedger): LedgerPruning {
+export function createLedgerPruning(ledger: PruningLedger): LedgerPruning {
+  const { database, guarded, written } = ledger;
   return {
     page: (place) =>
       guarded(async () => (await database.query<PrunableRow>(PAGE, { ...place })).map(createPrunableRun)),
-    remove: (runs) => written(() => removeBehindLock(database, runs, now())),
+    remove: (runs) => written(() => removeBehindLock(ledger, runs)),
   };
 }
 
@@ -62,16 +65,14 @@ const PAGE = selectPrunableRuns("false");
 
 /** Behind the lock of the ledger, as every append: so no run grows while it is removed. */
 async function removeBehindLock(
-  database: PostgresDatabase,
+  { database, busyTimeoutMs, now }: PruningLedger,
   runs: readonly PrunableRun[],
-  atMs: number,
 ): Promise<RemovedRuns> {
   const writer = await database.connectWriter();
   let isBroken = true;
   try {
-    await writer.query("begin");
-    await writer.query("select 1 from ledger_count where only_row = 1 for update");
-    const removed = await removeRuns(writer.query, runs, atMs);
+    await Promise.all(lockLedger(writer.query, { busyTimeoutMs }));
+    const removed = await removeRuns(writer.query, runs, now());
     await writer.query("commit");
     isBroken = false;
     return removed;

@@ -3,6 +3,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { ClaimHolder } from "../../ledger/claim-rows.ts";
 import { PRUNED_KIND } from "../../ledger/log-conflict.ts";
 import type { SendQuery } from "./connect.ts";
+import { lockLedger } from "./lock-ledger.ts";
 import {
   createRows,
   formatEventKey,
@@ -14,18 +15,10 @@ import {
   type WorkspaceHead,
 } from "./group.ts";
 
-interface Counts {
-  readonly events: number;
-  readonly runs: number;
-  readonly claim_token: number;
-}
-
 /**
  * Begins a transaction and locks the ledger until its end: of two groups, one sees all of the other. It would be enough to lock
  * the runs, but then events would be committed in another order than that of their numbers, and a reader that goes on behind
  * the newest one it saw would pass over some (style rule 18). The others wait shortly: a group is two round trips and one flush.
- *
- * All is sent at once; the lock is a statement of its own, so that what is read behind it sees what was committed before.
  */
 export async function readGroup(
   query: SendQuery,
@@ -33,9 +26,7 @@ export async function readGroup(
   { busyTimeoutMs, now }: { readonly busyTimeoutMs: number; readonly now: () => number },
 ): Promise<Group> {
   const [, , counts, heads, hashes, claims, files, fileCounts] = await Promise.all([
-    query("begin"),
-    query(SETTINGS, { busyTimeoutMs: String(busyTimeoutMs) }),
-    query<Counts>("select events, runs, claim_token from ledger_count where only_row = 1 for update"),
+    ...lockLedger(query, { busyTimeoutMs, statementTimeout: "30s" }),
     readHeads(query, wanted),
     readHashes(query, wanted),
     readClaims(query, wanted),
@@ -55,21 +46,6 @@ export async function readGroup(
     rows: createRows(),
   };
 }
-
-/**
- * For this transaction only. A stronger setting than `on` is left alone. A process that is stopped in the middle holds the
- * ledger no longer than the idle timeout.
- */
-const SETTINGS = `
-  select
-    set_config('lock_timeout', @busyTimeoutMs, true),
-    set_config('statement_timeout', '30s', true),
-    set_config('idle_in_transaction_session_timeout', '2s', true),
-    set_config(
-      'synchronous_commit',
-      case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
-      true
-    )`;
 
 async function readHeads(query: SendQuery, { runIds }: Wanted): Promise<Map<string, Head>> {
   if (runIds.size === 0) return new Map();

@@ -4,6 +4,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { CopySource } from "../../ledger/copy/copy-sides.ts";
 import { loadMigrations, readSchemaVersion } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
+import { NEWEST_RUN } from "../database/statements.ts";
 import { withLedgerErrors } from "../database/sqlite-errors.ts";
 import { createRowReader } from "./sqlite-row-reader.ts";
 
@@ -47,7 +48,7 @@ function createSource(
       Promise.resolve(
         withLedgerErrors(path, () => ({
           events: readNumber(reading, "select max(seq) from sqlite_sequence where name = 'event'"),
-          runs: readNumber(reading, "select max(run_key) from run"),
+          runs: readNumber(reading, NEWEST_RUN),
           claimToken: readClaimToken(path, reading),
         })),
       ),

@@ -38,10 +38,10 @@ export interface OpenOptions {
 export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.Database> {
   const { path, mode } = options;
   const Database = await loadDriver();
-  const exists = existsSync(path);
-  if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
   let database: BetterSqlite3.Database | undefined;
   try {
+    const exists = isThere(path);
+    if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
     checkFiles(options);
     if (exists) checkHeader(path);
     else createFile(path);
@@ -52,6 +52,18 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
   } catch (error) {
     database?.close();
     throw toLedgerError(error, path);
+  }
+}
+
+/** False where nothing can be. A ledger that this user may not look at is no absent one: that throws the system's error. */
+function isThere(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw error;
   }
 }
 

@@ -85,6 +85,13 @@ export interface Reads {
   readonly contents: Statement<[sha256s: (string | null)[]], { sha256: string; text: string }>;
 }
 
+/** Numbers the newest run, also where that was removed, as all may be in a copy of a ledger on a server. */
+export const NEWEST_RUN = `
+  select max(
+    coalesce((select max(run_key) from run), 0),
+    coalesce((select max(run_key) from pruned_run), 0)
+  )`;
+
 export const CONTENTS_PER_SELECT = 64;
 
 export function prepareWrites(database: Database): Writes {
@@ -101,8 +108,8 @@ export function prepareWrites(database: Database): Writes {
     insertRun: database.prepare<
       [string, string, number, Buffer, number, string, string | null, string, number]
     >(
-      `insert into run (run_id, kind, length, head_hash, ended, summary, origin, owner_id, owner_token)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `insert into run (run_key, run_id, kind, length, head_hash, ended, summary, origin, owner_id, owner_token)
+       values ((${NEWEST_RUN}) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     // Leaves `ended` alone: naming it would rewrite the index of open runs.
     growRun: database.prepare<[number, Buffer, string, number]>(

@@ -26,7 +26,8 @@ export interface WorkspaceWrites {
   readonly version: Statement<[Place & { readonly version: number }], Pick<FileRow, "sha256">>;
   readonly count: Statement<[Scope], number>;
   readonly putHead: Statement<[Place & { readonly version: number; readonly isRemoved: 0 | 1 }]>;
-  readonly newestEvent: Statement<[], number | null>;
+  /** Also where that event was removed since. */
+  readonly newestEvent: Statement<[], number>;
   readonly eventKey: Statement<[runKey: number, sequence: number], number>;
   readonly putVersion: Statement<[VersionValues]>;
   readonly endBefore: Statement<[Place & { readonly version: number; readonly position: number }]>;
@@ -74,10 +75,11 @@ export function prepareWorkspaceReads(database: Database): WorkspaceReads {
          where run_id = @runId and kind = 'workflow'`,
       )
       .pluck(),
+    // A version may lie before the one that it replaced, where an older release wrote it after events had been removed.
     before: database.prepare<[Place & { before: number }], FileRow & { content: string | null }>(
       `select ${COLUMNS}, content
        from workspace_version
-       where ${FILE_MATCHES} and position < @before
+       where ${FILE_MATCHES} and position < @before and until_position >= @before
        order by position desc
        limit 1`,
     ),
@@ -107,7 +109,7 @@ export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
        values (@tenant, @scope, @path, @version, @isRemoved)
        on conflict do update set version = excluded.version, is_removed = excluded.is_removed`,
     ),
-    newestEvent: database.prepare<[], number | null>("select max(event_key) from event").pluck(),
+    newestEvent: database.prepare<[], number>("select seq from sqlite_sequence where name = 'event'").pluck(),
     eventKey: database
       .prepare<[number, number], number>("select event_key from event where run_key = ? and sequence = ?")
       .pluck(),

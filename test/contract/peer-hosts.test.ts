@@ -300,6 +300,29 @@ describe("waiting for the end of a peer's run", () => {
     expect(await awaitEnd(peer)).toMatchObject({ kind: "ended", outputs: { o: 1 } });
   });
 
+  it("waits through faults for the snapshot of a run that has ended", async () => {
+    const convergence = { goalSatisfied: false, unmet: ["tests"] };
+    const whole = snapshotOf("completed", { variables: { v: 1 }, convergence });
+    const end = page([createEvent(0, "run.completed", { outputs: { o: 2 } })], true);
+    const peer = await runOf(
+      replyInTurn(replyJson(503, {}), (reply) => void reply.destroy(), whole),
+      end,
+    );
+    const values = { outputs: { o: 2 }, variables: { v: 1 }, unmet: ["tests"] };
+    expect(await awaitEnd(peer)).toEqual({ kind: "ended", status: "completed", ...values });
+  });
+
+  it.each([
+    [500, 120],
+    [404, 1],
+    [403, 1],
+  ])("takes the end from the event where the snapshot only answers %d", async (status, looks) => {
+    const end = page([createEvent(0, "run.completed", { outputs: { o: 2 } })], true);
+    const peer = await runOf(replyJson(status, {}), end);
+    expect(await awaitEnd(peer)).toMatchObject({ kind: "ended", outputs: { o: 2 }, variables: { o: 2 } });
+    expect(peer.received).toHaveLength(2 * looks);
+  });
+
   it.each([404, 405, 501])("reads the snapshot of a peer whose poll answers %d", async (status) => {
     const poll = replyJson(status, {});
     const peer = await runOf(

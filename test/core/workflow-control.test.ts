@@ -238,7 +238,7 @@ describe("a cancellation", () => {
           edges: [createEdge("wait>boom")],
         }),
         createWorkflow("slow-parent", {
-          nodes: [createNode("sub", "core.subWorkflow", { workflowId: "gated" })],
+          nodes: [createNode("sub", "core.subWorkflow", { workflowId: "gated" }), delay(9_000)],
         }),
       ],
     });

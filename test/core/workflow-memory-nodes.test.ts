@@ -9,6 +9,7 @@ import type {
   NodeStep,
   NodeType,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
+import { clampEntryCount } from "../../src/agents/coordination/runtime/workflow-host/effects/perform-effects.ts";
 import {
   identity,
   memoryRead,
@@ -52,6 +53,32 @@ function createWriting(note: Partial<MemoryNote>, more: object = {}): NodeStep {
     memory: [{ content: "", ...note, scope, tags, id: "run-1:a:1:0" }],
   };
 }
+
+describe("the limit of a node that reads memory", () => {
+  it.each([[undefined], [null], [1], [5_000]])("may be %s", (limit) => {
+    const { node, graph, settings } = createView({ config: { limit } });
+    expect(memoryRead.check?.(node, graph, settings)).toEqual([]);
+  });
+
+  it.each([[0], [-1], [1.5], [Infinity], ["5"]])("may not be %s", (limit) => {
+    const { node, graph, settings } = createView({ config: { limit } });
+    const problems = ["limit of node a is no whole number from 1 on"];
+    expect(memoryRead.check?.(node, graph, settings)).toEqual(problems);
+  });
+
+  it.each([
+    [undefined, 1_000],
+    [5, 5],
+    [1.5, 1],
+    [0.5, 0],
+    [-1, 0],
+    [NaN, 0],
+    [Infinity, 1_000],
+    [1_001, 1_000],
+  ])("of %s in a run that began before it was checked reads %d entries", (limit, count) => {
+    expect(clampEntryCount(limit)).toBe(count);
+  });
+});
 
 describe("a node that writes to memory", () => {
   it.each<[title: string, scene: Scene, note: Partial<MemoryNote>, more: object]>([

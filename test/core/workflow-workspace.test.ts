@@ -57,6 +57,13 @@ async function runOutcome(scene: WorkflowScene, inputs: Given): Promise<unknown>
   return (snapshot["error"] as { code: string } | undefined)?.code ?? written;
 }
 
+test("files of a tenant are stored where those of every release are", async () => {
+  const scene = createWorkflowScene();
+  await put(scene, "notes.md", "kept");
+  const stored = await scene.ledger.open().workspace.list({ tenant: ALICE.tenant, scope: "own" }, {});
+  expect(stored).toMatchObject([{ path: "notes.md", version: 1 }]);
+});
+
 describe("openclaw.workspace.write", () => {
   test("writes a text as it is, and anything else as JSON, as the file's next version", async () => {
     const scene = createWorkflowScene({ definitions: [writer] });

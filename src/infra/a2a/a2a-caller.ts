@@ -11,6 +11,7 @@ import type {
   OutboundFailure,
   ToolCaller,
 } from "../../agents/coordination/ports/outbound.ts";
+import { dropTrailingSlashes } from "../../agents/coordination/std/foreign-text.ts";
 import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
@@ -118,7 +119,7 @@ async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {
 function resolveCardUrl(text: string): string {
   const url = new URL(text);
   if (url.pathname.endsWith(".json")) return url.href;
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}/.well-known/agent-card.json`;
+  return `${url.origin}${dropTrailingSlashes(url.pathname)}/.well-known/agent-card.json`;
 }
 
 function messageOf({ sdk, call }: Calling): Message {

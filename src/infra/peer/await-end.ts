@@ -36,7 +36,12 @@ type Look =
   | { readonly kind: "over"; readonly outcome: PeerRunEnded | OutboundFailure }
   | { readonly kind: "news" }
   | { readonly kind: "quiet" }
-  | { readonly kind: "fault"; readonly failure: PeerFailure };
+  | {
+      readonly kind: "fault";
+      readonly failure: PeerFailure;
+      /** The end as far as its event tells it. */
+      readonly end?: PeerRunEnded;
+    };
 
 /** A peer is asked to hold a request for so long; it stays below the bounds of proxies on the way. */
 const HOLD_SECONDS = 10;
@@ -62,13 +67,17 @@ export async function awaitEnd(
     if (look.kind === "over") return look.outcome;
     waiting.faults = look.kind === "fault" ? waiting.faults + 1 : 0;
     waiting.quiet = look.kind === "news" ? 0 : waiting.quiet + 1;
-    if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return toFailure(look.failure);
+    if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return giveUp(look);
     const waitMs = waitAfter(look, waiting, dependencies.clock.now() - startedAtMs);
     if (waitMs > 0) await waitFor(dependencies.clock, waitMs, signal);
   }
   return signal.aborted
     ? createAbortedFailure()
     : failureOf({ code: "malformed", message: "The peer's run has no end." });
+}
+
+function giveUp({ end, failure }: Extract<Look, { kind: "fault" }>): PeerRunEnded | OutboundFailure {
+  return end ?? toFailure(failure);
 }
 
 function waitAfter(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
@@ -95,16 +104,25 @@ async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
   const news = page.events.filter(({ sequence }) => sequence > waiting.last);
   for (const event of news) {
     const end = endOf(event);
-    if (end) {
-      const snapshot = await snapshotOf(waiting);
-      const variables = snapshot.kind === "answer" ? (snapshot.body.variables ?? {}) : (end.outputs ?? {});
-      const unmet = snapshot.kind === "answer" ? readUnmet(snapshot.body) : {};
-      return { kind: "over", outcome: { outputs: variables, variables, ...unmet, ...end } };
-    }
+    if (end) return lookAfterEnd(waiting, end);
     waiting.last = Math.max(waiting.last, event.sequence);
   }
   if (page.isComplete === true) return lookAtSnapshot(waiting);
   return { kind: news.length > 0 ? "news" : "quiet" };
+}
+
+/** The snapshot has more than the event of the end: it is asked for again where the peer only fails to answer now. */
+async function lookAfterEnd(waiting: Waiting, end: NonNullable<ReturnType<typeof endOf>>): Promise<Look> {
+  const snapshot = await snapshotOf(waiting);
+  if (snapshot.kind === "answer") {
+    const { variables = {} } = snapshot.body;
+    return { kind: "over", outcome: { outputs: variables, variables, ...readUnmet(snapshot.body), ...end } };
+  }
+  const { outputs = {} } = end;
+  const outcome: PeerRunEnded = { outputs, variables: outputs, ...end };
+  if (snapshot.kind === "refused" || isWithoutEvents(snapshot)) return { kind: "over", outcome };
+  const look = lookAfterFailure(snapshot);
+  return look.kind === "fault" ? { ...look, end: outcome } : look;
 }
 
 /** A peer may not have the poll, or what it has may be too large: the snapshot tells the end, too. */

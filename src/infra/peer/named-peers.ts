@@ -5,8 +5,8 @@
  * P3: a peer is its origin and its path; no other path of the same origin is that peer.
  */
 import type { OutboundFailure, PeerHosts, ToolCaller } from "../../agents/coordination/ports/outbound.ts";
+import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
 import { failureOf } from "../http/outbound-error.ts";
-import { resolvePeerAddress } from "./peer-call.ts";
 
 /** `named`: roots of peers, such as `https://peer.example` or `https://peer.example/openwop`. */
 export function createNamedPeers(peers: PeerHosts, named: readonly string[]): PeerHosts {

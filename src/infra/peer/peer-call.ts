@@ -1,5 +1,6 @@
 /** Owns: one request to a peer, and what its status says of it. Does not own: what the body means. */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
 import { findJsonExcess } from "../../agents/coordination/std/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
@@ -68,13 +69,6 @@ export async function callPeer<S extends z.ZodType>(
     const message = "The peer could not be asked.";
     return failureOf(findOutboundError(error) ?? { code: "unreachable", message });
   }
-}
-
-/** The root of a peer may have a path of its own; a query or a fragment is no part of one. */
-export function resolvePeerAddress(peerUrl: string, path: string): string | undefined {
-  const root = URL.parse(peerUrl);
-  if (!root) return undefined;
-  return `${root.origin}${root.pathname.replace(/\/+$/, "")}${path}`;
 }
 
 function initOf({ method, headers, body, signal }: PeerCall): RequestInit {

@@ -8,19 +8,14 @@ import type {
   PeerRunRequest,
   PeerRunSnapshot,
 } from "../../agents/coordination/ports/outbound.ts";
+import { resolvePeerAddress } from "../../agents/coordination/std/foreign-text.ts";
 import { waitFor } from "../../agents/coordination/std/wait-for.ts";
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { waitBeforeTry } from "../http/retry.ts";
 import { awaitEnd, callSnapshot } from "./await-end.ts";
 import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
-import {
-  createAbortedFailure,
-  callPeer,
-  resolvePeerAddress,
-  toFailure,
-  type PeerDependencies,
-} from "./peer-call.ts";
+import { createAbortedFailure, callPeer, toFailure, type PeerDependencies } from "./peer-call.ts";
 
 /** Tries of one `createRun`. */
 const TRIES_MAX = 4;

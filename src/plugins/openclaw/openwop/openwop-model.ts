@@ -10,6 +10,7 @@ import type {
   ChatRequest,
   OutboundFailure,
 } from "../../../agents/coordination/ports/outbound.ts";
+import { readUnfenced } from "../../../agents/coordination/std/foreign-text.ts";
 import { readDefaultAgent } from "../host/host-model.ts";
 import type { HostRuntime } from "../host/host-runs.ts";
 import { flattenMessages, formatToolRules, readToolTurn } from "./openwop-tools.ts";
@@ -123,9 +124,8 @@ function readAnswer(
 
 /** Models like to put what they were asked for into a fence. */
 function jsonOf(text: string): unknown {
-  const bare = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text)?.[1] ?? text;
   try {
-    return JSON.parse(bare);
+    return JSON.parse(readUnfenced(text));
   } catch {
     return undefined;
   }

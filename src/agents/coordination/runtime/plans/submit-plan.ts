@@ -106,7 +106,11 @@ function check(dependencies: RuntimeDependencies, submission: PlanSubmission): C
   const checked = checkPlan(submission.plan, { timeoutMs: dependencies.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
   const { plan } = checked;
-  const problems = [...checkOwner(submission, plan), ...checkVerifiers(dependencies, plan)];
+  const problems = [
+    ...checkNames(plan),
+    ...checkOwner(submission, plan),
+    ...checkVerifiers(dependencies, plan),
+  ];
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
@@ -164,6 +168,20 @@ function textOf({ refOf }: RuntimeDependencies, { plan }: PlanSubmission): Conte
 function checkOwner({ submittedBy, mayRun }: PlanSubmission, plan: CoordinationPlan): PlanProblem[] {
   if (submittedBy === undefined || plan.ownerSession === submittedBy) return checkAgents(plan, mayRun);
   return [createProblem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
+}
+
+/** Half of a surrogate pair is stored as another character, and the log would no longer match its hashes. */
+function checkNames({ coordinationId, steps }: CoordinationPlan): PlanProblem[] {
+  const names = [
+    { path: "coordinationId", name: coordinationId },
+    ...steps.map(({ stepId }, index) => ({ path: `steps[${index}].stepId`, name: stepId })),
+  ];
+  return names
+    .filter(({ name }) => !name.isWellFormed())
+    .map(({ path }) =>
+      createProblem(path, "SCHEMA_MISMATCH", "this is no Unicode text: it has half of a surrogate pair"),
+    )
+    .slice(0, BOUNDS.planProblemsMax);
 }
 
 /** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */

@@ -85,12 +85,16 @@ export function createChildEffect(
   };
 }
 
+/** Longer than any host's address. */
+const PEER_URL_CHARS_MAX = 2_000;
+
 /**
  * Returns the other host that the child runs on. A port, the configuration or the run's caller may name it; nothing
- * that came back may.
+ * that came back may. One that is too long is returned as empty, which is the address of no host.
  */
 export function peerOf({ run, graph, node }: NodeView): string | undefined {
   const stated =
     inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
-  return typeof stated === "string" && stated !== "" ? stated : undefined;
+  if (typeof stated !== "string" || stated === "") return undefined;
+  return stated.length > PEER_URL_CHARS_MAX ? "" : stated;
 }

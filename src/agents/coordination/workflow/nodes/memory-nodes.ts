@@ -53,7 +53,7 @@ export const memoryWrite: NodeType = {
     return stepWriting(view, [
       {
         content: text,
-        tags: Array.isArray(config["tags"]) ? config["tags"].map(String) : [],
+        tags: Array.isArray(config["tags"]) ? config["tags"].map((tag) => String(tag).toWellFormed()) : [],
         ...(typeof ttlMs === "number" && { ttlMs }),
       },
     ]);
@@ -61,6 +61,11 @@ export const memoryWrite: NodeType = {
 };
 
 export const memoryRead: NodeType = {
+  check: ({ node: { id, config } }) => {
+    const { limit } = config;
+    const isCount = (limit ?? undefined) === undefined || (Number.isSafeInteger(limit) && Number(limit) >= 1);
+    return isCount ? [] : [`limit of node ${id} is no whole number from 1 on`];
+  },
   step: (view) => {
     const { tag, limit } = view.node.node.config;
     return {

@@ -17,6 +17,7 @@ import { identityOf } from "../state/workflow-state.ts";
 import { peerOf } from "./child-run.ts";
 import { draftCompleted, draftFailed } from "./ends.ts";
 import { inputsOf, variableOf, type Values } from "../state/values.ts";
+import { resolvePeerAddress } from "../../std/foreign-text.ts";
 import { isRecord } from "../../std/is-record.ts";
 import { callPrompt } from "./model-nodes.ts";
 
@@ -148,7 +149,8 @@ function findAddress(
 ): { readonly url: string; readonly peerUrl?: string } | undefined {
   if (typeof url === "string") return { url };
   const peerUrl = peerOf(view);
-  return peerUrl === undefined ? undefined : { url: `${peerUrl.replace(/\/+$/, "")}${path}`, peerUrl };
+  if (peerUrl === undefined) return undefined;
+  return { url: resolvePeerAddress(peerUrl, path) ?? `${peerUrl}${path}`, peerUrl };
 }
 
 function createEffectBase({ nodeRun: { nodeId, executions } }: NodeView): {

@@ -98,7 +98,8 @@ function answerDoubt(request: AnswerRequest): Answering {
   if (!read.ok) return refuse(read.message);
   const answer = recordOf(value);
   if (read.action === "edit-accept" && !isDecision(answer["editedArtifactData"])) return refuse(NO_DECISION);
-  return draftResolved(request, { ...answer, action: read.action });
+  const named = nameAuthor(request, { ...answer, action: read.action });
+  return refuseStranger(request, answer) ?? draftResolved(request, named);
 }
 
 /** The type of artifact of an orchestrator's decision, where it is edited. */

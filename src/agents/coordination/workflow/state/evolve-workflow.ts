@@ -194,7 +194,7 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
   };
 }
 
-/** Time in which a person, or nobody, was awaited does not count as the run's own. */
+/** Time in which a person, a child with a limit of its own, or nobody was awaited does not count as the run's own. */
 function addWaitedTime(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): WorkflowRun {
   const since = before.waitingSinceMs;
   const waits = isWaiting(run);
@@ -207,10 +207,14 @@ function addWaitedTime(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): Wo
 function isWaiting({ phase, nodes }: WorkflowRun): boolean {
   if (phase.kind === "paused") return true;
   if (phase.kind !== "open") return false;
-  let suspended = false;
+  let isAwaiting = false;
   for (const node of nodes.values()) {
-    if (node.status === "running") return false;
-    suspended ||= isAtWork(node);
+    if (node.status === "running" && !isAwaitingChild(node)) return false;
+    isAwaiting ||= isAtWork(node);
   }
-  return suspended;
+  return isAwaiting;
+}
+
+function isAwaitingChild({ handoff }: NodeRun): boolean {
+  return handoff?.phase === "running";
 }

@@ -7,6 +7,7 @@ import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-eve
 import type { ChatFinish } from "../../../ports/outbound.ts";
 import type { OutputContract } from "../../../ports/output-contract.ts";
 import type { Values } from "../../../workflow/state/values.ts";
+import { readUnfenced } from "../../../std/foreign-text.ts";
 import { isRecord } from "../../../std/is-record.ts";
 
 type Final = NonNullable<WorkflowPayloads["coordination.agent_turned"]["final"]>;
@@ -98,11 +99,9 @@ function readConfidence({ confidence }: Values): { readonly confidence?: number 
   return typeof confidence === "number" && confidence >= 0 && confidence <= 1 ? { confidence } : {};
 }
 
-const FENCED = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/;
-
 /** The whole text, or what stands in a fence; words around it make it a text. */
 function parseFencedJson(text: string): { readonly value: unknown } | undefined {
-  const bare = FENCED.exec(text)?.[1] ?? text;
+  const bare = readUnfenced(text);
   if (!/^\s*[[{"\d\-tfn]/.test(bare)) return undefined;
   try {
     return { value: JSON.parse(bare) as unknown };

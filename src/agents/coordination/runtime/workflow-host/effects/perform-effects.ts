@@ -143,6 +143,11 @@ function createAgentAct(
   };
 }
 
+/** Returns how many entries are read. A store takes no parts of one, and a count below zero as no bound. */
+export function clampEntryCount(limit: number = WORKFLOW_BOUNDS.memoryListMax): number {
+  return Math.max(0, Math.min(Math.trunc(limit) || 0, WORKFLOW_BOUNDS.memoryListMax));
+}
+
 async function readMemory(
   dependencies: EffectDependencies,
   { run }: LoadedRun,
@@ -150,8 +155,7 @@ async function readMemory(
 ): Promise<EffectOutcome> {
   const entries: (readonly Values[])[] = [];
   for (const scope of scopes) {
-    const most = WORKFLOW_BOUNDS.memoryListMax;
-    const query = { now: dependencies.clock.now(), limit: Math.min(limit ?? most, most) };
+    const query = { now: dependencies.clock.now(), limit: clampEntryCount(limit) };
     const found = await listEntries(dependencies, run, scope, {
       ...query,
       ...(tag !== undefined && { tag }),

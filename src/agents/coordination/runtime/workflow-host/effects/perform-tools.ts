@@ -3,6 +3,7 @@ import type { CallingRun } from "../../../contracts/workflows/workflow-events.ts
 import type { TraceContext } from "../../../ports/outbound.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { resolvePeerAddress } from "../../../std/foreign-text.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import { findToolDenial, type GateDependencies } from "../agents/tool-gate.ts";
 import type { WorkflowHostDependencies } from "../records/workflow-dependencies.ts";
@@ -41,9 +42,13 @@ export async function callTool(
   return { kind: "tool_answered", ok, text, content: structured ?? answer.content, durationMs };
 }
 
-/** The server's name, where the operator gave it one. */
+/** The server's name, where the operator gave it one. No spelling of its address, and no query, makes another server of it. */
 function findServer({ agentHost }: ToolDependencies, url: string): { readonly server?: string } {
-  const found = Object.entries(agentHost.mcpServers).find(([, serverUrl]) => serverUrl === url);
+  const address = resolvePeerAddress(url, "");
+  const servers = Object.entries(agentHost.mcpServers).filter(
+    ([, serverUrl]) => address !== undefined && resolvePeerAddress(serverUrl, "") === address,
+  );
+  const found = servers.find(([, serverUrl]) => serverUrl === url) ?? servers[0];
   return found ? { server: found[0] } : {};
 }
 

@@ -18,8 +18,9 @@ export function memoryWritesOf(
     sequence,
     entry: {
       id,
-      content: maskText(resolveSecrets(content, secrets), secrets),
-      tags: tags.filter((tag) => tag !== ""),
+      // As the store reads it back: half of a surrogate pair is stored as another character.
+      content: maskText(resolveSecrets(content, secrets), secrets).toWellFormed(),
+      tags: tags.filter((tag) => tag !== "").map((tag) => tag.toWellFormed()),
       createdAt: formatTimestamp(now),
       ...(ttlMs !== undefined && { expiresAt: formatTimestamp(addMs(now, ttlMs)) }),
     },

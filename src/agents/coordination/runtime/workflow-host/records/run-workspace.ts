@@ -30,9 +30,9 @@ interface Layer {
   readonly asOf?: WorkspaceAsOf;
 }
 
-/** Returns the workspace that the clients of a tenant read and write. */
+/** Returns the workspace that the clients of a tenant read and write. Its scope is stored with each file. */
 export function ownWorkspace(tenant: string): WorkspaceScope {
-  return { tenant, scope: "ownRuns" };
+  return { tenant, scope: "own" };
 }
 
 /** The own layer comes first. `before`: an event of the run; absent: now. */

@@ -110,7 +110,7 @@ function placeOf(request: ForkRun, source: WorkflowEntry): Place | HostRefusal {
     return refuse("invalid_from_seq", `the run has ${length} events: fromSeq is at most ${length}`, details);
   }
   return isTaking(source)
-    ? refuse("unavailable", "the run is a fork that still takes the events of its ownRuns source")
+    ? refuse("unavailable", "the run is a fork that still takes the events of its own source")
     : { source, mode, fromSeq };
 }
 

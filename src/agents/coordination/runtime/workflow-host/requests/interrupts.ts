@@ -7,6 +7,7 @@ import { readClarification, readQuestions } from "../../../workflow/state/clarif
 import { findUnfitDraft } from "../../../workflow/fit-for-log.ts";
 import { findAskingNode, statusOf } from "../../../workflow/state/run-view.ts";
 import {
+  isAtFork,
   isEndedPhase,
   type Interrupt,
   type NodeRun,
@@ -103,7 +104,7 @@ export async function answer(
   const outcome = await dependencies.driver.ask(
     answerRequest.runId,
     ({ run }): RequestDrafts<HostRefusal> => {
-      const place = placeOf(run, answerRequest);
+      const place = placeOf(run, answerRequest, dependencies.clock.now());
       if ("kind" in place) return { refused: place };
       interruptId = place.interrupt.interruptId;
       const answered = answerInterrupt({
@@ -129,17 +130,25 @@ export async function answer(
   };
 }
 
-function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | HostRefusal {
+type Asked = Pick<Answer, "nodeId" | "interruptId">;
+
+function placeOf(run: WorkflowRun, { nodeId, interruptId }: Asked, now: EpochMs): Place | HostRefusal {
   const node = run.nodes.get(nodeId);
   if (!node || (node.interrupts === 0 && !node.interrupt)) return refuseUnaskedNode(nodeId);
   const { interrupt } = node;
   if (
     !interrupt ||
     isEndedPhase(run.phase) ||
-    (interruptId !== undefined && interrupt.interruptId !== interruptId)
+    (interruptId !== undefined && interrupt.interruptId !== interruptId) ||
+    isExpired(run, interrupt, now)
   )
     return refuseSettledQuestion(nodeId);
   return { node, interrupt };
+}
+
+/** True also where no timer fired, as on a machine that slept. The time of a fork's question begins anew with its first own event. */
+function isExpired(run: WorkflowRun, { atMs, timeoutMs = 0 }: Interrupt, now: EpochMs): boolean {
+  return timeoutMs > 0 && now >= atMs + timeoutMs && !isAtFork(run);
 }
 
 /** A schema that the gate or one of its questions brought is held against the answer before anything is recorded. */
@@ -211,13 +220,7 @@ export async function inspectToken(
   const { runId, nodeId, interruptId } = opened.payload;
   const loadedRun = await dependencies.driver.newest(runId as CoordinationId);
   if (!loadedRun) return refuse("interrupt_not_found", "there is no such interrupt");
-  const place = placeOf(loadedRun.run, {
-    runId: loadedRun.run.runId,
-    nodeId,
-    interruptId,
-    value: undefined,
-    by: "token",
-  });
+  const place = placeOf(loadedRun.run, { nodeId, interruptId }, dependencies.clock.now());
   return "kind" in place
     ? place
     : { kind: "done", value: describe(dependencies, loadedRun.run, place, "inspect") };

@@ -26,6 +26,11 @@ export async function registerWorkflow(
   if (missing) return missing;
   const parsed = readWorkflowDefinition(whole);
   if (!parsed.ok) return refuse("validation_error", describeProblems(parsed.problems));
+  const { nodes } = parsed.value;
+  const odd = nodes.findIndex(({ id }) => !id.isWellFormed());
+  // Such an id is stored as another text, and the log of a run would no longer match its hashes.
+  if (odd >= 0)
+    return refuse("validation_error", `nodes[${odd}].id is no Unicode text: it has half of a surrogate pair`);
   const { workflow, problems } = book.compile(parsed.value);
   if (!workflow) return refuse("validation_error", problems.join("; "), { problems });
   const refusal = refusalOf({ settings, agentBook }, workflow);

@@ -1,0 +1,29 @@
+/**
+ * Owns: parts of texts that others write. Each is found in time that grows with the length of the text and no faster, which a
+ * pattern that tries again at each place does not hold.
+ */
+
+const FENCE = "```";
+const FENCE_TAGS: ReadonlySet<string> = new Set(["", "json"]);
+
+/** Returns what stands in a fence of JSON; a text that is no such fence, or has words around it, is returned as it was. */
+export function readUnfenced(text: string): string {
+  const trimmed = text.trim();
+  const lineEnd = trimmed.indexOf("\n");
+  if (lineEnd < 0 || !trimmed.startsWith(FENCE) || !trimmed.endsWith(FENCE)) return text;
+  const tag = trimmed.slice(FENCE.length, lineEnd).trim();
+  return FENCE_TAGS.has(tag) ? trimmed.slice(lineEnd + 1, -FENCE.length).trim() : text;
+}
+
+/** The root of a peer may have a path of its own; a query or a fragment is no part of one. All spellings of a root give one address. */
+export function resolvePeerAddress(peerUrl: string, path: string): string | undefined {
+  const root = URL.parse(peerUrl);
+  return root ? `${root.origin}${dropTrailingSlashes(root.pathname)}${path}` : undefined;
+}
+
+/** Returns the text without the slashes at its end. */
+export function dropTrailingSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === "/") end -= 1;
+  return text.slice(0, end);
+}

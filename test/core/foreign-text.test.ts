@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { readResult } from "../../src/agents/coordination/runtime/workflow-host/agents/agent-result.ts";
+import {
+  dropTrailingSlashes,
+  resolvePeerAddress,
+  readUnfenced,
+} from "../../src/agents/coordination/std/foreign-text.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+
+/** Returns how long the work takes, in milliseconds. */
+function measureMs(work: () => unknown): number {
+  const startedAtMs = performance.now();
+  work();
+  return performance.now() - startedAtMs;
+}
+
+describe("a text in a fence", () => {
+  it.each([
+    ["```json\n{}\n```", "{}"],
+    ["```\n{}\n```", "{}"],
+    ['\n ```json \r\n\n {"a":\n1}\n\n ``` \n', '{"a":\n1}'],
+    ["```json\n{}```", "{}"],
+    ["```\n```", ""],
+    ["```\n```\n```", "```"],
+  ])("is what stands in the fence: %j", (text, bare) => {
+    expect(readUnfenced(text)).toBe(bare);
+  });
+
+  it.each([
+    "",
+    " {} ",
+    "```",
+    "``````",
+    "```{}```",
+    "```json {}\n```",
+    "```yaml\na: 1\n```",
+    "```json\n{}\n``",
+    "``\n{}\n```",
+    "Here it is:\n```json\n{}\n```",
+    "```json\n{}\n```\nThat is it.",
+  ])("is left as it is where it is no fence of JSON: %j", (text) => {
+    expect(readUnfenced(text)).toBe(text);
+  });
+
+  it("takes no longer than its length says", () => {
+    const contract = createAjvOutputContract();
+    const text = `\`\`\`${"\n".repeat(2_000)}x`;
+    expect(measureMs(() => readResult(contract, undefined, { text, finish: "stop" }))).toBeLessThan(50);
+    expect(measureMs(() => readUnfenced(`\`\`\`${"\n".repeat(1_000_000)}\`\`\`x`))).toBeLessThan(500);
+  });
+});
+
+describe("slashes at the end of a text", () => {
+  it.each([
+    ["", ""],
+    ["/", ""],
+    ["///", ""],
+    ["/a", "/a"],
+    ["/a//b///", "/a//b"],
+  ])("are dropped: %j", (text, short) => {
+    expect(dropTrailingSlashes(text)).toBe(short);
+  });
+
+  it("take no longer than the length says", () => {
+    const slashes = "/".repeat(100_000);
+    expect(measureMs(() => dropTrailingSlashes(`${slashes}x`))).toBeLessThan(100);
+    expect(measureMs(() => resolvePeerAddress(`https://a.example/${slashes}x`, ""))).toBeLessThan(500);
+  });
+});

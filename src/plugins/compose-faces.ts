@@ -1,4 +1,5 @@
 /** Owns: putting servers of other protocols over a host of workflow runs. The code of each is loaded where it is wanted. */
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { RunningWorkflows } from "./compose-workflows.ts";
 import { systemClock } from "./compose-workflows.ts";
 import type { ProtocolFace } from "./openwop/http/route.ts";
@@ -6,6 +7,7 @@ import type { RunAccess } from "./openwop/runs/run-access.ts";
 
 export interface FacesWanted {
   readonly version: string;
+  readonly definitions: readonly WorkflowDefinition[];
   /** Offers the workflows to MCP clients. Absent: not. */
   readonly mcp?: { readonly toolScopes: Readonly<Record<string, readonly string[]>> };
   /** Offers the workflows to A2A clients. */
@@ -13,9 +15,9 @@ export interface FacesWanted {
   readonly allowedOrigins?: readonly string[];
 }
 
-/** `baseUrl` is known when the host listens. */
+/** `baseUrl` is known when the host listens. @throws CoordinationError `INPUT_INVALID` for scopes of no tool */
 export async function createFaces(
-  { version, mcp, a2a = false, allowedOrigins = [] }: FacesWanted,
+  { version, definitions, mcp, a2a = false, allowedOrigins = [] }: FacesWanted,
   running: RunningWorkflows,
   baseUrl: () => string,
 ): Promise<ProtocolFace[]> {
@@ -23,8 +25,12 @@ export async function createFaces(
   const faces: ProtocolFace[] = [];
   if (mcp) {
     const { createMcpFace } = await import("./mcp/mcp-routes.ts");
+    const { refuseUnknownScopes } = await import("./mcp/tool-scopes.ts");
     // Whoever has a token may answer, as at the host's other routes; `toolScopes` may ask for more.
-    faces.push(createMcpFace({ ...access, ...mcp, mayAnswer: true, allowedOrigins }));
+    const dependencies = { ...access, ...mcp, mayAnswer: true, allowedOrigins };
+    const workflowIds = definitions.map(({ id }) => id);
+    refuseUnknownScopes(dependencies, workflowIds);
+    faces.push(createMcpFace(dependencies));
   }
   if (a2a) {
     const { createA2aFace } = await import("./a2a/a2a-routes.ts");

@@ -3,7 +3,6 @@ import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
-import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ConformancePlay } from "../agents/coordination/runtime/workflow-host/records/conformance-play.ts";
 import {
   composeWorkflows,
@@ -37,7 +36,6 @@ export interface Serving extends FacesWanted {
   /** Days after which runs that have ended are removed; absent: never. */
   readonly keepDays?: number;
   readonly tokens: readonly BearerToken[];
-  readonly definitions: readonly WorkflowDefinition[];
   readonly port: number;
   readonly hostname: string;
   readonly allowRemote: boolean;

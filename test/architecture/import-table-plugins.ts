@@ -54,7 +54,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   },
   // Metrics for Prometheus. Loaded only where somebody wants it.
   "plugins/metrics": {
-    folders: "core/contracts core/ledger platform",
+    folders: "core/contracts core/ledger core/runtime/log platform",
     types: "core/ports",
     packages: "node:* prom-client",
   },

@@ -158,10 +158,10 @@ describe("questions", () => {
 
   test("of one session only are found without those of others", async () => {
     const host = { stateDir: () => Promise.resolve("nowhere") } as never;
-    const found = await withLedger(host, { ledger: nameLedger() }, (reader) =>
+    const { questions } = await withLedger(host, { ledger: nameLedger() }, (reader) =>
       findNewestQuestions(createQuestionReads(reader), { wanted: "open", limit: 9, ownerSession: STRANGER }),
     );
-    expect(found.map(({ view }) => view.coordinationId)).toEqual([OTHERS]);
+    expect(questions.map(({ view }) => view.coordinationId)).toEqual([OTHERS]);
   });
 });
 

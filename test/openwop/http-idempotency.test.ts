@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { createNode, createWorkflow } from "../support/workflow-definitions.ts";
 import { BEARER, createFakeFace, OTHER_TOKEN, createPost, type ErrorBody } from "./http-fake-host.ts";
+import { openMcpWorld, TOKEN as ANN, type McpWorld } from "./mcp-world.ts";
 
 const NOOP = { workflowId: "conformance-noop" };
 
@@ -132,5 +135,112 @@ describe("an idempotency key", () => {
     face.host.put("run-1");
     const response = await face.app.request("/v1/runs/run-1", { headers: { ...BEARER, ...KEY } });
     expect([response.status, response.headers.get(REPLAYED)]).toEqual([200, null]);
+  });
+});
+
+describe("an idempotency key of a write", () => {
+  const FILE = "/v1/host/workspace/files/a.md";
+  const KEY = "k1";
+  const REPLAYED = "openwop-idempotent-replay";
+
+  interface Sending {
+    readonly content?: string;
+    readonly ifMatch?: string;
+    readonly key?: string;
+  }
+
+  function send(world: McpWorld, method: string, { content, ifMatch, key }: Sending = {}): Promise<Response> {
+    return fetch(`${world.baseUrl}${FILE}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${ANN}`,
+        "content-type": "application/json",
+        ...(key !== undefined && { "idempotency-key": key }),
+        ...(ifMatch !== undefined && { "if-match": ifMatch }),
+      },
+      ...(content !== undefined && { body: JSON.stringify({ content }) }),
+    });
+  }
+
+  async function put(world: McpWorld, sending: Sending): Promise<string> {
+    const written = await send(world, "PUT", sending);
+    expect(written.status).toBe(200);
+    return written.headers.get("etag") ?? "";
+  }
+
+  it("does not answer for one `If-Match` what was asked with another", async () => {
+    await using world = await openMcpWorld();
+    const first = await put(world, { content: "one" });
+    const sending = { content: "two", key: KEY };
+    const second = await put(world, { ...sending, ifMatch: first });
+    await put(world, { content: "three", ifMatch: second });
+    const newest = await put(world, { content: "four" });
+    const refused = await send(world, "PUT", { ...sending, ifMatch: newest });
+    expect(await readError(refused)).toMatchObject({ status: 409, error: "idempotency_key_mismatch" });
+    const again = await send(world, "PUT", { ...sending, ifMatch: first });
+    expect([again.status, again.headers.get(REPLAYED)]).toEqual([200, "true"]);
+  });
+
+  it("stays free after a conflict of versions", async () => {
+    await using world = await openMcpWorld();
+    const etag = await put(world, { content: "one" });
+    const stale = { content: "two", key: KEY, ifMatch: '"stale"' };
+    expect(await readError(await send(world, "PUT", stale))).toMatchObject({ error: "workspace_conflict" });
+    expect((await send(world, "PUT", { ...stale, ifMatch: etag })).status).toBe(200);
+    expect(await (await send(world, "GET")).json()).toMatchObject({ content: "two", version: 2 });
+  });
+
+  it("gives the first answer again with its tag, and one without a body too", async () => {
+    await using world = await openMcpWorld();
+    const etag = await put(world, { content: "one", key: KEY });
+    const written = await send(world, "PUT", { content: "one", key: KEY });
+    expect([written.headers.get("etag"), written.headers.get(REPLAYED)]).toEqual([etag, "true"]);
+    const replays = [];
+    for (let turn = 0; turn < 2; turn += 1) {
+      const removed = await send(world, "DELETE", { key: KEY });
+      replays.push([removed.status, removed.headers.get(REPLAYED), await removed.text()]);
+    }
+    expect(replays).toEqual([
+      [204, "false", ""],
+      [204, "true", ""],
+    ]);
+    const unkeyed = await send(world, "DELETE");
+    expect(unkeyed.status).toBe(404);
+  });
+
+  it("is another key for another person who answers", async () => {
+    const gate = createNode("gate", "core.approvalGate", { title: "Go?", requiredApprovals: 2 });
+    await using world = await openMcpWorld({
+      definitions: [createWorkflow("votes", { nodes: [gate] })],
+      tokens: [
+        { tenant: "miners", token: ANN, principal: "ann" },
+        { tenant: "miners", token: "t-bob", principal: "bob" },
+      ],
+    });
+    const body = { workflowId: "votes" };
+    const { runId } = (await world.ask("/v1/runs", { method: "POST", body })) as { readonly runId: string };
+    const hasStatus = async (status: string): Promise<boolean> =>
+      (await world.ask(`/v1/runs/${runId}`))["status"] === status;
+    await waitFor(() => hasStatus("waiting-approval"), { what: "the question" });
+    const vote = (token: string): Promise<Response> =>
+      fetch(
+        `${world.baseUrl}/v1/runs/${runId}/interrupts/gate`,
+        createPost(
+          { resumeValue: { action: "accept" } },
+          { authorization: `Bearer ${token}`, "idempotency-key": `approve-${runId}` },
+        ),
+      );
+    const replays = [];
+    for (const token of [ANN, ANN, "t-bob", "t-bob"]) {
+      const voted = await vote(token);
+      replays.push([voted.status, voted.headers.get(REPLAYED)]);
+    }
+    expect(replays).toEqual([
+      [200, "false"],
+      [200, "true"],
+      [200, "false"],
+      [200, "true"],
+    ]);
+    await waitFor(() => hasStatus("completed"), { what: "the end of the run" });
   });
 });

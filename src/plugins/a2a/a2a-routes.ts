@@ -55,6 +55,8 @@ export function createA2aFace(dependencies: A2aParts): ProtocolFace {
         operationId: "sendA2aMessage",
         auth: "bearer",
         summary: "A message of the Agent2Agent protocol.",
+        // A message may be a person's answer.
+        isPersonal: true,
         status: 200,
         body: messageSchema,
         answer: anySchema,

@@ -42,6 +42,7 @@ import { readQuestion } from "../openwop/runs/run-question.ts";
 import { createInputSchema } from "../openwop/runs/workflow-inputs.ts";
 import { A2A_BOUNDS, type A2aParts, type A2aRequest } from "./a2a-parts.ts";
 import { listWorkflows, type CardJson } from "./agent-card.ts";
+import { answerOnce } from "./answer-once.ts";
 import { CONTEXT_FIELD, createArtifact, createStatus, createTask, getContextId } from "./describe-task.ts";
 import { chooseWorkflow, readAnswer, readContent, readInputs } from "./read-message.ts";
 
@@ -183,15 +184,20 @@ function nameRun(parts: readonly unknown[]): CoordinationId {
 }
 
 async function continueTask(dependencies: A2aParts, request: A2aRequest, message: Message): Promise<string> {
+  const { caller } = request;
   const snapshot = await readRun(dependencies, request, message.taskId);
   if (message.contextId !== "" && message.contextId !== getContextId(snapshot))
     throw new RequestMalformedError("message.contextId: the task is of another context");
-  const question = readQuestion(snapshot);
-  if (!question)
-    throw new UnsupportedOperationError(`The task is ${snapshot.status} and waits for no answer.`);
-  const value = readAnswer(readContent(message), question);
-  const resolved = await dependencies.host.resolve(request.caller, snapshot.runId, question.nodeId, value);
-  return resolved.kind === "refused" ? throwRefusal(resolved) : snapshot.runId;
+  const content = readContent(message);
+  await answerOnce(dependencies, { caller, message, content }, async () => {
+    const question = readQuestion(snapshot);
+    if (!question)
+      throw new UnsupportedOperationError(`The task is ${snapshot.status} and waits for no answer.`);
+    const value = readAnswer(content, question);
+    const resolved = await dependencies.host.resolve(caller, snapshot.runId, question.nodeId, value);
+    if (resolved.kind === "refused") throwRefusal(resolved);
+  });
+  return snapshot.runId;
 }
 
 async function listTasks(
@@ -203,7 +209,7 @@ async function listTasks(
   if (pageToken !== "" && !/^\d{1,15}$/u.test(pageToken))
     throw new RequestMalformedError("pageToken: expected the nextPageToken of a page before");
   const limit = Math.max(1, Math.min(pageSize, A2A_BOUNDS.pageMax));
-  const { runs, isMore } = await listTenantRuns(dependencies, caller, {
+  const { runs, next } = await listTenantRuns(dependencies, caller, {
     limit,
     ...(pageToken !== "" && { after: { ordinal: Number(pageToken) } }),
   });
@@ -212,7 +218,7 @@ async function listTasks(
     .flatMap((found) => (found.kind === "done" ? [createTask(found.value)] : []))
     .filter((task) => isWanted(task, query))
     .map((task) => (query.includeArtifacts === true ? task : { ...task, artifacts: [] }));
-  const nextPageToken = isMore ? String(runs.at(-1)?.ordinal ?? "") : "";
+  const nextPageToken = next ? String(next.ordinal) : "";
   return { tasks, nextPageToken, pageSize: limit, totalSize: tasks.length };
 }
 

@@ -27,11 +27,11 @@ import type { Caller } from "../../agents/coordination/runtime/workflow-host/rec
 import { PARENT_HEADER, readParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { readTraceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { describeError } from "../../agents/coordination/std/describe-error.ts";
+import { listFixedTools } from "./fixed-tools.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import type { McpDependencies, McpTool, ToolCall, ToolSession, ToolResult } from "./mcp-tool.ts";
-import { createPlanTool } from "./plan-tool.ts";
 import { listResources, readResource, RESOURCE_TEMPLATES } from "./run-resources.ts";
-import { listRunTools } from "./run-tools.ts";
+import { hasScopesFor } from "./tool-scopes.ts";
 import { listWorkflowTools } from "./workflow-tools.ts";
 
 type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
@@ -125,17 +125,15 @@ const ASKS_NOTHING = {
 
 /** Lists the tools that the caller has the scopes for. They are made anew when the workflows of the host change. */
 function createToolList(dependencies: McpDependencies, caller: Caller): () => Promise<readonly McpTool[]> {
-  const { host, operator, toolScopes } = dependencies;
-  const fixed = [...listRunTools(dependencies), ...(operator ? [createPlanTool(operator)] : [])];
+  const { host, toolScopes } = dependencies;
+  const fixed = listFixedTools(dependencies);
   const names = fixed.map(({ name }) => name);
-  const isAllowed = ({ name }: McpTool): boolean =>
-    (toolScopes[name] ?? []).every((scope) => caller.scopes?.includes(scope));
   let kept: { readonly workflowIds: readonly string[]; readonly tools: readonly McpTool[] } | undefined;
   return async () => {
     const workflowIds = host.workflowIds();
     if (kept?.workflowIds !== workflowIds) {
       const all = [...fixed, ...(await listWorkflowTools(dependencies, caller, names))];
-      kept = { workflowIds, tools: all.filter(isAllowed) };
+      kept = { workflowIds, tools: all.filter((tool) => hasScopesFor(toolScopes, caller, tool)) };
     }
     return kept.tools;
   };

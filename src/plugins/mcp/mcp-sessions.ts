@@ -1,7 +1,8 @@
 /**
  * Owns: the sessions of the MCP server over HTTP.
  *
- * M5 A session belongs to the caller that began it. To everybody else its id is one that is not there.
+ * M5 A session belongs to the caller that began it, with the scopes of its token. To everybody else its id is one that is
+ *    not there.
  * M6 There is a bound on the sessions of one caller and on all: for a new one, the one that was idle longest ends.
  */
 import { randomUUID } from "node:crypto";
@@ -97,9 +98,9 @@ function endWithAnswers(
   };
 }
 
-/** M5: two tokens of one tenant are two holders. */
-function nameHolder({ tenant, principal }: Caller): string {
-  return JSON.stringify([tenant, principal]);
+/** M5: tokens of one principal with other scopes are other holders. */
+function nameHolder({ tenant, principal, scopes }: Caller): string {
+  return JSON.stringify([tenant, principal, scopes?.toSorted()]);
 }
 
 async function endIdle(sessions: ReadonlyMap<string, McpSession>, nowMs: EpochMs): Promise<void> {

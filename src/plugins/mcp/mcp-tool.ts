@@ -17,7 +17,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 /** The collaborators that tools and resources work with. */
 export interface McpDependencies extends RunAccess {
-  /** The scopes that a caller needs for a tool, by its name. */
+  /** The scopes that a caller needs for a tool, by its name or the id of its workflow. */
   readonly toolScopes: Readonly<Record<string, readonly string[]>>;
   /** The gateway and the whole ledger, for the operator of both. Absent: a client of a host asks. */
   readonly operator?: OperatorAccess;
@@ -68,6 +68,8 @@ export interface Progress {
 
 export interface McpTool {
   readonly name: string;
+  /** The workflow that it runs. Absent: it runs none. */
+  readonly workflowId?: string;
   readonly title: string;
   readonly description: string;
   /** JSON Schema of an object. */

@@ -40,11 +40,10 @@ export async function listResources(
 ) {
   const after = cursor === undefined ? undefined : readCursor(cursor);
   if (cursor !== undefined && !after) return undefined;
-  const { runs, isMore } = await listTenantRuns(dependencies, caller, {
+  const { runs, next } = await listTenantRuns(dependencies, caller, {
     limit: MCP_BOUNDS.pageMax,
     ...(after && { after }),
   });
-  const last = runs.at(-1);
   return {
     resources: runs.map(({ runId, summary: { workflowId, status } }) => ({
       uri: formatRunUri(runId),
@@ -52,7 +51,7 @@ export async function listResources(
       description: `A run of ${workflowId}: ${status}`,
       mimeType: MIME_TYPE,
     })),
-    ...(isMore && last && { nextCursor: String(last.ordinal) }),
+    ...(next && { nextCursor: String(next.ordinal) }),
   };
 }
 

@@ -96,15 +96,18 @@ async function createListing(
   caller: Caller,
   most: number,
 ): Promise<ToolResult> {
-  const { runs, isMore } = await listTenantRuns(dependencies, caller, { limit: most });
+  const { runs, next } = await listTenantRuns(dependencies, caller, { limit: most });
   const shown = runs.map(({ runId, summary }) => ({
     runId,
     workflowId: summary.workflowId,
     status: summary.status,
     startedAt: new Date(summary.createdAtMs).toISOString(),
   }));
-  return createResult(`${formatCount(shown.length, "run")}, the newest first.`, { runs: shown, isMore });
+  const words = `${formatCount(shown.length, "run")}, the newest first.`;
+  return createResult(next ? `${words} ${MORE}` : words, { runs: shown, isMore: next !== undefined });
 }
+
+const MORE = "There may be more: the resources of this server are all of them, page by page.";
 
 const questionsSchema = z.strictObject({ limit: limit.describe("List at most so many questions.") });
 
@@ -116,39 +119,45 @@ function createQuestionsTool(dependencies: McpDependencies): McpTool {
     isReadOnly: true,
   };
   return createTool(words, questionsSchema, async ({ limit: most }, { caller }) => {
-    const questions = await listQuestions(dependencies, caller, most);
+    const found = await listQuestions(dependencies, caller, most);
     const { operator } = dependencies;
-    if (!operator) return describeQuestions({ questions });
+    if (!operator) return describeQuestions({ ...found });
     try {
       const answered = await operator.askGateway("coordination.questions", { limit: most });
-      return describeQuestions({ questions, ofCoordinations: answered["questions"] });
+      return describeQuestions({ ...found, ofCoordinations: answered["questions"] });
     } catch (error) {
       // Runs of workflows need no gateway, and neither do their questions.
-      return describeQuestions({ questions, ofCoordinations: [], gateway: describeFailure(error) });
+      return describeQuestions({ ...found, ofCoordinations: [], gateway: describeFailure(error) });
     }
   });
 }
 
-function describeQuestions(data: { readonly questions: readonly ShownQuestion[] } & Fields): ToolResult {
-  const { questions, ofCoordinations = [] } = data;
+interface FoundQuestions {
+  readonly questions: readonly ShownQuestion[];
+  /** Not all runs were looked at. */
+  readonly isMore?: true;
+}
+
+function describeQuestions(data: FoundQuestions & Fields): ToolResult {
+  const { questions, isMore, ofCoordinations = [] } = data;
   const count = questions.length + (Array.isArray(ofCoordinations) ? ofCoordinations.length : 0);
   const words = count === 0 ? "Nobody is asked anything." : `${formatCount(count, "question")} for people.`;
-  return createResult(words, data);
+  return createResult(isMore ? `${words} ${MORE}` : words, data);
 }
 
 async function listQuestions(
   dependencies: McpDependencies,
   caller: Caller,
   most: number,
-): Promise<ShownQuestion[]> {
-  const { runs } = await listTenantRuns(dependencies, caller, { limit: most, isWaiting: true });
+): Promise<FoundQuestions> {
+  const { runs, next } = await listTenantRuns(dependencies, caller, { limit: most, isWaiting: true });
   const questions: ShownQuestion[] = [];
   for (const { runId } of runs) {
     const found = await dependencies.host.snapshot(caller, runId);
     const question = found.kind === "done" ? readQuestion(found.value) : undefined;
     if (question) questions.push(question);
   }
-  return questions;
+  return { questions, ...(next && { isMore: true }) };
 }
 
 const runAnswerSchema = z.strictObject({

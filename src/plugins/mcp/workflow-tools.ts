@@ -24,22 +24,31 @@ import {
 } from "./mcp-tool.ts";
 import { createRunResult } from "./describe-run.ts";
 
-/** Lists the workflows that the caller may run. A name that is no tool's, or is another tool's, gets a suffix. */
+/** Lists the workflows that the caller may run. */
 export async function listWorkflowTools(
   dependencies: McpDependencies,
   caller: Caller,
   takenNames: readonly string[],
 ): Promise<McpTool[]> {
-  const names = new Set(takenNames);
   const tools: McpTool[] = [];
-  for (const workflowId of dependencies.host.workflowIds().toSorted()) {
+  for (const { workflowId, name } of nameWorkflowTools(dependencies.host.workflowIds(), takenNames)) {
     const found = await dependencies.host.workflow(caller, workflowId);
-    if (found.kind === "refused") continue;
-    const name = nameTool(workflowId, names);
-    names.add(name);
-    tools.push(createWorkflowTool(dependencies, found.value, name));
+    if (found.kind === "done") tools.push(createWorkflowTool(dependencies, found.value, name));
   }
   return tools;
+}
+
+/** Names the tools of workflows. A name that is no tool's, or is another tool's, gets a suffix. */
+export function nameWorkflowTools(
+  workflowIds: readonly string[],
+  takenNames: readonly string[],
+): readonly { readonly workflowId: string; readonly name: string }[] {
+  const names = new Set(takenNames);
+  return workflowIds.toSorted().map((workflowId) => {
+    const name = nameTool(workflowId, names);
+    names.add(name);
+    return { workflowId, name };
+  });
 }
 
 const SUFFIX_CHARS = 8;
@@ -59,6 +68,7 @@ function createWorkflowTool(
   const inputSchema = createInputSchema(definition);
   return {
     name,
+    workflowId: definition.id,
     title: definition.name,
     description: `${describeWorkflow(definition)} (workflow ${definition.id}; answers with the run's outputs, or with what the run waits for)`,
     inputSchema,

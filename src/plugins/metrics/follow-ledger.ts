@@ -8,6 +8,7 @@ import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts"
 import { evolve } from "../../agents/coordination/ledger/evolve.ts";
 import type { LedgerQueries } from "../../agents/coordination/ports/ledger-queries.ts";
 import type { RunReader } from "../../agents/coordination/ports/ledger-store.ts";
+import { readPastDamage } from "../../agents/coordination/runtime/log/read-appended.ts";
 import { giveWay } from "../../platform/give-way.ts";
 import { isCounted, listSamples } from "./count-event.ts";
 import type { Sample } from "./definitions.ts";
@@ -36,27 +37,21 @@ const DAMAGED_MAX = 1_000;
 
 const UNREADABLE: Sample = { name: "coordination_metrics_unreadable_total", labels: {} };
 
-interface Place {
-  reached: number;
-  /** Up to this position events are read one by one, because one of them cannot be read. */
-  singlyUntil: number;
-}
-
 export function createLedgerFollower({ reader, sinceMs, add }: FollowerDependencies): LedgerFollower {
   const counter = createEventCounter(createFoldedRuns(reader, WEIGHT_MAX));
-  let place: Place | undefined;
+  let reached: number | undefined;
   let counting: Promise<unknown> = Promise.resolve();
   const countSome = async (eventsMax: number): Promise<number> => {
     const ledger = await reader();
-    place ??= { reached: await ledger.positionBefore(sinceMs), singlyUntil: 0 };
-    const from = place.reached;
+    reached ??= await ledger.positionBefore(sinceMs);
+    const from = reached;
     for (;;) {
-      const left = (await ledger.newestPosition()) - place.reached;
-      if (left <= 0 || place.reached - from >= eventsMax) return Math.max(0, left);
-      const { samples, reached } = await countSlice(ledger, place, counter);
+      const left = (await ledger.newestPosition()) - reached;
+      if (left <= 0 || reached - from >= eventsMax) return Math.max(0, left);
+      const slice = await countSlice(ledger, reached, counter);
       // Together, so that a slice that fails half-way is counted once all the same.
-      samples.forEach(add);
-      place.reached = reached;
+      slice.samples.forEach(add);
+      ({ reached } = slice);
       await giveWay();
     }
   };
@@ -75,29 +70,12 @@ interface Slice {
   readonly reached: number;
 }
 
-async function countSlice(ledger: FollowedLedger, place: Place, counter: EventCounter): Promise<Slice> {
-  const { reached: after } = place;
-  const isSingle = after < place.singlyUntil;
-  try {
-    const limit = isSingle ? 1 : SLICE_EVENTS;
-    const page = await ledger.readAppended({ filter: {}, limit, after });
-    const samples: Sample[] = [];
-    for (const event of page.items) samples.push(...(await counter.count(event)));
-    return { samples, reached: page.reached };
-  } catch (error) {
-    if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
-    if (isSingle) return await skipEvent(ledger, after);
-    place.singlyUntil = after + SLICE_EVENTS;
-    return { samples: [], reached: after };
-  }
-}
-
-/** The next event cannot be read, or it is of a workflow run and the one behind it cannot. */
-async function skipEvent(ledger: FollowedLedger, after: number): Promise<Slice> {
-  const { items, reached } = await ledger.readArrivals({ after, limit: 1 });
-  const [arrival] = items;
-  const isCoordination = arrival !== undefined && (await ledger.entry(arrival.runId)) !== undefined;
-  return { samples: isCoordination ? [UNREADABLE] : [], reached };
+async function countSlice(ledger: FollowedLedger, after: number, counter: EventCounter): Promise<Slice> {
+  const { items, reached, skipped } = await readPastDamage(ledger, { after, limit: SLICE_EVENTS });
+  const samples: Sample[] = [];
+  for (const event of items) samples.push(...(await counter.count(event)));
+  if (skipped && (await ledger.entry(skipped.runId)) !== undefined) samples.push(UNREADABLE);
+  return { samples, reached };
 }
 
 interface EventCounter {

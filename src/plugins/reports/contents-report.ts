@@ -7,6 +7,7 @@ import {
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { readCoordination } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { findNewestConflicts } from "./find-conflicts.ts";
 import { createQuestionReads, findNewestQuestions, OPEN_QUESTIONS_MAX } from "./find-questions.ts";
@@ -45,7 +46,7 @@ export interface ContentsReport extends ContentsCounts {
 const CONFLICTS_MAX = 1_000;
 const MISMATCHES_MAX = 1_000;
 
-/** Counts what a ledger holds, and what of it is open. @throws CoordinationError as `LedgerStore.list` */
+/** Counts what a ledger holds, and what of it is open; a damaged log counts as one with nothing open. @throws CoordinationError as `LedgerStore.list` */
 export async function readContents(reader: ReportedLedger): Promise<ContentsReport> {
   const { coordinations } = await reader.counts();
   let running = 0;
@@ -91,7 +92,7 @@ async function countRefused(reader: ReportedLedger, running: ReadonlySet<Coordin
   const holders = await reader.holders(REFUSED_CALLS_NAME, REFUSING_MAX);
   let count = 0;
   for (const runId of holders.filter((holder) => running.has(holder))) {
-    const view = await readCoordination(reader, runId);
+    const view = await readUnlessDamaged(() => readCoordination(reader, runId));
     count += view ? countRefusedCalls(view.steps) : 0;
   }
   return count;
@@ -100,7 +101,7 @@ async function countRefused(reader: ReportedLedger, running: ReadonlySet<Coordin
 async function openQuestionsOf(
   reader: ReportedLedger,
 ): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
-  const open = await findNewestQuestions(createQuestionReads(reader), {
+  const { questions: open } = await findNewestQuestions(createQuestionReads(reader), {
     wanted: "open",
     limit: OPEN_QUESTIONS_MAX,
   });

@@ -2,6 +2,7 @@
 import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { CONFLICTS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
 import { numberOf, type Names } from "./conflict-outcome.ts";
@@ -25,7 +26,7 @@ const HOLDERS_MAX = 10_000;
 
 /**
  * Newest first. Coordinations come with the one that had the newest conflict first, so one that adds none to the newest
- * ones is followed by none that does.
+ * ones is followed by none that does. A damaged log is passed over.
  */
 export async function findNewestConflicts(
   reader: ReportedLedger,
@@ -35,7 +36,9 @@ export async function findNewestConflicts(
   const running = isOpen ? await selectRunning(reader, holders) : holders;
   let newest: FoundConflict[] = [];
   for (const runId of running) {
-    const found = selectConflicts(await readChangeLog(reader, runId), { isOpen });
+    const log = await readUnlessDamaged(() => readChangeLog(reader, runId));
+    if (!log) continue;
+    const found = selectConflicts(log, { isOpen });
     newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
     const isAdded = newest.some(({ conflict }) => conflict.coordinationId === runId);
     if (newest.length === limit && !isAdded && !isOpen) break;

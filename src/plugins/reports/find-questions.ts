@@ -3,7 +3,11 @@
  * command reads and a running coordinator are looked into alike.
  */
 import type { CoordinationId, SessionKey } from "../../agents/coordination/contracts/ids.ts";
-import { isOwnedBy, QUESTIONS_NAME } from "../../agents/coordination/contracts/coordination-summary.ts";
+import {
+  isOwnedBy,
+  QUESTIONS_NAME,
+  type OwnerPlace,
+} from "../../agents/coordination/contracts/coordination-summary.ts";
 import {
   readCoordination,
   type CoordinationView,
@@ -15,6 +19,7 @@ import {
 import type { ReportedLedger } from "./reported-ledger.ts";
 import type { FoundQuestion } from "./question-report.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
+import { isLogDamage } from "../../agents/coordination/runtime/log/read-state.ts";
 
 export interface QuestionReads extends Pick<ReportedLedger, "list" | "get" | "holders"> {
   /** Whose sessions are meant, where several gateways share the ledger; absent: those of every gateway. */
@@ -49,24 +54,44 @@ const HOLDERS_MAX = 10_000;
 /** Beyond that it is enough to know that there are many. */
 export const OPEN_QUESTIONS_MAX = 10_000;
 
+interface NewestQuestions {
+  readonly questions: readonly FoundQuestion[];
+  /** Coordinations whose logs are damaged: whether they have such questions, nobody can say. */
+  readonly unreadable: readonly CoordinationId[];
+}
+
 /**
  * Finds questions, the newest first. Coordinations come by their newest question, so that the rest need not be read.
  */
 export async function findNewestQuestions(
   reads: QuestionReads,
-  { wanted, limit, ownerSession, isOfPeople }: QuestionQuery,
-): Promise<FoundQuestion[]> {
-  const { gateway } = reads;
+  query: QuestionQuery,
+): Promise<NewestQuestions> {
+  const { wanted, limit, isOfPeople } = query;
+  const unreadable: CoordinationId[] = [];
   let newest: FoundQuestion[] = [];
-  for (const runId of await readHolders(reads, wanted)) {
-    const view = await reads.view(runId);
-    if (!view) continue;
+  for (const runId of await readHolders(reads, query)) {
+    const view = await viewUnlessDamaged(reads, runId);
+    if (view === "damaged") unreadable.push(runId);
+    if (!view || view === "damaged") continue;
     if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
-    if (ownerSession !== undefined && !isOwnedBy(view, { session: ownerSession, gateway })) continue;
+    if (!isOfOwner(view, reads, query)) continue;
     const found = selectQuestions(view, wanted).filter((each) => !isOfPeople || isPutToPeople(each));
     newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
   }
-  return newest;
+  return { questions: newest, unreadable };
+}
+
+async function viewUnlessDamaged(
+  reads: QuestionReads,
+  runId: CoordinationId,
+): Promise<CoordinationView | "damaged" | undefined> {
+  try {
+    return await reads.view(runId);
+  } catch (error) {
+    if (isLogDamage(error)) return "damaged";
+    throw error;
+  }
 }
 
 /** True unless the question is still its agent's parent's to answer. */
@@ -75,17 +100,30 @@ function isPutToPeople({ question: { askedOf, forwardedAtMs } }: FoundQuestion):
 }
 
 /** Reads which coordinations have questions. Every question is closed before its coordination ends. */
-async function readHolders(reads: QuestionReads, wanted: Wanted): Promise<readonly CoordinationId[]> {
+async function readHolders(reads: QuestionReads, query: QuestionQuery): Promise<readonly CoordinationId[]> {
   const holders = await reads.holders(QUESTIONS_NAME, HOLDERS_MAX);
-  if (wanted !== "open" || holders.length === 0) return holders;
-  const running = await readRunningIds(reads);
+  if (query.wanted !== "open" || holders.length === 0) return holders;
+  const running = await readRunningIds(reads, query);
   return holders.filter((runId) => running.has(runId));
 }
 
-async function readRunningIds(reads: QuestionReads): Promise<ReadonlySet<CoordinationId>> {
+/** Whose they are is read of their summaries, which are there for damaged logs, too. */
+async function readRunningIds(
+  reads: QuestionReads,
+  query: QuestionQuery,
+): Promise<ReadonlySet<CoordinationId>> {
   const ids = new Set<CoordinationId>();
-  for await (const { runId } of listRuns(reads, { status: "running" })) ids.add(runId);
+  for await (const { runId, summary } of listRuns(reads, { status: "running" }))
+    if (isOfOwner(summary, reads, query)) ids.add(runId);
   return ids;
+}
+
+function isOfOwner(
+  opening: OwnerPlace,
+  { gateway }: QuestionReads,
+  { ownerSession }: QuestionQuery,
+): boolean {
+  return ownerSession === undefined || isOwnedBy(opening, { session: ownerSession, gateway });
 }
 
 /** Selects questions, the newest first. */
@@ -123,25 +161,40 @@ export type NamedQuestion =
 
 const CANDIDATES_MAX = 10;
 
-/** A question by its id; an open one also by a unique prefix, or with a unique prefix of its coordination's id. */
+/**
+ * A question by its id; an open one also by a unique prefix, or with a unique prefix of its coordination's id.
+ *
+ * @throws CoordinationError of a damaged log that the prefix may mean
+ */
 export async function findQuestion(reads: QuestionReads, text: string): Promise<NamedQuestion> {
   const named = parseQuestionId(text);
   const exact = named && (await questionOf(reads, named));
   if (exact) return { kind: "found", found: exact };
-  const open = await findNewestQuestions(reads, { wanted: "open", limit: OPEN_QUESTIONS_MAX });
-  const begun = open.filter((found) => isNamedBy(found, text));
+  const query = { wanted: "open", limit: OPEN_QUESTIONS_MAX } as const;
+  const { questions, unreadable } = await findNewestQuestions(reads, query);
+  const begun = questions.filter((found) => isNamedBy(found, text));
+  const prefix = named?.coordinationId ?? text;
+  const alsoMeant = unreadable.filter((runId) => prefix !== "" && runId.startsWith(prefix));
+  if (begun.length < 2) await refuseDamaged(reads, alsoMeant);
   if (begun.length > 0) return oneOf(begun);
   return named ? oneOf(await findByCoordinationPrefix(reads, named)) : { kind: "unknown" };
 }
 
-/** The only open question, where there is one only. */
+/** The only open question, where there is one only. @throws CoordinationError of a damaged log that may have another */
 export async function findOnlyQuestion(
   reads: QuestionReads,
   ownerSession?: SessionKey,
 ): Promise<NamedQuestion> {
   const owned = ownerSession ? { ownerSession } : {};
   const query = { wanted: "open", limit: CANDIDATES_MAX, isOfPeople: true, ...owned } as const;
-  return oneOf(await findNewestQuestions(reads, query));
+  const { questions, unreadable } = await findNewestQuestions(reads, query);
+  if (questions.length < 2) await refuseDamaged(reads, unreadable);
+  return oneOf(questions);
+}
+
+/** Reads damaged logs again, so that the first of them says what is wrong. @throws CoordinationError */
+async function refuseDamaged(reads: QuestionReads, unreadable: readonly CoordinationId[]): Promise<void> {
+  for (const runId of unreadable) await reads.view(runId);
 }
 
 function oneOf(found: readonly FoundQuestion[]): NamedQuestion {

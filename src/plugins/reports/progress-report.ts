@@ -6,6 +6,7 @@ import {
   type ProgressView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { readProgressLines } from "../../agents/coordination/runtime/log/read-progress.ts";
+import { readUnlessDamaged } from "../../agents/coordination/runtime/log/read-state.ts";
 import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import type { ReportedLedger } from "./reported-ledger.ts";
 
@@ -60,7 +61,7 @@ export async function findNewestProgress(reader: ReportedLedger, limit: number):
   const found: FoundProgress[] = [];
   let looked = 0;
   for await (const { runId } of listRuns(reader, { status: "running" })) {
-    const view = await readCoordination(reader, runId);
+    const view = await readUnlessDamaged(() => readCoordination(reader, runId));
     const reports = view && (await readProgressReports(reader, view));
     for (const { stepId, name } of view?.steps ?? []) {
       const progress = reports?.get(stepId);

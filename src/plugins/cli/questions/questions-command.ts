@@ -1,6 +1,7 @@
 /** Owns: `questions` and `questions show`. Does not own: answering (`answer-commands.ts`). */
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import type { LedgerReader } from "../../ledger-reader.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import {
@@ -86,9 +87,10 @@ async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<
   await withLedger(host, options, async (reader) => {
     // One more than is shown tells whether there are more.
     const query = { wanted, limit: limit + 1 };
-    const found = await (options.coordination === undefined
+    const { questions: found, unreadable } = await (options.coordination === undefined
       ? findNewestQuestions(createQuestionReads(reader), query)
       : questionsOf(reader, options.coordination, query));
+    if (unreadable.length > 0) await host.stderr.write(describeUnreadable(host, unreadable.length));
     const reports: QuestionReport[] = [];
     for (const each of found.slice(0, limit))
       reports.push(await createQuestionReport(reader, each, { isForOperator: true }));
@@ -106,8 +108,13 @@ async function questionsOf(
   reader: LedgerReader,
   id: string,
   { wanted, limit }: { readonly wanted: Wanted; readonly limit: number },
-): Promise<FoundQuestion[]> {
-  return selectQuestions(await findCoordination(reader, id), wanted).slice(0, limit);
+): ReturnType<typeof findNewestQuestions> {
+  const view = await findCoordination(reader, id);
+  return { questions: selectQuestions(view, wanted).slice(0, limit), unreadable: [] };
+}
+
+function describeUnreadable({ program }: CliHost, count: number): string {
+  return `The questions of ${formatCount(count, "damaged coordination")} cannot be read: run \`${program} verify\`.\n`;
 }
 
 const NOTHING: Readonly<Record<Wanted, string>> = {

@@ -272,20 +272,28 @@ function parseServer(text: string): [name: string, url: string] {
   return [name, url];
 }
 
-/** The scopes that a token needs for each tool. @throws CoordinationError `INPUT_INVALID` */
+/**
+ * The scopes that a token needs for each tool: of a tool that is named twice, all of both. @throws CoordinationError
+ * `INPUT_INVALID` where a tool has none
+ */
 export function readToolScopes(option: string, texts: readonly string[]): Readonly<Record<string, string[]>> {
-  return Object.fromEntries(
-    texts.map((text) => {
-      const [tool, scopes] = parsePair(option, "<tool>=<scope>,...", text);
-      return [
-        tool,
-        scopes
-          .split(",")
-          .map((scope) => scope.trim())
-          .filter((scope) => scope !== ""),
-      ];
-    }),
-  );
+  const toolScopes = new Map<string, string[]>();
+  for (const text of texts) {
+    const [tool, scopes] = parseToolScopes(option, text);
+    toolScopes.set(tool, [...new Set([...(toolScopes.get(tool) ?? []), ...scopes])]);
+  }
+  return Object.fromEntries(toolScopes);
+}
+
+function parseToolScopes(option: string, text: string): [tool: string, scopes: string[]] {
+  const form = "<tool>=<scope>,...";
+  const [tool, listed] = parsePair(option, form, text);
+  const scopes = listed
+    .split(",")
+    .map((scope) => scope.trim())
+    .filter((scope) => scope !== "");
+  if (scopes.length === 0) throw createInputError(`${option}: expected ${form}, got ${text}`);
+  return [tool, scopes];
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -225,18 +225,20 @@ function tell(
     const session = sessionOf(message);
     const { findNewestQuestions: newestQuestions } = await import("../../reports/find-questions.ts");
     const { createQuestionReport: questionReport } = await import("../../reports/question-report.ts");
-    const found = await newestQuestions(reads, {
+    const { questions: found, unreadable } = await newestQuestions(reads, {
       wanted: "open",
       limit: QUESTIONS_MAX + 1,
       ...(!isAll && session && { ownerSession: session }),
     });
-    if (found.length === 0)
+    const damaged =
+      unreadable.length > 0 ? ["Questions of a damaged coordination cannot be read: run `verify`."] : [];
+    if (found.length + damaged.length === 0)
       return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
     const lines: string[] = [];
     for (const each of found.slice(0, QUESTIONS_MAX))
       lines.push(await formatQuestionLine(await questionReport(reads, each, { isForOperator: false })));
     const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
-    return [...lines, ...more].join("\n");
+    return [...lines, ...more, ...damaged].join("\n");
   });
 }
 

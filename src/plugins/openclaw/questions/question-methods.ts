@@ -53,7 +53,7 @@ export function tellQuestions(use: UsePlans, params: unknown): Promise<MethodAns
   return read({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (query) =>
     use(async (_, runtime) => {
       const { reads } = await runtime.coordinator();
-      if (!("questionId" in query)) return answer({ questions: await listQuestions(reads, query) });
+      if (!("questionId" in query)) return answer(await listQuestions(reads, query));
       const { findQuestion } = await loadFind();
       const named = await findQuestion(reads, query.questionId);
       return named.kind === "found"
@@ -66,19 +66,18 @@ export function tellQuestions(use: UsePlans, params: unknown): Promise<MethodAns
 async function listQuestions(
   reads: QuestionReads,
   { coordinationId, which, limit }: Exclude<z.output<typeof questionsParams>, { questionId: string }>,
-): Promise<QuestionReport[]> {
+): Promise<object> {
   const { findNewestQuestions: newestQuestions, selectQuestions: questionsIn } = await loadFind();
   const wanted: Wanted = which;
   const view = coordinationId && (await reads.view(coordinationId));
   const found =
     coordinationId === undefined
       ? await newestQuestions(reads, { wanted, limit })
-      : view
-        ? questionsIn(view, wanted).slice(0, limit)
-        : [];
-  const reports: QuestionReport[] = [];
-  for (const each of found) reports.push(await reportOf(reads, each));
-  return reports;
+      : { questions: view ? questionsIn(view, wanted).slice(0, limit) : [], unreadable: [] };
+  const questions: QuestionReport[] = [];
+  for (const each of found.questions) questions.push(await reportOf(reads, each));
+  const unreadable = found.unreadable.length;
+  return { questions, ...(unreadable > 0 && { unreadable }) };
 }
 
 async function reportOf(reads: QuestionReads, found: FoundQuestion): Promise<QuestionReport> {

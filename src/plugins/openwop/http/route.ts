@@ -94,6 +94,10 @@ interface RouteDescription {
   readonly queries?: readonly RouteQuery[];
   readonly status: number;
   readonly answer: z.ZodType;
+  /** The same request of somebody else of the tenant is another one: each person's answer counts. */
+  readonly isPersonal?: boolean;
+  /** The tag in the body of its answer is a header, too. */
+  readonly isTagged?: boolean;
   /** Not found, rather than refused, without a token. */
   readonly isHidden?: boolean;
   /** Statuses of refusals, besides 400, 401, 429 and 500. */

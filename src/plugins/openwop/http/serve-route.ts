@@ -237,7 +237,8 @@ async function answerPost(
     tenant: keyspaceOf(route, ask),
     endpoint: `${route.method} ${route.path}`,
     key,
-    asked: [context.req.param(), body],
+    asked: [context.req.param(), body, ...listConditions(ask)],
+    ...(route.isTagged && { headersOf: readTagHeader }),
   };
   const { host, clock, newRunId } = dependencies;
   return await runOnceForKey({ requests: host.requests, clock, newRunId }, keyed, async (runId) =>
@@ -245,9 +246,23 @@ async function answerPost(
   );
 }
 
-/** Returns the keyspace, so that holders of different interrupt tokens share no keys. */
-function keyspaceOf({ auth }: Route, ask: Ask): string {
-  return auth === "bearer" ? ask.caller.tenant : createTokenKeyspace(ask);
+/** Without a condition there is nothing in its place: keys of processes before this one stay good. */
+function listConditions({ header }: Ask): readonly string[] {
+  const ifMatch = header("if-match");
+  return ifMatch === undefined ? [] : [ifMatch];
+}
+
+function readTagHeader(body: unknown): Readonly<Record<string, string>> {
+  const { etag } = body as { readonly etag?: unknown };
+  return typeof etag === "string" ? { etag } : {};
+}
+
+/** Returns the keyspace, so that holders of different interrupt tokens, and people who answer, share no keys. */
+function keyspaceOf({ auth, isPersonal = false }: Route, ask: Ask): string {
+  if (auth !== "bearer") return createTokenKeyspace(ask);
+  const { tenant, principal } = ask.caller;
+  // No tenant has an "@" in its name.
+  return isPersonal ? `${tenant}@${hash("sha256", principal).slice(0, 32)}` : tenant;
 }
 
 function createTokenKeyspace({ caller, param }: Ask): string {

@@ -25,6 +25,7 @@ export const interruptRoutes: readonly Route[] = [
     operationId: "resolveInterrupt",
     summary: "Answers the open interrupt of a node.",
     auth: "bearer",
+    isPersonal: true,
     status: 200,
     refusals: [403, 404, 409, 410, 422, 503],
     body: resolveBody,

@@ -59,6 +59,7 @@ export const workspaceRoutes: readonly Route[] = [
     operationId: "putWorkspaceFile",
     auth: "bearer",
     summary: "Writes a file as its next version.",
+    isTagged: true,
     status: 200,
     refusals: [409, 413, 415],
     body: putBody,

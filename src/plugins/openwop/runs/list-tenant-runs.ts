@@ -14,13 +14,17 @@ export interface RunsWanted {
 
 export interface TenantRuns {
   readonly runs: readonly WorkflowEntry[];
-  /** Whether there may be more after the last. */
-  readonly isMore: boolean;
+  /**
+   * Where to go on: the last of the runs where the limit cut them, else the last entry that was looked at. Absent: there
+   * are no more.
+   */
+  readonly next?: { readonly ordinal: number };
 }
 
 const PAGE = 500;
 const LOOKED_AT_MAX = 10_000;
 
+/** Lists runs of the caller's tenant, none of them twice where one goes on after `next`. */
 export async function listTenantRuns(
   { runs: store }: RunAccess,
   { tenant }: Caller,
@@ -37,13 +41,17 @@ export async function listTenantRuns(
       ...(last && { after: last }),
     });
     for (const entry of page.filter((each) => isWanted(each))) {
-      if (runs.length === limit) return { runs, isMore: true };
+      if (runs.length === limit) return createCut(runs, runs.at(-1));
       runs.push(entry);
     }
-    if (page.length < PAGE) return { runs, isMore: false };
+    if (page.length < PAGE) return { runs };
     last = page.at(-1);
   }
-  return { runs, isMore: true };
+  return createCut(runs, last);
+}
+
+function createCut(runs: readonly WorkflowEntry[], next: RunsWanted["after"]): TenantRuns {
+  return { runs, ...(next && { next: { ordinal: next.ordinal } }) };
 }
 
 function isAsking({ summary: { status } }: WorkflowEntry): boolean {

@@ -13,6 +13,8 @@ export interface OpenQuery {
 
 export interface QuestionsList {
   readonly questions: readonly ShownQuestion[];
+  /** Coordinations whose logs are damaged, so that their questions are not here; absent where there are none. */
+  readonly unreadable?: number;
 }
 
 /** As `questions --json`; what an agent asked (`asked`) only where it is not withheld, or with the right `results`. */

@@ -33,9 +33,10 @@ export async function listQuestions(
 ): Promise<QuestionsList> {
   const wanted = isOpen ? "open" : "all";
   const questions: ShownQuestion[] = [];
-  for (const found of await findNewestQuestions(createQuestionReads(reader), { wanted, limit }))
-    questions.push(await showQuestion(reader, found, rights));
-  return { questions };
+  const newest = await findNewestQuestions(createQuestionReads(reader), { wanted, limit });
+  for (const found of newest.questions) questions.push(await showQuestion(reader, found, rights));
+  const unreadable = newest.unreadable.length;
+  return { questions, ...(unreadable > 0 && { unreadable }) };
 }
 
 /** By its whole id; `undefined` where there is none. */

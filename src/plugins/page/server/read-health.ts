@@ -1,6 +1,7 @@
 /** Owns: how the installation is: what is open, the lanes, the ledger's size, and what was recorded in each hour of the last day. */
 import { epochMsOf, type EpochMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import { readPastDamage } from "../../../agents/coordination/runtime/log/read-appended.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import { readContents } from "../../reports/contents-report.ts";
 import type { HealthReport, HourCounts } from "../contract/health.ts";
@@ -90,12 +91,13 @@ async function beginCounting(reader: ReportedLedger, now: EpochMs): Promise<Coun
   return { byHour: new Map(), reached: Math.max(since, oldest), isCut: oldest > since };
 }
 
+/** Events that cannot be read are left out. */
 async function takeNewEvents(reader: ReportedLedger, counted: Counted): Promise<void> {
-  for (;;) {
-    const page = await reader.readAppended({ filter: {}, limit: EVENTS_PER_PAGE, after: counted.reached });
-    for (const event of page.items) countEvent(counted.byHour, event);
-    counted.reached = page.reached;
-    if (page.items.length < EVENTS_PER_PAGE) return;
+  const newest = await reader.newestPosition();
+  while (counted.reached < newest) {
+    const slice = await readPastDamage(reader, { limit: EVENTS_PER_PAGE, after: counted.reached });
+    for (const event of slice.items) countEvent(counted.byHour, event);
+    counted.reached = slice.reached;
   }
 }
 

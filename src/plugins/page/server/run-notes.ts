@@ -4,8 +4,8 @@ import {
   CONFLICTS_NAME,
   QUESTIONS_NAME,
 } from "../../../agents/coordination/contracts/coordination-summary.ts";
-import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { readCoordination } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { isLogDamage } from "../../../agents/coordination/runtime/log/read-state.ts";
 import type { ReportedLedger } from "../../reports/reported-ledger.ts";
 import type { RunEntry } from "../../reports/find-coordination.ts";
 
@@ -52,8 +52,7 @@ async function readAnew(reader: ReportedLedger, { runId, length, summary }: RunE
     const [last] = await reader.read(runId, { from: Math.max(0, length - 1), limit: 1 });
     return { kind, ...(last && { endedAtMs: epochMsOf(last.timestamp) }), questions: 0, conflicts: 0 };
   } catch (error) {
-    if (isCoordinationError(error) && error.code === "EVENT_UNREADABLE")
-      return { kind: "coordination", questions: 0, conflicts: 0 };
+    if (isLogDamage(error)) return { kind: "coordination", questions: 0, conflicts: 0 };
     throw error;
   }
 }

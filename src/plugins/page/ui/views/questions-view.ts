@@ -1,6 +1,6 @@
 /** Owns: the open questions and answering them, by the keyboard too: up and down, A approves, D denies. */
 import { html, nothing, type PropertyValues, type TemplateResult } from "lit";
-import { formatDuration } from "../../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatDuration } from "../../../../agents/coordination/std/quantities.ts";
 import type { AnswerBody, Done } from "../../contract/actions.ts";
 import type { QuestionDetail, QuestionsList, ShownQuestion } from "../../contract/questions.ts";
 import {
@@ -78,8 +78,10 @@ class QuestionsView extends LoadedElement<QuestionsList> {
       ${super.render()}`;
   }
 
-  protected override show({ questions }: QuestionsList): TemplateResult {
-    return html`${showEmpty(questions.length === 0, "Nobody waits for an answer.")}
+  protected override show({ questions, unreadable = 0 }: QuestionsList): TemplateResult {
+    const damaged = `The questions of ${formatCount(unreadable, "damaged coordination")} cannot be read: run \`verify\`.`;
+    return html`${showEmpty(questions.length === 0 && unreadable === 0, "Nobody waits for an answer.")}
+      ${showEmpty(unreadable > 0, damaged)}
       <div class="split">
         <ul
           class="cards"

@@ -202,6 +202,18 @@ describe("plan validate", () => {
     expect(performance.now() - began).toBeLessThan(15_000);
   });
 
+  test("slip upon slip in a JSON file takes as long as in a YAML file", async () => {
+    const text = `x: ${"}".repeat(30_000)}`;
+    const measure = async (extension: string): Promise<number> => {
+      const began = performance.now();
+      expect((await problemsOf(text, extension)).length).toBeGreaterThan(0);
+      return performance.now() - began;
+    };
+    await problemsOf("x: }", ".json");
+    const yamlMs = await measure(".yaml");
+    expect(await measure(".json")).toBeLessThan(yamlMs * 5 + 500);
+  });
+
   test.each([
     ["JSON", BOUNDS.planFileBytesMax, ".json"],
     ["YAML", BOUNDS.planYamlBytesMax, ".yaml"],

@@ -119,6 +119,19 @@ describe("events", () => {
     expect(caused.length).toBeGreaterThan(1);
   });
 
+  test("that a plan caused are found by its id also where that ends as the id of an event does", async () => {
+    using other = createTempFolder();
+    const ledger = other.file("ledger.sqlite");
+    const first = { ...RESEARCH, id: "release:2026" };
+    await recordLedger(ledger, [first, LATER]);
+    const find = async (cause: string): Promise<string[]> => {
+      const { stdout } = await runCli(["list", "--cause", cause, "--json", "--ledger", ledger]);
+      return (JSON.parse(stdout) as { coordinationId: string }[]).map(({ coordinationId }) => coordinationId);
+    };
+    expect(await find("release:2026")).toEqual([LATER.id]);
+    expect(await find("release:2026:0")).toEqual([first.id]);
+  });
+
   test("of a time are those that were recorded in it, from its beginning and before its end", async () => {
     const all = [...(await findEvents(RESEARCH.id)), ...(await findEvents(OPEN.id))];
     const found = await findEvents("--since", isoOf(38_900), "--until", isoOf(65_000));

@@ -62,6 +62,23 @@ function writePolicyFile(text: string): string {
 
 describe("replay", () => {
   test.each([
+    [["--to", "0"], "--to: expected a place behind 0, got 0"],
+    [["--from", "5", "--to", "2"], "--to: expected a place behind 5, got 2"],
+    [["--from", "5", "--to", "5"], "--to: expected a place behind 5, got 5"],
+  ])("%j is refused as what was asked for, not as a fault of the log", async (args, message) => {
+    const { stdout, exitCode } = await runCli([
+      "replay",
+      RESEARCH.id,
+      ...args,
+      "--ledger",
+      nameSpawns(),
+      "--json",
+    ]);
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID", message } });
+  });
+
+  test.each([
     [RESEARCH.id, nameSpawns],
     [OPEN.id, nameSpawns],
     [RUNNING_PLAN.id, namePlans],

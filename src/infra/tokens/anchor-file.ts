@@ -1,5 +1,5 @@
 /** Owns: anchors in files: one is replaced as a whole, and never what is no plain file. */
-import { lstatSync, readFileSync } from "node:fs";
+import { lstatSync, readFileSync, type Stats } from "node:fs";
 import {
   ANCHOR_BYTES_MAX,
   createAnchorError,
@@ -11,7 +11,7 @@ import { createWholeFile, isTaken, replaceWholeFile } from "../../platform/whole
 
 /** Returns the anchor that lies there, `undefined` where nothing does. @throws CoordinationError `INPUT_INVALID` for anything else */
 export function readAnchorFile(path: string): LedgerAnchor | undefined {
-  const found = lstatSync(path, { throwIfNoEntry: false });
+  const found = findFile(path);
   if (!found) return undefined;
   if (!found.isFile())
     throw createAnchorError(path, "is there and is no plain file, so it is not replaced; name another file");
@@ -35,6 +35,14 @@ export function writeAnchorFile(
   } catch (cause) {
     if (isTaken(cause)) throw createAnchorError(path, "was made by somebody else meanwhile; try again");
     throw createAnchorError(path, `cannot be written (${codeOf(cause)})`);
+  }
+}
+
+function findFile(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch (cause) {
+    throw createAnchorError(path, `cannot be looked at (${codeOf(cause)})`);
   }
 }
 

@@ -41,7 +41,8 @@ export function checkNode(version: string): Check {
     : { name, status: "ok", message: `Node.js ${version}` };
 }
 
-export function checkConfig(switches: Switches | undefined, program: string): Check[] {
+/** `switches`: an error where the file cannot be read for what it is. */
+export function checkConfig(switches: Switches | CoordinationError | undefined, program: string): Check[] {
   const enable = `Run \`${program} enable\`.`;
   if (!switches) {
     const message = "OpenClaw's configuration cannot be read from here";
@@ -54,6 +55,7 @@ export function checkConfig(switches: Switches | undefined, program: string): Ch
       },
     ];
   }
+  if (isCoordinationError(switches)) return [createFailedCheck("config", switches)];
   const { phase1, pluginEnabled, conversationAccess, excluded } = switches;
   if (isCoordinationError(phase1)) return [createFailedCheck("config", phase1)];
   const isWanted = phase1.enabled;
@@ -134,6 +136,12 @@ export function checkPlainFile(name: string, path: string, fault: string | undef
   if (fault === undefined) return [];
   const advice = "Put a plain file of your own in its place, or remove it.";
   return [{ name, status: "fail", message: `${path} ${fault}`, advice }];
+}
+
+/** Returns the failed check of a file that the system does not let this user look at. */
+export function checkUnseen(name: string, path: string, code: string): Check {
+  const { advice } = ERROR_CODES.LEDGER_UNAVAILABLE;
+  return { name, status: "fail", message: `${path} cannot be looked at (${code})`, advice };
 }
 
 /** `server` is where the ledger is, unless it is a file. */

@@ -1,12 +1,13 @@
 /** Owns: `doctor`: looking at the installation and saying what is wrong with it. It changes nothing. */
 import { existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { isCoordinationError, type CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import { findFileFault } from "../../platform/plain-file.ts";
-import { readSwitches } from "../openclaw/host/operator-config.ts";
+import { readSwitches, type ReadConfig } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
   checkBackup,
@@ -20,6 +21,7 @@ import {
   checkPlainFile,
   checkPrivacy,
   checkQuestions,
+  checkUnseen,
   type Check,
 } from "./doctor-checks.ts";
 import {
@@ -61,13 +63,14 @@ async function runDoctor(host: CliHost, options: ReaderOptions): Promise<void> {
 }
 
 async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]> {
-  const read = await host.config.read().catch(() => undefined);
+  const read = await readConfig(host);
   const path = await describeLedgerPath(host, options);
   const { readHealthBeside } = await loadLedgerReader();
-  const switches = read && readSwitches(read.config);
+  const setting = isCoordinationError(read) ? read : read && readSwitches(read.config);
+  const switches = isCoordinationError(setting) ? undefined : setting;
   return [
     checkNode(host.nodeVersion),
-    ...checkConfig(switches, host.program),
+    ...checkConfig(setting, host.program),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
     ...((await isLedgerFile(path)) ? checkFiles(path) : []),
     ...(await checkLedgerContent(host, options)),
@@ -76,27 +79,44 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
   ];
 }
 
+/** The configuration, or why the file that is there cannot be read; `undefined` where none is found from here. */
+async function readConfig(host: CliHost): Promise<ReadConfig | CoordinationError | undefined> {
+  return host.config.read().catch((error: unknown) => (isCoordinationError(error) ? error : undefined));
+}
+
 /** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
 const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
 
 function checkFiles(path: string): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
-  const readFacts = (file: string) => statSync(file, { throwIfNoEntry: false });
-  const { type, bavail, bsize } = statfsSync(findExistingFolder(folder));
+  const listPrivacy = (name: string, file: string, mode: number) =>
+    lookAt(name, file, () => [
+      checkPrivacy(name, statSync(file, { throwIfNoEntry: false }), { path: file, mode, uid }),
+    ]);
   return [
-    checkPrivacy("ledger-folder", readFacts(folder), { path: folder, mode: 0o700, uid }),
-    checkPrivacy("ledger-file", readFacts(path), { path, mode: 0o600, uid }),
-    ...KEY_FILES.map((name) => {
-      const key = join(folder, name);
-      return checkPrivacy(name, readFacts(key), { path: key, mode: 0o600, uid });
-    }),
+    ...listPrivacy("ledger-folder", folder, 0o700),
+    ...listPrivacy("ledger-file", path, 0o600),
+    ...KEY_FILES.flatMap((name) => listPrivacy(name, join(folder, name), 0o600)),
     ...[path, `${path}-wal`, `${path}-shm`, ...KEY_FILES.map((name) => join(folder, name))].flatMap((file) =>
-      checkPlainFile("plain-files", file, findFileFault(file)),
+      lookAt("plain-files", file, () => checkPlainFile("plain-files", file, findFileFault(file))),
     ),
-    checkDurability(type),
-    checkDisk(bavail * bsize),
+    ...lookAt("disk", folder, () => {
+      const { type, bavail, bsize } = statfsSync(findExistingFolder(folder));
+      return [checkDurability(type), checkDisk(bavail * bsize)];
+    }),
   ];
+}
+
+/** Looks at a file; where this user may not, or its links lead in a circle, that is the check, and a failed one. */
+function lookAt(name: string, path: string, look: () => Check[]): Check[] {
+  try {
+    return look();
+  } catch (error) {
+    const code = error instanceof Error && "syscall" in error && "code" in error ? error.code : undefined;
+    if (typeof code !== "string") throw error;
+    return [checkUnseen(name, path, code)];
+  }
 }
 
 /** The folder itself or the nearest one above it that exists. */

@@ -67,9 +67,14 @@ async function explainJson(text: string): Promise<Loaded> {
   const named = placeNamed(text);
   if (named) return refuse([named]);
   if (text.length > BOUNDS.planYamlBytesMax) return refuse([createProblem(1, 1, "this is not JSON")]);
-  const { parseDocument } = await import("yaml");
-  const [error] = parseWithinStack(() => parseDocument(text, { schema: "json" }))?.errors ?? [];
-  return refuse([error ? createSyntaxProblem(error) : createProblem(1, 1, "this is not JSON")]);
+  const yaml = await import("yaml");
+  if (isNestedTooDeeply(text, yaml)) return refuse([createProblem(1, 1, TOO_DEEP)]);
+  const lineCounter = new yaml.LineCounter();
+  const slip = parseWithinStack(() => {
+    const [first, second] = documentsOf(text, yaml, { lineCounter, schema: "json" });
+    return [...(first ? listSyntaxSlips(first) : []), ...(second ? [describeSecond(second)] : [])][0];
+  });
+  return refuse([slip ? createSlipProblem(slip, lineCounter) : createProblem(1, 1, "this is not JSON")]);
 }
 
 function placeNamed(text: string): PlanProblem | undefined {
@@ -93,16 +98,13 @@ async function parseYaml(text: string): Promise<Loaded> {
   const lineCounter = new yaml.LineCounter();
   const slips: Slip[] = [];
   const document = parseWithinStack(() => {
-    const [first, second] = documentsOf(text, yaml, lineCounter);
+    const [first, second] = documentsOf(text, yaml, { lineCounter });
     if (first) slips.push(...listSyntaxSlips(first), ...listSlips(first, yaml));
-    if (second) slips.push({ offset: second.range[0], message: "a second document begins here; remove it" });
+    if (second) slips.push(describeSecond(second));
     return first;
   });
   if (!document) return refuse([createProblem(1, 1, TOO_DEEP)]);
-  const problems = slips.slice(0, PROBLEMS_MAX).map(({ offset, message }) => {
-    const { line, col } = lineCounter.linePos(offset);
-    return createProblem(Math.max(line, 1), Math.max(col, 1), message);
-  });
+  const problems = slips.slice(0, PROBLEMS_MAX).map((slip) => createSlipProblem(slip, lineCounter));
   return problems.length > 0 ? refuse(problems) : valueOf(document);
 }
 
@@ -124,10 +126,14 @@ function isNestedTooDeeply(text: string, { Lexer }: typeof Yaml): boolean {
 }
 
 /** Returns at most two documents. Parsing stops after a few errors, because two million would not fit into memory. */
-function documentsOf(text: string, yaml: typeof Yaml, lineCounter: Yaml.LineCounter): Yaml.Document.Parsed[] {
+function documentsOf(
+  text: string,
+  yaml: typeof Yaml,
+  { lineCounter, schema }: { readonly lineCounter: Yaml.LineCounter; readonly schema?: "json" },
+): Yaml.Document.Parsed[] {
   const tokens = new yaml.Parser(lineCounter.addNewLine).parse(text);
   // The parser would compare every key with every other; one pass with a set finds the same.
-  const composer = new yaml.Composer({ uniqueKeys: false, logLevel: "error" });
+  const composer = new yaml.Composer({ uniqueKeys: false, logLevel: "error", ...(schema && { schema }) });
   const [first, second] = composer.compose(takeUntilErrors(tokens), true, text.length);
   return [first, second].filter((document) => document !== undefined);
 }
@@ -221,9 +227,13 @@ function listDuplicates({ items }: Yaml.YAMLMap): Slip[] {
   });
 }
 
-function createSyntaxProblem({ message, linePos }: Yaml.YAMLError): PlanProblem {
-  const { line = 1, col = 1 } = linePos?.[0] ?? {};
-  return createProblem(line, col, sentenceOf(message));
+function describeSecond({ range }: Yaml.Document.Parsed): Slip {
+  return { offset: range[0], message: "a second document begins here; remove it" };
+}
+
+function createSlipProblem({ offset, message }: Slip, lineCounter: Yaml.LineCounter): PlanProblem {
+  const { line, col } = lineCounter.linePos(offset);
+  return createProblem(Math.max(line, 1), Math.max(col, 1), message);
 }
 
 /** Aliases of aliases can still grow beyond all bounds. */

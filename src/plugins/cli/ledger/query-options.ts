@@ -95,10 +95,15 @@ function parseTimes({ since, until }: QueryOptions, now: EpochMs): LedgerFilter 
   return { ...(from !== undefined && { since: from }), ...(before !== undefined && { until: before }) };
 }
 
-/** The id of an event, or of a coordination, either by a unique prefix. */
+/**
+ * The id of an event, or of a coordination, either by a unique prefix. The id of a plan may end as that of an event does: where the
+ * ledger has exactly this coordination, it is meant.
+ */
 async function resolveCause(reader: LedgerReader, text: string): Promise<NonNullable<LedgerFilter["cause"]>> {
   const [, prefix, sequence] = /^(.+):(\d{1,15})$/u.exec(text) ?? [];
   if (prefix === undefined) return { coordinationId: await resolveKnown(reader, text) };
+  const [exact] = await reader.read(text as CoordinationId, { from: 0, limit: 1 });
+  if (exact) return { coordinationId: exact.runId };
   const coordinationId = await resolveKnown(reader, prefix);
   return { coordinationId, eventId: createEventId(coordinationId, Number(sequence)) };
 }

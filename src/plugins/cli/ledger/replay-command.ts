@@ -69,10 +69,13 @@ async function replay(host: CliHost, id: string, options: ReplayOptions): Promis
 }
 
 async function replayLog(reader: LedgerReader, id: string, options: ReplayOptions): Promise<ReplayOutcome> {
-  const policy = options.policy === undefined ? undefined : await readPolicyFile(options.policy);
+  const from = placeIn(options.from, "--from") ?? 0;
   const to = placeIn(options.to, "--to");
+  if (to !== undefined && to <= from)
+    throw new CoordinationError("INPUT_INVALID", `--to: expected a place behind ${from}, got ${to}`);
+  const policy = options.policy === undefined ? undefined : await readPolicyFile(options.policy);
   const replayed = await replayCoordination(reader, await resolveId(reader, id), {
-    from: placeIn(options.from, "--from") ?? 0,
+    from,
     ...(to !== undefined && { to }),
     ...(policy && { policy }),
   });

@@ -32,6 +32,7 @@ export async function forkCoordination(
       "INPUT_INVALID",
       "--wait: a dry run starts nothing, so there is nothing to wait for",
     );
+  if (options.as === "") throw new CoordinationError("INPUT_INVALID", "--as: expected an id, got nothing");
   const payload = await ask(host, source, options);
   if (!payload) return;
   const forked = readForked(payload);

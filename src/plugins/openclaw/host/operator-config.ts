@@ -32,7 +32,7 @@ export interface EnableOptions {
 export interface OperatorConfig {
   /** The configuration as the host has read it. Absent outside of the host: to read it there loads the whole host. */
   readonly known?: object;
-  /** `undefined` where the configuration cannot be read from here. */
+  /** `undefined` where the configuration cannot be read from here. @throws CoordinationError `CONFIG_INVALID` for a slip in its syntax */
   read(): Promise<ReadConfig | undefined>;
   /**
    * Applies what `plan` says of the newest configuration, and returns it.
@@ -265,14 +265,48 @@ async function readFromHost(): Promise<ReadConfig | undefined> {
     skipPluginValidation: true,
     observe: false,
   });
+  refuseUnparsed(snapshot);
   return { config: snapshot.sourceConfig, path: snapshot.path };
+}
+
+/** A configuration file as the host has read it, as far as it is looked at here. */
+interface FileSnapshot {
+  readonly path: string;
+  readonly exists: boolean;
+  /** `null` where it could not be read. */
+  readonly raw: string | null;
+  readonly parsed: unknown;
+  readonly valid: boolean;
+  readonly issues: readonly { readonly message: string }[];
+}
+
+/** Its advice is about the file as a whole, not about the plugin's part of it. */
+class UnparsedConfigError extends CoordinationError {
+  override get advice(): string {
+    return "Correct the syntax of the file by hand; until then nothing is changed in it.";
+  }
+}
+
+/**
+ * The host takes a file that it cannot parse for an empty one, and would write the changes in place of all that it says.
+ * A file in which nothing stands has nothing to lose.
+ */
+function refuseUnparsed({ path, exists, raw, parsed, valid, issues }: FileSnapshot): void {
+  const isUnparsed = exists && !valid && isRecord(parsed) && Object.keys(parsed).length === 0;
+  if (!isUnparsed || raw?.trim() === "") return;
+  const [issue] = issues;
+  throw new UnparsedConfigError(
+    "CONFIG_INVALID",
+    `${path}: ${issue?.message ?? "the configuration cannot be read"}`,
+  );
 }
 
 async function changeThroughHost(plan: (config: unknown) => readonly ConfigChange[]): Promise<ChangedConfig> {
   try {
     const { mutateConfigFile } = await loadMutation();
     const { path, result } = await mutateConfigFile({
-      mutate: (draft) => {
+      mutate: (draft, { snapshot }) => {
+        refuseUnparsed(snapshot);
         const changed = plan(draft);
         applyChanges(draft, changed);
         return changed;

@@ -1,8 +1,9 @@
 /** Words of children on their way to a chat. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { createChatGuard, type ChatGuard } from "../../src/plugins/openclaw/withholding/chat-guard.ts";
-import { createSpokenWords } from "../../src/plugins/openclaw/runtime-access/spoken-words.ts";
+import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import type { ChildWords } from "../../src/agents/coordination/runtime/results/child-words.ts";
 import { listEvents, waitUntilQuiet } from "../core/gates-world.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
@@ -14,15 +15,20 @@ interface Scene extends OnStage {
   readonly guard: ChatGuard;
   /** The host's transcripts, by session: all that it said. */
   readonly transcripts: Map<string, readonly (readonly Part[])[]>;
+  /** As the guard has them; a test may replace what they do. */
+  readonly childWords: { -readonly [K in keyof ChildWords]: ChildWords[K] };
+  readonly warnings: string[];
 }
 
 async function createScene(): Promise<Scene> {
   const stage = await onStage();
   const transcripts = new Map<string, readonly (readonly Part[])[]>();
+  const warnings: string[] = [];
+  const childWords = { ...stage.coordinator.childWords };
   const logger = {
     debug: () => undefined,
     info: () => undefined,
-    warn: () => undefined,
+    warn: (_: object, line: string) => void warnings.push(line),
     error: () => undefined,
   };
   const store = stage.world.ledger.open(stage.world.clock);
@@ -32,7 +38,7 @@ async function createScene(): Promise<Scene> {
   };
   const runtime = {
     logger,
-    coordinator: () => Promise.resolve({ ...stage.coordinator, reads }),
+    coordinator: () => Promise.resolve({ ...stage.coordinator, reads, childWords }),
     readTranscript: (session: string) =>
       Promise.resolve(
         (transcripts.get(session) ?? []).map((content, index) => ({
@@ -45,7 +51,7 @@ async function createScene(): Promise<Scene> {
   const guard = createChatGuard({
     quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
   });
-  return { ...stage, guard, transcripts };
+  return { ...stage, guard, transcripts, childWords, warnings };
 }
 
 const CHAT = { channelId: "slack" };
@@ -148,34 +154,47 @@ describe("what a child's session says", () => {
   });
 });
 
+describe("where a person wrote to the parent in that chat", () => {
+  it("does not go there in the parent's name, which has not said it", async () => {
+    const scene = await createScene();
+    scene.guard.messageReceived({ ...CHAT, sessionKey: OWNER });
+    await scene.host.says(scene.child.session, [createText("Found it: the code is 4711.")]);
+    expect(await send(scene, OWNER, "Found it: the code is 4711.")).toMatchObject(STOPPED);
+    await scene.host.says(OWNER, [createText("Found it: the code is 4711.")]);
+    expect(await send(scene, OWNER, "Found it: the code is 4711.")).toBeUndefined();
+    await scene.coordinator.stop();
+  });
+
+  it("does not go there in the name of a child that has children and was written to, either", async () => {
+    const scene = await createScene();
+    const { session } = scene.child;
+    scene.guard.messageReceived({ ...CHAT, sessionKey: session });
+    accessGateMemory().spoken.noteOfChild(session, "agent:main:subagent:below", "The code is 4711.");
+    expect(await send(scene, session, "The code is 4711.")).toMatchObject(STOPPED);
+    expect(await send(scene, session, "Here I am.")).toBeUndefined();
+    await scene.coordinator.stop();
+  });
+});
+
+describe("what cannot be recorded", () => {
+  it.each(["its own session", "its parent"])("does not go to a chat in the name of %s either", async (by) => {
+    const scene = await createScene();
+    scene.childWords.recordSuppressed = () => Promise.reject(new Error("the ledger is busy"));
+    await scene.host.says(scene.child.session, [createText("The code is 4711.")]);
+    const session = by === "its parent" ? OWNER : scene.child.session;
+    expect(await send(scene, session, "The code is 4711.")).toMatchObject(STOPPED);
+    await waitUntilQuiet(scene.world);
+    expect(listSuppressed(scene)).toEqual([]);
+    expect(scene.warnings).toEqual(["words of a subagent did not go to a chat"]);
+    await scene.coordinator.stop();
+  });
+});
+
 describe("what others say", () => {
   it("goes to a chat: owners, sessions that are nobody's child, and messages of no session", async () => {
     const scene = await createScene();
     for (const session of [OWNER, "agent:main:subagent:of-another", undefined])
       expect(await send(scene, session, "Hello.")).toBeUndefined();
     await scene.coordinator.stop();
-  });
-
-  it("is remembered before what is recalled of earlier times", () => {
-    const words = createSpokenWords();
-    for (let number = 0; number < 5; number += 1)
-      words.noteOfChild("p", `c-${number}`, `new text ${number}.`);
-    for (let number = 0; number < 8; number += 1)
-      words.recallOfChild("p", `c-${number}`, `old text ${number}.`);
-    expect(words.findChild("p", "New text 0!")).toBe("c-0");
-    expect(words.findChild("p", "old text 2.")).toBe("c-2");
-    expect(words.findChild("p", "old text 3.")).toBeUndefined();
-    words.recallOwn("p", "I say: old text 2.");
-    expect(words.findChild("p", "old text 2.")).toBeUndefined();
-  });
-
-  it("is remembered for so long as there is room", () => {
-    const words = createSpokenWords();
-    for (let number = 0; number < 20; number += 1)
-      words.noteOfChild("p", `c-${number}`, `text number ${number}.`);
-    expect(words.findChild("p", "Text number 19!")).toBe("c-19");
-    expect(words.findChild("p", "text number 1.")).toBe("c-19");
-    expect(words.findChild("p", "text number 11.")).toBeUndefined();
-    expect(words.findChild("p", "...")).toBeUndefined();
   });
 });

@@ -4,6 +4,7 @@ import type { EpochMs, SessionKey } from "../../src/agents/coordination/contract
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { createCompactions } from "../../src/plugins/openclaw/host/compactions.ts";
+import { createHostRunner } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import {
   findRepetition,
@@ -75,6 +76,21 @@ describe("a compaction", () => {
     expect(createCompactions(sessions, createLogger().logger).find(SESSION)).toEqual({ atMs: 7 });
   });
 
+  it("stays in the session's entry when the session's envelope comes into it", async () => {
+    const { host, sessions } = createHostSessions({
+      pluginExtensions: { other: { a: 1 }, coordination: { compaction: { atMs: 7 } } },
+    });
+    const { logger, warnings } = createLogger();
+    const envelope = { coordinationId: "co-1", targetSession: SESSION };
+    const runner = createHostRunner({ agent: { session: sessions } } as never, logger);
+    await runner.bind(envelope as never);
+    expect(host.entry.pluginExtensions).toEqual({
+      other: { a: 1 },
+      coordination: { envelope, compaction: { atMs: 7 } },
+    });
+    expect(warnings).toEqual([]);
+  });
+
   it("is looked for once in a process, and is none where the entry says something else", () => {
     const { host, sessions } = createHostSessions({
       pluginExtensions: { coordination: { compaction: { atMs: "soon" } } },
@@ -139,6 +155,16 @@ describe("a session whose history was compacted", () => {
     expect(await findRepetition(runtime, spawn({ task: "Find the river." }))).toBeUndefined();
     expect(await findRepetition(runtime, spawn({ coordination: { again: true } }))).toBeUndefined();
     expect(await findRepetition(startProcess(sessions, { repeats: "allow" }), spawn())).toBeUndefined();
+  });
+
+  it("takes a JSON text for what it says, with bounds on the child or without", () => {
+    const isAgain = { isMeantAgain: true, problems: [] };
+    expect(spawn({ coordination: '{"again": true}' })).toMatchObject(isAgain);
+    expect(spawn({ coordination: '{"again": true, "write": ["/w"]}' })).toMatchObject(isAgain);
+    expect(spawn({ coordination: '{"again": false}' })).toMatchObject({
+      isMeantAgain: false,
+      problems: [{ code: "ENVELOPE_MALFORMED" }, {}, {}],
+    });
   });
 
   it.each([{ again: false }, { again: true, more: 1 }, "again", null])(

@@ -109,7 +109,7 @@ const WITHHELD_KEY = new Uint8Array(32).fill(7);
 /** Forgets what a process remembers, as its end does. */
 export function forgetAll(): void {
   const holder = globalThis as Record<symbol, unknown>;
-  for (const name of ["gate-memory.4", "runtime"])
+  for (const name of ["gate-memory.5", "runtime"])
     Reflect.deleteProperty(holder, Symbol.for(`openclaw-coordination.${name}`));
   accessGateMemory().key = WITHHELD_KEY;
 }

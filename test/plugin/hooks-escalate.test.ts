@@ -23,6 +23,14 @@ describe("escalate", () => {
     expect(harness.host.channels()).toEqual(["plugin:guard"]);
   });
 
+  it("takes an answer of nobody who can be named as the plugin's", async () => {
+    const harness = createPlugin({ escalate: () => ({ answer: "approve", by: "\u200b" }) });
+    const { outcome, answers } = await harness.escalate();
+    expect(outcome).toEqual({ kind: "delivered", tries: 1 });
+    expect(answers).toMatchObject([{ answer: "approve", through: "plugin:guard" }]);
+    expect(answers[0]?.by).toEqual({ kind: "plugin" });
+  });
+
   it("takes answers later, and says what became of each", async () => {
     const kept: ((value: never) => Promise<unknown>)[] = [];
     const harness = createPlugin({ escalate: (_question, answer) => void kept.push(answer) });

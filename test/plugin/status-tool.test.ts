@@ -17,6 +17,39 @@ import {
 const call = (params: unknown, stub: StubPlans, caller: { sessionKey: string } = { sessionKey: SESSION }) =>
   createPlanTools(stub.use, () => true)("coordination_status", caller, params);
 
+const ENVELOPE = { coordinationId: "co-1", stepId: "write" } as CoordinationEnvelope;
+
+/** A plan whose step `write` has a sibling, with conflicts and claims of both. */
+function createSiblings(child: SessionKey): StubPlans {
+  const steps = [
+    stepView("fetch", { status: "completed" }),
+    stepView("audit", { status: "failed", error: { code: "child_failed", message: "the books are wrong" } }),
+    stepView("write", { childSessionKey: child, dependsOn: ["fetch"] }),
+    stepView("below", { parentStepId: "write" }),
+  ];
+  const createConflict = (number: number, ...stepIds: string[]): object => ({
+    conflictId: `conflict-${number}`,
+    resource: "/w/book",
+    claims: stepIds.map((stepId) => ({ stepId })),
+    contest: { requester: stepIds[0], atMs: START },
+    resolution: { winner: stepIds[1], because: "lease-holder" },
+  });
+  const conflicts = [
+    createConflict(1, "audit", "fetch-2"),
+    createConflict(2, "write", "audit"),
+    createConflict(3, "audit", "write"),
+  ];
+  const times = { acquiredAtMs: START, expiresAtMs: START };
+  const claims = [
+    { token: 1, stepId: "audit", resource: "/w/theirs", ...times },
+    { token: 2, stepId: "write", resource: "/w/mine", ...times },
+  ];
+  return createStubPlans({
+    envelopeForChild: (session) => Promise.resolve(session === child ? ENVELOPE : undefined),
+    reads: { view: () => Promise.resolve(viewOf(steps, { conflicts, claims })) },
+  });
+}
+
 describe("coordination_status", () => {
   const kept = keepOutputs({ points: ["fast"] });
   const child = "agent:research:subagent:1" as SessionKey;
@@ -35,11 +68,12 @@ describe("coordination_status", () => {
     ],
     { plan: { content: kept.ref, steps: 7 } },
   );
-  const envelope = { coordinationId: "co-1", stepId: "write" } as CoordinationEnvelope;
   const stub = createStubPlans({
-    envelopeForChild: (session) => Promise.resolve(session === child ? envelope : undefined),
+    envelopeForChild: (session) => Promise.resolve(session === child ? ENVELOPE : undefined),
     reads: { view: (id) => Promise.resolve(id === "co-1" ? view : undefined), get: kept.get },
   });
+
+  const siblings = createSiblings(child);
 
   it("tells the owner how a coordination stands, with no text of any session", async () => {
     const answer = await call({ coordinationId: "co-1" }, stub);
@@ -85,6 +119,35 @@ describe("coordination_status", () => {
       call({ coordinationId: "co-1", outputsOf }, stub, { sessionKey: child });
     expect((await as("fetch"))["outputs"]).toMatchObject({ kind: "outputs" });
     expect((await as("other"))["outputs"]).toMatchObject({ kind: "none" });
+  });
+
+  it("a child is told of its own step, what that spawned and what it depends on, and of no other (H3)", async () => {
+    const answer = await call({ coordinationId: "co-1" }, siblings, { sessionKey: child });
+    expect(answer).toMatchObject({
+      coordination: {
+        status: "running",
+        counts: { total: 4, ended: 2, byStatus: { completed: 1, failed: 1, running: 2 } },
+        steps: [{ stepId: "fetch" }, { stepId: "write" }, { stepId: "below" }],
+      },
+    });
+    expect(answer["coordination"]).not.toHaveProperty("stepsLeftOut");
+    expect(JSON.stringify(answer)).not.toMatch(/audit|the books are wrong/u);
+  });
+
+  it("a child is told of its own conflicts and claims only (H3)", async () => {
+    const answer = await call({ coordinationId: "co-1" }, siblings, { sessionKey: child });
+    expect(answer).toMatchObject({
+      coordination: {
+        conflicts: {
+          total: 2,
+          open: 0,
+          newest: [{ conflictId: "conflict-3" }, { conflictId: "conflict-2" }],
+        },
+        claims: { total: 1, newest: [{ stepId: "write", resource: "/w/mine" }] },
+      },
+    });
+    const byOwner = await call({ coordinationId: "co-1" }, siblings);
+    expect(byOwner).toMatchObject({ coordination: { conflicts: { total: 3 }, claims: { total: 2 } } });
   });
 
   it("another session cannot tell this coordination from one that does not exist (H3)", async () => {

@@ -59,12 +59,12 @@ export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
     const fields = fieldsOf(value, ["answer", "text", "by"]);
     const answer = oneOf("answer", fields["answer"], ["approve", "deny", "answer"]);
     const text = readOptionalText("text", fields["text"], HOOK_LIMITS.answerCharsMax);
-    const by = readOptionalText("by", fields["by"], HOOK_LIMITS.answererCharsMax);
+    const by = readName("by", fields["by"], HOOK_LIMITS.answererCharsMax);
     if (answer === "answer" && text === undefined) throw new Malformed("an `answer` has a `text`");
     return {
       answer,
       ...(text !== undefined && { text }),
-      ...(by !== undefined && { by: joinIntoOneLine(by) }),
+      ...(by !== undefined && { by }),
     };
   });
 }
@@ -128,6 +128,13 @@ function readOptionalText(name: string, value: unknown, charsMax: number): strin
   if (value.trim() === "" || value.length > charsMax)
     throw new Malformed(`\`${name}\` is empty or longer than ${charsMax} characters`);
   return value;
+}
+
+/** Reads who answered; a name of which nothing can be seen is none. */
+function readName(name: string, value: unknown, charsMax: number): string | undefined {
+  const text = readOptionalText(name, value, charsMax);
+  const line = text === undefined ? "" : joinIntoOneLine(text);
+  return line === "" ? undefined : line;
 }
 
 /** Joins a text into one line without control characters, because people and models are shown it. */

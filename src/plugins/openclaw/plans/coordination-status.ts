@@ -52,12 +52,12 @@ const conflictSchema = z.object({
   conflictId: text,
   resource: text,
   detectedAt: text.optional(),
-  /** Who asked for what others wanted; absent where the ledger does not say. */
+  /** Who asked for what others wanted; absent where the ledger does not say, or the session may not see that step. */
   requester: text.optional(),
   status: z.enum(["open", "resolved"]),
   /** Until when people may answer. */
   openUntil: text.optional(),
-  /** The step that got the resource; absent where it is of another coordination, or nobody did. */
+  /** The step that got the resource; absent where it is of another coordination or may not be seen, or nobody did. */
   winner: text.optional(),
   because: text.optional(),
 });
@@ -112,12 +112,55 @@ const ATTENTION: readonly StepView["status"][] = [
   "completed",
 ];
 
-/** @throws CoordinationError as `PlanReads.getMany` */
+/**
+ * Reports all steps, or to a session that may not see all of them those that it may see.
+ *
+ * @throws CoordinationError as `PlanReads.getMany`
+ */
 export async function reportStatus(
   reads: Pick<PlanReads, "getMany">,
   view: CoordinationView,
+  canSee: (step: StepView) => boolean = () => true,
 ): Promise<CoordinationStatusReport> {
-  return statusOf(view, await readProgressLines(reads, view));
+  const seen = view.steps.filter(canSee);
+  const lines = await readProgressLines(reads, { ...view, steps: seen });
+  return seen.length === view.steps.length ? statusOf(view, lines) : reportSeen(view, seen, lines);
+}
+
+/** Counts all steps, and tells of no other than those that are seen: neither how they stand nor of their conflicts and claims. */
+function reportSeen(
+  view: CoordinationView,
+  seen: readonly StepView[],
+  lines: ProgressLines,
+): CoordinationStatusReport {
+  const names = new Set<string>(seen.map(({ stepId }) => stepId));
+  const isSeen = ({ stepId, coordinationId }: { stepId: string; coordinationId?: string | undefined }) =>
+    coordinationId === undefined && names.has(stepId);
+  const conflicts = view.conflicts.filter((conflict) => conflict.claims.some(isSeen));
+  const claims = view.claims?.filter(isSeen) ?? [];
+  const { counts, delivery } = statusOf(view);
+  const report = statusOf({ ...view, steps: seen, conflicts, claims }, lines);
+  const newest = report.conflicts?.newest.map((conflict) => hideNames(conflict, names));
+  return {
+    ...report,
+    counts,
+    ...(report.conflicts && newest && { conflicts: { ...report.conflicts, newest } }),
+    ...(delivery !== undefined && { delivery }),
+  };
+}
+
+type ConflictReport = z.infer<typeof conflictSchema>;
+
+/** Leaves out who else wanted a resource, or got it. */
+function hideNames(
+  { requester, winner, ...conflict }: ConflictReport,
+  names: ReadonlySet<string>,
+): ConflictReport {
+  return {
+    ...conflict,
+    ...(requester !== undefined && names.has(requester) && { requester }),
+    ...(winner !== undefined && names.has(winner) && { winner }),
+  };
 }
 
 export function statusOf(view: CoordinationView, lines: ProgressLines = new Map()): CoordinationStatusReport {
@@ -152,12 +195,7 @@ function reportConflicts({ conflicts }: CoordinationView): Partial<CoordinationS
 
 type Recorded = CoordinationView["conflicts"][number];
 
-function reportConflict({
-  conflictId,
-  resource,
-  contest,
-  resolution,
-}: Recorded): z.infer<typeof conflictSchema> {
+function reportConflict({ conflictId, resource, contest, resolution }: Recorded): ConflictReport {
   return {
     conflictId,
     resource: endOf(resource),

@@ -198,7 +198,7 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
   if (!view || !place)
     return createToolError(`no coordination ${JSON.stringify(id)} belongs to this session`);
   const { reads } = calling.plans;
-  const coordination = await reportStatus(reads, view);
+  const coordination = await reportStatus(reads, view, (step) => maySee(place, step));
   const questions = await calling.plans.listQuestionsTo(calling.session, id);
   const answer = {
     status: "ok",

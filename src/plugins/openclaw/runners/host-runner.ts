@@ -91,9 +91,12 @@ async function bindEnvelope(
     sessionKey: envelope.targetSession,
     agentId: agentOf(envelope.targetSession),
     preserveActivity: true,
-    // The host merges the result shallowly: keep what other plugins wrote.
-    update: (entry) => ({
-      pluginExtensions: { ...entry.pluginExtensions, coordination: { envelope: copyAsJson(envelope) } },
+    // The host merges the result shallowly: keep what else is there.
+    update: ({ pluginExtensions }) => ({
+      pluginExtensions: {
+        ...pluginExtensions,
+        coordination: { ...pluginExtensions?.["coordination"], envelope: copyAsJson(envelope) },
+      },
     }),
   });
 }

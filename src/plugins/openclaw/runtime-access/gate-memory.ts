@@ -56,7 +56,7 @@ export interface GateMemory {
   key: Uint8Array;
 }
 
-const KEY = Symbol.for("openclaw-coordination.gate-memory.4");
+const KEY = Symbol.for("openclaw-coordination.gate-memory.5");
 /** Before the key of the state folder is read. */
 const KEY_BYTES = 32;
 /** Before the configuration is read. */

@@ -96,7 +96,7 @@ function readCoordinationParam(param: unknown): CoordinationParam {
   const value = readJsonText(param);
   if (!isRecord(value)) return { rest: param };
   const { tools, write, ...others } = value;
-  if (tools === undefined && write === undefined) return { rest: param };
+  if (tools === undefined && write === undefined) return { rest: value };
   const rest = Object.keys(others).length > 0 ? others : undefined;
   const fields = { ...(tools !== undefined && { tools }), ...(write !== undefined && { write }) };
   const parsed = parseBounded(privilegeSchema, fields, ENVELOPE_BOUNDS);

@@ -29,8 +29,14 @@ export interface ChatGuardDependencies {
 
 export function createChatGuard({ quietly }: ChatGuardDependencies): ChatGuard {
   const recall = createRecallWords();
-  const isSuppressed = async (message: ChatMessage): Promise<boolean> =>
-    (await quietly("message_sending", (runtime) => holdBackFromChat(runtime, recall, message))) ?? false;
+  const isSuppressed = async (message: ChatMessage): Promise<boolean> => {
+    const find = (runtime: SharedRuntime) => findSpeaker(runtime, recall, message);
+    const child = await quietly("message_sending", find);
+    if (child === undefined) return false;
+    // Known for a child's words it is stopped, whether or not the ledger takes that it was.
+    await quietly("message_sending", (runtime) => recordStopped(runtime, child, message));
+    return true;
+  };
   return {
     messageReceived: ({ sessionKey, channelId }) => {
       if (sessionKey) accessGateMemory().addressed.set(conversationOf(sessionKey, channelId), true);
@@ -68,27 +74,23 @@ function conversationOf(sessionKey: string, channel: string): string {
   return `${channel}\0${sessionKey}`;
 }
 
-/** Resolves with whether a message is a child's, and was recorded as such. */
-async function holdBackFromChat(
+/** Records that words of a child did not go to a chat. */
+async function recordStopped(
   runtime: SharedRuntime,
-  recall: RecallWords,
-  message: ChatMessage,
-): Promise<boolean> {
-  const { through, channel, text, media } = message;
+  child: SessionKey,
+  { through, channel, text, media }: ChatMessage,
+): Promise<void> {
+  runtime.logger.warn(
+    { session: child, channel, chars: text.length },
+    "words of a subagent did not go to a chat",
+  );
   const { childWords } = await runtime.coordinator();
-  const child = await findSpeaker(runtime, recall, message);
-  if (child === undefined) return false;
   await childWords.recordSuppressed(child, {
     through,
     channel: channel.slice(0, CHANNEL_CHARS_MAX) || "unknown",
     chars: text.length,
     media: media.length,
   });
-  runtime.logger.warn(
-    { session: child, channel, chars: text.length },
-    "words of a subagent did not go to a chat",
-  );
-  return true;
 }
 
 const CHANNEL_CHARS_MAX = 64;
@@ -101,13 +103,17 @@ async function findSpeaker(
 ): Promise<SessionKey | undefined> {
   if (sessionKey === undefined) return undefined;
   const { addressed, spoken } = accessGateMemory();
-  // Who writes to a child's own session in a chat wants its answer there.
-  if (addressed.get(conversationOf(sessionKey, channel))) return undefined;
+  const session = sessionKey as SessionKey;
   const { childWords } = await runtime.coordinator();
-  if (await childWords.childOf(sessionKey as SessionKey)) return sessionKey as SessionKey;
-  await recall(runtime, sessionKey as SessionKey);
-  const files = media.map(nameOfFile).join(" ");
-  return spoken.findChild(sessionKey, text || files) as SessionKey | undefined;
+  // Who writes to a child's own session in a chat wants its answer there, though not that of a child of it.
+  const isAnswer = addressed.get(conversationOf(session, channel)) === true;
+  if (!isAnswer && (await childWords.childOf(session))) return session;
+  await recall(runtime, session);
+  const child =
+    text === ""
+      ? spoken.findChildOfFiles(session, media.map(nameOfFile).join(" "))
+      : spoken.findChild(session, text);
+  return child as SessionKey | undefined;
 }
 
 function nameOfFile(url: string): string {

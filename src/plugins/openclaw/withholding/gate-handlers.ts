@@ -88,7 +88,8 @@ function noteSpoken(message: WrittenMessage, session: SessionKey): void {
   const { words, toTools } = readSaid(message.content);
   const parent = children.get(session)?.parent;
   if (parent !== undefined) spoken.noteOfChild(parent, session, words);
-  spoken.noteOwn(session, [words, ...toTools].join("\n"));
+  spoken.noteOwn(session, words);
+  spoken.noteToTools(session, toTools.join("\n"));
 }
 
 function isProvisional(session: string): boolean {

@@ -48,7 +48,10 @@ async function recallWords(runtime: SharedRuntime, session: SessionKey, beforeMs
   }
   // A task that the parent wrote before does not make a child's words its own.
   for (const { words, toTools, atMs } of await readAllSaid(runtime, session))
-    if (atMs > firstAtMs) spoken.recallOwn(session, [words, ...toTools].join("\n"));
+    if (atMs > firstAtMs) {
+      spoken.recallOwn(session, words);
+      spoken.recallToTools(session, toTools.join("\n"));
+    }
 }
 
 /** Lists children that may have spoken before that time, the newest first. */

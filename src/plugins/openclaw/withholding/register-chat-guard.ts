@@ -6,7 +6,8 @@ import {
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import type { ChatGuard } from "./chat-guard.ts";
 
-const HOST_TIMEOUT_MS = 10_000;
+/** More than it takes to find out whose words they are and to record that they were stopped, both at their budgets. */
+const HOST_TIMEOUT_MS = 12_000;
 /** Before other plugins: they need not work on what is not sent. */
 const FIRST = 1_000;
 

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
+import { proposeEdits } from "../../src/plugins/openclaw/writes/apply-edits.ts";
 import { EDITS_MAX } from "../../src/plugins/openclaw/writes/read-file-call.ts";
 import { readProposed, targetsOf } from "./writes-calls.ts";
 
 const createText = (value: string) => ({ kind: "text", text: value });
 const FAILS = { kind: "fails" };
+const UNTOLD = { kind: "untold" };
 
 const createEdits = (...pairs: (readonly [string, string])[]) => ({
   path: "a.txt",
@@ -144,12 +146,38 @@ describe("what `edit` makes of a file", () => {
 });
 
 describe("a search that would hold the thread for seconds", () => {
-  it("is not made: the edit is taken for one that does not fit", async () => {
+  it("is not made, and nothing is said of the edit", async () => {
     const half = "a".repeat(100_000);
     const began = performance.now();
     const before = "a".repeat(4_000_000);
-    expect(await readProposed("edit", createEdits([`${half}b${half}`, "x"]), before)).toEqual(FAILS);
+    expect(await readProposed("edit", createEdits([`${half}b${half}`, "x"]), before)).toEqual(UNTOLD);
     expect(performance.now() - began).toBeLessThan(2_000);
+  });
+
+  it("is not made for several edits that only together take long", () => {
+    const tails = Array.from(
+      { length: 256 },
+      (_, index) => `b${String(index).padStart(3, "0")}${"a".repeat(2_000)}`,
+    );
+    const before = Buffer.from("ab".repeat(2_193_000) + tails.join("")).toString();
+    const edits = tails.slice(-4).map((oldText) => ({ oldText, newText: "x" }));
+    const began = performance.now();
+    expect(proposeEdits(before, edits)).toEqual(UNTOLD);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+
+  it.each([
+    ["a large text, loosely", "\u2010a\n".repeat(900_000), "-b"],
+    [
+      "a text that is long only in its compatibility form",
+      "\ufdfa".repeat(20_000),
+      `${"\ufdfa".repeat(2_000)}b`,
+    ],
+    ["a text with a million endings of its own", `${"\r\n".repeat(1_000_000)}b`, "b"],
+  ])("is not made in %s", (_name, before, oldText) => {
+    const began = performance.now();
+    expect(proposeEdits(before, [{ oldText, newText: "x" }])).toEqual(UNTOLD);
+    expect(performance.now() - began).toBeLessThan(500);
   });
 
   it("is made where the text that is looked for is the whole file", async () => {

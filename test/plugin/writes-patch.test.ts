@@ -164,4 +164,25 @@ describe("what a patch makes of a file", () => {
     expect(await readProposed("apply_patch", update("@@", ...lines, "-y"), before)).toEqual(FAILS);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
   });
+
+  it.each([
+    ["very many lines", "\u2010a\n".repeat(900_000), 8, "-b"],
+    ["long lines that are looked at for many chunks", `${"a".repeat(1_000)}\n`.repeat(4_000), 200, "-a"],
+  ])("is not told, and not said to fail, for %s", async (_name, before, count, line) => {
+    const [target] = await targetsOf(
+      "apply_patch",
+      update(...Array.from({ length: count }, (_, index) => ["@@", `-${line}${index}`, `+x${index}`]).flat()),
+    );
+    const startedMs = performance.now();
+    expect(target?.propose?.(before).kind).not.toBe("text");
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+  });
+
+  it("is not told for a large file that many updates of one patch take apart again", async () => {
+    const hunks = Array.from({ length: 100 }, () => ["*** Update File: a", "@@", "+x"]).flat();
+    const startedMs = performance.now();
+    const proposed = await readProposed("apply_patch", createPatch(...hunks), "a\n".repeat(100_000));
+    expect(proposed).toEqual({ kind: "untold" });
+    expect(performance.now() - startedMs).toBeLessThan(4_000);
+  });
 });

@@ -5,9 +5,10 @@
  *    lines, then without blanks around them, then without regard to typographic characters. A place must be the only one.
  * 2. Kept lines stay as they are in the file. New lines take the endings of those that they replace, or of a neighbour.
  * 3. A text that would differ in line endings only is left as it is.
+ * 4. Looking for the chunks costs of a budget, which throws where it does not suffice.
  */
 import { BYTE_ORDER_MARK, endingOf, withLineFeeds } from "./apply-edits.ts";
-import { findOnlyRun } from "./find-lines.ts";
+import { countLineEnds, findOnlyRun, type SpendSearch } from "./find-lines.ts";
 import type { Chunk } from "./read-patch.ts";
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 
@@ -21,7 +22,17 @@ interface Source {
   /** The texts of the lines, with less regard to how they are written at each level. */
   readonly levels: readonly (() => readonly string[])[];
   readonly ending: string;
+  readonly length: number;
+  readonly spend: SpendSearch;
 }
+
+/** All updates of a file in a patch together may look at so many lines: 0.3 s. */
+export const LOOKS_MAX = 4e7;
+/** Taking a line out of a text takes as long as looking at so many, and writing it in another form at so many. */
+const SPLIT_COST = 100;
+const FORM_COST = 10;
+/** Comparing so many characters takes as long as looking at a line. */
+const CHARS_PER_LOOK = 10;
 
 interface Replacement {
   readonly at: number;
@@ -30,9 +41,13 @@ interface Replacement {
 }
 
 /** `undefined` where the chunks do not fit. */
-export function applyChunks(before: string, chunks: readonly Chunk[]): string | undefined {
+export function applyChunks(
+  before: string,
+  chunks: readonly Chunk[],
+  spend: SpendSearch,
+): string | undefined {
   const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
-  const source = sourceOf(before.slice(mark.length));
+  const source = sourceOf(before.slice(mark.length), spend);
   const replacements: Replacement[] = [];
   let from = 0;
   for (const chunk of chunks) {
@@ -45,13 +60,21 @@ export function applyChunks(before: string, chunks: readonly Chunk[]): string | 
   return isSameButForEndings(before, after) ? before : after;
 }
 
-function sourceOf(text: string): Source {
+function sourceOf(text: string, spend: SpendSearch): Source {
+  spend(text.length + countLineEnds(text) * SPLIT_COST);
   const lines = text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)?.map(toLine) ?? [];
   const texts = lines.map((line) => line.text);
   return {
     lines,
-    levels: NORMAL_FORMS.map((normal) => createOnce(() => texts.map(normal))),
+    levels: NORMAL_FORMS.map((normal) =>
+      createOnce(() => {
+        spend(text.length + texts.length * FORM_COST);
+        return texts.map(normal);
+      }),
+    ),
     ending: lines[0]?.ending || "\n",
+    length: text.length,
+    spend,
   };
 }
 
@@ -110,6 +133,7 @@ function find(
   const begin = atEnd ? Math.max(from, last) : from;
   if (begin > last) return undefined;
   for (const [level, normal] of NORMAL_FORMS.entries()) {
+    source.spend(source.lines.length - begin + wanted.length * FORM_COST + source.length / CHARS_PER_LOOK);
     const at = findOnlyRun(source.levels[level]?.() ?? [], wanted.map(normal), begin);
     if (at !== undefined) return at;
   }

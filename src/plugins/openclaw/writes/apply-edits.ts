@@ -4,9 +4,17 @@
  * 1. Texts are compared with line feeds only; the file keeps its own line endings, line by line, and its byte order mark.
  * 2. Every edit is looked for in the text as it was before all of them, exactly, then loosely, and must be there once.
  * 3. Edits do not overlap.
+ *
+ * Edits that would take long to find are not worked out; that they fail is not said.
  */
 import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { findLineIndex } from "./line-index-at.ts";
+import {
+  countLineEnds,
+  createSearchBudget,
+  findLineIndex,
+  proposeWithinBudget,
+  type SpendSearch,
+} from "./find-lines.ts";
 import { createLooseFinder, findOnlyOccurrence, type Finder, type Span } from "./loose-match.ts";
 import { readParam } from "./param.ts";
 
@@ -35,8 +43,10 @@ function readEdit(value: unknown): Edit | undefined {
 export function proposeEdits(before: string | undefined, edits: readonly Edit[] | undefined): Proposed {
   if (before === undefined || edits === undefined) return FAILS;
   const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
-  const after = applyEdits(before.slice(mark.length), edits);
-  return after === undefined ? FAILS : { kind: "text", text: (mark + after).toWellFormed() };
+  return proposeWithinBudget(() => {
+    const after = applyEdits(before.slice(mark.length), edits);
+    return after === undefined ? FAILS : { kind: "text", text: (mark + after).toWellFormed() };
+  });
 }
 
 interface Placed extends Span {
@@ -46,29 +56,40 @@ interface Placed extends Span {
 }
 
 function applyEdits(original: string, edits: readonly Edit[]): string | undefined {
+  const hasReturns = original.includes("\r");
+  const spend = createSearchBudget(SEARCH_MAX);
+  if (hasReturns) spend(countLineEnds(original) * LINE_COST);
   const text = withLineFeeds(original);
-  const find = createLooseFinder(text);
-  const placed: Placed[] = [];
-  for (const edit of edits) {
-    const at = place(text, edit, find);
-    if (!at) return undefined;
-    placed.push(at);
-  }
+  const placed = placeEdits(text, edits, spend);
+  if (!placed) return undefined;
   const changes = placed.filter((edit) => edit.changes);
   if (hasOverlap(placed.filter((edit) => edit.exact || edit.changes))) return undefined;
   if (hasOverlap(placed.filter((edit) => !edit.changes))) return undefined;
   const after = splice(text, changes.toSorted(compareStarts));
   if (after === text) return original;
-  return original.includes("\r") ? applyInOwnEndings(original, text, changes) : after;
+  return hasReturns ? applyInOwnEndings(original, text, changes) : after;
 }
 
-/** The engine's search may take the product of both lengths: 12 s at 8 * 10^11. The result of a larger edit is not worked out. */
-const SEARCH_MAX = 1e10;
+/** The engine's search may take the product of both lengths: 0.7 s at 10^10. All edits of a call together have this much. */
+const SEARCH_MAX = 5e8;
+/** Taking a line with its ending takes as long as so much of a search. */
+const LINE_COST = 1_000;
 
-function place(text: string, { oldText, newText }: Edit, find: Finder): Placed | undefined {
-  const wanted = withLineFeeds(oldText);
-  const isWhole = wanted.length >= text.length;
-  if (!isWhole && text.length * wanted.length > SEARCH_MAX) return undefined;
+/** Nothing is looked for before all edits are known to be found in time. */
+function placeEdits(text: string, edits: readonly Edit[], spend: SpendSearch): readonly Placed[] | undefined {
+  const wantedTexts = edits.map(({ oldText }) => withLineFeeds(oldText));
+  for (const wanted of wantedTexts) if (wanted.length < text.length) spend(text.length * wanted.length);
+  const find = createLooseFinder(text, spend);
+  const placed: Placed[] = [];
+  for (const [index, edit] of edits.entries()) {
+    const at = place(text, edit, wantedTexts[index] ?? "", find);
+    if (!at) return undefined;
+    placed.push(at);
+  }
+  return placed;
+}
+
+function place(text: string, { oldText, newText }: Edit, wanted: string, find: Finder): Placed | undefined {
   const exact = text.includes(wanted);
   const at = exact ? findOnlyOccurrence(text, wanted) : undefined;
   const span = exact ? at !== undefined && { start: at, end: at + wanted.length } : find(wanted);

@@ -1,4 +1,8 @@
-/** Owns: finding a run of lines among lines, in time that grows with both and not with their product. */
+/**
+ * Owns: finding lines: a run of them, in time that grows with both and not with their product, and the one at a place. And how much all
+ * searches of one call in a text may cost together: a call that needs more is given up.
+ */
+import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 
 /** Finds where `wanted` begins at or after `from`; `several` when it does more than once, overlapping or not. */
 export function findOnlyRun(
@@ -30,4 +34,50 @@ function computeFallbacks(wanted: readonly string[]): readonly number[] {
     lengths.push(length);
   }
   return lengths;
+}
+
+/** The last line that begins at or before a place; the first where none does. */
+export function findLineIndex(lines: readonly { readonly start: number }[], place: number): number {
+  let low = 0;
+  let high = lines.length;
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if ((lines[middle]?.start ?? Infinity) <= place) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+class SearchTooLong extends Error {}
+
+/** Takes what a search costs off what is left, before it is made, and throws where that is too little. */
+export type SpendSearch = (cost: number) => void;
+
+/** Creates the budget of one call. */
+export function createSearchBudget(most: number): SpendSearch {
+  let left = most;
+  return (cost) => {
+    left -= cost;
+    if (left < 0) throw new SearchTooLong();
+  };
+}
+
+/** Proposes nothing, and does not say that the call fails, where the budget did not suffice. */
+export function proposeWithinBudget(propose: () => Proposed): Proposed {
+  try {
+    return propose();
+  } catch (error) {
+    if (error instanceof SearchTooLong) return { kind: "untold" };
+    throw error;
+  }
+}
+
+/** Counts the ends of lines in a text. */
+export function countLineEnds(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 10 || (code === 13 && text.charCodeAt(at + 1) !== 10)) count += 1;
+  }
+  return count;
 }

@@ -3,7 +3,7 @@
  * dashes and spaces, compatibility forms, and blanks at the ends of lines. The result is a span of the text as it is.
  */
 import { createOnce } from "../../../agents/coordination/std/load-once.ts";
-import { findLineIndex } from "./line-index-at.ts";
+import { findLineIndex, type SpendSearch } from "./find-lines.ts";
 
 export interface Span {
   readonly start: number;
@@ -13,12 +13,18 @@ export interface Span {
 /** `undefined` where it is not there, is there more than once, or begins or ends within what counts as one. */
 export type Finder = (wanted: string) => Span | undefined;
 
-export function createLooseFinder(text: string): Finder {
+/** Taking a longer text apart into characters takes more than a fifth of a second. */
+const LOOSE_MAX = 500_000;
+
+export function createLooseFinder(text: string, spend: SpendSearch): Finder {
   let index: LooseIndex | undefined;
   return (wanted) => {
+    if (Math.max(text.length, wanted.length) > LOOSE_MAX) spend(Infinity);
     const loose = normalizeLoosely(wanted);
     if (loose === "") return undefined;
     index ??= indexOf(text);
+    // The compatibility form of a character has up to 18 characters.
+    if (loose.length < index.loose.length) spend(index.loose.length * loose.length);
     const at = findOnlyOccurrence(index.loose, loose);
     return at === undefined ? undefined : spanOf(index, at, at + loose.length);
   };

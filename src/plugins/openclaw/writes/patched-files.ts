@@ -1,8 +1,9 @@
 /** Owns: what a patch does to each of its files, in order, and what that makes of one of them. */
 import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { applyChunks } from "./apply-chunks.ts";
+import { applyChunks, LOOKS_MAX } from "./apply-chunks.ts";
 import { resolvePatchPath } from "./host-path.ts";
 import type { Chunk, Hunk } from "./read-patch.ts";
+import { createSearchBudget, proposeWithinBudget, type SpendSearch } from "./find-lines.ts";
 
 export interface PatchedFile {
   readonly path: string;
@@ -49,9 +50,14 @@ function stepsOf(hunk: Hunk, folder: string): readonly (readonly [string, FileSt
 }
 
 export function proposePatched(before: string | undefined, steps: readonly FileStep[]): Proposed {
+  return proposeWithinBudget(() => applySteps(before, steps));
+}
+
+function applySteps(before: string | undefined, steps: readonly FileStep[]): Proposed {
+  const spend = createSearchBudget(LOOKS_MAX);
   let text = before;
   for (const step of steps) {
-    const next = applyStep(text, step);
+    const next = applyStep(text, step, spend);
     if (next === "fails") return { kind: "fails" };
     text = next.text;
   }
@@ -61,11 +67,12 @@ export function proposePatched(before: string | undefined, steps: readonly FileS
 function applyStep(
   text: string | undefined,
   step: FileStep,
+  spend: SpendSearch,
 ): "fails" | { readonly text: string | undefined } {
   if (step.kind === "create") return text === undefined ? { text: step.contents } : "fails";
   if (text === undefined || step.kind === "arrive") return "fails";
   if (step.kind === "remove") return { text: undefined };
-  const updated = applyChunks(text, step.chunks);
+  const updated = applyChunks(text, step.chunks, spend);
   if (updated === undefined) return "fails";
   return { text: step.kind === "leave" ? undefined : updated };
 }

@@ -1,9 +1,10 @@
 /** Owns: what a shell command changes, as far as an operator declared it. */
+import { resolve } from "node:path";
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { resolveFolder, PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
 import { matchCommand, type CommandMatch } from "./match-command.ts";
-import { readTextParam, withoutArgumentEnd } from "./param.ts";
+import { readParam, readTextParam, withoutArgumentEnd } from "./param.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
 function createUndeclared(folder: string): ToolReading {
@@ -26,21 +27,33 @@ export function readExecCall({ params, folder, config, toolKind }: ToolCall): To
   if (command === undefined || workdir === undefined)
     return { ...UNREADABLE, mayTouchAnything: true, folder };
   const declared = findDeclaredOutputs(withoutArgumentEnd(command), config);
-  const place = isWithin(folder, workdir) ? folder : workdir;
+  const place = placeOf(folder, workdir);
   if (!declared) return createUndeclared(place);
   const targets = declared.outputs.flatMap((output) => createOutputTarget(output, workdir));
   return {
     targets,
     reads: [],
-    ...(declared.hasMore && { undetermined: { because: "undeclared" } }),
+    ...((declared.hasMore || !isEnvironmentHarmless(readParam(params, "env"))) && {
+      undetermined: { because: "undeclared" },
+    }),
     mayTouchAnything: true,
     folder: place,
   };
 }
 
 /** A command that works below the session's folder may change what is beside that, too. */
-function isWithin(folder: string, workdir: string): boolean {
-  return workdir === folder || workdir.startsWith(`${folder}/`);
+function placeOf(folder: string, workdir: string): string {
+  const [top, place] = [resolve(folder), resolve(workdir)];
+  return place === top || place.startsWith(`${top}/`) ? folder : place;
+}
+
+/** Variables that say how an output looks. Any other may make a program write, or run another. */
+const SAYS_LOOK = /^(?:CI|NO_COLOR|FORCE_COLOR|TERM|LANG|LC_[A-Z]+|TZ)$/u;
+
+function isEnvironmentHarmless(env: unknown): boolean {
+  if (env === undefined || env === null) return true;
+  if (typeof env !== "object" || Array.isArray(env)) return false;
+  return Object.entries(env).every(([name, value]) => SAYS_LOOK.test(name) && typeof value === "string");
 }
 
 /** The host takes it literally, without `~`. A blank one is no folder, and the command does not run. */

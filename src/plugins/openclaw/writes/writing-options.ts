@@ -3,6 +3,8 @@
  * `pytest --junitxml=x`. Known are the options of programs that agents use, and names of options that say it themselves.
  * Does not own: what a program does whatever its arguments are; an operator says that.
  */
+import { isAbsolute } from "node:path";
+import { listWritingScripts } from "./sed-script.ts";
 import type { ShellWord, SimpleCommand } from "./shell-words.ts";
 
 /** Writes that arguments add to the declared ones of a command. */
@@ -22,6 +24,8 @@ interface WritingOptions {
   readonly acts?: readonly string[];
   /** True for an argument that is a program of its own and changes something. */
   readonly isWritingScript?: (text: string) => boolean;
+  /** Finds such programs of their own among the words behind its name, where other words may look like them. */
+  readonly listWritingScripts?: (args: readonly ShellWord[]) => readonly ShellWord[];
 }
 
 /** Every argument may name another program to run. */
@@ -52,6 +56,7 @@ const AWK: WritingOptions = {
   acts: ["-i", "-f", "--include", "--file"],
   isWritingScript: (text) => /system\s*\(|\||>/u.test(text),
 };
+const SED: WritingOptions = { acts: ["-i", "-f", "--in-place", "--file"], listWritingScripts };
 const COMPILER: WritingOptions = { files: ["-o"] };
 
 const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
@@ -102,12 +107,15 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   gcc: COMPILER,
   git: {
     files: ["-o", "--output"],
-    acts: ["-c", "--ext-diff", "--exec-path", "--upload-pack", "--receive-pack", "-x"],
+    acts: ["-c", "--config-env", "--ext-diff", "--exec-path", "--upload-pack", "--receive-pack", "-x"],
   },
   go: {
     files: ["-o", "-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-trace"],
     acts: ["-exec", "-toolexec"],
   },
+  // Only `git grep` has them. In other commands of git that is a letter of what is searched: `git log -STODO`.
+  grep: { acts: ["-O", "--open-files-in-pager"] },
+  gsed: SED,
   iconv: { files: ["-o", "--output"] },
   jest: { acts: ["-u", "--coverage"] },
   less: { files: ["-o", "-O"], acts: ["-k"] },
@@ -128,12 +136,15 @@ const BY_PROGRAM: Readonly<Record<string, WritingOptions>> = {
   python3: RUNS_CODE,
   rg: { acts: ["--pre", "--hostname-bin"] },
   ruby: RUNS_CODE,
-  sed: { acts: ["-i", "-f", "--in-place", "--file"], isWritingScript: isWritingSed },
+  sed: SED,
   sh: RUNS_CODE,
   shuf: { files: ["-o", "--output"] },
   sort: { files: ["-o", "--output"], acts: ["--compress-program"] },
   tar: {
+    files: ["--index-file", "--volno-file"],
     acts: [
+      "-I",
+      "-F",
       "--to-command",
       "--use-compress-program",
       "--checkpoint-action",
@@ -168,17 +179,28 @@ export function findArgumentWrites(
   isOpen: (word: ShellWord) => boolean,
 ): ArgumentWrites {
   const outputs: string[] = [];
+  const changesFolder = commands.some((words) => words.some(isChangingFolder));
   let hasMore = false;
   for (const words of commands) {
     const programs = findPrograms(words);
     for (const [index, word] of words.entries()) {
       if (!isOpen(word) || index === 0) continue;
       const found = readArgument(word, words[index + 1], programs);
-      if (found === "acts") hasMore = true;
-      else if (found !== undefined) outputs.push(found.file);
+      if (found === undefined) continue;
+      if (found === "acts" || (changesFolder && !isAbsolute(found.file))) hasMore = true;
+      else outputs.push(found.file);
     }
   }
   return { outputs, hasMore };
+}
+
+const FOLDER_OPTIONS = ["--directory", "--chdir", "--work-tree", "--cwd", "--dir", "--prefix", "--root"];
+
+/** True for what makes the rest of the line, or a program, work in another folder: `cd`, `git -C`, `make --directory=x`. */
+function isChangingFolder({ text }: ShellWord): boolean {
+  if (/^(?:cd|pushd|popd|chdir)(?:[<>].*)?$/su.test(text) || /^-(?:C.*|[a-z]+C)$/su.test(text)) return true;
+  const { name } = splitOption(text);
+  return isOption(name) && FOLDER_OPTIONS.some((option) => isSpelling(option, name));
 }
 
 interface Programs {
@@ -186,20 +208,21 @@ interface Programs {
   readonly options: readonly WritingOptions[];
   readonly files: readonly string[];
   readonly acts: readonly string[];
+  readonly writingScripts: ReadonlySet<ShellWord>;
 }
 
 /** Behind `npx` and its kin, and behind `python -m`, any word may be the program. */
 function findPrograms(words: SimpleCommand): Programs {
   const names = words.map(({ text }) => text.slice(text.lastIndexOf("/") + 1));
-  const programOptions = names.flatMap((name) =>
-    Object.hasOwn(BY_PROGRAM, name) ? (BY_PROGRAM[name] ?? []) : [],
-  );
-  const options = [...new Set(programOptions)];
+  const found = names.map((name) => (Object.hasOwn(BY_PROGRAM, name) ? BY_PROGRAM[name] : undefined));
+  const options = [...new Set(found.filter((option) => option !== undefined))];
+  const scripting = found.findIndex((option) => option?.listWritingScripts);
   return {
     runsAnother: RUNS_ANOTHER.has(names[0] ?? ""),
     options,
     files: options.flatMap(({ files = [] }) => files),
     acts: options.flatMap(({ acts = [] }) => acts),
+    writingScripts: new Set(found[scripting]?.listWritingScripts?.(words.slice(scripting + 1))),
   };
 }
 
@@ -207,8 +230,9 @@ type ArgumentWrite = { readonly file: string } | "acts" | undefined;
 
 function readArgument(word: ShellWord, next: ShellWord | undefined, programs: Programs): ArgumentWrite {
   const { text } = word;
-  const { runsAnother, options } = programs;
-  if (runsAnother || options.some(({ isWritingScript }) => isWritingScript?.(text))) return "acts";
+  const { runsAnother, options, writingScripts } = programs;
+  if (runsAnother || writingScripts.has(word)) return "acts";
+  if (options.some(({ isWritingScript }) => isWritingScript?.(text))) return "acts";
   if (word.isExpanded && mayBecomeOption(word)) return "acts";
   if (isOption(text)) return readOption(word, next, programs);
   const operand = options.find((option) => option.operand !== undefined && text.startsWith(option.operand));
@@ -276,14 +300,9 @@ function listWordsOf(name: string): string[] {
   return [...words, words.join("")];
 }
 
-/** True for a script of sed that writes a file or runs a command: by `w`, `W`, `e`, or by those flags of `s`. */
-function isWritingSed(text: string): boolean {
-  if (/(?:^|[\s;{}\d$/!,])[wWe](?:\s|$)/u.test(text) || /^[\d$,]+!?[wW]/u.test(text)) return true;
-  const substitution = /(?:^|[\s;{}\d$/!,])s(?<mark>[^\w\s\\])/u.exec(text);
-  const mark = substitution?.groups?.["mark"];
-  if (!substitution || mark === undefined) return false;
-  const [, , flags = ""] = text.slice(substitution.index + substitution[0].length).split(mark);
-  return /^[\dgpiImM]*[we]/u.test(flags);
+/** A tilde that the shell leaves as it is, and the beginning of an address, are names like any others. */
+function asNamed(file: string): string {
+  return /^(?:~|file:)/u.test(file) ? `./${file}` : file;
 }
 
 function createFile(word: ShellWord | undefined): ArgumentWrite {
@@ -291,5 +310,5 @@ function createFile(word: ShellWord | undefined): ArgumentWrite {
   // A dash is the standard output, and so is what it is called as a file.
   return word.text === "-" || word.text === "/dev/stdout" || word.text === "/dev/null"
     ? undefined
-    : { file: word.text };
+    : { file: asNamed(word.text) };
 }

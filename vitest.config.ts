@@ -44,6 +44,7 @@ const WITH_GATEWAYS = {
   // On two busy cores, threads of its own for collecting and compiling cost a process a sixth more processor time.
   env: { NODE_OPTIONS: "--v8-pool-size=0" },
   globalSetup: ["test/e2e/packed-plugin.ts"],
+  setupFiles: ["test/e2e/await-plugin.ts"],
   testTimeout: 300_000,
   hookTimeout: 300_000,
   // Two gateways side by side: the host waits half of the time (1,986 s became 1,060 s on two cores).

@@ -1,10 +1,15 @@
-/** Packs and installs the plugin once for all end-to-end tests, as an operator would get it, and deletes what they leave behind. */
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+/**
+ * Packs and installs the plugin once for all end-to-end tests, as an operator would get it, and deletes what they leave behind.
+ * The installation goes on while tests without a gateway run; `await-plugin.ts` waits for it before each file.
+ */
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { installInto, packProject } from "../../scripts/pack.ts";
+import { describeError } from "../../src/agents/coordination/std/describe-error.ts";
 import { HOST_ENTRY } from "../support/gateway.ts";
 
 declare module "vitest" {
@@ -15,29 +20,49 @@ declare module "vitest" {
     pluginDir: string;
     /** The homes of gateways that several files use. */
     homesDir: string;
+    /** A file that is there when the plugin is installed. It says why where that failed, and is empty where it did not. */
+    installedFile: string;
   }
 }
 
-export default async function setUp(project: TestProject): Promise<() => void> {
-  completeHostInstallation();
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
   const tarball = await packProject(folder);
-  project.provide("tarball", tarball);
-  const pluginDir = await installInto(join(folder, "plugin"), tarball);
-  leaveOutOtherBuilds(join(pluginDir, "node_modules", "better-sqlite3"));
-  project.provide("pluginDir", pluginDir);
+  const pluginDir = join(folder, "plugin");
   const homesDir = join(folder, "homes");
+  const installedFile = join(folder, "installed");
   mkdirSync(homesDir);
+  project.provide("tarball", tarball);
+  project.provide("pluginDir", pluginDir);
   project.provide("homesDir", homesDir);
-  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  project.provide("installedFile", installedFile);
+  const installed = install(pluginDir, tarball).then(
+    () => tell(installedFile, ""),
+    (error: unknown) => tell(installedFile, describeError(error)),
+  );
+  return async () => {
+    await installed;
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+}
+
+async function install(pluginDir: string, tarball: string): Promise<void> {
+  await Promise.all([completeHostInstallation(), installInto(pluginDir, tarball)]);
+  leaveOutOtherBuilds(join(pluginDir, "node_modules", "better-sqlite3"));
+}
+
+/** Renames, so that nobody reads half of it. */
+function tell(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text);
+  renameSync(`${file}.new`, file);
 }
 
 /**
  * Lets the host end its own installation, which it does at its first command where npm ran no scripts. One of two first
  * commands at once may refuse ("owner cannot be verified").
  */
-function completeHostInstallation(): void {
-  execFileSync(process.execPath, [HOST_ENTRY, "--version"], { stdio: "inherit" });
+async function completeHostInstallation(): Promise<void> {
+  await promisify(execFile)(process.execPath, [HOST_ENTRY, "--version"]);
 }
 
 /**

@@ -311,11 +311,11 @@ test("fork --help has examples of both kinds", async () => {
   expect(exitCode).toBe(0);
   expect(stdout).toContain("$ openclaw coordination fork release-notes-2026-11 --wait");
   expect(stdout).toContain("$ openclaw coordination fork run-6f1c2f6e-... --from 12\n");
+});
 
-  test("an empty id is refused, because each call with it would be another fork", async () => {
-    const gateway = gatewayOf(FORKED);
-    const { stderr, exitCode } = await fork(["plan-e", "--as", ""], gateway);
-    expect({ exitCode, calls: gateway.calls }).toEqual({ exitCode: 1, calls: [] });
-    expect(stderr).toContain("INPUT_INVALID: --as: expected an id, got nothing");
-  });
+test("an empty id is refused, because each call with it would be another fork", async () => {
+  const gateway = gatewayOf(FORKED);
+  const { stderr, exitCode } = await fork(["plan-e", "--as", ""], gateway);
+  expect({ exitCode, calls: gateway.calls }).toEqual({ exitCode: 1, calls: [] });
+  expect(stderr).toContain("INPUT_INVALID: --as: expected an id, got nothing");
 });

@@ -50,6 +50,16 @@ function createCallsTellingCase(): FileCalls {
   };
 }
 
+/** Files of this machine, with the paths that are looked at. */
+function createNotingFiles(): { files: ReturnType<typeof createRealFiles>; requests: string[] } {
+  const requests: string[] = [];
+  const lstat: FileCalls["lstat"] = (path) => {
+    requests.push(path);
+    return nodeFileCalls.lstat(path);
+  };
+  return { files: createRealFiles({ ...nodeFileCalls, lstat }), requests };
+}
+
 describe("where a file system does not tell upper from lower case", () => {
   it("nor do resources, of what is there and of what is not", async () => {
     using folder = createTempFolder();
@@ -160,14 +170,7 @@ describe("where a file system tells upper from lower case", () => {
     using folder = createTempFolder();
     mkdirSync(folder.file("a/b/c/d"), { recursive: true });
     writeFileSync(folder.file("a/b/c/d/Name"), "");
-    const requests: string[] = [];
-    const files = createRealFiles({
-      ...nodeFileCalls,
-      lstat: (path) => {
-        requests.push(path);
-        return nodeFileCalls.lstat(path);
-      },
-    });
+    const { files, requests } = createNotingFiles();
     const resource = await files.locate("a/b/c/d/Name", folder.path);
     requests.splice(0);
     expect(await files.locate("a/b/c/d/Name", folder.path)).toBe(resource);
@@ -178,14 +181,7 @@ describe("where a file system tells upper from lower case", () => {
   it("a folder is asked once", async () => {
     using folder = createTempFolder();
     writeFileSync(folder.file("Name"), "");
-    const requests: string[] = [];
-    const files = createRealFiles({
-      ...nodeFileCalls,
-      lstat: (path) => {
-        requests.push(path);
-        return nodeFileCalls.lstat(path);
-      },
-    });
+    const { files, requests } = createNotingFiles();
     await files.locate("Name", folder.path);
     const first = requests.splice(0).length;
     await files.locate("Name", folder.path);

@@ -10,10 +10,8 @@ import { addMs, type CoordinationId } from "../../agents/coordination/contracts/
 import type { RequestKey } from "../../agents/coordination/ports/workflow-store.ts";
 import type { Caller } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { formatCanonicalJson } from "../../agents/coordination/std/canonical-json.ts";
+import { HTTP_BOUNDS } from "../openwop/http/http-bounds.ts";
 import type { A2aParts } from "./a2a-parts.ts";
-
-/** Nobody else works on the message for so long. */
-const LEASE_MS = 60_000;
 
 interface Answering {
   readonly caller: Caller;
@@ -39,7 +37,7 @@ export async function answerOnce(
     digest: hash("sha256", formatCanonicalJson([message.taskId, content])),
     runId: message.taskId as CoordinationId,
     now,
-    leaseUntilMs: addMs(now, LEASE_MS),
+    leaseUntilMs: addMs(now, HTTP_BOUNDS.requestLeaseMs),
   });
   if (begun.kind === "answered") return;
   if (begun.kind === "mismatch")

@@ -162,12 +162,8 @@ function observedStepsOf(state: OpenCoordination): Step[] {
 /** True when a child that a model spawned is to be stopped: somebody asked for it, or its parent's attempt is given up. */
 export function mustStopObserved(state: OpenCoordination, step: Step): boolean {
   if (step.phase.status !== "running") return false;
-  return (state.cancelledBy ?? step.cancelledBy) !== undefined || isParentGivenUp(state, step);
-}
-
-/** True when the attempt whose child spawned the step is over without having completed: nobody waits for the step any more. */
-function isParentGivenUp(state: OpenCoordination, { spec: { sourceSession } }: Step): boolean {
-  return isGivenUp(state, sourceSession);
+  // Nobody waits for the child of an attempt that is over without having completed.
+  return (state.cancelledBy ?? step.cancelledBy) !== undefined || isGivenUp(state, step.spec.sourceSession);
 }
 
 /** Grace for the host, in milliseconds: it reports the answer first, also that none came. */

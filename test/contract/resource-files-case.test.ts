@@ -53,11 +53,11 @@ function createCallsTellingCase(): FileCalls {
 /** Files of this machine, with the paths that are looked at. */
 function createNotingFiles(): { files: ReturnType<typeof createRealFiles>; requests: string[] } {
   const requests: string[] = [];
-  const lstat: FileCalls["lstat"] = (path) => {
+  const noteAndLstat: FileCalls["lstat"] = (path) => {
     requests.push(path);
     return nodeFileCalls.lstat(path);
   };
-  return { files: createRealFiles({ ...nodeFileCalls, lstat }), requests };
+  return { files: createRealFiles({ ...nodeFileCalls, lstat: noteAndLstat }), requests };
 }
 
 describe("where a file system does not tell upper from lower case", () => {

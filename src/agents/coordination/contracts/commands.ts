@@ -139,6 +139,7 @@ export interface FailStep extends OutcomeOf {
 /** Records that an attempt ran out of time. */
 export interface TimeOutStep extends OutcomeOf {
   readonly type: "timeOutStep";
+  readonly usage?: Usage;
 }
 
 /** The next steps of the plan, in the order of its graph; those that are admitted already are left out. */

@@ -109,11 +109,13 @@ export type RunnerKind = z.infer<typeof runnerSchema>;
 
 /** Usage, as far as it is known. */
 export const usageSchema = z.object({
+  /** Attempts and spawns of the plans that the agent of the attempt submitted. */
+  spawns: z.int().min(0).optional(),
   tokens: z.int().min(0).optional(),
   /** Millionths of a US dollar. */
   costMicroUsd: z.int().min(0).optional(),
 });
-/** Tokens and cost of an attempt, as far as the provider tells. */
+/** Tokens and cost of an attempt, as far as the provider tells, with all that its agent's plans used. */
 export type Usage = z.infer<typeof usageSchema>;
 
 /** A budget as it is enforced: integers only. */

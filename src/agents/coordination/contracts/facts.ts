@@ -96,7 +96,16 @@ export const FACT_PAYLOADS = {
       })
       .optional(),
     /** The step whose child submitted the plan. */
-    parent: z.object({ coordinationId: coordinationIdSchema, stepId: stepIdSchema }).optional(),
+    parent: z
+      .object({
+        coordinationId: coordinationIdSchema,
+        stepId: stepIdSchema,
+        /** The attempt of that child; absent in ledgers of 0.1.0. */
+        attempt: z.int().min(1).optional(),
+        /** The sum of what the plans used that the same child submitted before; absent: nothing. */
+        usedBefore: usageSchema.optional(),
+      })
+      .optional(),
     /** The plan that this one is a fork of, and the first event there that it takes nothing from. */
     forkedFrom: forkedFromSchema.optional(),
     /** The operator's bound on the usage of all sessions of an observed coordination together. */
@@ -148,6 +157,7 @@ export const FACT_PAYLOADS = {
     via: learntViaSchema,
     retryAtMs: epochMsSchema.optional(),
     escalated: askedSchema.optional(),
+    usage: usageSchema.optional(),
   }),
   /** A child's structured result, before its run ended. The newest one of an attempt counts. */
   "step.reported": z.object({

@@ -289,26 +289,24 @@ const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutS
 
 function draftOutcome(step: Step, command: Ending): FactDraft {
   const { stepId, attempt, via } = command;
+  const used = command.usage ? { usage: command.usage } : {};
   switch (command.type) {
     case "completeStep": {
       const { output } = command;
-      const used = command.usage ? { usage: command.usage } : {};
       return {
         type: "step.completed",
         payload: { stepId, attempt, via, ...(output && { output }), ...used },
       };
     }
-    case "failStep": {
-      const used = command.usage ? { usage: command.usage } : {};
+    case "failStep":
       return {
         type: "step.failed",
         payload: { stepId, attempt, via, error: command.error, cancelled: command.cancelled, ...used },
       };
-    }
     case "timeOutStep": {
       const { phase } = step;
       const deadlineAtMs = "deadlineAtMs" in phase ? phase.deadlineAtMs : step.admittedAtMs;
-      return { type: "step.timed_out", payload: { stepId, attempt, via, deadlineAtMs } };
+      return { type: "step.timed_out", payload: { stepId, attempt, via, deadlineAtMs, ...used } };
     }
     default:
       return assertNever(command, "outcome command");

@@ -7,7 +7,7 @@ import type { FailStep, TimeOutStep } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { isDelivery, spentFromUsage } from "../ledger/plan-progress.ts";
+import { addSpent, isDelivery, spentFromUsage } from "../ledger/plan-progress.ts";
 import type { Spent, Step } from "../ledger/state.ts";
 import { computeBackoffMs } from "../plan/backoff.ts";
 import { draftQuestion } from "./ask-people.ts";
@@ -127,8 +127,6 @@ function findSpentLimit(
   const budget = spec.planned?.budget;
   if (!budget) return undefined;
   if (budget.wallMs !== undefined && nextAtMs >= addMs(begunAtMs, budget.wallMs)) return "wallMs";
-  const usage = spentFromUsage(command.type === "failStep" ? command.usage : undefined);
   const before: Spent = spent ?? { spawns: phase.attempt, tokens: 0, costMicroUsd: 0 };
-  const tokens = before.tokens + usage.tokens;
-  return limitIn({ ...before, tokens, costMicroUsd: before.costMicroUsd + usage.costMicroUsd }, budget);
+  return limitIn(addSpent(before, spentFromUsage(command.usage)), budget);
 }

@@ -7,6 +7,7 @@
  */
 import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import { assertInvariant, assertNever } from "../contracts/errors.ts";
+import type { Usage } from "../contracts/fact-fields.ts";
 import { type FactEvent, isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { updateEndedSteps } from "./ended-steps.ts";
@@ -256,19 +257,29 @@ function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination
     }
     case "step.completed":
     case "step.failed":
-    case "result.held": {
-      const spent = addSpending(withChildKnown, stepId, spentFromUsage(event.payload.usage));
-      return sumAfterSpending(withChildKnown, spent, stepId);
-    }
-    case "step.timed_out": {
-      const mayBeAtWork = event.payload.via === "deadline" && before.spec.planned !== undefined;
-      return mayBeAtWork
-        ? { ...withChildKnown, plan: addStray(withChildKnown.plan, before) }
-        : withChildKnown;
-    }
+    case "result.held":
+      return countUsage(withChildKnown, stepId, event.payload.usage);
+    case "step.timed_out":
+      return leaveStray(countUsage(withChildKnown, stepId, event.payload.usage), before, event);
     default:
       return withChildKnown;
   }
+}
+
+/** D3: the child of an attempt that was given up at its deadline may be at work. */
+function leaveStray(
+  state: OpenCoordination,
+  step: Step,
+  { payload: { via } }: FactEvent & { type: "step.timed_out" },
+): OpenCoordination {
+  if (via !== "deadline" || step.spec.planned === undefined || !state.plan) return state;
+  return { ...state, plan: addStray(state.plan, step) };
+}
+
+/** Books what an attempt used, as its runner says. */
+function countUsage(state: OpenCoordination, stepId: StepId, usage: Usage | undefined): OpenCoordination {
+  if (!usage) return state;
+  return sumAfterSpending(state, addSpending(state, stepId, spentFromUsage(usage)), stepId);
 }
 
 /** H3: the session that works on the step. The owner's session does not: it is only told. */

@@ -149,7 +149,8 @@ function moveStep(plan: PlanProgress, { phase: before }: Step, { phase: after, s
   };
 }
 
-function addSpent(a: Spent, b: Spent): Spent {
+/** Returns the sum of two uses. */
+export function addSpent(a: Spent, b: Spent): Spent {
   return {
     spawns: a.spawns + b.spawns,
     tokens: a.tokens + b.tokens,
@@ -158,7 +159,7 @@ function addSpent(a: Spent, b: Spent): Spent {
 }
 
 export function spentFromUsage(usage: Usage | undefined): Spent {
-  return { spawns: 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
+  return { spawns: usage?.spawns ?? 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
 }
 
 export const ONE_SPAWN: Spent = { ...NOTHING, spawns: 1 };

@@ -161,8 +161,8 @@ function commandsFromStepFact(
     case "step.failed":
       return commandsFromFailure(state, lead.payload, facts);
     case "step.timed_out": {
-      const { stepId, attempt, via } = lead.payload;
-      return [{ type: "timeOutStep", stepId, attempt, via }];
+      const { stepId, attempt, via, usage } = lead.payload;
+      return [{ type: "timeOutStep", stepId, attempt, via, ...(usage && { usage }) }];
     }
     case "step.outcome_refused":
       return [commandFromLateOutcome(lead.payload)];

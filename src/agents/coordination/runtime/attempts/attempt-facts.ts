@@ -3,13 +3,27 @@ import { stepError, type StepError } from "../../contracts/fact-fields.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import type { Observation } from "../../contracts/observation.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
-import type { Attempt } from "../../ports/agent-runner.ts";
+import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
+import { askWithin, type Stoppable } from "../environment/bounded-answer.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
+
+/** A host that has not answered by then has not answered. */
+const ANSWER_MS_MAX = 10_000;
 
 /** An answer about another session says nothing. */
 export function filterObservation({ childSessionKey }: Attempt, seen: Observation): Observation {
   const isOther = "childSessionKey" in seen && seen.childSessionKey !== childSessionKey;
   return isOther ? { kind: "unknown" } : seen;
+}
+
+/** Asks the runner how an attempt stands. An answer that does not come in time says nothing either. */
+export async function observeAttempt(
+  waiting: Stoppable,
+  { runner, attempt }: { readonly runner: AgentRunner; readonly attempt: Attempt },
+): Promise<Observation> {
+  const bounds = { ...waiting, waitMs: ANSWER_MS_MAX };
+  const seen = await askWithin<Observation>(bounds, () => runner.observe(attempt), { kind: "unknown" });
+  return filterObservation(attempt, seen);
 }
 
 /** Says why the agent of an attempt is lost where another gateway started it: this one drives it because that one is gone. */

@@ -42,7 +42,12 @@ export async function outcomeOf(
     case "completed":
       return draftCompletion(dependencies, { state, step }, ending);
     case "timed_out":
-      return createOutcomeOf({ type: "timeOutStep", ...about, via: "runner" });
+      return createOutcomeOf({
+        type: "timeOutStep",
+        ...about,
+        via: "runner",
+        ...(ending.usage && { usage: ending.usage }),
+      });
     case "failed":
       return createFailure(about, describeFailure(ending), ending);
     case "cancelled":

@@ -6,7 +6,7 @@
  * started again under the same key, and only when the host surely has no record of it.
  */
 import type { Command } from "../../contracts/commands.ts";
-import { stepError } from "../../contracts/fact-fields.ts";
+import { stepError, type StepError } from "../../contracts/fact-fields.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../contracts/observation.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
@@ -14,7 +14,7 @@ import type { Coordination, OpenCoordination, Step } from "../../ledger/state.ts
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
-import { explainElsewhere, filterObservation, hasAsked } from "./attempt-facts.ts";
+import { explainElsewhere, filterObservation, hasAsked, observeAttempt } from "./attempt-facts.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
 import { cancelNested, findNestedPlan, withNested } from "./nested-plans.ts";
 import {
@@ -34,8 +34,6 @@ import { waitFor } from "../../std/wait-for.ts";
 
 /** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
 const START_GRACE_MS = 15_000;
-/** A host that has not answered by then has not answered. */
-const ANSWER_MS_MAX = 10_000;
 /** Between two questions about an attempt that the host does not know of yet. */
 const ASK_AGAIN_MS = 1_000;
 /** The host may be writing the record of a run that it has only just accepted. */
@@ -260,8 +258,7 @@ async function follow(drive: Drive): Promise<void> {
     const askedAtMs = dependencies.clock.now();
     const elsewhere = explainElsewhere(dependencies, now.step);
     if (elsewhere) {
-      await cancelNested(dependencies, { ...drive, session: now.attempt.childSessionKey });
-      await conclude(drive, createFailure(drive, elsewhere));
+      await giveUp(drive, now, elsewhere);
       continue;
     }
     const seen = await see(drive, now, waitForEnd);
@@ -309,11 +306,7 @@ async function see(drive: Drive, now: Current, waitForEnd: WaitForEnd): Promise<
     // That an owner was told is known long before it has answered; the deadline ends the waiting.
     if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
   }
-  const bounds = { ...dependencies, waitMs: ANSWER_MS_MAX, signal };
-  return filterObservation(
-    now.attempt,
-    await askWithin(bounds, () => now.runner.observe(now.attempt), unknown),
-  );
+  return observeAttempt({ ...dependencies, signal }, now);
 }
 
 async function acknowledge(drive: Drive, seen: Observation & { kind: "running" | "ended" }): Promise<void> {
@@ -330,15 +323,15 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
     return;
   }
   if (await isWaitingForPeople(drive, now)) return;
-  const around = { ...drive, session: now.attempt.childSessionKey };
-  if (seen.outcome !== "completed") await cancelNested(drive.dependencies, around);
-  const nested = await findNestedPlan(drive.dependencies, around);
-  if (nested?.kind === "open" && seen.outcome === "completed") {
+  const submitting = { ...drive, session: now.attempt.childSessionKey };
+  if (seen.outcome !== "completed") await cancelNested(drive.dependencies, submitting);
+  const nested = await findNestedPlan(drive.dependencies, submitting);
+  if (nested?.isOpen && seen.outcome === "completed") {
     drive.dependencies.giveBack(drive.runId, drive.stepId);
     await waitFor(drive.dependencies.clock, ASK_AGAIN_MS, drive.signal);
     return;
   }
-  const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
+  const ending = nested ? withNested(seen, nested) : seen;
   await conclude(drive, await readNewestOutcome(drive, now, ending));
 }
 
@@ -353,13 +346,17 @@ async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Curren
   return true;
 }
 
+/** Records that nobody hears the child any more, with what its plans used. */
+async function giveUp(drive: Drive, { attempt }: Current, error: StepError): Promise<void> {
+  const ending = await cancelNested(drive.dependencies, { ...drive, session: attempt.childSessionKey });
+  await conclude(drive, createFailure(drive, error, ending));
+}
+
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
-async function recordLostChild(drive: Drive, { step, state, attempt }: Current): Promise<void> {
-  const about = { stepId: drive.stepId, attempt: drive.attempt };
+async function recordLostChild(drive: Drive, now: Current): Promise<void> {
+  const { step, state } = now;
   if (step.phase.status === "running") {
-    await cancelNested(drive.dependencies, { ...drive, session: attempt.childSessionKey });
-    const lostError = stepError("child_lost", "the host no longer knows the agent's run");
-    await conclude(drive, createFailure(about, lostError));
+    await giveUp(drive, now, stepError("child_lost", "the host no longer knows the agent's run"));
     return;
   }
   if (step.spec.deliveryMode === "best_effort") {
@@ -367,12 +364,12 @@ async function recordLostChild(drive: Drive, { step, state, attempt }: Current):
       "spawn_not_confirmed",
       "the host has no record of the start, and it is sent only once",
     );
-    await conclude(drive, createFailure(about, unconfirmed));
+    await conclude(drive, createFailure(drive, unconfirmed));
     return;
   }
   const message = await readSentMessage(drive.dependencies, state, step);
   if (message.kind === "message") await start(drive, message.text);
-  else await conclude(drive, createFailure(about, stepError("input_unavailable", message.why)));
+  else await conclude(drive, createFailure(drive, stepError("input_unavailable", message.why)));
 }
 
 /**
@@ -383,9 +380,7 @@ async function timeOut(drive: Drive): Promise<void> {
   const now = await readCurrentAttempt(drive);
   if (!now) return;
   if (isDelivery(now.step)) {
-    const bounds = { ...drive.dependencies, waitMs: ANSWER_MS_MAX, signal: drive.signal };
-    const answer = await askWithin(bounds, () => now.runner.observe(now.attempt), { kind: "unknown" });
-    const seen = filterObservation(now.attempt, answer);
+    const seen = await observeAttempt({ ...drive.dependencies, signal: drive.signal }, now);
     if (seen.kind === "ended") {
       if (now.step.phase.status === "dispatched") await acknowledge(drive, seen);
       await conclude(drive, await readNewestOutcome(drive, now, seen));
@@ -394,5 +389,6 @@ async function timeOut(drive: Drive): Promise<void> {
     if (drive.signal.aborted) return;
   }
   const { stepId, attempt } = drive;
-  await submit(drive, [{ type: "timeOutStep", stepId, attempt, via: "deadline" }]);
+  const ending = await cancelNested(drive.dependencies, { ...drive, session: now.attempt.childSessionKey });
+  await submit(drive, [{ type: "timeOutStep", stepId, attempt, via: "deadline", ...ending }]);
 }

@@ -1,69 +1,90 @@
 /**
- * Owns: the plan that the child of a step submitted. The step goes on as long as that plan runs, and the plan ends with
- * the attempt whose child submitted it.
+ * Owns: the plans that the child of a step submitted, one after another. The step goes on as long as one of them runs, they
+ * end with the attempt whose child submitted them, and what they used counts for it.
  */
+import type { Usage } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
-import { isDelivery } from "../../ledger/plan-progress.ts";
+import { addSpent, isDelivery, spentFromUsage } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Spent } from "../../ledger/state.ts";
 import { nameOfNested } from "../../ledger/summary.ts";
 import type { RuntimeDependencies } from "../environment/runtime-dependencies.ts";
 
 export type NestedDependencies = Pick<RuntimeDependencies, "store" | "runs" | "content">;
 
-/** The attempt whose child may have submitted a plan. */
-interface Around {
+/** D3: the attempt whose child may have submitted plans. Those of another attempt are not its own. */
+export interface SubmittingAttempt {
   readonly runId: CoordinationId;
   readonly stepId: StepId;
-  /** D3: what the child of another attempt submitted is not of this one. */
+  readonly attempt: number;
   readonly session: SessionKey;
 }
 
-export type Nested = { readonly kind: "open" } | NestedEnd;
-
-export interface NestedEnd {
-  readonly kind: "ended";
+/** The newest plan of an attempt's child. */
+export interface NestedPlan {
+  readonly coordinationId: CoordinationId;
+  readonly isOpen: boolean;
   /** The child's answer when it was told the result. */
   readonly reply?: string;
-  readonly spent: Spent;
+  /** The sum of what the plans used that the child submitted before. */
+  readonly usedBefore: Spent;
+  readonly used: Spent;
 }
 
 export async function findNestedPlan(
   dependencies: NestedDependencies,
-  around: Around,
-): Promise<Nested | undefined> {
-  const state = await readNestedState(dependencies, around);
+  submitting: SubmittingAttempt,
+): Promise<NestedPlan | undefined> {
+  const state = await readNestedState(dependencies, submitting);
   if (!state?.plan) return undefined;
-  if (state.kind === "open") return { kind: "open" };
   const deliveryPhase = [...state.steps.values()].find(isDelivery)?.phase;
   const output = deliveryPhase?.status === "completed" ? deliveryPhase.output : undefined;
   const text = output && (await dependencies.content.get(output.sha256));
-  const { spent } = state.plan;
-  return { kind: "ended", spent, ...(text !== undefined && { reply: readReply(text) }) };
+  return {
+    coordinationId: state.coordinationId,
+    isOpen: state.kind === "open",
+    usedBefore: spentFromUsage(state.created.parent?.usedBefore),
+    used: state.plan.spent,
+    ...(text !== undefined && { reply: readReply(text) }),
+  };
 }
 
-/** Returns the ending with what the child said last and what its nested plan used. */
-export function withNested<E extends ChildEnding>(ending: E, { reply, spent }: NestedEnd): E {
-  const { tokens = 0, costMicroUsd = 0 } = ending.usage ?? {};
-  const usage = { tokens: tokens + spent.tokens, costMicroUsd: costMicroUsd + spent.costMicroUsd };
+/** Returns what the plan and those before it used. */
+export function sumNested({ used, usedBefore }: NestedPlan): Spent {
+  return addSpent(usedBefore, used);
+}
+
+/** Returns the ending with what the child said last and with what its plans used. */
+export function withNested(ending: ChildEnding, nested: NestedPlan): ChildEnding {
+  const { reply = ending.reply } = nested;
+  const usage = addSpent(spentFromUsage(ending.usage), sumNested(nested));
   return { ...ending, usage, ...(reply !== undefined && { reply }) };
 }
 
-/** The attempt is over, so nobody waits for what its child submitted. */
-export async function cancelNested(dependencies: NestedDependencies, around: Around): Promise<void> {
-  const state = await readNestedState(dependencies, around);
-  if (state?.kind !== "open") return;
-  await dependencies.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+/**
+ * Ends the plan that the child of an attempt has open, because the attempt is over and nobody waits for it. Returns what the
+ * child's plans used until then.
+ */
+export async function cancelNested(
+  dependencies: NestedDependencies,
+  submitting: SubmittingAttempt,
+): Promise<{ readonly usage?: Usage }> {
+  const open = await readNestedState(dependencies, submitting);
+  if (open?.kind === "open")
+    await dependencies.runs.submit(open.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+  const nested = await findNestedPlan(dependencies, submitting);
+  return nested ? { usage: sumNested(nested) } : {};
 }
 
 async function readNestedState(
   { store, runs }: NestedDependencies,
-  { runId, stepId, session }: Around,
+  { runId, stepId, attempt, session }: SubmittingAttempt,
 ): Promise<KnownCoordination | undefined> {
   const found = await store.find(nameOfNested(runId, stepId));
   if (!found) return undefined;
   const state = await runs.state(found.runId);
-  return state.kind !== "unopened" && state.created.ownerSession === session ? state : undefined;
+  if (state.kind === "unopened" || state.created.ownerSession !== session) return undefined;
+  return (state.created.parent?.attempt ?? attempt) === attempt ? state : undefined;
 }
 
 function readReply(json: string): string {

@@ -12,16 +12,16 @@ import type {
 import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { createIdempotencyKey } from "../../contracts/ids.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";
-import type { Cancellation, Observation } from "../../contracts/observation.ts";
+import type { Cancellation } from "../../contracts/observation.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
 import { withRules } from "../environment/policy-rules.ts";
 import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
 import { askWithin } from "../environment/bounded-answer.ts";
-import { filterObservation } from "../attempts/attempt-facts.ts";
+import { observeAttempt } from "../attempts/attempt-facts.ts";
 import { mergeWorktree } from "../worktrees/merge-worktree.ts";
 import { removeWorktree } from "../worktrees/remove-worktree.ts";
-import { cancelNested } from "../attempts/nested-plans.ts";
+import { cancelNested, type SubmittingAttempt } from "../attempts/nested-plans.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectDependencies } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
@@ -29,7 +29,6 @@ import { chooseRunner } from "../environment/runtime-dependencies.ts";
 
 /** An agent that is not stopped by then is out of reach. */
 const CANCEL_MS_MAX = 30_000;
-const ANSWER_MS_MAX = 10_000;
 
 export async function performPlanEffect(
   dependencies: EffectDependencies,
@@ -100,26 +99,26 @@ async function stopStep(
   if (!due) return;
   const { state, step, running } = due;
   await dependencies.halt(running.idempotencyKey);
-  await cancelNested(dependencies, describePlaceOf(state, effect, running));
+  await cancelNested(dependencies, describeSubmitting(state, effect, running));
   const cancelled = await cancel(dependencies, running, chooseRunner(dependencies, step.spec));
   // Until then the child could submit another.
-  await cancelNested(dependencies, describePlaceOf(state, effect, running));
+  const ending = await cancelNested(dependencies, describeSubmitting(state, effect, running));
   if (dependencies.stopping.aborted) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
   if (mayBeDone && (await hasCompleted(dependencies, { state, step }, running))) return;
   const error = stepError("child_cancelled", describeCancellation(cancelled));
   const { stepId, attempt } = effect;
   await submit(dependencies, state, [
-    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
+    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner", ...ending },
   ]);
 }
 
-function describePlaceOf(
+function describeSubmitting(
   { coordinationId: runId }: PlannedCoordination,
-  { stepId }: StopStep | StopStray,
+  { stepId, attempt }: StopStep | StopStray,
   { childSessionKey: session }: Attempt,
-) {
-  return { runId, stepId, session };
+): SubmittingAttempt {
+  return { runId, stepId, attempt, session };
 }
 
 function findAttemptToStop(
@@ -140,10 +139,8 @@ async function hasCompleted(
   stopped: Ended,
   attempt: Attempt,
 ): Promise<boolean> {
-  const bounds = { ...dependencies, waitMs: ANSWER_MS_MAX, signal: dependencies.stopping };
   const runner = chooseRunner(dependencies, stopped.step.spec);
-  const unknown: Observation = { kind: "unknown" };
-  const seen = filterObservation(attempt, await askWithin(bounds, () => runner.observe(attempt), unknown));
+  const seen = await observeAttempt({ ...dependencies, signal: dependencies.stopping }, { runner, attempt });
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
   const { commands, contents } = await outcomeOf(
     dependencies,
@@ -189,9 +186,9 @@ async function stopStray(
     dispatchedAtMs,
     ...(childRunId && { childRunId }),
   };
-  await cancelNested(dependencies, describePlaceOf(state, effect, stoppedAttempt));
+  await cancelNested(dependencies, describeSubmitting(state, effect, stoppedAttempt));
   const outcome = await cancel(dependencies, stoppedAttempt, chooseRunner(dependencies, spec));
-  await cancelNested(dependencies, describePlaceOf(state, effect, stoppedAttempt));
+  await cancelNested(dependencies, describeSubmitting(state, effect, stoppedAttempt));
   if (!dependencies.stopping.aborted)
     await submit(dependencies, state, [{ type: "stopChild", childSessionKey, outcome }]);
 }

@@ -4,12 +4,15 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { describeError } from "../../std/describe-error.ts";
 
-export interface Waiting {
+export interface Stoppable {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly waitMs: number;
   /** Aborted: no answer is waited for. */
   readonly signal: AbortSignal;
+}
+
+export interface Waiting extends Stoppable {
+  readonly waitMs: number;
 }
 
 /** The answer of the world, or `otherwise` when it throws, takes too long or is not waited for any more. */

@@ -7,11 +7,11 @@ import type { SpendingLimit } from "../../contracts/fact-fields.ts";
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
+import { addSpent } from "../../ledger/plan-progress.ts";
 import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../ledger/state.ts";
-import { nameOfNested } from "../../ledger/summary.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
-import { findNestedPlan, type NestedDependencies } from "../attempts/nested-plans.ts";
+import { findNestedPlan, sumNested, type NestedDependencies } from "../attempts/nested-plans.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
@@ -32,24 +32,26 @@ export async function placeOf(dependencies: NestedDependencies, graph: StepGraph
           "the step that this session worked on is over; nothing it plans would be heard",
         )
       : { kind: "alone" };
-  const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId };
+  const { attempt } = step.phase;
+  const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId, attempt };
   if ((await depthOf(dependencies, parent)) >= BOUNDS.planNestingMax)
     return createNowhere(
       "NESTED_TOO_DEEP",
       `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
     );
-  if (await hasAnother(dependencies, parent, graph))
+  const usedBefore = await countUsedBefore(dependencies, around, graph);
+  if (!usedBefore)
     return createNowhere(
       "NESTED_OPEN",
       "this session has submitted a plan that still runs; wait for its result, or cancel it",
     );
-  const left = computeBudgetLeft(state, step);
+  const left = computeBudgetLeft(state, step, usedBefore);
   if (COUNTED.some((name) => (left[name] ?? 1) < 1))
     return createNowhere(
       "NESTED_BUDGET",
       "nothing is left of the budget of the plan around it; do the work in this session",
     );
-  return { kind: "inside", parent, left };
+  return { kind: "inside", parent: usedBefore === NOTHING ? parent : { ...parent, usedBefore }, left };
 }
 
 /** A budget within another one: no more than either allows. */
@@ -106,25 +108,34 @@ async function depthOf({ runs }: NestedDependencies, innermost: Parent): Promise
   return depth;
 }
 
-/** The same plan again is the same submission. */
-async function hasAnother(
+/**
+ * Returns what the plans used that this attempt's child submitted before this one; `undefined` while one of them runs. The same
+ * plan again is the same submission.
+ */
+async function countUsedBefore(
   dependencies: NestedDependencies,
-  { coordinationId: runId, stepId }: Parent,
+  { state: { coordinationId: runId }, step }: Around,
   { ownerSession: session, coordinationId }: StepGraph,
-): Promise<boolean> {
-  const nested = await findNestedPlan(dependencies, { runId, stepId, session });
-  if (nested?.kind !== "open") return false;
-  const found = await dependencies.store.find(nameOfNested(runId, stepId));
-  return found?.runId !== coordinationId;
+): Promise<Spent | undefined> {
+  const { stepId } = step.spec;
+  const newest = await findNestedPlan(dependencies, { runId, stepId, attempt: step.phase.attempt, session });
+  if (!newest) return NOTHING;
+  if (newest.coordinationId === coordinationId) return newest.usedBefore;
+  return newest.isOpen ? undefined : sumNested(newest);
 }
 
 const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
-/** Returns what the budgets of the step and of its plan leave. */
-function computeBudgetLeft(state: OpenCoordination, { spec, spent = NOTHING }: Step): SpendingLimit {
-  const ofStep = leftOf(spec.planned?.budget, spent);
+/** Returns what the budgets of the step and of its plan leave. `usedBefore`: not booked before the attempt ends. */
+function computeBudgetLeft(
+  state: OpenCoordination,
+  { spec, spent = NOTHING }: Step,
+  usedBefore: Spent,
+): SpendingLimit {
+  const ofStep = leftOf(spec.planned?.budget, addSpent(spent, usedBefore));
   if (!isPlanned(state)) return ofStep;
-  const { spent: used, allowedFrom } = state.plan;
+  const used = addSpent(state.plan.spent, usedBefore);
+  const { allowedFrom } = state.plan;
   const sinceAllowed = {
     spawns: used.spawns - allowedFrom.spawns,
     tokens: used.tokens - allowedFrom.tokens,

@@ -1,0 +1,137 @@
+/** The plans that an agent of a plan submits: what they use counts for the step that the agent works on, and its plan. */
+import { describe, expect, it } from "vitest";
+import { runCheckedPlan } from "./checked-plan.ts";
+import { createRuling, waitUntilQuiet } from "./gates-world.ts";
+import {
+  AGENT,
+  createRetries,
+  plan,
+  PLAN_ID,
+  runPlan,
+  step,
+  type Fields,
+  type PlanRun,
+} from "./planned-world.ts";
+import { endDone, endFailing } from "../support/scripted-runner.ts";
+
+/** The child of the newest attempt of `a` submits a plan. */
+async function submitNested(
+  run: PlanRun,
+  coordinationId: string,
+  steps: readonly Fields[],
+  fields: Fields = {},
+) {
+  const session = run.ordersOf("a").at(-1)!.childSessionKey;
+  const nested = plan(steps, { coordinationId, ownerSession: session, ...fields });
+  const submitted = await run.coordinator.submitPlan({
+    plan: nested,
+    submittedBy: session,
+    ownerAgent: AGENT,
+  });
+  await run.advance(5_000);
+  return submitted;
+}
+const listBudgets = (run: PlanRun): unknown[] =>
+  run.events("coordination.created").map(({ payload }) => payload.plan?.budget);
+const listUsages = (run: PlanRun, stepId: string): unknown[] =>
+  [
+    ...run.events("result.held"),
+    ...run.events("step.completed"),
+    ...run.events("step.failed"),
+    ...run.events("step.timed_out"),
+  ]
+    .filter((event) => event.payload.stepId === stepId && event.runId === PLAN_ID)
+    .map(({ payload }) => payload.usage);
+const endUsing = (tokens: number) => ({ ...endDone(), usage: { tokens } });
+
+describe("the budget of a plan", () => {
+  it("counts what a plan of its agent spawned", async () => {
+    const run = await runPlan(
+      { a: ["work"] },
+      plan([step("a"), step("b", { dependsOn: ["a"] })], { budget: { spawns: 3 } }),
+    );
+    await submitNested(run, "plan-2", [step("n"), step("m")]);
+    run.world.plans.end("a", endDone());
+    await run.advance(5_000);
+    expect(await run.fates()).toMatchObject({ a: "completed", b: "skipped" });
+    expect(run.ordersOf("b")).toEqual([]);
+    await run.close();
+  });
+
+  it("leaves the next plan of an attempt what the ones before it did not use", async () => {
+    const run = await runPlan(
+      { a: ["work"], n: [endUsing(30)], m: [endUsing(20)] },
+      plan([step("a", { budget: { tokens: 100, spawns: 5 } })]),
+    );
+    await submitNested(run, "plan-2", [step("n")]);
+    await submitNested(run, "plan-3", [step("m")]);
+    await submitNested(run, "plan-4", [step("o")]);
+    expect(listBudgets(run).slice(1)).toEqual([
+      { tokens: 100, spawns: 4 },
+      { tokens: 70, spawns: 3 },
+      { tokens: 50, spawns: 2 },
+    ]);
+    run.world.plans.end("a", endUsing(5));
+    await run.advance(5_000);
+    expect(listUsages(run, "a")).toEqual([{ spawns: 3, tokens: 55, costMicroUsd: 0 }]);
+    await run.close();
+  });
+
+  it("takes a plan that is submitted again for the same one, also where it used up all that was left", async () => {
+    const run = await runPlan({ a: ["work"] }, plan([step("a", { budget: { spawns: 2 } })]));
+    await submitNested(run, "plan-2", [step("n")]);
+    expect(await submitNested(run, "plan-2", [step("n")])).toMatchObject({ kind: "replay" });
+    expect(await submitNested(run, "plan-3", [step("n")])).toMatchObject({
+      kind: "refused",
+      problems: [{ code: "NESTED_BUDGET" }],
+    });
+    await run.close();
+  });
+
+  it("counts what the plan of a failed attempt used", async () => {
+    const run = await runPlan(
+      { a: ["work", "work"], n: [endUsing(90)] },
+      plan([step("a", { ...createRetries(1), budget: { tokens: 100 } })]),
+    );
+    await submitNested(run, "plan-2", [step("n")]);
+    run.world.plans.end("a", endFailing());
+    await run.advance(5_000);
+    expect(run.ordersOf("a")).toHaveLength(2);
+    await submitNested(run, "plan-3", [step("m")]);
+    expect(listBudgets(run).at(-1)).toEqual({ tokens: 10 });
+    await run.close();
+  });
+
+  it("counts what the plan of an attempt used that is cut off at its deadline, also while it runs", async () => {
+    const run = await runPlan(
+      { a: ["work", "work"], n: [endUsing(90)], m: ["work"] },
+      plan([step("a", { ...createRetries(1), timeoutMs: 60_000, budget: { tokens: 90 } })]),
+    );
+    await submitNested(run, "plan-2", [step("n"), step("m")]);
+    await run.advance(120_000);
+    expect(listUsages(run, "a")).toEqual([{ spawns: 2, tokens: 90, costMicroUsd: 0 }]);
+    expect(run.ordersOf("a")).toHaveLength(1);
+    await run.close();
+  });
+});
+
+describe("a result that was revised", () => {
+  it("is the agent's own, and not the answer to a plan of the attempt before", async () => {
+    const checkedPlan = await runCheckedPlan(
+      ({ result }) => createRuling(result.stepId === "a" && result.attempt === 1 ? "revise" : "pass"),
+      { scripts: ["work", "work"] },
+    );
+    const { run } = checkedPlan;
+    await submitNested(run, "plan-2", [step("n")]);
+    run.world.plans.end("a", endDone({ n: 1 }));
+    await run.advance(10_000);
+    await waitUntilQuiet(run.world);
+    expect(run.ordersOf("a")).toHaveLength(2);
+    run.world.plans.end("a", endDone({ n: 2 }));
+    await run.advance(10_000);
+    await waitUntilQuiet(run.world);
+    expect(checkedPlan.asked.at(-1)?.result).toMatchObject({ attempt: 2, text: '{"n":2}' });
+    expect(listUsages(run, "a")).toEqual([{ spawns: 1, tokens: 0, costMicroUsd: 0 }, {}, undefined]);
+    await run.close();
+  });
+});

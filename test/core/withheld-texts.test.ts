@@ -97,4 +97,27 @@ describe("bringing words to the disk", () => {
     await expect(texts.settled(A)).resolves.toBeUndefined();
     await expect(texts.settled(A)).resolves.toBeUndefined();
   });
+
+  it("is tried once more for the whole of a shortened text, which decides nothing and is forgotten then", async () => {
+    const texts = createFresh();
+    let tries = 0;
+    texts.keeping(A, "whole 1", () => {
+      tries += 1;
+      return Promise.resolve(undefined);
+    });
+    expect(await texts.keepAgain(A)).toBe(true);
+    expect(await texts.keepAgain(A)).toBe(true);
+    expect(tries).toBe(2);
+  });
+
+  it("is tried again for words as long as they are not kept, whatever becomes of the rest", async () => {
+    const texts = createFresh();
+    let isFull = true;
+    const keep = () => Promise.resolve(isFull ? undefined : (true as const));
+    texts.keeping(A, "words", keep);
+    texts.keeping(A, "whole 1", () => Promise.resolve(true));
+    expect(await texts.keepAgain(A)).toBe(false);
+    isFull = false;
+    expect(await texts.keepAgain(A)).toBe(true);
+  });
 });

@@ -1,11 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { readHealthBeside } from "../../src/plugins/ledger-reader.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
+import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { createFakeHost, type FakeHost } from "./fake-host.ts";
 
@@ -18,6 +21,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   for (const handlers of stopping) await handlers.stop();
   folder[Symbol.dispose]();
 });
@@ -198,6 +202,111 @@ describe("H2: whatever breaks, a hook answers", () => {
     expect(others).toEqual([undefined, undefined, undefined, undefined]);
   });
 });
+
+describe("a spawn that the ledger takes only after its hook has answered", () => {
+  const CHILD = "agent:main:subagent:late";
+  const NARROWED = { task: "work", coordination: { tools: { allow: ["read"] } } };
+
+  const startLate = async (phase1: Record<string, unknown> = {}) => {
+    const handlers = await startHandlers(createFakeHost({ stateDir: folder.path, phase1 }));
+    const runtime = findRuntime();
+    if (!runtime) throw new Error("no runtime");
+    const coordinator = await runtime.coordinator();
+    const ledger = Promise.withResolvers<undefined>();
+    const begun = Promise.withResolvers<undefined>();
+    const admitted = Promise.withResolvers<undefined>();
+    const admitSpawn: typeof coordinator.admitSpawn = async (request) => {
+      begun.resolve(undefined);
+      await ledger.promise;
+      const admission = await coordinator.admitSpawn(request);
+      admitted.resolve(undefined);
+      return admission;
+    };
+    const late: SharedRuntime = {
+      ...runtime,
+      coordinator: () => Promise.resolve({ ...coordinator, admitSpawn }),
+    };
+    const holder = globalThis as Record<symbol, unknown>;
+    holder[Symbol.for("openclaw-coordination.runtime")] = late;
+    return {
+      handlers,
+      runtime: late,
+      coordinator,
+      /** Calls the hook before the spawn, which gives up. */
+      giveUp: async (params: Record<string, unknown>) => {
+        vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+        const answer = spawn(handlers, "call-1", params);
+        await begun.promise;
+        await vi.advanceTimersByTimeAsync(SPAWN_BUDGET_MS);
+        vi.useRealTimers();
+        return answer;
+      },
+      admit: async () => {
+        ledger.resolve(undefined);
+        await admitted.promise;
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+      settle: (child: string) =>
+        handlers.afterSpawn({ ...spawnEvent("call-1", {}), result: createAccepted(child) }, inContext),
+    };
+  };
+
+  const expectNothingPending = ({ pendingSpawns, narrowedSpawns }: SharedRuntime): void => {
+    expect(pendingSpawns.size).toBe(0);
+    expect(narrowedSpawns.size).toBe(0);
+  };
+
+  it("is no longer under way once the host has told what came of it", async () => {
+    const stage = await startLate();
+    expect(await stage.giveUp({ task: "work" })).toBeUndefined();
+    await stage.settle(CHILD);
+    await stage.admit();
+    expectNothingPending(stage.runtime);
+  });
+
+  it("knows its child where the host tells of that later", async () => {
+    const stage = await startLate();
+    expect(await stage.giveUp({ task: "work" })).toBeUndefined();
+    await stage.admit();
+    await stage.settle(CHILD);
+    expectNothingPending(stage.runtime);
+    expect(await stage.coordinator.envelopeForChild(CHILD as SessionKey)).toMatchObject({ stepId: "step-1" });
+  });
+
+  it.each([
+    ["it is to be held to something", NARROWED, {}],
+    ["nothing goes on unrecorded", { task: "work" }, { strict: true }],
+  ])(
+    "and was refused, because %s, is over in the ledger, and holds up no other",
+    async (_, params, phase1) => {
+      const stage = await startLate(phase1);
+      expect(await stage.giveUp(params)).toMatchObject({ block: true });
+      await stage.admit();
+      await vi.waitFor(() => {
+        expect(readSteps()).toEqual(["step.admitted", "step.failed"]);
+      }, 10_000);
+      expectNothingPending(stage.runtime);
+      const write = { toolName: "write", toolCallId: "call-2", params: { path: "a", content: "x" } };
+      const childContext = { ...context, sessionKey: "agent:main:subagent:unrecorded" };
+      const answer = await stage.handlers.beforeCall(
+        write,
+        childContext as unknown as HookContext<"before_tool_call">,
+      );
+      expect(answer).toBeUndefined();
+    },
+  );
+});
+
+/** Returns what is recorded of steps, in order. */
+function readSteps(): unknown[] {
+  const ledger = new Database(nameLedger(), { readonly: true });
+  try {
+    const query = "select type from event where type in ('step.admitted', 'step.failed') order by rowid";
+    return ledger.prepare(query).pluck().all();
+  } finally {
+    ledger.close();
+  }
+}
 
 describe("health", () => {
   it("counts what went on uncoordinated, and recovers with the next spawn", async () => {

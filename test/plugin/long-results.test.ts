@@ -84,6 +84,66 @@ describe("a child that says more than its parent is to be shown", () => {
   });
 });
 
+describe("a long text that the ledger does not take when it is said", () => {
+  const OTHER = writeLongText({
+    chars: 40_000,
+    head: "FIRST",
+    middle: "SECOND",
+    tail: "LAST",
+    lineChars: 80,
+  });
+
+  /** Says texts of which the child's parent is shown a part, while the ledger is busy. */
+  async function sayWhileBusy(stage: OnStage, texts: readonly string[]): Promise<() => void> {
+    const { coordinator } = stage.host.runtime;
+    stage.host.runtime.coordinator = () => Promise.reject(new Error("the ledger is busy"));
+    for (const text of texts) expect(await sayLong(stage, text)).toContain(SHORTENED);
+    expect(listEvents(stage.world, "result.shortened")).toEqual([]);
+    return () => {
+      stage.host.runtime.coordinator = coordinator;
+    };
+  }
+
+  it.each(["completed", "failed"] as const)(
+    "is kept whole when its child has %s, like others",
+    async (outcome) => {
+      const stage = await onStage();
+      const answerAgain = await sayWhileBusy(stage, [LONG, OTHER]);
+      answerAgain();
+      stage.world.host.end(stage.child.session, { outcome });
+      await stage.coordinator.endChild(stage.child.session, { outcome });
+      await waitUntilQuiet(stage.world);
+      const facts = listEvents(stage.world, "result.shortened");
+      expect(facts.map(({ payload }) => stage.world.ledger.contents.get(payload.text.sha256)?.text)).toEqual([
+        LONG,
+        OTHER,
+      ]);
+      expect(listEvents(stage.world, `step.${outcome}`)).toHaveLength(1);
+      await stage.coordinator.stop();
+    },
+  );
+
+  it("does not fail the step of its child where the ledger takes it at the end neither", async () => {
+    const stage = await onStage();
+    await sayWhileBusy(stage, [LONG]);
+    await stage.child.ends();
+    await waitUntilQuiet(stage.world);
+    expect(listEvents(stage.world, "result.shortened")).toEqual([]);
+    expect(listEvents(stage.world, "step.completed")).toHaveLength(1);
+    await stage.coordinator.stop();
+  });
+
+  it("is shown whole where nobody can tell whose words it is, so that nothing of it is lost", async () => {
+    const stage = await onStage();
+    const uncoordinated = "agent:main:subagent:uncoordinated";
+    stage.host.runtime.coordinator = () => Promise.reject(new Error("the ledger is busy"));
+    await stage.host.begins(uncoordinated);
+    const [shown] = textsOf(await stage.host.says(uncoordinated, [createText(LONG)]));
+    expect(shown === LONG).toBe(true);
+    await stage.coordinator.stop();
+  });
+});
+
 describe("everybody else", () => {
   it("is shown whole: an owner, and a child whose words just fit", async () => {
     const stage = await onStage();

@@ -5,8 +5,8 @@ import type { CoordinationId, StepId } from "../contracts/ids.ts";
 export interface KeptText {
   readonly sha256: string;
   readonly chars: number;
-  /** Absent where the ledger does not say yet whose words they are. */
-  readonly of?: { readonly coordinationId: CoordinationId; readonly stepId: StepId };
+  /** Whose words they are. */
+  readonly of: { readonly coordinationId: CoordinationId; readonly stepId: StepId };
 }
 
 /** Says at which character the reader goes on. */
@@ -17,9 +17,7 @@ export const SHORTENED = "[[coordination: this is shortened from ";
 
 /** Without quotes and other characters that JSON escapes: it also stands inside of JSON. */
 export function createReadOn({ sha256, chars, of }: KeptText): ReadOn {
-  const where = of
-    ? `coordinationId ${of.coordinationId}, stepId ${of.stepId}, sha256 ${sha256}`
-    : "no arguments lists it";
+  const where = `coordinationId ${of.coordinationId}, stepId ${of.stepId}, sha256 ${sha256}`;
   return (from) =>
     `${SHORTENED}${chars} characters, sha256 ${sha256}. Read on with the tool coordination_result: ${where}, from ${from}.]]`;
 }

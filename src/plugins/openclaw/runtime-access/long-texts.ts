@@ -23,7 +23,7 @@ export interface LongText {
 
 export interface LongTexts {
   /** Returns what others are shown of a text. */
-  shorten(session: SessionKey, text: string, charsMax: number, of?: KeptText["of"]): string;
+  shorten(session: SessionKey, text: string, charsMax: number, of: KeptText["of"]): string;
   /** Takes the texts that became part of a message, so that they are brought to the disk once. */
   takeWritten(session: SessionKey, message: string): readonly LongText[];
   /** Puts the session's own words in the place of what stands for them, as far as they are remembered. */
@@ -64,7 +64,7 @@ export function createLongTexts(): LongTexts {
 
 function createLongText(session: SessionKey, text: string, charsMax: number, of: KeptText["of"]): LongText {
   const sha256 = hash("sha256", text);
-  const readOn = createReadOn({ sha256, chars: text.length, ...(of && { of }) });
+  const readOn = createReadOn({ sha256, chars: text.length, of });
   return { session, text, sha256, shown: shortenText(text, { charsMax, readOn }) };
 }
 

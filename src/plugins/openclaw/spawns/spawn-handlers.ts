@@ -79,12 +79,18 @@ interface HookedSpawn extends SpawnCalled {
   readonly untilMs: number;
 }
 
+/** How the host was answered where the ledger had not answered in time. */
+interface EarlyAnswer {
+  kind?: "refused" | "goes on";
+}
+
 /** Enters the shared runtime once and reads the call once, within one budget for the whole path. */
 async function ruleOnSpawn(
   { api, use, isHeld }: SpawnHandlerDependencies,
   { event, ctx, untilMs }: HookedSpawn,
 ): Promise<BeforeResult> {
   const decideUntilMs = untilMs - ADMISSION_MS;
+  const early: EarlyAnswer = {};
   let reading: SpawnReading | undefined;
   try {
     return await use(async (runtime) => {
@@ -96,11 +102,22 @@ async function ruleOnSpawn(
       const request = reading.kind === "spawn" ? reading.request : undefined;
       const denial =
         (await findRepetition(runtime, reading)) ?? (await findDenial(runtime, request, decideUntilMs));
-      return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
+      return denial === undefined
+        ? admit(runtime, { reading, event, early })
+        : createRefusal("spawn", denial);
     }, untilMs - Date.now());
   } catch (error) {
-    return refuseUnheld({ event, ctx }, reading) ?? continueOrRefuse(api, error, "spawn");
+    const answer = refuseUnheld({ event, ctx }, reading) ?? continueOrRefuse(api, error, "spawn");
+    early.kind = answer ? "refused" : "goes on";
+    if (!answer) expectSettling(callKey(ctx.sessionKey ?? "", event.runId, event.toolCallId));
+    return answer;
   }
+}
+
+/** The ledger may still take a spawn that goes on: the hook behind it takes the mark away, and with it the place to wait for it. */
+function expectSettling(key: string): void {
+  const pending = findRuntime()?.pendingSpawns;
+  if (pending && !pending.get(key)) pending.set(key, []);
 }
 
 /** Says why a child could not be held to what it may do; `undefined` where it can, or is held to nothing. */
@@ -166,11 +183,13 @@ function isCoordinated({ config: { agents } }: SharedRuntime, { agentId }: Befor
   return !agents || agents.some((agent) => agent === agentId);
 }
 
-async function admit(
-  runtime: SharedRuntime,
-  reading: SpawnReading,
-  event: BeforeEvent,
-): Promise<BeforeResult> {
+interface Admitting {
+  readonly reading: SpawnReading;
+  readonly event: BeforeEvent;
+  readonly early: EarlyAnswer;
+}
+
+async function admit(runtime: SharedRuntime, { reading, event, early }: Admitting): Promise<BeforeResult> {
   const { strict } = runtime.config;
   if (reading.kind === "unreadable") return admitUnreadable(runtime, reading);
   const coordinator = await runtime.coordinator();
@@ -186,7 +205,7 @@ async function admit(
   const { envelope, state } = admission;
   const step = state.kind === "unopened" ? undefined : state.steps.get(envelope.stepId);
   const isNarrowed = step?.spec.privilege !== undefined;
-  return handOverEnvelope(runtime, { coordinator, reading, event, envelope, isNarrowed });
+  return handOverEnvelope(runtime, { coordinator, reading, event, early, envelope, isNarrowed });
 }
 
 function admitUnreadable(
@@ -218,18 +237,19 @@ function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext):
   };
 }
 
-interface HandOver {
+interface HandOver extends Admitting {
   readonly coordinator: Coordinator;
   readonly reading: SpawnReading & { readonly kind: "spawn" };
-  readonly event: BeforeEvent;
   readonly envelope: CoordinationEnvelope;
   /** The child is to be held to something. */
   readonly isNarrowed: boolean;
 }
 
+const REFUSED_BEFORE = "the spawn was refused before the ledger took it";
+
 async function handOverEnvelope(
   runtime: SharedRuntime,
-  { coordinator, reading, event, envelope, isNarrowed }: HandOver,
+  { coordinator, reading, event, early, envelope, isNarrowed }: HandOver,
 ): Promise<BeforeResult> {
   const { coordinationId, stepId, sourceSession } = envelope;
   for (const { code, path } of reading.problems) {
@@ -238,6 +258,10 @@ async function handOverEnvelope(
       "a spawn came with a problem",
     );
   }
+  if (early.kind === "refused") {
+    await coordinator.refuseSpawn({ coordinationId, stepId, sourceSession }, REFUSED_BEFORE);
+    return undefined;
+  }
   const malformed = reading.problems.filter(({ code }) => code !== "ENVELOPE_NOT_AUTHORITATIVE");
   if (runtime.config.strict && malformed.length > 0) {
     const reason = describeMalformed(malformed);
@@ -245,6 +269,8 @@ async function handOverEnvelope(
     return createRefusal("spawn", reason);
   }
   const key = callKey(sourceSession, event.runId, event.toolCallId);
+  // The host has told already what came of it: its records have the child.
+  if (early.kind === "goes on" && !runtime.pendingSpawns.get(key)) return undefined;
   if (isNarrowed) runtime.narrowedSpawns.set(key, sourceSession);
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
   // Whatever the model wrote there is replaced: the envelope comes from the ledger (H3).

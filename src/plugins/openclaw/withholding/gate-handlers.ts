@@ -46,11 +46,13 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerDependencies)
       );
     accessGateMemory().texts.keeping(session, "words", persistWords);
   };
-  const keepLong = (session: SessionKey, { text, shown }: LongText): void => {
-    const work = quietly("before_message_write", async (runtime) =>
-      (await runtime.coordinator()).childWords.keepWhole(session, text, shown.length),
-    );
-    accessGateMemory().texts.following(session, work);
+  const keepLong = (session: SessionKey, { text, shown, sha256 }: LongText): void => {
+    const persistWhole = (): Promise<true | undefined> =>
+      quietly<true>("before_message_write", async (runtime) => {
+        await (await runtime.coordinator()).childWords.keepWhole(session, text, shown.length);
+        return true;
+      });
+    accessGateMemory().texts.keeping(session, `whole ${sha256}`, persistWhole);
   };
   return {
     beforeRun: async ({ sessionKey, trace }) => {

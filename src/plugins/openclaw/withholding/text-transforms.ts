@@ -2,9 +2,11 @@
  * Owns: what is done to the texts that go to and come from models, so that what a gated child says reaches nobody else before it is
  * ruled on (docs/openclaw.md, held results).
  *
- * T0 what comes from the model of a child and is too long for its parent is shortened; the whole of it goes to the ledger. T1 what comes from the model of a gated child is replaced before the host has a message, hence in its transcript, its records and
- * everything that is built from them. T2 what goes to the model of that same child has its own words again. T3 arguments of tool
- * calls stay what they are: a tool needs them, and the host passes them on to nobody.
+ * T0 what comes from the model of a child and is too long for its parent is shortened; the whole of it goes to the ledger. Where
+ * the ledger does not say whose child it is, nobody would keep the rest: it passes as it is. T1 what comes from the model of a
+ * gated child is replaced before the host has a message, hence in its transcript, its records and everything that is built from
+ * them. T2 what goes to the model of that same child has its own words again. T3 arguments of tool calls stay what they are: a tool
+ * needs them, and the host passes them on to nobody.
  *
  * The host calls for every text of every session, without saying which: the session follows from the span of the model call.
  */
@@ -16,7 +18,7 @@ import {
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import { readStatedConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import { accessGateMemory, isKeptBack, type GatedNow } from "../runtime-access/gate-memory.ts";
+import { accessGateMemory, isKeptBack, type ChildNow, type GatedNow } from "../runtime-access/gate-memory.ts";
 
 /** The span of the run in whose model call the caller is. */
 export type SpanOf = () => string | undefined;
@@ -31,10 +33,10 @@ export function createTextTransforms(spanOf: SpanOf): TextTransforms {
     fromModel: createReplacer((text) => {
       const session = findSession(spanOf());
       const gated = session && accessGateMemory().gated.get(session);
-      const isLong = session !== undefined && isTooLong(session, text);
-      if ((!gated && !isLong) || isToolArgument()) return text;
+      const keptBy = session && findKeeper(session, text);
+      if ((!gated && !keptBy) || isToolArgument()) return text;
       const shown = gated ? keepBack(gated, text) : text;
-      return isLong && shown === text ? shortenForParent(session, text) : shown;
+      return keptBy && shown === text ? shortenForParent(session, text, keptBy) : shown;
     }),
     toModel: createReplacer((text) => {
       const session = findSession(spanOf());
@@ -53,17 +55,23 @@ function findSession(span: string | undefined): SessionKey | undefined {
   return span === undefined ? undefined : accessGateMemory().spans.get(span);
 }
 
-/** The host tells a parent what its child says. The words of a plan's step are told by its plan. */
-function isTooLong(session: SessionKey, text: string): boolean {
+/** The step that a text is kept under. */
+type Keeper = NonNullable<ChildNow["of"]>;
+
+/**
+ * Finds the step that keeps the whole of a text which is too long for the parent of its session. The host tells a parent what its
+ * child says; the words of a plan's step are told by its plan.
+ */
+function findKeeper(session: SessionKey, text: string): Keeper | undefined {
   const { children, parentCharsMax } = accessGateMemory();
-  if (text.length <= parentCharsMax) return false;
+  if (text.length <= parentCharsMax) return undefined;
   const child = children.get(session);
-  return child !== undefined && !child.isPlanned;
+  return child?.isPlanned ? undefined : child?.of;
 }
 
-function shortenForParent(session: SessionKey, text: string): string {
-  const { children, longTexts, parentCharsMax } = accessGateMemory();
-  return longTexts.shorten(session, text, parentCharsMax, children.get(session)?.of);
+function shortenForParent(session: SessionKey, text: string, keptBy: Keeper): string {
+  const { longTexts, parentCharsMax } = accessGateMemory();
+  return longTexts.shorten(session, text, parentCharsMax, keptBy);
 }
 
 /**

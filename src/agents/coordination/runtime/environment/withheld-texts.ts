@@ -18,8 +18,11 @@ const SESSIONS_MAX = 200;
  */
 export type NameText = (session: SessionKey, text: string) => string;
 
-/** The end of a session counts only with its newest words, and with the model that it ran on where it is held for that. */
-export type KeptFact = "words" | "model";
+/**
+ * The end of a session counts only with its newest words, and with the model that it ran on where it is held for that. The whole of
+ * a text that others are shown a part of, by its sha256, decides nothing.
+ */
+export type KeptFact = "words" | "model" | `whole ${string}`;
 
 /** Brings a fact of a session to the disk, and resolves to `true` where it did. It may be called again where it did not. */
 export type KeepFact = () => Promise<true | undefined>;
@@ -36,7 +39,10 @@ export interface WithheldTexts {
   keeping(session: SessionKey, fact: KeptFact, keep: KeepFact): void;
   /** Other work on the texts of a session that `settled` waits for; it does not reject. */
   following(session: SessionKey, work: Promise<unknown>): void;
-  /** Tries once more to keep the facts of a session that could not be kept; false where one cannot be kept now either. */
+  /**
+   * Waits as `settled` does, and tries once more to keep the facts of the session that could not be kept; false where one that
+   * decides cannot be kept now either.
+   */
   keepAgain(session: SessionKey): Promise<boolean>;
   /** Resolves when nothing of the session is on its way to the disk any more. */
   settled(session: SessionKey): Promise<void>;
@@ -89,15 +95,24 @@ export function createWithheldTexts(nameOf: NameText): WithheldTexts {
     textOf,
     keeping: beginKeeping,
     keepAgain: async (session) => {
+      await awaitSettled(session);
       for (const [fact, keep] of unkept.get(session) ?? []) beginKeeping(session, fact, keep);
       await awaitSettled(session);
-      return !unkept.has(session);
+      const deciding = [...(unkept.get(session) ?? [])].filter(([fact]) => isDeciding(fact));
+      // A whole text has many characters: they are not remembered for a third time.
+      if (deciding.length > 0) unkept.set(session, new Map(deciding));
+      else unkept.delete(session);
+      return deciding.length === 0;
     },
     following: (session, work) => {
       follow(session, (before) => Promise.all([before, work]));
     },
     settled: awaitSettled,
   };
+}
+
+function isDeciding(fact: KeptFact): boolean {
+  return fact === "words" || fact === "model";
 }
 
 function textsOf(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {

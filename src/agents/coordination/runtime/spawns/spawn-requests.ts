@@ -214,14 +214,14 @@ async function endChild(
   ending: ChildEnding,
 ): Promise<void> {
   // The child's last words may still be on their way to the disk, and decide what becomes of it.
-  await dependencies.withheld.settled(childSessionKey);
+  const isEverythingKept = await dependencies.withheld.keepAgain(childSessionKey);
   const found = await stepOfChild(dependencies, childSessionKey);
   if (found?.state.kind !== "open") return;
   const { state, step } = found;
   // D3: the child of an older attempt says nothing about this one.
   if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
-  const isKept = ending.outcome !== "completed" || (await dependencies.withheld.keepAgain(childSessionKey));
+  const isKept = ending.outcome !== "completed" || isEverythingKept;
   await submit(dependencies, state.coordinationId, [
     isKept ? commandFromOutcome(about, ending, "hook") : createLostResult(about),
   ]);

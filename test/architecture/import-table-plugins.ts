@@ -42,7 +42,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   // The A2A server. Loaded only where somebody wants it.
   "plugins/a2a": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents plugins/openwop/http plugins/openwop/runs",
+      "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents platform plugins/openwop/http plugins/openwop/runs",
     types: "core/ports",
     packages: "@a2a-js/sdk node:* zod",
   },
@@ -50,6 +50,7 @@ export const PLUGINS_TABLE: Readonly<Record<string, TableLine>> = {
   "plugins/mcp": {
     folders:
       "core/contracts core/std core/contracts/workflows core/workflow core/runtime/workflow-host/records core/runtime/workflow-host plugins/openwop/http plugins/openwop/runs",
+    types: "core/ports",
     packages: "@modelcontextprotocol/sdk node:* zod",
   },
   // Metrics for Prometheus. Loaded only where somebody wants it.

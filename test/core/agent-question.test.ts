@@ -115,6 +115,23 @@ describe("a question of an agent", () => {
     await coordinator.stop();
   });
 
+  it("of a session that coordinates nothing is refused, too, where too many are asked at once", async () => {
+    const { world, ask, coordinator } = await openQuestion({ openMax: 2 });
+    const askedBy = "agent:main:other" as SessionKey;
+    const outcomes = await Promise.all(
+      ["1", "2", "3", "4", "2"].map((question) => ask({ askedBy, question, traceId: "trace-9" })),
+    );
+    expect(outcomes).toMatchObject([
+      { kind: "asked", questionId: "co-2:escalation-1" },
+      { kind: "asked", questionId: "co-2:escalation-2" },
+      { kind: "refused", code: "TOO_MANY_QUESTIONS" },
+      { kind: "refused", code: "TOO_MANY_QUESTIONS" },
+      { kind: "asked", questionId: "co-2:escalation-2" },
+    ]);
+    expect(listEvents(world, "coordination.escalated")).toHaveLength(2);
+    await coordinator.stop();
+  });
+
   it("that a tool call waits for is told there, and not once more as a turn", async () => {
     const { world, askQuestion, coordinator } = await openQuestion();
     const id = await askQuestion();

@@ -1,3 +1,5 @@
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
@@ -48,6 +50,17 @@ describe("merge_if_safe", () => {
       current: versionOf(FIRST),
       merged: versionOf(BOTH),
     });
+  });
+
+  it("names each target that is the merged file, also those through a link", async () => {
+    await using s = await openMergingScene();
+    symlinkSync(s.folder, join(s.folder, "link"));
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const texts = { "notes.md": "draft\n", "other.md": "o\n", "link/notes.md": LAST };
+    const answer = await s.ask(write(s, b, texts));
+    expect(answer).toMatchObject({ params: { merged: [{ target: 0, others: [2], merged: BOTH }] } });
   });
 
   it("merges an edit whose lines nobody else changed, without rewriting it", async () => {

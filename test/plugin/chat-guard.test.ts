@@ -190,6 +190,39 @@ describe("what cannot be recorded", () => {
   });
 });
 
+describe("a session of which the ledger cannot tell whether it is a child", () => {
+  const failLedger = (scene: Scene): void => {
+    scene.childWords.childOf = () => Promise.reject(new Error("the ledger is busy"));
+  };
+
+  it("says nothing in a chat where its key is that of a child", async () => {
+    const scene = await createScene();
+    failLedger(scene);
+    const { session } = scene.child;
+    expect(await send(scene, session, "The code is 4711.")).toMatchObject(STOPPED);
+    expect(await reply(scene, session, { text: "4711" })).toMatchObject(STOPPED);
+    expect(await reply(scene, "agent:main:acp:1", { text: "4711" })).toMatchObject(STOPPED);
+    await scene.coordinator.stop();
+  });
+
+  it("answers a person who wrote to it all the same", async () => {
+    const scene = await createScene();
+    failLedger(scene);
+    scene.guard.messageReceived({ ...CHAT, sessionKey: scene.child.session });
+    expect(await reply(scene, scene.child.session, { text: "Here I am." })).toBeUndefined();
+    await scene.coordinator.stop();
+  });
+
+  it("says what it likes under any other key, but not the words of a child", async () => {
+    const scene = await createScene();
+    failLedger(scene);
+    await scene.host.says(scene.child.session, [createText("Found it: the code is 4711.")]);
+    expect(await send(scene, OWNER, "Good night.")).toBeUndefined();
+    expect(await send(scene, OWNER, "Found it: the code is 4711.")).toMatchObject(STOPPED);
+    await scene.coordinator.stop();
+  });
+});
+
 describe("what others say", () => {
   it("goes to a chat: owners, sessions that are nobody's child, and messages of no session", async () => {
     const scene = await createScene();

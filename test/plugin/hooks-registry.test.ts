@@ -232,6 +232,12 @@ describe("what is registered", () => {
       registerBad({ decide: { run: () => undefined, budget: 1 } }),
       "decide: there is no setting budget",
     ],
+    [
+      "a misspelt option",
+      registerBad({}, {}, { budget: 7 }),
+      "plugin-under-test: there is no setting budget",
+    ],
+    ["agents among the options", registerBad({}, {}, { agents: ["a"] }), "there is no setting agents"],
     ["agents of another hook", registerBad({ decide: { run: () => undefined, agents: ["a"] } }), "`agents`"],
     ["no agents", registerBad({ verify: { run: () => undefined, agents: [] } }), "`agents`"],
     ["agents that are none", registerBad({ verify: { run: () => undefined, agents: [""] } }), "`agents`"],

@@ -8,7 +8,7 @@ import type {
   ReportAnswer,
 } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
+import { createPlanTools, type Caller } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { registerCoordinationTools } from "../../src/plugins/openclaw/register-tools.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import {
@@ -17,17 +17,13 @@ import {
   TOOL_NAMES,
   type ToolName,
 } from "../../src/plugins/openclaw/host/tool-declarations.ts";
-import { SESSION, createStubPlans, type StubPlans } from "./stub-plans.ts";
+import { SESSION, START, createStubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
 
 const allowAnyAgent = (): boolean => true;
 const ME = { sessionKey: SESSION, agentId: "research" };
 
-const call = (
-  tool: ToolName,
-  params: unknown,
-  stub: StubPlans,
-  caller: { sessionKey?: string; agentId?: string } = ME,
-) => createPlanTools(stub.use, allowAnyAgent)(tool, caller, params);
+const call = (tool: ToolName, params: unknown, stub: StubPlans, caller: Caller = ME) =>
+  createPlanTools(stub.use, allowAnyAgent)(tool, caller, params);
 
 /** Answers as the coordinator would. */
 function createChecking(): StubPlans {
@@ -122,7 +118,32 @@ describe("coordination_plan", () => {
       submitPlan: () =>
         Promise.resolve({ kind: "replay", coordinationId: "co-1", steps: 1 } as PlanSubmitted),
     });
-    expect((await call("coordination_plan", { plan: PLAN }, replay))["note"]).toContain("not run twice");
+    const { note } = await call("coordination_plan", { plan: PLAN }, replay);
+    expect(note).toContain("not run twice");
+    expect(note).toContain("The plan runs now");
+  });
+
+  it("says how a plan has ended that was submitted before", async () => {
+    const replay = createStubPlans({
+      submitPlan: () =>
+        Promise.resolve({ kind: "replay", coordinationId: "co-1", steps: 1 } as PlanSubmitted),
+      reads: { view: () => Promise.resolve(viewOf([], { status: "failed", endedAtMs: START })) },
+    });
+    const { note } = await call("coordination_plan", { plan: PLAN }, replay);
+    expect(note).toContain("not run twice. It has ended as failed");
+    expect(note).not.toContain("runs now");
+  });
+
+  it("names a plan by its call within its conversation, as call ids come again in the next one", async () => {
+    const toolCallId = "functions.coordination_plan:0";
+    const nameIn = async (sessionId: string | undefined): Promise<unknown> => {
+      const caller = { ...ME, sessionId, toolCallId };
+      return (await call("coordination_plan", { plan: PLAN }, createChecking(), caller))["coordinationId"];
+    };
+    const first = await nameIn("8f0c-1");
+    expect(await nameIn("8f0c-1")).toBe(first);
+    expect(await nameIn("8f0c-2")).not.toBe(first);
+    expect(await nameIn(undefined)).toBe(await nameIn(undefined));
   });
 
   it.each([[undefined], [null], [5], [{}], [{ plan: "text" }], [{ plan: [] }], [{ plan: {}, extra: 1 }]])(

@@ -194,6 +194,36 @@ describe("a rewritten `apply_patch`", () => {
     );
   });
 
+  it("writes a file once that the patch also names by a way through a link", async () => {
+    const params = createPatch(
+      "*** Update File: a",
+      "-x",
+      "+y",
+      "*** Delete File: c",
+      "*** Update File: link/a",
+      "-z",
+      "+w",
+    );
+    const file = { ...createFile("x\nz\n", "m\n"), others: [2] };
+    expect(await rewriteAndRead("apply_patch", params, file)).toEqual(
+      createPatch("*** Update File: a", "@@", "-x", "-z", "+m", "*** End of File", "*** Delete File: c"),
+    );
+  });
+
+  it("is none where the patch moves the file by such a way", async () => {
+    const params = createPatch(
+      "*** Update File: a",
+      "-x",
+      "+y",
+      "*** Update File: link/a",
+      "*** Move to: b",
+      "-y",
+      "+z",
+    );
+    const file = { ...createFile("x\n", "m\n"), others: [1] };
+    expect(await rewriteAndRead("apply_patch", params, file)).toBeUndefined();
+  });
+
   it.each([
     ["the last line would have no end", update, createFile("1\n", "2")],
     [

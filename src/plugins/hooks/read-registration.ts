@@ -24,7 +24,9 @@ export function readRegistration(
   if (!isObject(hooks)) throw createTypeError("they are no object");
   const unknown = Object.keys(hooks).find((name) => !HOOK_KINDS.some((kind) => kind === name));
   if (unknown !== undefined) throw createTypeError(`there is no hook ${unknown}`);
-  const usual = readSettings({ ...options }, createTypeError);
+  const { priority, budgetMs, ...rest }: Loose = { ...options };
+  refuseUnknownSettings(rest, createTypeError);
+  const usual = readSettings({ priority, budgetMs }, createTypeError);
   const kinds = HOOK_KINDS.filter((kind) => hooks[kind] !== undefined);
   const stored = kinds.map((kind) => {
     const hook = readStoredHook(hooks, kind, (problem) => createTypeError(`${kind}: ${problem}`));
@@ -50,8 +52,7 @@ function readStoredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong):
   if (!isObject(registered)) throw wrong("it is neither a function nor an object with one");
   const { run, priority, budgetMs, agents, ...rest } = registered;
   if (typeof run !== "function") throw wrong("`run` is no function");
-  const [unknown] = Object.keys(rest);
-  if (unknown !== undefined) throw wrong(`there is no setting ${unknown}`);
+  refuseUnknownSettings(rest, wrong);
   if (agents !== undefined && (kind !== "verify" || !isListOfAgents(agents)))
     throw wrong("`agents` is a list of agent ids, and of `verify` only");
   return {
@@ -59,6 +60,11 @@ function readStoredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong):
     ...readSettings({ priority, budgetMs }, wrong),
     ...(agents !== undefined && { agents: Object.freeze([...agents]) }),
   };
+}
+
+function refuseUnknownSettings(rest: Loose, wrong: Wrong): void {
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined) throw wrong(`there is no setting ${unknown}`);
 }
 
 function readSettings(

@@ -55,7 +55,7 @@ export interface ToolCall extends ToolSession {
   readonly tracestate?: string;
   /** The run of another host that calls. */
   readonly parent?: ParentRun;
-  /** Names the call: the same call made again is the same run. */
+  /** Names the call: the same call made again is the same run, and the same answer. */
   readonly callId?: string;
 }
 

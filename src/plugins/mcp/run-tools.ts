@@ -9,6 +9,7 @@ import { formatCount } from "../../agents/coordination/std/quantities.ts";
 import { listTenantRuns } from "../openwop/runs/list-tenant-runs.ts";
 import { waitForRun } from "../openwop/runs/run-access.ts";
 import { readQuestion, type ShownQuestion } from "../openwop/runs/run-question.ts";
+import { answerOnce } from "./answer-call-once.ts";
 import { MCP_BOUNDS } from "./mcp-bounds.ts";
 import {
   createFailure,
@@ -202,14 +203,19 @@ function createAnswerTool(dependencies: McpDependencies): McpTool {
   return {
     ...words,
     inputSchema: ANSWER_INPUT,
-    call: ({ args, caller }) => answerFor(dependencies, caller, args),
+    call: (toolCall) => answerFor(dependencies, toolCall),
   };
 }
 
-async function answerFor(dependencies: McpDependencies, caller: Caller, args: Fields): Promise<ToolResult> {
+async function answerFor(dependencies: McpDependencies, toolCall: ToolCall): Promise<ToolResult> {
+  const { args, caller } = toolCall;
   if (args["questionId"] === undefined) {
     const read = readArguments(runAnswerSchema, args);
-    return read.ok ? await answerRun(dependencies, caller, read.value) : read.result;
+    if (!read.ok) return read.result;
+    const { value } = read;
+    return await answerOnce(dependencies, toolCall, value.runId, () =>
+      answerRun(dependencies, caller, value),
+    );
   }
   const { operator } = dependencies;
   if (!operator)

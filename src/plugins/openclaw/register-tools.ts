@@ -14,7 +14,7 @@ export function registerCoordinationTools(api: OpenClawPluginApi): void {
   };
   for (const { name, label, description, parameters } of TOOL_DECLARATIONS) {
     api.registerTool(
-      ({ sessionKey, agentId, sandboxed }: ToolContext) => ({
+      ({ sessionKey, sessionId, agentId, sandboxed }: ToolContext) => ({
         name,
         label,
         description,
@@ -22,7 +22,7 @@ export function registerCoordinationTools(api: OpenClawPluginApi): void {
         // A child is told to report and may ask, so it must see these where the host hides the others behind a search.
         ...((CHILD_TOOLS as readonly string[]).includes(name) && { catalogMode: "direct-only" as const }),
         execute: (toolCallId: string, params: unknown, signal?: AbortSignal) =>
-          call(name, { sessionKey, agentId, sandboxed, toolCallId, signal }, params),
+          call(name, { sessionKey, sessionId, agentId, sandboxed, toolCallId, signal }, params),
       }),
       { name },
     );

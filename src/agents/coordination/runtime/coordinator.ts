@@ -128,6 +128,7 @@ interface Core extends Omit<CoordinatorDependencies, "usage"> {
   readonly runs: RunLog;
   readonly dispatcher: Dispatcher;
   readonly childTurns: TurnsByName;
+  readonly opening: AdmitDependencies["opening"];
   readonly life: AbortController;
 }
 
@@ -136,24 +137,18 @@ function createSpawnRequestDependencies(core: Core): SpawnRequestDependencies {
   return {
     ...core,
     stopping,
-    ...createAdmitDependencies(core, new Map<string, Promise<unknown>>(), undefined),
+    ...createAdmitDependencies(core, undefined),
   };
 }
 
-/** `opening` is one for all rules. */
-function createAdmitDependencies(
-  core: Core,
-  opening: AdmitDependencies["opening"],
-  rules: PolicyRules | undefined,
-): AdmitDependencies {
+function createAdmitDependencies(core: Core, rules: PolicyRules | undefined): AdmitDependencies {
   const ruled = withRules(core, rules);
   return {
     ...ruled,
-    opening,
     ...(rules && { policy: rules.policy }),
     questions: () => questionPolicyOf(ruled),
     gateOf: ({ agentId, runner }) => spawnGateOf(ruled, agentId, runner),
-    under: (others) => createAdmitDependencies(core, opening, others),
+    under: (others) => createAdmitDependencies(core, others),
   };
 }
 
@@ -197,10 +192,11 @@ export function createCoordinator(dependencies: CoordinatorDependencies): Coordi
   const book = dependencies.usage ?? createUsageBook("own");
   const usage = createUsageRecorder({ ...dependencies, runs, book });
   const life = new AbortController();
-  const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, life };
+  const opening = createTurnsByName();
+  const core: Core = { ...dependencies, runs, dispatcher, withheld, usage, childTurns, opening, life };
   const { watch, giveBack } = dispatcher;
   const planning: RuntimeDependencies = { ...core, plans, forks, worktreeTurns, watch, giveBack };
-  const requested = { ...planning, newCoordinationId: dependencies.newCoordinationId };
+  const requested = { ...planning, opening, newCoordinationId: dependencies.newCoordinationId };
   return {
     ...createSpawnRequests(createSpawnRequestDependencies(core)),
     view: (coordinationId) => readView(runs, coordinationId),

@@ -24,6 +24,7 @@ import {
   PLAN_BOUNDS,
 } from "../../../agents/coordination/contracts/validation.ts";
 import { isOwnedBy } from "../../../agents/coordination/contracts/coordination-summary.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import type { PlanSubmitted } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import type { QuestionToSession } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
@@ -44,10 +45,12 @@ import { describeError } from "../../../agents/coordination/std/describe-error.t
 /** The session that calls, as the host names it. */
 export interface Caller {
   readonly sessionKey?: string | undefined;
+  /** The conversation, which is another one after a reset of the session. */
+  readonly sessionId?: string | undefined;
   readonly agentId?: string | undefined;
   /** The host keeps the session from its own machine. */
   readonly sandboxed?: boolean | undefined;
-  /** The host's name for this call: the same call is the same submission. */
+  /** The provider's name for this call, which comes again in other conversations. */
   readonly toolCallId?: string | undefined;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal | undefined;
@@ -69,12 +72,13 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
 };
 
 export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
-  return async (tool, { sessionKey, agentId, sandboxed, toolCallId, signal }, params) => {
+  return async (tool, caller, params) => {
+    const { sessionKey, agentId, sandboxed, signal } = caller;
     if (!sessionKey)
       return createToolError("this call belongs to no session, so no coordination can be its own");
     const session = sessionKey as SessionKey;
     const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
-    const planId = planIdOf(session, toolCallId);
+    const planId = planIdOf(caller);
     try {
       return await TOOLS[tool](
         (work) =>
@@ -101,10 +105,10 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
   };
 }
 
-/** A call that is repeated, or tried again after a reload, submits the same plan. */
-function planIdOf(session: SessionKey, toolCallId: string | undefined): string {
+/** A call that is repeated in its conversation, or tried again after a reload, submits the same plan. */
+function planIdOf({ sessionKey, sessionId, toolCallId }: Caller): string {
   return toolCallId
-    ? `plan-${hash("sha256", `${session} ${toolCallId}`).slice(0, 32)}`
+    ? `plan-${hash("sha256", JSON.stringify([sessionKey, sessionId, toolCallId])).slice(0, 32)}`
     : `plan-${randomUUID()}`;
 }
 
@@ -122,15 +126,30 @@ const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
   if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
-  const submitted = await use((calling) =>
-    calling.plans.submitPlan({
+  return use(async (calling) => {
+    const submitted = await calling.plans.submitPlan({
       mayRun: calling.mayRun,
       plan: completePlan(parsed.value.plan, calling),
       submittedBy: calling.session,
       ownerAgent: calling.agent,
-    }),
-  );
-  return answerFromSubmission(submitted);
+    });
+    return submitted.kind === "refused"
+      ? answerFromProblems(submitted.problems)
+      : answerFromSubmission(submitted, await noteOn(calling, submitted));
+  });
+}
+
+type Submitted = Exclude<PlanSubmitted, { readonly kind: "refused" }>;
+
+/** Says what happens next; of a plan that was submitted before, how it stands. */
+async function noteOn({ plans }: Calling, { kind, coordinationId }: Submitted): Promise<string> {
+  if (kind === "accepted") return NEXT;
+  const status = (await plans.reads.view(coordinationId))?.status ?? "running";
+  return `This plan was submitted before and is not run twice. ${status === "running" ? NEXT : describeEnd(status)}`;
+}
+
+function describeEnd(status: string): string {
+  return `It has ended as ${status}: ask with coordination_status what became of its steps. To run it again, submit it with a coordinationId that is new.`;
 }
 
 const DEFAULTS = {
@@ -161,14 +180,13 @@ function applyDefaults(defaults: object, value: unknown, absent: unknown = defau
 
 const PROBLEMS_MAX = 20;
 
-function answerFromSubmission(submitted: PlanSubmitted): ToolAnswer {
-  if (submitted.kind !== "refused") {
-    const { kind, coordinationId, steps } = submitted;
-    const note = kind === "replay" ? `This plan was submitted before and is not run twice. ${NEXT}` : NEXT;
-    return { status: "accepted", coordinationId, steps, note };
-  }
-  const problems = submitted.problems.slice(0, PROBLEMS_MAX);
-  const left = submitted.problems.length - problems.length;
+function answerFromSubmission({ coordinationId, steps }: Submitted, note: string): ToolAnswer {
+  return { status: "accepted", coordinationId, steps, note };
+}
+
+function answerFromProblems(all: readonly PlanProblem[]): ToolAnswer {
+  const problems = all.slice(0, PROBLEMS_MAX);
+  const left = all.length - problems.length;
   return {
     status: "refused",
     note: "Nothing was run. Correct these problems and call coordination_plan again with the whole plan.",

@@ -16,13 +16,14 @@ import { findToolRefusal } from "../../../agents/coordination/privileges/tool-ru
 import type { SessionBounds } from "../../../agents/coordination/runtime/privileges/bounds-of-session.ts";
 import { createRecent } from "../host/recent.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
+import { isChildSession } from "../host/session-agent.ts";
 import { createRefusal } from "../runtime-access/refuse-call.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "../writes/extractor-registry.ts";
 import { isWatched } from "../writes/read-tool-call.ts";
 import { readHookedCall, type HookedCall } from "../writes/write-handlers.ts";
 import { TOOL_NAMES } from "../host/tool-declarations.ts";
-import { createSessionParents, isChildSession } from "./session-parents.ts";
+import { createSessionParents } from "./session-parents.ts";
 import { loadToolNames } from "./tool-names.ts";
 
 type BeforeResult = HookResult<"before_tool_call">;

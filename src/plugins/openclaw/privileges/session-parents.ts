@@ -7,11 +7,6 @@ import { agentOf } from "../host/session-agent.ts";
 
 const SESSIONS_MAX = 1_000;
 
-/** True for a session that somebody spawned, as its key says. */
-export function isChildSession(session: string): boolean {
-  return /:(?:subagent|acp):/u.test(session);
-}
-
 /** Who spawned a session does not change, so what was found once is kept. */
 export function createSessionParents({ runtime }: OpenClawPluginApi): ParentOf {
   const parents = createRecent<SessionKey>(SESSIONS_MAX);

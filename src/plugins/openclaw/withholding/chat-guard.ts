@@ -2,11 +2,13 @@
  * Owns: what a child says does not go to a chat: neither in its own name, nor in that of its parent, which did not say it. Its parent
  * may say it there, and a person who writes to the child's own session is answered.
  *
- * H2 a handler never throws into the host. H3 whose child a session is says the ledger.
+ * H2 a handler never throws into the host. H3 whose child a session is says the ledger; where it does not
+ * answer, the session's key.
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { SuppressedMessage } from "../../../agents/coordination/runtime/results/child-words.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
+import { isChildSession } from "../host/session-agent.ts";
 import { accessGateMemory } from "../runtime-access/gate-memory.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { createRecallWords, type RecallWords } from "./recall-words.ts";
@@ -30,8 +32,10 @@ export interface ChatGuardDependencies {
 export function createChatGuard({ quietly }: ChatGuardDependencies): ChatGuard {
   const recall = createRecallWords();
   const isSuppressed = async (message: ChatMessage): Promise<boolean> => {
-    const find = (runtime: SharedRuntime) => findSpeaker(runtime, recall, message);
-    const child = await quietly("message_sending", find);
+    const found = await quietly("message_sending", async (runtime) => ({
+      child: await findSpeaker(runtime, recall, message),
+    }));
+    const child = found ? found.child : findUnknownSpeaker(message);
     if (child === undefined) return false;
     // Known for a child's words it is stopped, whether or not the ledger takes that it was.
     await quietly("message_sending", (runtime) => recordStopped(runtime, child, message));
@@ -99,20 +103,37 @@ const CHANNEL_CHARS_MAX = 64;
 async function findSpeaker(
   runtime: SharedRuntime,
   recall: RecallWords,
-  { sessionKey, channel, text, media }: ChatMessage,
+  message: ChatMessage,
 ): Promise<SessionKey | undefined> {
-  if (sessionKey === undefined) return undefined;
-  const { addressed, spoken } = accessGateMemory();
-  const session = sessionKey as SessionKey;
+  if (message.sessionKey === undefined) return undefined;
+  const session = message.sessionKey as SessionKey;
   const { childWords } = await runtime.coordinator();
-  // Who writes to a child's own session in a chat wants its answer there, though not that of a child of it.
-  const isAnswer = addressed.get(conversationOf(session, channel)) === true;
-  if (!isAnswer && (await childWords.childOf(session))) return session;
+  if (!isAnswer(message) && (await childWords.childOf(session))) return session;
   await recall(runtime, session);
+  return findSpeakerAbove(message);
+}
+
+/** Returns it where the ledger does not answer: no session whose key is that of a child speaks for itself then. */
+function findUnknownSpeaker(message: ChatMessage): SessionKey | undefined {
+  const { sessionKey } = message;
+  const isOfChild = sessionKey !== undefined && isChildSession(sessionKey) && !isAnswer(message);
+  return isOfChild ? (sessionKey as SessionKey) : findSpeakerAbove(message);
+}
+
+/** Who writes to a child's own session in a chat wants its answer there, though not that of a child of it. */
+function isAnswer({ sessionKey, channel }: ChatMessage): boolean {
+  const { addressed } = accessGateMemory();
+  return sessionKey !== undefined && addressed.get(conversationOf(sessionKey, channel)) === true;
+}
+
+/** Returns the child whose words go out in the name of its parent, as far as they are remembered. */
+function findSpeakerAbove({ sessionKey, text, media }: ChatMessage): SessionKey | undefined {
+  if (sessionKey === undefined) return undefined;
+  const { spoken } = accessGateMemory();
   const child =
     text === ""
-      ? spoken.findChildOfFiles(session, media.map(nameOfFile).join(" "))
-      : spoken.findChild(session, text);
+      ? spoken.findChildOfFiles(sessionKey, media.map(nameOfFile).join(" "))
+      : spoken.findChild(sessionKey, text);
   return child as SessionKey | undefined;
 }
 

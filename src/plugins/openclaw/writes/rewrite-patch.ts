@@ -24,16 +24,18 @@ export function rewritePatch(
   if (!hunks || !files) return undefined;
   const rewritten = new Map<string, readonly string[]>();
   for (const [path, file] of files.byPath) {
-    const lines = rewriteWholeFile(hunksOf(hunks, path, files.folder), file, files.folder);
+    const lines = rewriteWholeFile(hunksOf(hunks, path, files), file, files.folder);
     if (!lines) return undefined;
     rewritten.set(path, lines);
   }
-  return patchOf(withFiles(hunks, rewritten, files.folder));
+  return patchOf(withFiles(hunks, rewritten, files));
 }
 
 interface PlacedFiles {
   readonly folder: string;
   readonly byPath: ReadonlyMap<string, MergedFile>;
+  /** The path of each file by every other path that the patch has for it, such as one through a link. */
+  readonly firstPaths: ReadonlyMap<string, string>;
 }
 
 function placeMergedFiles(
@@ -41,21 +43,37 @@ function placeMergedFiles(
   merged: readonly MergedFile[],
 ): PlacedFiles | undefined {
   const byPath = new Map<string, MergedFile>();
+  const firstPaths = new Map<string, string>();
   let folder: string | undefined;
   for (const file of merged) {
-    const at = targets[file.target]?.at;
-    if (!at || !("path" in at) || byPath.has(at.path)) return undefined;
-    byPath.set(at.path, file);
-    folder = at.folder;
+    const place = readPlace(targets, file.target);
+    if (!place || byPath.has(place.path)) return undefined;
+    byPath.set(place.path, file);
+    folder = place.folder;
+    for (const other of file.others ?? []) {
+      const otherPlace = readPlace(targets, other);
+      if (!otherPlace) return undefined;
+      firstPaths.set(otherPlace.path, place.path);
+    }
   }
-  return folder === undefined ? undefined : { folder, byPath };
+  return folder === undefined ? undefined : { folder, byPath, firstPaths };
 }
 
-function hunksOf(hunks: readonly Hunk[], path: string, folder: string): readonly Hunk[] {
+function readPlace(targets: readonly WriteTarget[], index: number) {
+  const place = targets[index]?.at;
+  return place && "path" in place ? place : undefined;
+}
+
+function resolveFirstPath(path: string, { folder, firstPaths }: PlacedFiles): string | undefined {
+  const resolved = resolvePatchPath(path, folder);
+  return resolved === undefined ? undefined : (firstPaths.get(resolved) ?? resolved);
+}
+
+function hunksOf(hunks: readonly Hunk[], path: string, files: PlacedFiles): readonly Hunk[] {
   return hunks.filter(
     (hunk) =>
-      resolvePatchPath(hunk.path, folder) === path ||
-      ("movePath" in hunk && resolvePatchPath(hunk.movePath, folder) === path),
+      resolveFirstPath(hunk.path, files) === path ||
+      ("movePath" in hunk && resolveFirstPath(hunk.movePath, files) === path),
   );
 }
 
@@ -63,11 +81,11 @@ function hunksOf(hunks: readonly Hunk[], path: string, folder: string): readonly
 function withFiles(
   hunks: readonly Hunk[],
   rewritten: ReadonlyMap<string, readonly string[]>,
-  folder: string,
+  files: PlacedFiles,
 ): readonly string[] {
   const written = new Set<string>();
   return hunks.flatMap((hunk) => {
-    const path = resolvePatchPath(hunk.path, folder) ?? "";
+    const path = resolveFirstPath(hunk.path, files) ?? "";
     const lines = rewritten.get(path);
     if (!lines) return hunk.lines;
     if (written.has(path)) return [];

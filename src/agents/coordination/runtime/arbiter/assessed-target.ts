@@ -13,6 +13,8 @@ export interface LocatedTarget {
   /** For the name that hard links share: the names that the call gives the file. Patterns are of these. */
   readonly ruledAs?: readonly string[];
   readonly index: number;
+  /** The places of further targets that are the same resource by another path. */
+  readonly others?: readonly number[];
   readonly propose: WriteTarget["propose"];
   readonly replaces: boolean;
 }

@@ -42,7 +42,9 @@ export async function locateTargets(
     const before = targets.get(resource);
     targets.set(
       resource,
-      before ? combineProposals(before, { propose, replaces }) : { resource, index, propose, replaces },
+      before
+        ? combineProposals(before, { index, propose, replaces })
+        : { resource, index, propose, replaces },
     );
     const shared = await arbiter.files.sharedName(resource);
     if (shared === undefined) continue;
@@ -61,11 +63,12 @@ function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> 
 
 function combineProposals(
   first: LocatedTarget,
-  then: Pick<LocatedTarget, "propose" | "replaces">,
+  then: Pick<LocatedTarget, "index" | "propose" | "replaces">,
 ): LocatedTarget {
   const { propose } = first;
   const { propose: proposeThen } = then;
-  const both = { ...first, replaces: first.replaces || then.replaces };
+  const others = [...(first.others ?? []), then.index];
+  const both = { ...first, others, replaces: first.replaces || then.replaces };
   if (!propose || !proposeThen) return { ...both, propose: undefined };
   return {
     ...both,

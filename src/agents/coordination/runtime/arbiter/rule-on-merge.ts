@@ -69,12 +69,12 @@ async function findBaseOfFirstClaim(
 
 /** The call is changed only where it would leave something else. */
 function createRewrite(
-  { index, propose }: LocatedTarget,
+  { index, others, propose }: LocatedTarget,
   look: FileLook,
   text: string,
 ): Pick<Assessed, "merged" | "text"> {
   const current = look.kind === "text" ? look.text : undefined;
   const unchanged = propose?.(current);
   if (unchanged?.kind === "text" && unchanged.text === text) return { text };
-  return { text, merged: { target: index, current, merged: text } };
+  return { text, merged: { target: index, ...(others && { others }), current, merged: text } };
 }

@@ -75,6 +75,8 @@ export type WriteAnswer =
 /** A file to be written in place of the one that the call proposed. `target` counts in `WriteCall.targets`. */
 export interface MergedFile {
   readonly target: number;
+  /** Further targets that are the same file by another path. */
+  readonly others?: readonly number[];
   /** The text of the file now; `undefined` where there is none. */
   readonly current: string | undefined;
   readonly merged: string;

@@ -31,6 +31,7 @@ import {
   type QuestionAnswered,
   type QuestionRequests,
 } from "./question-requests.ts";
+import type { TurnsByName } from "../../std/turns-by-name.ts";
 import { withRules, type PolicyRules } from "../environment/policy-rules.ts";
 import { questionPolicyOf } from "./question-policy.ts";
 import { listQuestionsTo } from "./questions-to-session.ts";
@@ -41,6 +42,8 @@ import { findTextProblem } from "./text-problem.ts";
 export interface QuestionDependencies extends RuntimeDependencies {
   readonly newCoordinationId: () => CoordinationId;
   readonly waits: QuestionWaits;
+  /** Looking up and opening take turns by name: one for questions and spawns. */
+  readonly opening: TurnsByName;
 }
 
 export function createQuestionRequests(dependencies: QuestionDependencies): QuestionRequests {
@@ -218,8 +221,36 @@ async function findContractProblem(
 async function ask(dependencies: QuestionDependencies, request: AskRequest): Promise<AskOutcome> {
   const parent = request.to === "parent" ? await findParent(dependencies, request.askedBy) : undefined;
   if (request.to === "parent" && !parent) return { kind: "refused", code: "UNKNOWN_STEP", reason: NO_PARENT };
+  const place = await findPlace(dependencies, request);
+  return place
+    ? askAt(dependencies, request, { parent, place })
+    : openInTurn(dependencies, request, async () =>
+        askAt(dependencies, request, {
+          parent,
+          place: (await findPlace(dependencies, request)) ?? createPlace(dependencies, request),
+        }),
+      );
+}
+
+/**
+ * Parallel questions of a session open one coordination between them, where they are counted together; with spawns of the same
+ * trace, too.
+ */
+function openInTurn<T>(
+  { opening, settings: { gateway } }: QuestionDependencies,
+  { askedBy, traceId = QUESTIONS_TRACE }: AskRequest,
+  work: () => Promise<T>,
+): Promise<T> {
+  const trace = formatTraceName({ session: askedBy, gateway }, traceId);
+  return opening.run(nameOfChild(askedBy), () => opening.run(trace, work));
+}
+
+async function askAt(
+  dependencies: QuestionDependencies,
+  request: AskRequest,
+  { parent, place }: Pick<Asking, "parent" | "place">,
+): Promise<AskOutcome> {
   const content = createQuestionContent(dependencies, request);
-  const place = await placeOf(dependencies, request);
   const ruled = withRules(dependencies, place.rules);
   const command = draftAsking(ruled, request, { parent, place, question: content.ref });
   const opening = { ruled, policy: place.rules?.policy };
@@ -307,10 +338,11 @@ interface Place {
 /** A session that coordinates nothing has one coordination for its questions, so that they are counted together. */
 const QUESTIONS_TRACE = "questions";
 
-async function placeOf(
+/** Finds the open coordination that the question belongs to. */
+async function findPlace(
   dependencies: QuestionDependencies,
-  { askedBy, agentId, traceId }: AskRequest,
-): Promise<Place> {
+  { askedBy, traceId }: AskRequest,
+): Promise<Place | undefined> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
   const session = { session: askedBy, gateway: dependencies.settings.gateway };
   const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(session, trace))];
@@ -322,8 +354,15 @@ async function placeOf(
     const rules = dependencies.policies?.find(state.created.policy);
     return { kind: "known", runId: found.runId, rules, ...(found.stepId && { stepId: found.stepId }) };
   }
-  const rules = dependencies.policies?.choose({ agent: agentId as AgentId, session: askedBy });
-  return { kind: "new", runId: dependencies.newCoordinationId(), rules };
+  return undefined;
+}
+
+function createPlace(
+  { policies, newCoordinationId }: QuestionDependencies,
+  { askedBy, agentId }: AskRequest,
+): Place {
+  const rules = policies?.choose({ agent: agentId as AgentId, session: askedBy });
+  return { kind: "new", runId: newCoordinationId(), rules };
 }
 
 /** A question of a session that coordinates nothing yet. */

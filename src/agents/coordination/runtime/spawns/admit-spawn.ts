@@ -22,6 +22,7 @@ import type { Coordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
+import type { TurnsByName } from "../../std/turns-by-name.ts";
 import type { PolicyBook, PolicyRules } from "../environment/policy-rules.ts";
 import { explainUngateable } from "../held-results/gate-of.ts";
 import { privilegeOf } from "../privileges/admitted-privilege.ts";
@@ -76,8 +77,8 @@ export interface AdmitDependencies {
   /** Returns the dependencies under other rules. */
   readonly under: (rules: PolicyRules | undefined) => AdmitDependencies;
   readonly newCoordinationId: () => CoordinationId;
-  /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
-  readonly opening: Map<string, Promise<unknown>>;
+  /** Looking up and opening take turns by trace, so that parallel calls open one coordination between them. */
+  readonly opening: TurnsByName;
 }
 
 /** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
@@ -134,7 +135,8 @@ async function findHome(dependencies: AdmitDependencies, request: SpawnRequest):
     return { kind: "join", runId, policy, ...(stepId && { parentStepId: stepId }) };
   }
   const trace = traceOf(dependencies, request);
-  return runInTurn(dependencies.opening, trace, async () => {
+  // Joining happens outside, so that it is not serial.
+  return dependencies.opening.run(trace, async () => {
     const earlier = await openHolder(dependencies, trace);
     if (earlier?.open) return { kind: "join", runId: earlier.runId, policy: earlier.policy };
     return { kind: "opened", submitted: await open(dependencies, request, (earlier ?? parent)?.runId) };
@@ -154,22 +156,6 @@ async function openHolder({ store, runs }: AdmitDependencies, name: string): Pro
   const state = await runs.state(found.runId);
   const policy = state.kind === "unopened" ? undefined : state.created.policy;
   return { ...found, open: state.kind === "open", policy };
-}
-
-/** Runs `work` after all earlier work of the same name; joining happens outside, so that it is not serial. */
-async function runInTurn<T>(
-  turns: Map<string, Promise<unknown>>,
-  name: string,
-  work: () => Promise<T>,
-): Promise<T> {
-  const before = turns.get(name) ?? Promise.resolve();
-  const mine = before.then(work, work);
-  turns.set(name, mine);
-  try {
-    return await mine;
-  } finally {
-    if (turns.get(name) === mine) turns.delete(name);
-  }
 }
 
 function traceOf(
